@@ -1,5 +1,5 @@
-//! Any bytes are refused by line as a dump of iptables, a ruleset of nftables or a configuration of IOS, or kept; what is kept and
-//! can be written for nftables is read again.
+//! Any bytes are refused by line as a dump of iptables, a ruleset of nftables or a configuration of IOS, or
+//! kept; what is kept and can be written for nftables is read again.
 #![no_main]
 
 use import::{Naming, cisco, iptables, nft};

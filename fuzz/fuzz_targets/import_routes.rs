@@ -1,4 +1,5 @@
-//! Any bytes are refused by line as routes, changes of routes or a dump of a collector, or kept and written again as they are.
+//! Any bytes are refused by line as routes, changes of routes or a dump of a collector, or kept and written
+//! again as they are.
 #![no_main]
 
 use import::{cisco, mrt, routes};

@@ -1,4 +1,5 @@
-//! Any patterns over any bytes: the scanners find what the model finds, and damaged images are refused or searched.
+//! Any patterns over any bytes: the scanners find what the model finds, and damaged images are refused or
+//! searched.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,8 @@
-//! The capture that ships with the project: made by our own generator from a fixed seed, so that anybody can make it again.
+//! The capture that ships with the project: made by our own generator from a fixed seed, so that anybody can
+//! make it again.
 //!
-//! The bytes are those of `ravelin generate --preset demo --seed 1`. They are made here without the binary, because the binary holds the capture.
+//! The bytes are those of `ravelin generate --preset demo --seed 1`. They are made here without the binary,
+//! because the binary holds the capture.
 
 use anyhow::{Context, bail};
 use packet::LinkType;

@@ -1,5 +1,6 @@
-//! What is to be known about the graphics card of a machine, measured by a binary that may have been built elsewhere: `ravelin lab gpu`, with the
-//! files into `docs/results/`. A machine without an NVIDIA device is told so, and nothing is written.
+//! What is to be known about the graphics card of a machine, measured by a binary that may have been built
+//! elsewhere: `ravelin lab gpu`, with the files into `docs/results/`. A machine without an NVIDIA device is
+//! told so, and nothing is written.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -82,7 +83,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::{Mutex, PoisonError};
 
-    /// Held by the test that runs: what one is still writing, a process that the other starts could hold open, and it could not be run.
+    /// Held by the test that runs: what one is still writing, a process that the other starts could hold
+    /// open, and it could not be run.
     static ONE: Mutex<()> = Mutex::new(());
 
     /// A folder that goes with the test.

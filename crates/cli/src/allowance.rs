@@ -1,4 +1,5 @@
-//! What the files that fill a program may take: bytes for all of them together, and the memory that is left beside a program that runs.
+//! What the files that fill a program may take: bytes for all of them together, and the memory that is left
+//! beside a program that runs.
 
 use crate::memory_limit::{self, Room};
 use crate::render::quantity::bytes;
@@ -10,12 +11,13 @@ pub(crate) struct Allowance {
     left: u64,
     /// Whether the texts are kept, for what is said of their lines.
     pub(crate) keeps_texts: bool,
-    /// What memory is left; nothing where it is not bounded, or nothing runs that would end with this process.
+    /// What memory is left; nothing where it is not bounded, or nothing runs that would end with this
+    /// process.
     room: fn() -> Option<Room>,
 }
 
-/// What a line takes while its file is read, in bytes: parsed, as an entry, and both in lists that grow. Measured: under 800 for a route in the language's own
-/// words.
+/// What a line takes while its file is read, in bytes: parsed, as an entry, and both in lists that grow.
+/// Measured: under 800 for a route in the language's own words.
 const LINE_TAKES: u64 = 1024;
 /// Bytes of a file that make a line at least: what is not text, and JSON, need not have lines.
 const LONGEST_LINE: u64 = 64;

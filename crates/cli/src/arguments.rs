@@ -291,8 +291,8 @@ pub(crate) struct RunArguments {
     /// How many ports the gateway has, numbered from 1
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: u16,
-    /// Which port each packet enters by: round-robin, hash, random:SEED, port:P, interface (that of the capture), or by its source: subnet:10.0.1.0/24=1,else=2 or
-    /// mac:02:00:00:00:00:01=1,else=2
+    /// Which port each packet enters by: round-robin, hash, random:SEED, port:P, interface (that of the
+    /// capture), or by its source: subnet:10.0.1.0/24=1,else=2 or mac:02:00:00:00:00:01=1,else=2
     #[arg(long, default_value = "round-robin", value_name = "WAY")]
     pub(crate) ingress: String,
     /// Which link types are let through
@@ -404,10 +404,12 @@ pub(crate) struct TraceArguments {
     /// A capture that holds the packet; `-` is standard input
     #[arg(long = "in", value_name = "CAPTURE")]
     pub(crate) input: Option<String>,
-    /// Which packet of the capture, counted from 1; those before it are run first, so that tables hold what they would
+    /// Which packet of the capture, counted from 1; those before it are run first, so that tables hold what
+    /// they would
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), requires = "input")]
     pub(crate) number: Option<u64>,
-    /// The first packets of the capture that this holds for, as many as --count says (docs/filters.md); all those between run, too
+    /// The first packets of the capture that this holds for, as many as --count says (docs/filters.md); all
+    /// those between run, too
     #[arg(long, value_name = "FILTER", requires = "input", conflicts_with = "number", group = "which")]
     pub(crate) filter: Option<String>,
     /// The port it enters by; in a capture the packets take turns unless this is given
@@ -458,7 +460,8 @@ pub(crate) struct GenerateArguments {
     /// Mean length of a packet on the wire, in bytes
     #[arg(long, value_name = "BYTES")]
     pub(crate) mean_bytes: Option<f64>,
-    /// Shares of all packets: tcp, udp, icmp, arp and other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are any part
+    /// Shares of all packets: tcp, udp, icmp, arp and other add up to 1; web is a part of tcp, fragments of
+    /// udp; vlan and ipv6 are any part
     #[arg(
         long,
         value_name = "SHARES",
@@ -525,7 +528,8 @@ pub(crate) struct LabArguments {
     /// Write a page with plots and all numbers
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Measure nothing, and write the page of a report that --json has written before; may be given several times
+    /// Measure nothing, and write the page of a report that --json has written before; may be given several
+    /// times
     #[arg(long, value_name = "REPORT", requires = "html", conflicts_with = "experiments")]
     pub(crate) draw: Vec<PathBuf>,
     /// Fewer and shorter runs over shortened captures: to see that it works, not to quote
@@ -540,10 +544,12 @@ pub(crate) struct LabArguments {
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) table: Vec<TableChoice>,
-    /// Routes for `tables` and `router` instead of made ones, `prefix next-hop` a line; may be given several times, of which `router` takes the first
+    /// Routes for `tables` and `router` instead of made ones, `prefix next-hop` a line; may be given several
+    /// times, of which `router` takes the first
     #[arg(long, value_name = "FILE")]
     pub(crate) routes: Vec<PathBuf>,
-    /// ClassBench sets for `tables` and `router` instead of made ones: NAME.rules beside its NAME.trace, or a directory of them; may be given several times
+    /// ClassBench sets for `tables` and `router` instead of made ones: NAME.rules beside its NAME.trace, or a
+    /// directory of them; may be given several times
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) rules: Vec<PathBuf>,
     /// Patterns for `tables` instead of made ones: number, nocase, length and bytes in hexadecimal a line
@@ -552,7 +558,8 @@ pub(crate) struct LabArguments {
     /// A capture whose TCP and UDP payload `tables` searches instead of made payload
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) payload: Option<PathBuf>,
-    /// The device of `transfer`, `crossover`, `schedule` (all that there are, without it) and `gpu`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
+    /// The device of `transfer`, `crossover`, `schedule` (all that there are, without it) and `gpu`; without
+    /// it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) device: Option<DeviceArgument>,
     /// The folder that `gpu` writes its files to
@@ -564,7 +571,8 @@ pub(crate) struct LabArguments {
     /// How long `gpu` may take, in seconds
     #[arg(long, value_parser = seconds, default_value = "450")]
     pub(crate) budget: f64,
-    /// Something of the device that `hermes` simulates, such as cores=17; may be given several times, and a wrong name lists all
+    /// Something of the device that `hermes` simulates, such as cores=17; may be given several times, and a
+    /// wrong name lists all
     #[arg(long = "set", value_parser = setting, value_name = "NAME=NUMBER")]
     pub(crate) simulated: Vec<(String, u32)>,
 }
@@ -613,25 +621,35 @@ pub(crate) enum ExperimentChoice {
     Learn,
     /// How long it takes from text to machine code
     Compile,
-    /// Lookups a second in each kind of table, building, changing and memory; with --peers beside other libraries
+    /// Lookups a second in each kind of table, building, changing and memory; with --peers beside other
+    /// libraries
     Tables,
-    /// A router and its kin over a whole Internet table and rules: packets a second, and what each stage costs
+    /// A router and its kin over a whole Internet table and rules: packets a second, and what each stage
+    /// costs
     Router,
-    /// Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the right to make networks
+    /// Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the
+    /// right to make networks
     Forwarding,
-    /// How long packets take through a gateway at parts of the load that it carries, by when the packet loop takes them
+    /// How long packets take through a gateway at parts of the load that it carries, by when the packet loop
+    /// takes them
     Latency,
-    /// A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and under three times what it can carry
+    /// A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and
+    /// under three times what it can carry
     Soak,
-    /// What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a study of 2012, beside its figures
+    /// What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a
+    /// study of 2012, beside its figures
     Transfer,
-    /// From which batch and from which load on a device is faster than one core, program by program, and whether the cost model finds out
+    /// From which batch and from which load on a device is faster than one core, program by program, and
+    /// whether the cost model finds out
     Crossover,
-    /// Policies by which packets are held for a device: throughput and delays by load, measured and simulated; and bursts
+    /// Policies by which packets are held for a device: throughput and delays by load, measured and
+    /// simulated; and bursts
     Schedule,
-    /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer ladder, the crossover; writes files into --out
+    /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer
+    /// ladder, the crossover; writes files into --out
     Gpu,
-    /// Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on a simulated device
+    /// Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on
+    /// a simulated device
     Hermes,
     /// Everything that runs in memory
     All,

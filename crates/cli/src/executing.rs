@@ -1,4 +1,5 @@
-//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the host told on the way.
+//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the host
+//! told on the way.
 
 use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;
@@ -135,8 +136,9 @@ impl Executing {
         }
     }
 
-    /// Opens a device in the way that suits the schedule: warps go to a kernel that keeps running, if the device can have one; all else, and warps where it cannot,
-    /// are `launched`. With a note of what it cannot.
+    /// Opens a device in the way that suits the schedule: warps go to a kernel that keeps running, if the
+    /// device can have one; all else, and warps where it cannot, are `launched`. With a note of what it
+    /// cannot.
     fn open(
         self,
         launched: Submission,

@@ -18,7 +18,8 @@ pub(crate) enum Failure {
     /// Something was found, and the command has already told it: exit code 1.
     #[error("already told")]
     Told,
-    /// The user ended it, and the command has told how far it came: exit code 130, as a shell has it for Ctrl-C.
+    /// The user ended it, and the command has told how far it came: exit code 130, as a shell has it for
+    /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
     /// The reader of the output went away: not a failure.
@@ -37,7 +38,8 @@ impl Failure {
         }
     }
 
-    /// Tells it on standard error, and on standard output too where a JSON document is expected there and none is yet.
+    /// Tells it on standard error, and on standard output too where a JSON document is expected there and
+    /// none is yet.
     pub(crate) fn report(&self, json: bool) {
         if matches!(self, Failure::Told | Failure::Interrupted | Failure::Closed) {
             return;

@@ -22,7 +22,8 @@ pub(crate) struct Imported {
     pub(crate) lines: Vec<u32>,
     /// How many entries of the table stand before those of the file.
     pub(crate) own: usize,
-    /// Where this file, or one that filled the table before it, says what becomes of packets that no entry fits.
+    /// Where this file, or one that filled the table before it, says what becomes of packets that no entry
+    /// fits.
     pub(crate) default: Option<Origin>,
 }
 
@@ -108,7 +109,8 @@ impl Imported {
         }
     }
 
-    /// Warnings of the file's entries that are never found, at their lines in it; the file becomes one of the sources.
+    /// Warnings of the file's entries that are never found, at their lines in it; the file becomes one of the
+    /// sources.
     pub(crate) fn never_found(&self, program: &Program, sources: &mut Sources) -> Vec<Diagnostic> {
         let table = self.table(program);
         let mut found = never_found(table.kind, &table.keys, &table.entries);

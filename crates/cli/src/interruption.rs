@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM for commands that have something to finish: the first signal is noted, the second ends the process at once.
+//! Ctrl-C and SIGTERM for commands that have something to finish: the first signal is noted, the second ends
+//! the process at once.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};

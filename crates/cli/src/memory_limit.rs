@@ -1,12 +1,13 @@
-//! The memory that this process may still have: where a control group bounds it, the kernel ends whoever goes beyond without a word.
+//! The memory that this process may still have: where a control group bounds it, the kernel ends whoever goes
+//! beyond without a word.
 //!
 //! ```text
 //! version 2   0::/system.slice/x.service       /sys/fs/cgroup/system.slice/x.service/memory.{max,current,stat}
 //! version 1   4:memory:/x                      /sys/fs/cgroup/memory/x/memory.{limit_in_bytes,usage_in_bytes,stat}
 //! ```
 //!
-//! (Linux, admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.) A group is bounded by those that it is in as well; pages of files that nobody uses are given
-//! back when they are needed, so they count as room.
+//! (Linux, admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.) A group is bounded by those that it is in as
+//! well; pages of files that nobody uses are given back when they are needed, so they count as room.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ pub(crate) struct Room {
 /// Where groups are. `ip netns exec` hides them behind another /sys, and the first process has them still.
 const MOUNTED: [&str; 2] = ["/sys/fs/cgroup", "/proc/1/root/sys/fs/cgroup"];
 
-/// The least that is left in any of the groups that this process is in; nothing where none bounds it, as far as can be seen.
+/// The least that is left in any of the groups that this process is in; nothing where none bounds it, as far
+/// as can be seen.
 pub(crate) fn room() -> Option<Room> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     MOUNTED.iter().find_map(|mounted| least(&groups, Path::new(mounted)))

@@ -65,7 +65,8 @@ pub(crate) fn unfilled(path: &Path, decode: DecodeChoice) -> Result<Compiled, Fa
     Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
 }
 
-/// Adds the entries and members of the files that tables and groups are filled from, which lie beside the program at `path`.
+/// Adds the entries and members of the files that tables and groups are filled from, which lie beside the
+/// program at `path`.
 pub(crate) fn fill(
     program: Option<&mut Program>,
     path: &Path,
@@ -122,11 +123,13 @@ pub(crate) fn fill(
     Ok(imported)
 }
 
-/// Gives a table the entries of a file that a gateway's own file names, in place of those of the program's text; and where the file says
-/// what becomes of packets that no entry fits, that as the table's default, in place of the program's.
+/// Gives a table the entries of a file that a gateway's own file names, in place of those of the program's
+/// text; and where the file says what becomes of packets that no entry fits, that as the table's default, in
+/// place of the program's.
 ///
 /// # Errors
-/// There is no such table, or the file cannot be read, does not suit it, or has more entries than it has room for; in words.
+/// There is no such table, or the file cannot be read, does not suit it, or has more entries than it has room
+/// for; in words.
 pub(crate) fn refill(
     program: &mut Program,
     filled: &TableFile,
@@ -174,8 +177,8 @@ fn filled_from(
     }
 }
 
-/// How many bytes of a file are read for so many entries: 4 MiB and 4 KiB for each, which is more than rules in JSON take, so that no small table makes
-/// much of a file.
+/// How many bytes of a file are read for so many entries: 4 MiB and 4 KiB for each, which is more than rules
+/// in JSON take, so that no small table makes much of a file.
 fn room(capacity: u32) -> u64 {
     ((4 << 20) + 4096 * u64::from(capacity)).min(files::LARGEST)
 }
@@ -238,8 +241,8 @@ pub(crate) fn accepted(
     }
 }
 
-/// Compiles the program at `path` for following a packet: a program whose only faults depend on the path of a packet is told and followed all the same.
-/// The second part says whether it was refused.
+/// Compiles the program at `path` for following a packet: a program whose only faults depend on the path of a
+/// packet is told and followed all the same. The second part says whether it was refused.
 pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failure> {
     let text = read(path)?;
     let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! What a program remembers, in bytes: of everything the most, and of tables that depend on their entries also what they take with those that they have.
+//! What a program remembers, in bytes: of everything the most, and of tables that depend on their entries
+//! also what they take with those that they have.
 
 use crate::render::quantity::{bytes, count, of};
 use exec::state::table_set::filled;
@@ -10,7 +11,8 @@ use std::fmt::Write;
 /// What a program remembers.
 pub(crate) struct Remembered {
     parts: Vec<MemoryUse>,
-    /// Of each table, in order of declaration: its entries, and what it takes with them at all workers, if it depends on them.
+    /// Of each table, in order of declaration: its entries, and what it takes with them at all workers, if it
+    /// depends on them.
     now: Vec<(usize, Option<u64>)>,
     workers: u16,
     /// All of it at most, at all workers together.
@@ -18,7 +20,8 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// What a program remembers with so many workers. Tables that depend on their entries are made, one after the other, and counted.
+    /// What a program remembers with so many workers. Tables that depend on their entries are made, one after
+    /// the other, and counted.
     ///
     /// # Errors
     /// One cannot be made; in words.

@@ -1,4 +1,5 @@
-//! Filters over the shipped capture choose the packets that tshark chooses, whatever back end runs them and however many batches go by without one.
+//! Filters over the shipped capture choose the packets that tshark chooses, whatever back end runs them and
+//! however many batches go by without one.
 
 mod net;
 
@@ -9,8 +10,8 @@ use std::process::Command;
 
 const CAPTURE: &str = "captures/demo.pcapng";
 
-/// Filters, and what tshark calls the same: the last field that a filter has to look into stands for the whole header. Most hold for few packets, so that
-/// whole batches have none.
+/// Filters, and what tshark calls the same: the last field that a filter has to look into stands for the
+/// whole header. Most hold for few packets, so that whole batches have none.
 const FILTERS: [(&str, &str); 9] = [
     ("udp", "(ip.proto == 17 and ip.dst) or (ipv6.nxt == 17 and ipv6.dst)"),
     ("tcp", "(ip.proto == 6 and ip.dst) or (ipv6.nxt == 6 and ipv6.dst)"),

@@ -1,4 +1,5 @@
-//! Files of other firewalls in programs and gateways: their policy, their interfaces, and what cannot be meant exactly.
+//! Files of other firewalls in programs and gateways: their policy, their interfaces, and what cannot be
+//! meant exactly.
 
 use assert_cmd::Command;
 use std::fs;

@@ -22,7 +22,8 @@ fn lab(arguments: &[&str]) -> Option<Value> {
     }
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {errors}"));
     let rows = report["rows"].as_array().expect("rows");
-    // On a busy machine the sender may not get rid of three times what the gateway carries; then that is said.
+    // On a busy machine the sender may not get rid of three times what the gateway carries; then that is
+    // said.
     let no_overload = "sent, of what the gateway carries: no figure";
     let excused = |row: &&Value| row["what"].as_str().is_some_and(|what| what.starts_with(no_overload));
     let missing = rows.iter().filter(|row| row["ours"].is_null() && row["other"].is_null());

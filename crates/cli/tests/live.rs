@@ -1,6 +1,7 @@
 //! A gateway between two hosts in network namespaces of their own, used by programs that know nothing of it.
 //!
-//! Nothing but those namespaces is ever addressed, and they go with the test. Where the rights for them are missing, a test says so and ends.
+//! Nothing but those namespaces is ever addressed, and they go with the test. Where the rights for them are
+//! missing, a test says so and ends.
 
 mod net;
 
@@ -20,7 +21,8 @@ fn hosts_reach_each_other_and_every_packet_is_in_the_account() {
     net.serve(&program("mac_switch.rav"));
     assert_eq!(net.pings("10.0.0.2"), 20);
     assert_eq!(net.pings("fd00::2"), 20);
-    // Offloads are on, as they are on every new virtual cable: hosts send long segments, their checksums unfinished.
+    // Offloads are on, as they are on every new virtual cable: hosts send long segments, their checksums
+    // unfinished.
     for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
         let report = net.tcp(address, direction);
         let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);

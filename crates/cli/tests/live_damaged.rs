@@ -1,6 +1,8 @@
-//! Damaged packets at a live gateway: it stays up, every packet is in its account, and what leaves is what the judge of programs lets leave.
+//! Damaged packets at a live gateway: it stays up, every packet is in its account, and what leaves is what
+//! the judge of programs lets leave.
 //!
-//! Frames are sent by one program and captured by another that know nothing of ours. Both hosts are silent, so nothing else is on the line.
+//! Frames are sent by one program and captured by another that know nothing of ours. Both hosts are silent,
+//! so nothing else is on the line.
 
 mod net;
 
@@ -22,8 +24,9 @@ use suite::random::SuiteRandom;
 /// How many mutated frames are played.
 const MUTATED: usize = 1_000_000;
 
-/// Whether the kernel and the port carry a frame as it is: a link header, no more than an MTU, no VLAN tag without a packet behind it, which the kernel drops
-/// while it takes the tag out, and no tag that names no VLAN, which the port takes out.
+/// Whether the kernel and the port carry a frame as it is: a link header, no more than an MTU, no VLAN tag
+/// without a packet behind it, which the kernel drops while it takes the tag out, and no tag that names no
+/// VLAN, which the port takes out.
 fn carried(frame: &[u8]) -> bool {
     let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     let priority = matches!(frame.get(12..16), Some(&[0x81, 0x00, high, 0]) if high & 0x0f == 0);
@@ -102,12 +105,14 @@ fn count(path: &Path) -> HashMap<Vec<u8>, i64> {
     all
 }
 
-/// How many frames are on their way at most: far fewer than a ring of the gateway holds, and no more than the kernel's queues before and behind it. Where some
-/// are lost all the same, as on a machine that is busy with other things, everything is played again with fewer.
+/// How many frames are on their way at most: far fewer than a ring of the gateway holds, and no more than the
+/// kernel's queues before and behind it. Where some are lost all the same, as on a machine that is busy with
+/// other things, everything is played again with fewer.
 const AT_ONCE: [u64; 4] = [1000, 500, 250, 100];
 
-/// Plays frames from host `a` through a program, and holds what reaches host `b` against what the interpreter lets leave. What is lost on the way has to be
-/// counted by somebody, in every attempt; what is judged is an attempt in which nothing was.
+/// Plays frames from host `a` through a program, and holds what reaches host `b` against what the interpreter
+/// lets leave. What is lost on the way has to be counted by somebody, in every attempt; what is judged is an
+/// attempt in which nothing was.
 fn play(net: &mut Net, program: &Path, frames: impl Iterator<Item = Vec<u8>>) {
     let played = net.path("played.pcap");
     let file = BufWriter::new(File::create(&played).expect("can be made"));
@@ -145,11 +150,13 @@ impl Attempt {
         let left = net.path("left.pcap");
         // That of the attempt before.
         let _ = fs::remove_file(&left);
-        // What the gateway joins is cut and summed again before it is captured, by a kernel that knows nothing of how it was joined.
+        // What the gateway joins is cut and summed again before it is captured, by a kernel that knows
+        // nothing of how it was joined.
         let off = ["-K", "to-b", "tx", "off", "sg", "off", "tso", "off", "gso", "off"];
         assert!(net.run("g", "ethtool", &off).status.success());
         net.serve(program);
-        // What the kernel had no room for at the other end of a virtual cable, which newer ones tell the sender, too.
+        // What the kernel had no room for at the other end of a virtual cable, which newer ones tell the
+        // sender, too.
         let dropped = |net: &Net| {
             let output = net.run("g", "cat", &["/sys/class/net/to-b/statistics/tx_dropped"]).stdout;
             String::from_utf8_lossy(&output).trim().parse::<u64>().expect("a number")
@@ -182,7 +189,8 @@ impl Attempt {
         let mut behind = ["busy", "refused", "down"].map(|what| port(2, what)).to_vec();
         let (captured, missed) = end(dump, &left, transmitted - sum(&behind));
         behind.push(("tcpdump", missed));
-        // The interface counts what the gateway tried again by another way, too, so it may name more than are missing, but never fewer.
+        // The interface counts what the gateway tried again by another way, too, so it may name more than are
+        // missing, but never fewer.
         let named = (dropped(net) - before).saturating_sub(behind[0].1);
         let missing =
             transmitted.checked_sub(captured + sum(&behind)).expect("no more is captured than left");
@@ -211,7 +219,8 @@ fn dump(net: &Net, left: &Path) -> Child {
     dump
 }
 
-/// Ends a capture once it has so many frames, or nothing more has come for long. Says how many there are, and how many tcpdump says it missed.
+/// Ends a capture once it has so many frames, or nothing more has come for long. Says how many there are, and
+/// how many tcpdump says it missed.
 fn end(dump: Child, left: &Path, wanted: u64) -> (u64, u64) {
     let frames = || read(left).len() as u64;
     let length = || fs::metadata(left).map_or(0, |data| data.len());
@@ -301,7 +310,8 @@ fn mutated_packets_meet_the_fate_that_the_judge_gives_them() {
         return;
     }
     let (samples, mut random) = (samples(), SuiteRandom::new(4));
-    // One program changes nearly all that it lets through; the other learns, and so keeps most of what comes from one side back.
+    // One program changes nearly all that it lets through; the other learns, and so keeps most of what comes
+    // from one side back.
     let programs = [
         (root().join("crates/cli/tests/net/hops.rav"), MUTATED * 3 / 4),
         (program("firewall.rav"), MUTATED / 4),

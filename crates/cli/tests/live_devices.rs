@@ -1,7 +1,7 @@
 //! A gateway whose program runs on a device, between two hosts that know nothing of it.
 //!
-//! The devices are PoCL, an OpenCL driver that runs on the processor, and threads that stand in for one. Where the rights for network namespaces are
-//! missing, a test says so and ends.
+//! The devices are PoCL, an OpenCL driver that runs on the processor, and threads that stand in for one.
+//! Where the rights for network namespaces are missing, a test says so and ends.
 
 mod net;
 

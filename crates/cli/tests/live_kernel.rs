@@ -1,6 +1,8 @@
-//! A gateway beside a kernel that has routes and addresses of its own, made by `ip` as an administrator or a routing daemon makes them.
+//! A gateway beside a kernel that has routes and addresses of its own, made by `ip` as an administrator or a
+//! routing daemon makes them.
 //!
-//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are missing, a test says so and ends.
+//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are
+//! missing, a test says so and ends.
 
 mod net;
 
@@ -10,7 +12,8 @@ use std::process::Output;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Host `a` is 10.0.1.2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address 1 of each network and follows the kernel's routes.
+/// Host `a` is 10.0.1.2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address 1 of each
+/// network and follows the kernel's routes.
 const FILE: &str = r#"
 [[port]]
 interface = "to-a"
@@ -162,7 +165,8 @@ fn what_a_route_of_the_kernel_says_and_the_gateway_cannot_do_is_not_done_otherwi
 fn addresses_of_the_kernel_are_nobody_s_on_the_link() {
     let Some(mut net) = beside("addresses_of_the_kernel") else { return };
     net.serve_ports(&program("router.rav"), FILE);
-    // As a BGP peer: with a TTL of 1, to the kernel's address on the link between them. The kernel answers, and the gateway says nothing.
+    // As a BGP peer: with a TTL of 1, to the kernel's address on the link between them. The kernel answers,
+    // and the gateway says nothing.
     for _ in 0..3 {
         let said = text(&net.run("b", "ping", &["-c", "3", "-i", "0.2", "-t", "1", "-W", "5", "10.0.2.3"]));
         assert!(said.contains("3 received") && !said.contains("From 10.0.2.1"), "{said}");
@@ -176,7 +180,8 @@ fn addresses_of_the_kernel_are_nobody_s_on_the_link() {
         shown["neighbours"].as_array().is_some_and(|all| all.iter().any(|known| known["address"] == address))
     };
     assert!(!is_known(&shown, "10.0.2.3"), "nobody is asked for it: {shown}");
-    // Another one, that it gets while the gateway runs; when it is taken away, the address may be anybody's again.
+    // Another one, that it gets while the gateway runs; when it is taken away, the address may be anybody's
+    // again.
     at_kernel(&net, "address add 10.0.2.4/24 dev to-b");
     until(&net, "routes", |shown| shown.to_string().contains("10.0.2.4/32"));
     assert!(!ping(&net, "a", "10.0.2.4").contains("Unreachable"));

@@ -113,7 +113,8 @@ fn every_packet_that_the_hosts_count_is_in_the_account() {
             let [(a_sent, a_received), (b_sent, b_received)] = ["a", "b"].map(|host| counted(&net, host));
             [a_sent - at_a[0], b_sent - at_b[0], a_received - at_a[1], b_received - at_b[1]]
         };
-        // Between two questions packets come that nobody sent for the test; then it is asked again. What came before the gateway did stays the same.
+        // Between two questions packets come that nobody sent for the test; then it is asked again. What came
+        // before the gateway did stays the same.
         let quiet = || {
             let mut last = figures();
             for _ in 0..50 {
@@ -221,7 +222,8 @@ fn what_af_xdp_cannot_do_is_said() {
         &format!("port 1: queue 0 of interface to-a is in use by process {pid} (ravelin)"),
     );
     net.stop();
-    // Two gateways at queues of their own: they would be no trouble for each other, but an interface has one program.
+    // Two gateways at queues of their own: they would be no trouble for each other, but an interface has one
+    // program.
     assert!(net.run("g", "ethtool", &["-L", "to-a", "rx", "2"]).status.success());
     refused(&net, "", &one(1), "to-a has 1 queue(s) to send by, so nothing would leave by queue 1");
     assert!(net.run("g", "ethtool", &["-L", "to-a", "tx", "2"]).status.success());

@@ -1,4 +1,5 @@
-//! Programs that know nothing of a gateway, on both sides of one; and what another decoder says of all that left by it.
+//! Programs that know nothing of a gateway, on both sides of one; and what another decoder says of all that
+//! left by it.
 
 mod net;
 
@@ -45,8 +46,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Hosts hand over long segments and unfinished checksums; those towards `b` are to be cut and finished by the gateway's kernel, so that what is
-/// captured there is what would be on a wire.
+/// Hosts hand over long segments and unfinished checksums; those towards `b` are to be cut and finished by
+/// the gateway's kernel, so that what is captured there is what would be on a wire.
 fn finish_towards_b(net: &Net) {
     let off = ["-K", "to-b", "tx", "off", "tso", "off", "gso", "off", "sg", "off"];
     assert!(net.run("g", "ethtool", &off).status.success());
@@ -96,8 +97,8 @@ fn end(watching: Server, file: &Path) {
     drop(watching);
 }
 
-/// Segments pass as they are: packets that the gateway joins would reach `b` with a checksum that nobody has finished yet, as on every virtual link, and the
-/// decoder would call it bad.
+/// Segments pass as they are: packets that the gateway joins would reach `b` with a checksum that nobody has
+/// finished yet, as on every virtual link, and the decoder would call it bad.
 const WHOLE: &str = "[[port]]\ninterface = \"to-a\"\noffloads = \"whole\"\n[[port]]\ninterface = \"to-b\"\noffloads = \"whole\"\n";
 
 /// How many frames of a capture another decoder finds, that checks checksums.

@@ -1,6 +1,7 @@
 //! A gateway that routes between two hosts in different networks, used by programs that know nothing of it.
 //!
-//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are missing, a test says so and ends.
+//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are
+//! missing, a test says so and ends.
 
 mod net;
 
@@ -10,7 +11,8 @@ use std::process::Output;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Host `a` is 10.0.1.2 and fd00:1::2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address 1 of each network.
+/// Host `a` is 10.0.1.2 and fd00:1::2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address
+/// 1 of each network.
 const PORTS: &str = r#"
 [[port]]
 interface = "to-a"
@@ -380,7 +382,8 @@ fn sources_are_checked_as_the_file_says() {
         let Some(mut net) = hosts("sources_are_checked") else { return };
         std::fs::write(net.path("sources.txt"), asked).expect("can be written");
         let table = "[[table]]\nname = \"sources\"\nfrom = \"sources.txt\"\n";
-        // The gateway has never heard of this host, and gets its packets all the same: its network leads back to it.
+        // The gateway has never heard of this host, and gets its packets all the same: its network leads back
+        // to it.
         let card = net.run("g", "cat", &["/sys/class/net/to-a/address"]).stdout;
         let card = String::from_utf8_lossy(&card).trim().to_owned();
         let host = net.name("a");
@@ -403,7 +406,8 @@ fn a_host_with_only_an_address_of_its_link_keeps_its_router() {
     net.ip(&["-n", &host, "-6", "address", "flush", "dev", "eth0", "scope", "global"]);
     net.ip(&["-n", &host, "-6", "address", "replace", "fe80::a/64", "dev", "eth0", "nodad"]);
     net.ip(&["-n", &host, "-6", "route", "replace", "fd00:1::/64", "dev", "eth0"]);
-    // On a busy machine it takes a while after the start until the gateway knows that its links are up, and so its own networks.
+    // On a busy machine it takes a while after the start until the gateway knows that its links are up, and
+    // so its own networks.
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         let said = ping(&net, &["fd00:1::1"]);

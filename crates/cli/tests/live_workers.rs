@@ -1,4 +1,5 @@
-//! Gateways with several workers, and programs that take over under load, between hosts in network namespaces of their own.
+//! Gateways with several workers, and programs that take over under load, between hosts in network namespaces
+//! of their own.
 
 mod net;
 
@@ -49,7 +50,8 @@ fn a_program_that_remembers_needs_a_word_for_several_workers() {
     }
 }
 
-/// UDP at a steady rate, while another program takes over ten times a second: none of the datagrams is lost in the gateway, none overtakes another.
+/// UDP at a steady rate, while another program takes over ten times a second: none of the datagrams is lost
+/// in the gateway, none overtakes another.
 #[test]
 fn no_datagram_is_lost_or_overtaken_while_programs_take_over() {
     let Some(mut net) = Net::new("no_datagram_is_lost_or_overtaken") else { return };
@@ -77,7 +79,8 @@ fn no_datagram_is_lost_or_overtaken_while_programs_take_over() {
     assert!(programs >= 5, "{programs} programs took over");
     let stream = &report["end"]["streams"][0]["udp"];
     assert_eq!(stream["out_of_order"], 0, "{stream}");
-    // On a busy machine the receiver may be too slow, or the gateway not on a processor for longer than its ring lasts: both are counted.
+    // On a busy machine the receiver may be too slow, or the gateway not on a processor for longer than its
+    // ring lasts: both are counted.
     let snmp = String::from_utf8_lossy(&net.run("b", "cat", &["/proc/net/snmp"]).stdout).into_owned();
     let udp: Vec<&str> = snmp.lines().filter_map(|line| line.strip_prefix("Udp: ")).collect();
     let column = udp[0].split(' ').position(|name| name == "RcvbufErrors").expect("is counted");

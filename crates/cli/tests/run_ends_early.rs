@@ -1,4 +1,5 @@
-//! Runs that end before their capture does, or cannot write all that leaves: what had run by then is reported.
+//! Runs that end before their capture does, or cannot write all that leaves: what had run by then is
+//! reported.
 
 use serde_json::Value;
 use std::fs;

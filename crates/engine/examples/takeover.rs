@@ -1,4 +1,5 @@
-//! For how long a worker takes no packets while another program takes over, by what its tables hold; beside it the same loop without.
+//! For how long a worker takes no packets while another program takes over, by what its tables hold; beside
+//! it the same loop without.
 //!
 //! `cargo run --release -p engine --example takeover -- [ROUNDS]`
 
@@ -143,7 +144,8 @@ fn told(mut nanoseconds: Vec<u64>) -> String {
     format!("{:>8.1} {:>8.1} {:>10.1}", at(last / 2), at(last * 9 / 10), at(last))
 }
 
-/// Programs take over from a first one whose packets made so many entries; between them as many times none does.
+/// Programs take over from a first one whose packets made so many entries; between them as many times none
+/// does.
 fn case(name: &str, (rules, learned): (u128, u128), new: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
     let longest = Longest::default();
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);

@@ -1,4 +1,5 @@
-//! One packet at a time: what its verdict was, what left because of it, which events it raised. For tests of programs.
+//! One packet at a time: what its verdict was, what left because of it, which events it raised. For tests of
+//! programs.
 
 use crate::commit::Ledger;
 use crate::pieces;

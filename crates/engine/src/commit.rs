@@ -1,8 +1,9 @@
 //! Turns verdicts into exact accounting, in the order of arrival.
 //!
-//! The idea: a verdict is a kind and an argument, so there are only as many different verdicts as there are ports, sets and reasons. Each has one
-//! cell of packets and bytes (a flood has one for each arrival port), and a packet adds to one cell and to the one of its arrival port. Who was
-//! sent what is not counted packet by packet but derived from the cells when a report is asked for.
+//! The idea: a verdict is a kind and an argument, so there are only as many different verdicts as there are
+//! ports, sets and reasons. Each has one cell of packets and bytes (a flood has one for each arrival port),
+//! and a packet adds to one cell and to the one of its arrival port. Who was sent what is not counted packet
+//! by packet but derived from the cells when a report is asked for.
 
 pub(crate) mod moment;
 
@@ -45,7 +46,8 @@ pub struct Ledger {
     ports: u16,
     /// Sets of ports by index: existing ports only, each once.
     sets: Arc<[Vec<u16>]>,
-    /// Where the cells of a kind begin, by the kind's number; the last cell of a kind takes arguments that nothing has.
+    /// Where the cells of a kind begin, by the kind's number; the last cell of a kind takes arguments that
+    /// nothing has.
     first: [u32; 8],
     /// How many cells a kind has, less one.
     last: [u32; 8],
@@ -54,7 +56,8 @@ pub struct Ledger {
     received: Vec<Volume>,
     /// Copies and made packets by port; index 0 is not used.
     extra: Vec<Volume>,
-    /// By port, what left more than came in: fragments behind the first, and bytes by which packets grew or shrank.
+    /// By port, what left more than came in: fragments behind the first, and bytes by which packets grew or
+    /// shrank.
     grown: Vec<(u64, i64)>,
     copies: u64,
     made: u64,
@@ -108,8 +111,9 @@ impl Ledger {
         }
     }
 
-    /// Counts every packet of the batch, which lies in `memory`, and everything in `outputs`. A `send` to a port that does not exist becomes a drop in
-    /// the batch, too. A packet counts with the length it came in with, except where it leaves.
+    /// Counts every packet of the batch, which lies in `memory`, and everything in `outputs`. A `send` to a
+    /// port that does not exist becomes a drop in the batch, too. A packet counts with the length it came in
+    /// with, except where it leaves.
     pub fn commit(&mut self, memory: &[u8], batch: &mut Batch, outputs: &Outputs) {
         let ports = u32::from(self.ports);
         let stray = self.received.len() - 1;
@@ -123,8 +127,8 @@ impl Ledger {
             // Chosen by value and not by a branch: in a learning switch send and flood alternate at random.
             let argument =
                 if verdict.kind() == VerdictKind::Flood { port } else { u32::from(verdict.argument()) };
-            // The number itself and not `kind()`, whose five cases become a jump that mixed traffic mispredicts; no kind has 0, 6 or 7, whose cell is
-            // that of packets without a verdict.
+            // The number itself and not `kind()`, whose five cases become a jump that mixed traffic
+            // mispredicts; no kind has 0, 6 or 7, whose cell is that of packets without a verdict.
             let kind = (verdict.bits() >> 24).min(7) as usize;
             let cell = self.first[kind] + argument.min(self.last[kind]);
             let volume = Volume { packets: 1, bytes: u64::from(batch.wire[index]) };
@@ -316,7 +320,8 @@ impl Ledger {
         self.lost
     }
 
-    /// Packets that the back end left without a verdict that the program has: none, unless a back end is broken.
+    /// Packets that the back end left without a verdict that the program has: none, unless a back end is
+    /// broken.
     pub fn unaccounted(&self) -> u64 {
         let strays = [VerdictKind::Multicast, VerdictKind::Punt, VerdictKind::Drop]
             .map(|kind| self.kind(kind)[self.last[kind as usize] as usize].packets);

@@ -1,4 +1,5 @@
-//! Packets that are held until many of them can be run together: copies of their frames, in order of arrival, from when they came until they are run.
+//! Packets that are held until many of them can be run together: copies of their frames, in order of arrival,
+//! from when they came until they are run.
 //!
 //! ```text
 //!               take                        run                            run, again
@@ -7,8 +8,8 @@
 //!                                     says when     for the host
 //! ```
 //!
-//! A device batch is as many batches as go over together, or a warp. Convoys are run in the order in which their packets came, so what packets mean does
-//! not depend on where they are run.
+//! A device batch is as many batches as go over together, or a warp. Convoys are run in the order in which
+//! their packets came, so what packets mean does not depend on where they are run.
 
 mod by_hermes;
 mod by_policy;
@@ -52,8 +53,8 @@ impl Schedule {
     }
 }
 
-/// What the scheduler of Hermes is made for where a device has so much room, and works on so many warps side by side; fewer packets than a warp wait for
-/// `quarters` quarters of the time in which a warp comes.
+/// What the scheduler of Hermes is made for where a device has so much room, and works on so many warps side
+/// by side; fewer packets than a warp wait for `quarters` quarters of the time in which a warp comes.
 pub fn settings(room: Room, workers: usize, quarters: u32) -> HermesSettings {
     ByHermes::settings(room, workers, quarters)
 }
@@ -153,7 +154,8 @@ impl DeviceQueue {
         !self.in_flight.closed.is_empty()
     }
 
-    /// Whether packets can be taken before a device batch has been run: a whole batch, if device batches are no smaller than that or there is room for several.
+    /// Whether packets can be taken before a device batch has been run: a whole batch, if device batches are
+    /// no smaller than that or there is room for several.
     pub fn has_room(&self) -> bool {
         let InFlight { room, open, closed, full, .. } = &self.in_flight;
         !full
@@ -165,7 +167,8 @@ impl DeviceQueue {
             }
     }
 
-    /// Takes copies of the packets of a batch, and where there is no room left has packets run until there is.
+    /// Takes copies of the packets of a batch, and where there is no room left has packets run until there
+    /// is.
     ///
     /// # Errors
     /// What went wrong when they were run.
@@ -180,8 +183,9 @@ impl DeviceQueue {
         }
     }
 
-    /// Begins with what the schedule says is to be begun with, and has the packets run that are ready; says whether there were any. With [`Supply::Plenty`]
-    /// and no room left, and with [`Supply::Ended`], it waits for those that a device has yet to finish.
+    /// Begins with what the schedule says is to be begun with, and has the packets run that are ready; says
+    /// whether there were any. With [`Supply::Plenty`] and no room left, and with [`Supply::Ended`], it waits
+    /// for those that a device has yet to finish.
     ///
     /// # Errors
     /// What went wrong when they were run.
@@ -200,7 +204,8 @@ impl DeviceQueue {
         }
     }
 
-    /// When the schedule wants to be asked again though no packet comes; none while it waits for packets alone.
+    /// When the schedule wants to be asked again though no packet comes; none while it waits for packets
+    /// alone.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         match &self.order {
             Scheduler::ByPolicy(placed) => placed.due(&self.in_flight, now),
@@ -208,7 +213,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Copies the packets of a batch from `from` on. Says how far it came: where that is not the end of the batch, there is no room.
+    /// Copies the packets of a batch from `from` on. Says how far it came: where that is not the end of the
+    /// batch, there is no room.
     fn copy(&mut self, memory: &[u8], batch: &Batch, from: usize, now: Instant) -> usize {
         let DeviceQueue { in_flight, order } = self;
         let mut next = from;

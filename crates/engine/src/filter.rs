@@ -1,7 +1,9 @@
-//! Filters: which packets somebody wants to see, in expressions of the language or as pcap-filter spells them ([docs/filters.md](../../../docs/filters.md)).
+//! Filters: which packets somebody wants to see, in expressions of the language or as pcap-filter spells them
+//! ([docs/filters.md](../../../docs/filters.md)).
 //!
-//! A filter becomes a program of the language that is compiled and run over a batch, so its words mean what they mean in programs. What became of a packet
-//! is not known before it has been run: then a first program chooses those that may be wanted, and a second one decides.
+//! A filter becomes a program of the language that is compiled and run over a batch, so its words mean what
+//! they mean in programs. What became of a packet is not known before it has been run: then a first program
+//! chooses those that may be wanted, and a second one decides.
 
 mod expression;
 mod pcap;
@@ -144,8 +146,8 @@ impl Filter {
         self.second.is_some()
     }
 
-    /// Puts the numbers of those packets of a batch into `chosen` that the filter may hold for. The packets have not been run, and have no verdicts
-    /// afterwards either.
+    /// Puts the numbers of those packets of a batch into `chosen` that the filter may hold for. The packets
+    /// have not been run, and have no verdicts afterwards either.
     pub fn choose(&mut self, memory: &mut [u8], batch: &mut Batch, chosen: &mut Vec<u16>) {
         chosen.clear();
         self.outputs.clear();

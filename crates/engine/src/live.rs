@@ -1,7 +1,8 @@
 //! The packet loop over live ports, on one worker or several, and how control asks it.
 //!
-//! Every worker has a lane of each port, a program with tables and an account of its own, and runs its loop (`live/worker.rs`) without asking anybody. Requests
-//! reach all workers in the same order and are met between two batches.
+//! Every worker has a lane of each port, a program with tables and an account of its own, and runs its loop
+//! (`live/worker.rs`) without asking anybody. Requests reach all workers in the same order and are met
+//! between two batches.
 
 mod crew;
 pub mod look;
@@ -43,7 +44,8 @@ use std::time::{Duration, Instant};
 use two_phase::Vote;
 use watch::Watcher;
 
-/// One worker's part of a program: its own tables and account, from when it takes over to when it is replaced.
+/// One worker's part of a program: its own tables and account, from when it takes over to when it is
+/// replaced.
 pub struct Generation {
     /// The program.
     pub program: Arc<Program>,
@@ -120,7 +122,8 @@ pub struct Loaded {
     pub sources: Arc<Sources>,
     /// One for each worker.
     pub backends: Vec<Box<dyn Backend>>,
-    /// When packets are run, and where, if the back end can begin with them ahead of time; batch by batch without it.
+    /// When packets are run, and where, if the back end can begin with them ahead of time; batch by batch
+    /// without it.
     pub schedule: Option<Schedule>,
 }
 
@@ -169,7 +172,8 @@ impl Sub for PortLosses {
     }
 }
 
-/// A question to a generation that is asked between two batches, and what was lost at the ports since it took over.
+/// A question to a generation that is asked between two batches, and what was lost at the ports since it took
+/// over.
 type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
 
 /// What is asked of a worker between two batches.
@@ -192,7 +196,8 @@ enum Request {
     Stop,
 }
 
-/// How one worker's part of a replacement ended: what went over with the old part, or why nothing did, if this worker knows, with the new one.
+/// How one worker's part of a replacement ended: what went over with the old part, or why nothing did, if
+/// this worker knows, with the new one.
 type TakenOver = Result<(TakeoverReport, Generation), (Option<ReplaceError>, Generation)>;
 
 /// One worker's part of a replacement.
@@ -230,7 +235,8 @@ impl Takeover {
     }
 }
 
-/// How a replacement ended, with the generations that are of no more use: the old ones, or where it failed the new ones.
+/// How a replacement ended, with the generations that are of no more use: the old ones, or where it failed
+/// the new ones.
 pub struct Replaced {
     /// What went over from every worker, or why the old program goes on.
     pub outcome: Result<Vec<TakeoverReport>, ReplaceError>,
@@ -261,7 +267,8 @@ impl Line {
     }
 }
 
-/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first, whose programs run by this clock; and how to ask them.
+/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first, whose programs
+/// run by this clock; and how to ask them.
 ///
 /// # Errors
 /// The kernel gives no further descriptor.
@@ -282,7 +289,8 @@ impl Remote {
         self.lines().len()
     }
 
-    /// What `look` finds in, or does to, each worker's part of the program that runs, worker by worker; `None` where one has ended.
+    /// What `look` finds in, or does to, each worker's part of the program that runs, worker by worker;
+    /// `None` where one has ended.
     pub fn ask<T: Send + 'static>(
         &self,
         look: impl Fn(&mut Generation, &[PortLosses]) -> T + Send + Sync + 'static,
@@ -307,13 +315,14 @@ impl Remote {
         })
     }
 
-    /// What each worker's part of the program that runs has counted, worker by worker; `None` where one has ended. It is told a part at a time, and
-    /// costs packets as little as [`look::CELLS`] says.
+    /// What each worker's part of the program that runs has counted, worker by worker; `None` where one has
+    /// ended. It is told a part at a time, and costs packets as little as [`look::CELLS`] says.
     pub fn look(&self) -> Option<Vec<Counted>> {
         self.gather(|answer| Some(Request::Look(answer)))
     }
 
-    /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one generation for each worker.
+    /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one
+    /// generation for each worker.
     pub fn replace(&self, mut generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
         self.make_ready(&mut generations)?;
         let discard: Arc<[String]> = discard.into();
@@ -363,29 +372,33 @@ impl Remote {
         Some(())
     }
 
-    /// Sends frames by ports, in this order and past the program. Says whether the worker still runs; a frame for a port that does not exist is lost.
+    /// Sends frames by ports, in this order and past the program. Says whether the worker still runs; a frame
+    /// for a port that does not exist is lost.
     pub fn send(&self, frames: Vec<Injected>) -> bool {
         // Always the same worker: what control sends stays in order.
         self.lines().first().is_some_and(|line| line.request(Request::Send(frames)))
     }
 
-    /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet that finds no room is counted in
-    /// [`Generation::punts_lost`]. Those that are urgent find room whatever else waits.
+    /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet
+    /// that finds no room is counted in [`Generation::punts_lost`]. Those that are urgent find room whatever
+    /// else waits.
     pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<Punted> {
         let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets
     }
 
-    /// Packets that a filter holds for, from now on; one filter for each worker, which are all the same. `None` where one has ended.
+    /// Packets that a filter holds for, from now on; one filter for each worker, which are all the same.
+    /// `None` where one has ended.
     pub fn watch(&self, filters: Vec<Filter>, wish: Wish) -> Option<Watching> {
         let (watchers, watching) = watch::watch(filters, wish);
         let mut watchers = watchers.into_iter();
         self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
     }
 
-    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended. Where the variant of the program that measures
-    /// its stages is missing, it is compiled first, by the caller's thread.
+    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended.
+    /// Where the variant of the program that measures its stages is missing, it is compiled first, by the
+    /// caller's thread.
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
         let parts = self.ask(|generation, _| {
             let Generation { number, program, sources, backend, .. } = generation;
@@ -420,7 +433,8 @@ impl Remote {
         self.each(|_| Some(Request::Stop));
     }
 
-    /// Makes a request of every worker, which answers by what it is handed; the answers, worker by worker, or `None` where one has ended.
+    /// Makes a request of every worker, which answers by what it is handed; the answers, worker by worker, or
+    /// `None` where one has ended.
     fn gather<T: Send + 'static>(
         &self,
         mut request: impl FnMut(Box<dyn FnOnce(T) + Send>) -> Option<Request>,
@@ -440,7 +454,8 @@ impl Remote {
             .then(|| answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
-    /// Hands a request to every worker; says whether all still run. Requests that are made at the same time come to all workers in one order.
+    /// Hands a request to every worker; says whether all still run. Requests that are made at the same time
+    /// come to all workers in one order.
     fn each(&self, mut request: impl FnMut(usize) -> Option<Request>) -> bool {
         let mut all = true;
         for (worker, line) in self.lines().iter().enumerate() {

@@ -1,10 +1,11 @@
-//! A program on a device: packets go over, and are committed in order when they are back; the host takes over where the device cannot.
+//! A program on a device: packets go over, and are committed in order when they are back; the host takes over
+//! where the device cannot.
 //!
-//! Batch by batch it does so itself. Where somebody holds packets (`engine::hold`), it is handed many of them ahead of time, several times one behind the
-//! other, and commits a batch when that is to be run.
+//! Batch by batch it does so itself. Where somebody holds packets (`engine::hold`), it is handed many of them
+//! ahead of time, several times one behind the other, and commits a batch when that is to be run.
 //!
-//! A device that fails is given up: the batches that were under way are run by the host, as nothing of them has been committed, and so is
-//! everything behind them.
+//! A device that fails is given up: the batches that were under way are run by the host, as nothing of them
+//! has been committed, and so is everything behind them.
 
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
@@ -50,16 +51,19 @@ struct Begun {
     packets: usize,
     /// So many of them have been run.
     run: usize,
-    /// For how long the device has been asked for them in vain while it had nothing older, and when it was asked last.
+    /// For how long the device has been asked for them in vain while it had nothing older, and when it was
+    /// asked last.
     waited: Duration,
     asked: Instant,
 }
 
 /// The most often that packets stay on the host where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
-/// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a driver might.
+/// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a
+/// driver might.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// From one question to the next no more than this counts as waiting: who was stopped meanwhile has not waited.
+/// From one question to the next no more than this counts as waiting: who was stopped meanwhile has not
+/// waited.
 const QUESTION: Duration = Duration::from_millis(10);
 /// For so long the host does nothing else while it waits, then it naps.
 const AWAKE: Duration = Duration::from_micros(200);
@@ -180,7 +184,8 @@ impl Offloaded {
         })
     }
 
-    /// Puts a program on threads of this machine, one less than it has processors; `ports` is what the program was loaded with.
+    /// Puts a program on threads of this machine, one less than it has processors; `ports` is what the
+    /// program was loaded with.
     ///
     /// # Errors
     /// The machine gives no thread.
@@ -211,7 +216,8 @@ impl Offloaded {
             }
             ImageChanges::Others => true,
         };
-        // Commit compares tables with what went over last, which is not what packets that are under way have seen.
+        // Commit compares tables with what went over last, which is not what packets that are under way have
+        // seen.
         if update && !self.begun.is_empty() {
             return Ok(Beginning::Later);
         }
@@ -363,7 +369,8 @@ impl Backend for Offloaded {
             self.offload.ran_here(batch.len);
         }
         if ran && !self.begun.is_empty() {
-            // What the device says of them is not wanted; but it has to have finished before its slot is filled again.
+            // What the device says of them is not wanted; but it has to have finished before its slot is
+            // filled again.
             self.wait();
             self.count_off(batch.len);
         }

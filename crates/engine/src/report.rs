@@ -273,7 +273,8 @@ impl Figures {
         }
     }
 
-    /// Copies so many further cells of counters at most, which it takes off `most`; whether all are there. Each cell is what it is when it is copied.
+    /// Copies so many further cells of counters at most, which it takes off `most`; whether all are there.
+    /// Each cell is what it is when it is copied.
     pub(crate) fn count(&mut self, program: &Program, backend: &dyn Backend, most: &mut usize) -> bool {
         self.counters.reserve_exact(program.counters.len() - self.counters.len());
         let sizes = program.counters.iter().map(|counter| counter.size as usize);
@@ -292,8 +293,8 @@ impl Figures {
         true
     }
 
-    /// Adds those of another back end with the same program. Tables that packets write are each back end's own, so entries and places are added up; of
-    /// the others every back end has a copy.
+    /// Adds those of another back end with the same program. Tables that packets write are each back end's
+    /// own, so entries and places are added up; of the others every back end has a copy.
     pub fn add(&mut self, program: &Program, other: &Figures) {
         for (index, (table, more)) in (0..).zip(self.tables.iter_mut().zip(&other.tables)) {
             if !program.manifest.writes_tables.contains(&index) {
@@ -405,7 +406,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Says that this is the report of those packets of a run that a filter holds for, and `ran` the account of the run, whose speed it is.
+    /// Says that this is the report of those packets of a run that a filter holds for, and `ran` the account
+    /// of the run, whose speed it is.
     pub fn of_filtered(mut self, filter: &str, ran: &Ledger) -> Report {
         let received = ran.received();
         let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
@@ -416,8 +418,9 @@ impl Report {
         self
     }
 
-    /// Adds what happened to the packets of an earlier program that this one has replaced: verdicts, reasons and events by name, ports, and the time of both.
-    /// Tables and counters stay those of this program, which has taken over what it could.
+    /// Adds what happened to the packets of an earlier program that this one has replaced: verdicts, reasons
+    /// and events by name, ports, and the time of both. Tables and counters stay those of this program, which
+    /// has taken over what it could.
     pub fn add_earlier(&mut self, earlier: &Report) {
         self.received += earlier.received;
         self.forwarded += earlier.forwarded;

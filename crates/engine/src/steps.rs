@@ -1,4 +1,5 @@
-//! The steps of a packet through the interpreter: recorded while it runs, told afterwards in the program's words.
+//! The steps of a packet through the interpreter: recorded while it runs, told afterwards in the program's
+//! words.
 
 use crate::places::place;
 use crate::value::{columns, value};

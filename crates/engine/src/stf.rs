@@ -11,8 +11,9 @@
 //! add, remove, setdefault, check_counter: see [`control`]
 //! ```
 //!
-//! Packets of one port leave in the order of their `expect` lines. At the end, whatever left on a port that some line expects from must have been
-//! expected; copies on other ports (a flood reaches all of them) are not looked at.
+//! Packets of one port leave in the order of their `expect` lines. At the end, whatever left on a port that
+//! some line expects from must have been expected; copies on other ports (a flood reaches all of them) are
+//! not looked at.
 
 pub mod control;
 

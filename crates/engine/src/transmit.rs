@@ -1,4 +1,5 @@
-//! Hands what leaves to a [`Transmit`], in the order in which it leaves; dropped packets go to no port, with their reason.
+//! Hands what leaves to a [`Transmit`], in the order in which it leaves; dropped packets go to no port, with
+//! their reason.
 
 use crate::commit::Ledger;
 use crate::pieces;
@@ -19,7 +20,8 @@ pub struct Transmitter<'a, S: Transmit + ?Sized = dyn Transmit> {
 }
 
 impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
-    /// Sends to `sink`. Dropped packets go to port [`NO_PORT`] with the reason as comment, and punted ones are only counted.
+    /// Sends to `sink`. Dropped packets go to port [`NO_PORT`] with the reason as comment, and punted ones
+    /// are only counted.
     pub fn new(program: &Program, sink: &'a mut S) -> Transmitter<'a, S> {
         let comments = program
             .reasons
@@ -40,8 +42,8 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
         self.sink
     }
 
-    /// Sends everything that leaves because of a batch, packet by packet in the order of arrival: what the program sent itself, then what the
-    /// verdict says, then what handlers sent after it.
+    /// Sends everything that leaves because of a batch, packet by packet in the order of arrival: what the
+    /// program sent itself, then what the verdict says, then what handlers sent after it.
     ///
     /// # Errors
     /// What the sink says.

@@ -1,4 +1,5 @@
-//! The packet loop: receive → run → commit → transmit, one batch after the other; or receive → hold → run →, where many are begun with together.
+//! The packet loop: receive → run → commit → transmit, one batch after the other; or receive → hold → run →,
+//! where many are begun with together.
 
 use crate::commit::Ledger;
 use crate::device_queue::{DeviceQueue, Run, Supply};
@@ -68,7 +69,8 @@ impl Worker<'_> {
                 Ok(memory) => (Some(memory), None),
                 Err(error) => (None, Some(error.into())),
             };
-            // Known now: whoever runs the batch may keep none of its packets, and an empty batch would look like the end.
+            // Known now: whoever runs the batch may keep none of its packets, and an empty batch would look
+            // like the end.
             let has_ended = memory.is_none();
             let received = Instant::now();
             let Ok(()) = match (memory, &mut device_queue) {

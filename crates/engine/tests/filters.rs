@@ -1,8 +1,9 @@
-//! Filters of pcap-filter mean what tcpdump means by them, packet by packet; without tcpdump the test says so and ends.
+//! Filters of pcap-filter mean what tcpdump means by them, packet by packet; without tcpdump the test says so
+//! and ends.
 //!
-//! Left out are packets with VLAN tags, which tcpdump looks into only behind the word `vlan`, with extension headers of IPv6, behind which it does not look,
-//! and with headers that are cut off or damaged, about which it decides by bytes that are no header.
-//! `RAVELIN_CAPTURES` names captures to compare besides made traffic.
+//! Left out are packets with VLAN tags, which tcpdump looks into only behind the word `vlan`, with extension
+//! headers of IPv6, behind which it does not look, and with headers that are cut off or damaged, about which
+//! it decides by bytes that are no header. `RAVELIN_CAPTURES` names captures to compare besides made traffic.
 
 use engine::filter::{Decided, Filter};
 use packet::capture::write::{Interface, PcapngWriter};

@@ -1,6 +1,7 @@
 //! Packets a second of two hand-written programs over made packets, on one core, without accounting.
 //!
-//! `cargo run --release -p exec --example throughput [SECONDS]`; the first argument may also be `listing` for the code.
+//! `cargo run --release -p exec --example throughput [SECONDS]`; the first argument may also be `listing` for
+//! the code.
 
 use exec::{BackendKind, Outputs, load};
 use packet::{BATCH, Batch, Frames, VerdictKind};
@@ -74,7 +75,8 @@ fn measure(program: &lang::ir::Program, seconds: f64) {
     );
 }
 
-/// Time this thread has been on a processor, where the system says: on a busy machine other programs do not count.
+/// Time this thread has been on a processor, where the system says: on a busy machine other programs do not
+/// count.
 fn on_processor() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)

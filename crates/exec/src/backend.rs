@@ -22,7 +22,8 @@ pub enum BackendKind {
 /// Packets and bytes that an entry was found for.
 pub type EntryCount = (u64, u64);
 
-/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's own business.
+/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's
+/// own business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryPlace(pub(crate) Prefix);
 
@@ -42,7 +43,8 @@ impl EntryPlace {
 /// Why an entry is not put in. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// It has other columns than the table, a number that does not fit its column, or a match that tables of this kind do not have.
+    /// It has other columns than the table, a number that does not fit its column, or a match that tables of
+    /// this kind do not have.
     #[error("the entry does not suit the table's columns: compare it with the table's declaration")]
     Key,
     /// No room.
@@ -136,39 +138,45 @@ pub enum Beginning {
     Never,
 }
 
-/// A back end that can begin with packets before they are run, as where a device takes its time over them. It changes nothing that can be seen:
-/// batches that it has begun with are [run](Backend::run), in the same order, when the outcome is wanted.
+/// A back end that can begin with packets before they are run, as where a device takes its time over them. It
+/// changes nothing that can be seen: batches that it has begun with are [run](Backend::run), in the same
+/// order, when the outcome is wanted.
 pub trait Ahead {
     /// How much it can begin with.
     fn room(&self) -> Room;
 
-    /// Begins with packets that will be run, in this order, behind all those that it has begun with before. With packets behind some that are run
-    /// without it is not to begin before those have been run.
+    /// Begins with packets that will be run, in this order, behind all those that it has begun with before.
+    /// With packets behind some that are run without it is not to begin before those have been run.
     fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning;
 
-    /// Whether packets that it began with can be run without waiting, once those before them have been: the `nth` of what has not been run yet, from 0.
-    /// Also where it has begun with nothing.
+    /// Whether packets that it began with can be run without waiting, once those before them have been: the
+    /// `nth` of what has not been run yet, from 0. Also where it has begun with nothing.
     fn is_done(&mut self, nth: usize) -> bool;
 
     /// How many parts of what it has begun with it works on side by side; at least 1.
     fn workers(&self) -> usize;
 }
 
-/// A program with its tables, counters and timers. One that has none of something leaves out what is said about it.
+/// A program with its tables, counters and timers. One that has none of something leaves out what is said
+/// about it.
 pub trait Backend: Send {
-    /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the frames the batch points into.
+    /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the
+    /// frames the batch points into.
     ///
-    /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers that are due by its time are handled in
-    /// the order of their times; after each packet, the events it raised.
+    /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers
+    /// that are due by its time are handled in the order of their times; after each packet, the events it
+    /// raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
-    /// Itself, where it can begin with packets before they are run. From when it is first asked for, it runs what it has not begun with at once.
+    /// Itself, where it can begin with packets before they are run. From when it is first asked for, it runs
+    /// what it has not begun with at once.
     fn ahead(&mut self) -> Option<&mut dyn Ahead> {
         None
     }
 
-    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, but step by step in the interpreter, and shows every
-    /// step to `observer`. `program` and `ports` are those that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, but step by
+    /// step in the interpreter, and shows every step to `observer`. `program` and `ports` are those that it
+    /// was loaded with. Says whether this execution can; otherwise nothing has happened.
     fn run_observed(
         &mut self,
         _program: (&Program, u16),
@@ -180,8 +188,9 @@ pub trait Backend: Send {
         false
     }
 
-    /// The program's second variant, which measures its stages, as long as it is missing: it is to be compiled, by whichever thread, and then
-    /// [adopted](Backend::adopt). `None` where this execution needs none, has it, or was not [loaded](crate::load_measurable()) to be measured.
+    /// The program's second variant, which measures its stages, as long as it is missing: it is to be
+    /// compiled, by whichever thread, and then [adopted](Backend::adopt). `None` where this execution needs
+    /// none, has it, or was not [loaded](crate::load_measurable()) to be measured.
     fn draft(&self) -> Option<Draft> {
         None
     }
@@ -189,8 +198,9 @@ pub trait Backend: Send {
     /// Takes the second variant of its program; leaves that of any other.
     fn adopt(&mut self, _measured: Measured) {}
 
-    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, and puts down what each stage costs. `clock` is
-    /// one for the program that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, and puts
+    /// down what each stage costs. `clock` is one for the program that it was loaded with. Says whether this
+    /// execution can; otherwise nothing has happened.
     fn run_measured(
         &mut self,
         _clock: &mut StageClock,
@@ -204,18 +214,21 @@ pub trait Backend: Send {
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
     fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
 
-    /// When time is to be passed at the latest, should no packet come before: the time of whatever is due next, or an earlier one. `None` where nothing ever is.
+    /// When time is to be passed at the latest, should no packet come before: the time of whatever is due
+    /// next, or an earlier one. `None` where nothing ever is.
     fn due(&self) -> Option<u64> {
         None
     }
 
-    /// The state of every table, in order of declaration. It may look at all entries, so it is not asked between packets.
+    /// The state of every table, in order of declaration. It may look at all entries, so it is not asked
+    /// between packets.
     fn tables(&self) -> Vec<TableReport> {
         Vec::new()
     }
 
-    /// As [`Backend::tables`], between packets: in a time that does not grow with what tables hold. Entries that have ended and are still to be taken out
-    /// of memory, a few before each packet, count as held and not yet as expired.
+    /// As [`Backend::tables`], between packets: in a time that does not grow with what tables hold. Entries
+    /// that have ended and are still to be taken out of memory, a few before each packet, count as held and
+    /// not yet as expired.
     fn running_tables(&self) -> Vec<TableReport> {
         self.tables()
     }
@@ -225,20 +238,22 @@ pub trait Backend: Send {
         0
     }
 
-    /// Every entry of a table with the packets and bytes it was found for (zero where the table does not count): exact entries and
-    /// prefixes sorted by key, rules and patterns in the order in which they are tried.
+    /// Every entry of a table with the packets and bytes it was found for (zero where the table does not
+    /// count): exact entries and prefixes sorted by key, rules and patterns in the order in which they are
+    /// tried.
     fn entries(&self, _table: u32) -> Vec<(Entry, EntryCount)> {
         Vec::new()
     }
 
-    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any; it begins with the first place.
-    /// A part takes as long as `most` says, wherever it begins. What is changed between two parts may be told twice or not at all.
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there
+    /// are any; it begins with the first place. A part takes as long as `most` says, wherever it begins. What
+    /// is changed between two parts may be told twice or not at all.
     fn entries_part(&self, _table: u32, _from: EntryPlace, _most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         (Vec::new(), None)
     }
 
-    /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come behind those that are there,
-    /// or behind those of the same priority.
+    /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come
+    /// behind those that are there, or behind those of the same priority.
     ///
     /// # Errors
     /// The entry does not suit the table, or there is no room; then nothing has changed.
@@ -259,12 +274,14 @@ pub trait Backend: Send {
         Err(EntryError::Fixed)
     }
 
-    /// Has memory given to a table that is soon to take so many entries from another back end, rather than when the first packets need it.
+    /// Has memory given to a table that is soon to take so many entries from another back end, rather than
+    /// when the first packets need it.
     fn touch(&mut self, _table: u32, _entries: u64) {}
 
-    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is `theirs`, where both are kept in one way and
-    /// hold only what packets made; says whether it did. Entries keep their times. No packet may be run before [`exchange_back`](Backend::exchange_back)
-    /// or [`settle`](Backend::settle).
+    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is
+    /// `theirs`, where both are kept in one way and hold only what packets made; says whether it did. Entries
+    /// keep their times. No packet may be run before [`exchange_back`](Backend::exchange_back) or
+    /// [`settle`](Backend::settle).
     fn exchange(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) -> bool {
         false
     }
@@ -272,8 +289,9 @@ pub trait Backend: Send {
     /// Undoes an exchange.
     fn exchange_back(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
 
-    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what happens is counted from now on. What it holds counts
-    /// as put in: also what has ended and is still to be taken out, which counts as expired then.
+    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what
+    /// happens is counted from now on. What it holds counts as put in: also what has ended and is still to be
+    /// taken out, which counts as expired then.
     fn settle(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
 
     /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
@@ -302,10 +320,12 @@ pub trait Backend: Send {
         Err(EntryError::Fixed)
     }
 
-    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight 1; one that is there stays.
+    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight
+    /// 1; one that is there stays.
     ///
     /// # Errors
-    /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports that exist.
+    /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports
+    /// that exist.
     fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }
@@ -336,7 +356,8 @@ pub trait Backend: Send {
     /// Sets the entry that is found where no key fits, or with `None` removes it.
     ///
     /// # Errors
-    /// The program declares and sets no default for this table, so none is looked for; or the columns are not the table's.
+    /// The program declares and sets no default for this table, so none is looked for; or the columns are not
+    /// the table's.
     fn set_default(&mut self, _table: u32, _value: Option<&[u128]>) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }

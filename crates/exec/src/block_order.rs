@@ -2,8 +2,8 @@
 
 use lang::ir::{BlockId, Function};
 
-/// Blocks that can be reached from one without going on behind those where it `ends`, each behind all that dominate it: reverse postorder,
-/// without recursion.
+/// Blocks that can be reached from one without going on behind those where it `ends`, each behind all that
+/// dominate it: reverse postorder, without recursion.
 pub(crate) fn order(function: &Function, from: BlockId, ends: impl Fn(BlockId) -> bool) -> Vec<BlockId> {
     order_by(function.blocks.len(), from, |id| {
         if ends(id) {

@@ -1,4 +1,5 @@
-//! What all back ends have in common: a state, which the control plane asks and changes, and an engine that runs packets on it.
+//! What all back ends have in common: a state, which the control plane asks and changes, and an engine that
+//! runs packets on it.
 
 use crate::backend::{Backend, BackendKind, EntryCount, EntryError, EntryPlace, TableReport};
 use crate::interpret::{AbstractMachine, Observer};

@@ -1,4 +1,5 @@
-//! The interpreter: the judge of every other back end. Values are 128-bit numbers and every step is the IR's definition.
+//! The interpreter: the judge of every other back end. Values are 128-bit numbers and every step is the IR's
+//! definition.
 
 mod arithmetic;
 mod memory;

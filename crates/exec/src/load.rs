@@ -12,8 +12,8 @@ use tables::exact::ExactSpecError;
 
 /// Makes a program ready to run.
 ///
-/// `ports` is how many ports there are, numbered from 1; sending to any other is a drop for [`lang::ir::NO_SUCH_PORT`].
-/// `seed` chooses the tables' hash functions and has no other effect.
+/// `ports` is how many ports there are, numbered from 1; sending to any other is a drop for
+/// [`lang::ir::NO_SUCH_PORT`]. `seed` chooses the tables' hash functions and has no other effect.
 pub fn load(
     program: &Program,
     back_end: BackendKind,
@@ -26,7 +26,8 @@ pub fn load(
     })
 }
 
-/// As [`load()`], for a program whose stages somebody may want to measure while it runs ([`Backend::run_measured`]).
+/// As [`load()`], for a program whose stages somebody may want to measure while it runs
+/// ([`Backend::run_measured`]).
 pub fn load_measurable(
     program: &Arc<Program>,
     back_end: BackendKind,

@@ -1,9 +1,12 @@
-//! A program whose packets a device runs first: what goes over with a batch, and what is done with what comes back, in arrival order.
+//! A program whose packets a device runs first: what goes over with a batch, and what is done with what comes
+//! back, in arrival order.
 //!
-//! A device runs every packet over the tables as they lay on it when its batch went over. That is what the program means as long as nothing
-//! has changed what the packet reads: an earlier packet, time, or somebody outside. So packets are committed one by one: before each, what is
-//! due by its time is handled; its recorded effects are done and its verdict holds, unless it asked to be run again or what it asked tables
-//! for has changed. Then the host runs it from its beginning, and the outcome is the one of running everything there.
+//! A device runs every packet over the tables as they lay on it when its batch went over. That is what the
+//! program means as long as nothing has changed what the packet reads: an earlier packet, time, or somebody
+//! outside. So packets are committed one by one: before each, what is due by its time is handled; its
+//! recorded effects are done and its verdict holds, unless it asked to be run again or what it asked tables
+//! for has changed. Then the host runs it from its beginning, and the outcome is the one of running
+//! everything there.
 
 mod commit;
 mod gather;

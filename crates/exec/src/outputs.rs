@@ -1,4 +1,5 @@
-//! What a program sends besides verdicts: copies, packets it made, and the events it raised. Buffers are reused from batch to batch.
+//! What a program sends besides verdicts: copies, packets it made, and the events it raised. Buffers are
+//! reused from batch to batch.
 
 use lang::ir::{Hole, Template};
 use packet::Batch;
@@ -45,7 +46,8 @@ pub struct Raised {
     pub first: u32,
 }
 
-/// A packet of the batch that does not leave as it came: its length changed, or it is to be cut into fragments.
+/// A packet of the batch that does not leave as it came: its length changed, or it is to be cut into
+/// fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resized {
     /// Its index in the batch.
@@ -108,8 +110,8 @@ impl Outputs {
         true
     }
 
-    /// Adds a packet made from a template, whose holes get `values`, and the received bytes that follow it; false, and no
-    /// effect, where the bytes would pass 4 GiB.
+    /// Adds a packet made from a template, whose holes get `values`, and the received bytes that follow it;
+    /// false, and no effect, where the bytes would pass 4 GiB.
     pub fn emit(
         &mut self,
         template: &Template,
@@ -161,7 +163,8 @@ pub(crate) struct Now {
     pub(crate) fragmenting: Option<Fragmenting>,
 }
 
-/// What a made packet takes from a received one: at most `limit` captured bytes from `tail` on, and how many those are on the wire.
+/// What a made packet takes from a received one: at most `limit` captured bytes from `tail` on, and how many
+/// those are on the wire.
 pub(crate) fn appended(frame: &[u8], wire: u32, tail: Option<usize>, limit: u32) -> (&[u8], u32) {
     let Some(rest) = tail.and_then(|tail| frame.get(tail..)) else { return (&[], 0) };
     let wire = wire.saturating_sub((frame.len() - rest.len()) as u32);
@@ -179,8 +182,8 @@ pub struct Cause {
     pub wire: u32,
 }
 
-/// Puts a template's bytes, with the values of its holes and its checksums over what then follows, into a packet; false, and no effect, where there is
-/// no room.
+/// Puts a template's bytes, with the values of its holes and its checksums over what then follows, into a
+/// packet; false, and no effect, where there is no room.
 pub(crate) fn push(
     packet: &mut Resizable<'_>,
     at: usize,
@@ -197,10 +200,12 @@ pub(crate) fn push(
     true
 }
 
-/// Writes the checksums of a packet that was made from a template; `whole` says whether all its bytes are there.
+/// Writes the checksums of a packet that was made from a template; `whole` says whether all its bytes are
+/// there.
 fn finish(made: &mut [u8], template: &Template, whole: bool) {
     template.finish(made);
-    // What was not captured cannot be summed up; where zero says that there is no checksum, that is the truth.
+    // What was not captured cannot be summed up; where zero says that there is no checksum, that is the
+    // truth.
     for sum in template.sums.iter().filter(|sum| !whole && sum.end.is_none() && sum.never_zero) {
         if let Some(field) = made.get_mut(sum.at as usize..sum.at as usize + 2) {
             field.fill(0);
@@ -214,7 +219,8 @@ fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<It
     }
 }
 
-/// Where a packet's memory begins in that of the batch, and how far into that memory the packet starts: it has its headroom before it.
+/// Where a packet's memory begins in that of the batch, and how far into that memory the packet starts: it
+/// has its headroom before it.
 pub(crate) fn room_before(batch: &Batch, index: usize) -> (usize, usize) {
     let start = usize::try_from(batch.frame[index]).unwrap_or(usize::MAX);
     let room = start.min(batch.headroom as usize).min(HEADROOM);

@@ -1,8 +1,9 @@
 //! How the columns of keys and values become the 64-bit words that tables hold.
 //!
-//! Columns that are at most 64 bits together share one word, the first column in its most significant used bits. Otherwise
-//! columns fill words in order, a column never straddles two words, and one wider than 64 bits has two words to itself,
-//! most significant first. Within a word the first column is the most significant, so words sort as columns do.
+//! Columns that are at most 64 bits together share one word, the first column in its most significant used
+//! bits. Otherwise columns fill words in order, a column never straddles two words, and one wider than 64
+//! bits has two words to itself, most significant first. Within a word the first column is the most
+//! significant, so words sort as columns do.
 
 use lang::ir::Column;
 
@@ -72,7 +73,8 @@ impl Packing {
         packing
     }
 
-    /// The words of these columns; `words` is as long as the packing says. Bits beyond a column's width are ignored.
+    /// The words of these columns; `words` is as long as the packing says. Bits beyond a column's width are
+    /// ignored.
     pub fn pack(&self, columns: impl IntoIterator<Item = u128>, words: &mut [u64]) {
         words.fill(0);
         for (place, column) in self.places.iter().zip(columns) {

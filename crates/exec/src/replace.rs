@@ -1,8 +1,10 @@
-//! A program takes over from another one: what packets left in the old one goes over where the new one has the same.
+//! A program takes over from another one: what packets left in the old one goes over where the new one has
+//! the same.
 //!
-//! Two steps. The first one can fail and can be undone: tables are exchanged or copied, members of groups copied. The second one cannot fail, and is done when
-//! it is certain that the old program does not go on: tables that were exchanged take on the capacity and times of the new program, and what is neither
-//! table nor group changes its owner.
+//! Two steps. The first one can fail and can be undone: tables are exchanged or copied, members of groups
+//! copied. The second one cannot fail, and is done when it is certain that the old program does not go on:
+//! tables that were exchanged take on the capacity and times of the new program, and what is neither table
+//! nor group changes its owner.
 
 use crate::backend::{Backend, EntryError};
 use crate::state::handover::{Handover, Pairs, SharedState};
@@ -37,11 +39,13 @@ pub enum ReplaceError {
 /// What went over, and what did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakeoverReport {
-    /// Entries by the name of their table; in one that changed its owner, also those that have ended and are still to be taken out.
+    /// Entries by the name of their table; in one that changed its owner, also those that have ended and are
+    /// still to be taken out.
     pub tables: Vec<(String, u64)>,
     /// Members by the name of their group.
     pub groups: Vec<(String, u64)>,
-    /// Entries that have ended since the pool of the new program does not have their item, by the name of their table.
+    /// Entries that have ended since the pool of the new program does not have their item, by the name of
+    /// their table.
     pub ended: Vec<(String, u64)>,
     /// What begins anew since its shape is another: word for its kind, name, shape so far, shape from now on.
     pub anew: Vec<(&'static str, String, String, String)>,
@@ -70,7 +74,8 @@ impl Exchanged {
         }
     }
 
-    /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any more. Says how many events are given up.
+    /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any
+    /// more. Says how many events are given up.
     pub fn keep(self, old: &mut dyn Backend, new: &mut dyn Backend) -> u64 {
         for (from, to) in self.tables {
             new.settle(to, old, from);
@@ -91,16 +96,19 @@ impl Exchanged {
     }
 }
 
-/// Gives what packets made in the tables and groups of `old` to `new`, a program that has just been loaded. Tables that both keep in one way and that hold
-/// nothing else change their owner as they are, however large, with the times of their entries; `old` has them no more until that is undone. Exact ones do
-/// so also where the new program says another capacity, idle time or age, as long as there is room. From others
-/// entries are copied as if packets had made them at `now` (ns). Entries and members of the program text and of the control plane do not go over: those of
-/// the new program are its own. An entry whose item the pool of the new program does not have ends. Members of groups that both declare alike, and that
-/// nobody outside changed, keep their buckets; others share the flows out as ones that join the new program's in ascending order. `discard`
-/// names what is given up.
+/// Gives what packets made in the tables and groups of `old` to `new`, a program that has just been loaded.
+/// Tables that both keep in one way and that hold nothing else change their owner as they are, however large,
+/// with the times of their entries; `old` has them no more until that is undone. Exact ones do so also where
+/// the new program says another capacity, idle time or age, as long as there is room. From others entries are
+/// copied as if packets had made them at `now` (ns). Entries and members of the program text and of the
+/// control plane do not go over: those of the new program are its own. An entry whose item the pool of the
+/// new program does not have ends. Members of groups that both declare alike, and that nobody outside
+/// changed, keep their buckets; others share the flows out as ones that join the new program's in ascending
+/// order. `discard` names what is given up.
 ///
 /// # Errors
-/// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then of no use, and `old` has everything.
+/// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then
+/// of no use, and `old` has everything.
 pub fn take_over(
     (old, old_program): (&mut dyn Backend, &Program),
     (new, new_program): (&mut dyn Backend, &Program),
@@ -130,8 +138,8 @@ pub fn take_over(
     }
 }
 
-/// Makes a program ready to take over from one whose tables hold so many entries each: for whoever loads it, while the other one runs. Tables of one shape
-/// that are not declared alike get their memory.
+/// Makes a program ready to take over from one whose tables hold so many entries each: for whoever loads it,
+/// while the other one runs. Tables of one shape that are not declared alike get their memory.
 pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Backend, &Program)) {
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };

@@ -1,7 +1,8 @@
 //! What each stage of a program costs: a stopwatch that runs from one mark of the program to the next.
 //!
-//! The idea: of a program there is a second variant in which each decoder or stage calls this stopwatch when it begins, and packets and handlers do when they
-//! end. Whatever time passes from one call to the next belongs to where the program was in between, so the parts are the whole. What a call takes itself is
+//! The idea: of a program there is a second variant in which each decoder or stage calls this stopwatch when
+//! it begins, and packets and handlers do when they end. Whatever time passes from one call to the next
+//! belongs to where the program was in between, so the parts are the whole. What a call takes itself is
 //! measured beforehand and told apart.
 
 use crate::interpret::Observer;
@@ -249,7 +250,8 @@ impl Observer for StageClock {
     }
 }
 
-/// Numbers below eight have a bucket of their own; the others go by their power of two and the three bits behind its first.
+/// Numbers below eight have a bucket of their own; the others go by their power of two and the three bits
+/// behind its first.
 fn bucket_of(cycles: u64) -> usize {
     match cycles.checked_ilog2() {
         None | Some(0..=2) => cycles as usize,

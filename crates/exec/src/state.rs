@@ -1,9 +1,10 @@
-//! What a program remembers from packet to packet: tables, default entries, counters, queued events, timers and the time.
+//! What a program remembers from packet to packet: tables, default entries, counters, queued events, timers
+//! and the time.
 //!
-//! The same state serves every back end and is pure: time comes with the packets. Before a packet, whatever is due by its
-//! time is handled in the order of times: entries whose deadline has come go first, then timers run, ties in order of
-//! creation. Three bounds keep a program from growing or running without end, also where a damaged capture jumps by
-//! years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
+//! The same state serves every back end and is pure: time comes with the packets. Before a packet, whatever
+//! is due by its time is handled in the order of times: entries whose deadline has come go first, then timers
+//! run, ties in order of creation. Three bounds keep a program from growing or running without end, also
+//! where a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
 
 pub mod handover;
 pub mod matching;
@@ -24,27 +25,31 @@ use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
 
-/// Handlers run after a packet at most, and by the clock at once. What is left stays due for the next time; a periodic handler that is behind
-/// then skips whole periods.
+/// Handlers run after a packet at most, and by the clock at once. What is left stays due for the next time; a
+/// periodic handler that is behind then skips whole periods.
 pub const MAX_RUNS: u32 = 4096;
-/// For each such time that passes, ns, one more handler may run by the clock, until [`MAX_RUNS`] may. Counted by time, it is the same however packets
-/// come in batches, and a batch does no more than those and what its own time brings.
+/// For each such time that passes, ns, one more handler may run by the clock, until [`MAX_RUNS`] may. Counted
+/// by time, it is the same however packets come in batches, and a batch does no more than those and what its
+/// own time brings.
 pub const TIME_OF_RUN: u64 = 250;
 /// Events queued at once at most; further ones are refused and counted.
 pub const MAX_QUEUED: usize = 4096;
 /// Delayed events pending at once at most; further ones are refused and counted.
 pub const MAX_TIMERS: usize = 65_536;
-/// Entries that have ended are taken out of tables in so many steps before a packet, whatever their number: a batch of 256 packets does 2,048. What is left
-/// is as good as gone, see [`tables::exact::Exact`]. A packet makes fewer entries in a table, so what is left becomes less.
+/// Entries that have ended are taken out of tables in so many steps before a packet, whatever their number: a
+/// batch of 256 packets does 2,048. What is left is as good as gone, see [`tables::exact::Exact`]. A packet
+/// makes fewer entries in a table, so what is left becomes less.
 ///
-/// A packet may have to take out what is in its way besides: the entry that ended with its key, one for each new key of a full table, and for each item
-/// of a pool that it takes one in each table that holds items of that pool.
+/// A packet may have to take out what is in its way besides: the entry that ended with its key, one for each
+/// new key of a full table, and for each item of a pool that it takes one in each table that holds items of
+/// that pool.
 pub const STEPS_BEFORE_PACKET: u32 = 8;
 /// As [`STEPS_BEFORE_PACKET`], where time passes without a packet and nobody waits: live, once a millisecond.
 pub const STEPS_WITHOUT_PACKET: u32 = 512;
 /// Time that handlers may use up at once, ns.
 const MOST_CREDIT: u64 = MAX_RUNS as u64 * TIME_OF_RUN;
-/// After a takeover entries of exact tables move so often, ns, some with a packet and more without: a million within three seconds.
+/// After a takeover entries of exact tables move so often, ns, some with a packet and more without: a million
+/// within three seconds.
 const MOVED_EVERY: u64 = 20_000;
 /// Cells of all counters together at most.
 pub const MAX_CELLS: usize = 1 << 26;
@@ -282,8 +287,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.next_wake = self.next_wake.min(due);
     }
 
-    /// Whether every key is in its table or, where the table refuses when full, would find a free place; `keys` gives each
-    /// key's table and whether it is there.
+    /// Whether every key is in its table or, where the table refuses when full, would find a free place;
+    /// `keys` gives each key's table and whether it is there.
     pub fn has_room(&mut self, keys: &[(u32, bool)]) -> bool {
         keys.iter().all(|&(table, _)| {
             let new = keys.iter().filter(|key| key.0 == table && !key.1).count();
@@ -337,7 +342,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.memory.take(pool, hint)
     }
 
-    /// Gives an item of a pool back. An entry that held it and has ended does so once more when it is taken out, but before somebody takes the item.
+    /// Gives an item of a pool back. An entry that held it and has ended does so once more when it is taken
+    /// out, but before somebody takes the item.
     pub fn give(&mut self, pool: u32, item: &[u128]) {
         self.memory.give(pool, item);
     }
@@ -365,7 +371,8 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// Entries that have ended and are in the way of this key, or of so many, are taken out; how many then find room in an exact table.
+    /// Entries that have ended and are in the way of this key, or of so many, are taken out; how many then
+    /// find room in an exact table.
     fn make_way(&mut self, table: u32, key: Option<&[u64]>, wanted: usize) -> usize {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         let shape = &shapes[table as usize];
@@ -379,8 +386,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.make_way(table, None, wanted)
     }
 
-    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. It takes its item of a pool, if that is free; one that it
-    /// replaces goes back.
+    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. It takes its item of
+    /// a pool, if that is free; one that it replaces goes back.
     pub fn insert_entry(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         if let Some(now) = now {
             self.now = self.now.max(now);
@@ -406,7 +413,8 @@ impl<F: TableFamily> ProgramState<F> {
         removed
     }
 
-    /// Exchanges all entries of a table; items of a pool that they hold go back, and the new ones take theirs.
+    /// Exchanges all entries of a table; items of a pool that they hold go back, and the new ones take
+    /// theirs.
     pub fn replace_entries(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
         self.finish(table);
         let before = self.held_items(table);
@@ -553,8 +561,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.tables.expire_others(self.now, steps);
     }
 
-    /// Entries learned from now on live at least as long as their table's shortest lifetime, so a learn need not bring
-    /// the next wake forward.
+    /// Entries learned from now on live at least as long as their table's shortest lifetime, so a learn need
+    /// not bring the next wake forward.
     fn set_next_wake(&mut self) {
         if self.has_queued() {
             self.next_wake = 0;

@@ -1,4 +1,5 @@
-//! Both back ends mean the same: every operation at every width, packet bytes, tables, outputs, and random programs.
+//! Both back ends mean the same: every operation at every width, packet bytes, tables, outputs, and random
+//! programs.
 
 mod program;
 

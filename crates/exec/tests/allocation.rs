@@ -226,7 +226,8 @@ fn programs_that_take_over_one_after_the_other_find_entries_where_they_belong() 
             });
             running = next;
             most = most.max(taking.count_total);
-            // A few thousand entries move within a few milliseconds without packets, and as many packets that find what has moved already.
+            // A few thousand entries move within a few milliseconds without packets, and as many packets that
+            // find what has moved already.
             if waits {
                 (0..20).for_each(|time| {
                     running.advance((number as u64 * 1000 + time) * 1_000_000, &mut outputs)

@@ -1,4 +1,5 @@
-//! Programs at the edge of what the verifier admits: native code reads nothing that is not there, and means what the judge means.
+//! Programs at the edge of what the verifier admits: native code reads nothing that is not there, and means
+//! what the judge means.
 
 mod program;
 

@@ -1,5 +1,5 @@
-//! How much stack machine code needs: what is refused, that what is accepted runs on small stacks beside each other, and what a stack that is too
-//! small does.
+//! How much stack machine code needs: what is refused, that what is accepted runs on small stacks beside each
+//! other, and what a stack that is too small does.
 
 mod program;
 
@@ -14,7 +14,8 @@ use std::sync::Barrier;
 /// Bytes that the programs of this file read.
 const BYTES: u32 = 4000;
 
-/// Keeps so many loaded bytes on the stack, all until the packet's end, and emits a packet with so many of them.
+/// Keeps so many loaded bytes on the stack, all until the packet's end, and emits a packet with so many of
+/// them.
 fn keeping(values: usize, holes: usize) -> Program {
     let mut packet = Build::new("packet");
     let start = packet.constant(32, 0);

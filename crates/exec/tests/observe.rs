@@ -1,4 +1,5 @@
-//! Packets that are shown step by step have the outcome that they have without being looked at, on the same tables.
+//! Packets that are shown step by step have the outcome that they have without being looked at, on the same
+//! tables.
 
 use exec::{BackendKind, Observer, Outputs};
 use lang::pipeline::{CompileOptions, compile};

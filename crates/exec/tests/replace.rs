@@ -1,4 +1,5 @@
-//! A program replaces another one: what its packets made goes over where the tables' shapes are the same, and nothing changes where not.
+//! A program replaces another one: what its packets made goes over where the tables' shapes are the same, and
+//! nothing changes where not.
 
 use exec::replace::{ReplaceError, TakeoverReport, take_over};
 use exec::{Backend, BackendKind, load};
@@ -139,7 +140,8 @@ fn members_that_packets_made_go_over_and_others_do_not() {
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let old = program(WITH_GROUPS);
         let mut running = loaded(&old, back_end);
-        // 1 is a member by the program, 2 by a packet, 3 by both a packet and the control plane, 4 by the control plane.
+        // 1 is a member by the program, 2 by a packet, 3 by both a packet and the control plane, 4 by the
+        // control plane.
         arrive(running.as_mut(), &[1, 2, 3]);
         running.join(0, 5, &[3]).expect("it is there");
         running.join(0, 7, &[4]).expect("room");
@@ -212,7 +214,8 @@ fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone
         assert!(running.entries(0).is_empty());
         exchanged.undo(running.as_mut(), next.as_mut());
         assert_eq!((running.entries(0), running.tables()), (entries.clone(), reports));
-        // It takes over; its entries end when they would have ended, and what happened before is not counted again.
+        // It takes over; its entries end when they would have ended, and what happened before is not counted
+        // again.
         let mut next = loaded(&old, back_end);
         let (_, exchanged) =
             take_over((running.as_mut(), &old), (next.as_mut(), &old), &[], 5_000).expect("fits");
@@ -314,7 +317,8 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
             assert_eq!(next.learned_members(0), [(0, vec![77])]);
             // One of two tokens was spent.
             assert_eq!(at(next.as_mut(), 5 * SECOND, &[1, 1]), [Flood, Drop]);
-            // The periodic handler comes when it would have come, at 6, 7, … 14 s, and so does the event, at 15 s.
+            // The periodic handler comes when it would have come, at 6, 7, … 14 s, and so does the event, at
+            // 15 s.
             assert_eq!(at(next.as_mut(), 15 * SECOND - 1, &[1]), [Flood]);
             assert_eq!((next.counter(ticks)[0].0, next.register(last)[3]), (9, 0));
             at(next.as_mut(), 15 * SECOND, &[1]);

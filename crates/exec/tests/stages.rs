@@ -1,4 +1,5 @@
-//! Stages that are measured: packets and tables become what they become otherwise, every packet is in the counts, and the parts are the whole.
+//! Stages that are measured: packets and tables become what they become otherwise, every packet is in the
+//! counts, and the parts are the whole.
 
 use exec::stages::sites;
 use exec::{Backend, BackendKind, Outputs, StageClock, load_measurable};

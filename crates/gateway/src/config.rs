@@ -87,7 +87,8 @@ pub struct Config {
     pub(crate) places: Places,
 }
 
-/// Lines and columns of what is taken once and for all when a gateway starts; the start of the file for what it does not say.
+/// Lines and columns of what is taken once and for all when a gateway starts; the start of the file for what
+/// it does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The interface of each port.
@@ -142,7 +143,8 @@ impl WorkerSettings {
     /// Whether they may run this program.
     ///
     /// # Errors
-    /// There are several, and the program remembers something that each of them would have for itself, which nobody has allowed.
+    /// There are several, and the program remembers something that each of them would have for itself, which
+    /// nobody has allowed.
     pub fn suit(&self, program: &Program) -> Result<(), ConfigError> {
         let remembered = remembered(program);
         if self.count == 1 || self.own_state || remembered.is_empty() {

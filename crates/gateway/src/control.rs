@@ -1,4 +1,5 @@
-//! Asking a running gateway, over a Unix socket: one line of JSON in, one line of JSON out, as often as the client likes.
+//! Asking a running gateway, over a Unix socket: one line of JSON in, one line of JSON out, as often as the
+//! client likes.
 //!
 //! ```text
 //! → {"ask":"picture"}                     everything there is to see, at one moment between two batches
@@ -306,8 +307,8 @@ fn unix_socket() -> io::Result<OwnedFd> {
 pub(crate) type Answering<'a> =
     dyn FnMut(Asked, &mut dyn FnMut(&ControlAnswer) -> io::Result<()>) -> ControlAnswer + 'a;
 
-/// Answers one client until it goes, or asks something that is not understood. `turn` hears that it is the client's turn to say something, and that it is not
-/// any more. Says whether the gateway is to end.
+/// Answers one client until it goes, or asks something that is not understood. `turn` hears that it is the
+/// client's turn to say something, and that it is not any more. Says whether the gateway is to end.
 pub(crate) fn converse(
     stream: &UnixStream,
     turn: &dyn Fn(bool),
@@ -339,7 +340,8 @@ pub(crate) fn converse(
     }
 }
 
-/// The next question, or as much of it as there may be. Once it has begun it has to come to its end: who sends it byte by byte has no longer for it.
+/// The next question, or as much of it as there may be. Once it has begun it has to come to its end: who
+/// sends it byte by byte has no longer for it.
 fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(SILENCE))?;
     reader.fill_buf()?;
@@ -399,8 +401,8 @@ impl Drop for Listening {
     }
 }
 
-/// Listens at `path`, for clients of the same user only. A socket that a gateway left behind which was killed is taken away; one at which somebody listens,
-/// and what is no socket, is not.
+/// Listens at `path`, for clients of the same user only. A socket that a gateway left behind which was killed
+/// is taken away; one at which somebody listens, and what is no socket, is not.
 pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
     let listener = match bound(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -421,7 +423,8 @@ pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
     Ok(Listening { listener, path: path.to_owned(), file: fs::symlink_metadata(path)? })
 }
 
-/// A listener whose file nobody else may use from the moment it is there: what is bound gets the rights that the socket has.
+/// A listener whose file nobody else may use from the moment it is there: what is bound gets the rights that
+/// the socket has.
 fn bound(path: &Path) -> io::Result<UnixListener> {
     let socket = unix_socket()?;
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;

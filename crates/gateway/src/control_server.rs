@@ -1,4 +1,5 @@
-//! The control server of a running gateway: it answers each client on a thread of its own, away from the packet threads.
+//! The control server of a running gateway: it answers each client on a thread of its own, away from the
+//! packet threads.
 
 use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, GatewayView, PortView};
@@ -29,8 +30,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The file that describes a gateway, read; or what is wrong with it, in words.
 pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
 
-/// The program that such a file names, loaded for its ports and workers, with the entries of the files that it names; or why that is not possible,
-/// in words.
+/// The program that such a file names, loaded for its ports and workers, with the entries of the files that
+/// it names; or why that is not possible, in words.
 pub type Load = dyn Fn(&Config) -> Result<Loaded, String> + Send + Sync;
 
 /// What a gateway is made from, read again whenever it is asked for.
@@ -147,7 +148,8 @@ impl ControlServer {
         }
     }
 
-    /// Notes who is there, unless too many are and none of them has been silent for long; `None` where descriptors have run out.
+    /// Notes who is there, unless too many are and none of them has been silent for long; `None` where
+    /// descriptors have run out.
     fn enter(self: &Arc<ControlServer>, stream: UnixStream) -> Option<(Option<Visit>, UnixStream)> {
         let mut clients = self.clients();
         if clients.len() >= CLIENTS {
@@ -303,7 +305,8 @@ pub(crate) struct Lost {
     since_attached: PortLosses,
 }
 
-/// What a worker tells of its part of a program between two batches. Everything that is made from it is made elsewhere.
+/// What a worker tells of its part of a program between two batches. Everything that is made from it is made
+/// elsewhere.
 pub(crate) struct Snapshot {
     program: Arc<Program>,
     sources: Arc<Sources>,

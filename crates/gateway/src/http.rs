@@ -1,12 +1,14 @@
-//! Pages over HTTP/1.1 (RFC 9112) for whoever asks: one question a connection, short and soon, one answer, and the connection ends.
+//! Pages over HTTP/1.1 (RFC 9112) for whoever asks: one question a connection, short and soon, one answer,
+//! and the connection ends.
 //!
 //! ```text
 //! → GET /metrics HTTP/1.1 ␍␊  Host: … ␍␊  ␍␊
 //! ← HTTP/1.1 200 OK ␍␊  Content-Type: … ␍␊  Content-Length: … ␍␊  Connection: close ␍␊  ␍␊  the page
 //! ```
 //!
-//! Strangers may ask: there are few threads for them, room for a short question, and a few seconds for question and answer together, so that nobody who
-//! says nothing, or reads nothing, keeps others from their answers or the gateway from its end.
+//! Strangers may ask: there are few threads for them, room for a short question, and a few seconds for
+//! question and answer together, so that nobody who says nothing, or reads nothing, keeps others from their
+//! answers or the gateway from its end.
 
 use crate::limits::{HTTP_CLIENTS as CLIENTS, HTTP_PATIENCE as PATIENCE, HTTP_QUESTION as LONGEST};
 use std::io::{self, ErrorKind, Read, Write};
@@ -162,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Pages that say what was asked; `/large` is larger than what the kernel takes for somebody who does not read.
+    /// Pages that say what was asked; `/large` is larger than what the kernel takes for somebody who does not
+    /// read.
     fn served<T>(visit: impl FnOnce(SocketAddr) -> T) -> T {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");

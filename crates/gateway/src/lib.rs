@@ -1,4 +1,5 @@
-//! Everything about a running gateway that is slow or may fail: its configuration, starting it, and answering questions about it.
+//! Everything about a running gateway that is slow or may fail: its configuration, starting it, and answering
+//! questions about it.
 
 #![forbid(unsafe_code)]
 

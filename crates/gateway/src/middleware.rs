@@ -1,4 +1,5 @@
-//! What a gateway's file says of what stands between its program and a port: `shape`, `impair` and `trace`, with quantities as `tc` writes them.
+//! What a gateway's file says of what stands between its program and a port: `shape`, `impair` and `trace`,
+//! with quantities as `tc` writes them.
 //!
 //! ```toml
 //! [[port]]
@@ -21,7 +22,8 @@ use toml::Spanned;
 /// What is wrong, and where in the file.
 pub(crate) type Wrong = (Range<usize>, String);
 
-/// The longest queue, in bytes, and the longest delay, in nanoseconds: beyond them a slip is likelier than a purpose.
+/// The longest queue, in bytes, and the longest delay, in nanoseconds: beyond them a slip is likelier than a
+/// purpose.
 const LONGEST_QUEUE: u64 = 1 << 30;
 const LONGEST_DELAY: u64 = 3_600_000_000_000;
 

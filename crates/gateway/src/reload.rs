@@ -1,12 +1,13 @@
-//! Another program in the place of the one that runs: read and loaded on a thread of its own, which is given up when it takes too long, and then exchanged.
+//! Another program in the place of the one that runs: read and loaded on a thread of its own, which is given
+//! up when it takes too long, and then exchanged.
 //!
 //! ```text
 //! asked ──► wait for the one before ──► read and load ──► fill its tables ──► all workers change over, or none
 //!           └──────────── until the deadline ───────┘
 //! ```
 //!
-//! A thread cannot be ended from outside. One that was given up goes on until whatever it waits for ends, and what it made is thrown away then; of such
-//! threads there may be a few.
+//! A thread cannot be ended from outside. One that was given up goes on until whatever it waits for ends, and
+//! what it made is thrown away then; of such threads there may be a few.
 
 use crate::config::Config;
 use crate::control::ControlAnswer;

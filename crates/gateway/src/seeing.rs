@@ -1,4 +1,5 @@
-//! What a running gateway shows of single packets: those that a filter holds for, as they come, and the last that were dropped or punted.
+//! What a running gateway shows of single packets: those that a filter holds for, as they come, and the last
+//! that were dropped or punted.
 
 use crate::control::ControlAnswer;
 use engine::filter::{Decided, Filter, FilterError};
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 const LONGEST: f64 = 86_400.0;
 /// How often a silent client is shown that the gateway is there, which shows the gateway that the client is.
 const SIGN: Duration = Duration::from_secs(1);
-/// Paths of dropped packets are told where all tables together hold at most so many entries, since they are found out on copies.
+/// Paths of dropped packets are told where all tables together hold at most so many entries, since they are
+/// found out on copies.
 const ENTRIES: u64 = 10_000;
 
 /// So many entries, or packets, are copied between two batches at most.
@@ -66,7 +68,8 @@ pub struct PacketView {
     /// What that means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The lines of the program where packets are dropped or punted for this reason; the one line, where it is known.
+    /// The lines of the program where packets are dropped or punted for this reason; the one line, where it
+    /// is known.
     pub places: Vec<String>,
     /// The ports that it left by.
     pub out: Vec<u16>,
@@ -196,7 +199,8 @@ struct Kept {
     held: Option<Vec<Vec<Entry>>>,
 }
 
-/// What all workers tell, a part at a time: between two batches nobody copies more than a few entries or packets. `None` where one has ended.
+/// What all workers tell, a part at a time: between two batches nobody copies more than a few entries or
+/// packets. `None` where one has ended.
 fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     let mut entries = 0;
     let begun = remote.ask(|generation, _| {
@@ -309,7 +313,8 @@ fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
     !chosen.is_empty() && filter.holds(packet)
 }
 
-/// The steps of a packet that has been dropped, on a copy of what the program remembers now; none where it would not be dropped for this reason now.
+/// The steps of a packet that has been dropped, on a copy of what the program remembers now; none where it
+/// would not be dropped for this reason now.
 fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<TraceStep>> {
     let held = part.held.as_ref()?;
     let mut interpreter =

@@ -82,8 +82,8 @@ pub struct Telling {
     pub remark: fn(&str),
 }
 
-/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and a way to ask it; `telling` is told of what
-/// happens then.
+/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and
+/// a way to ask it; `telling` is told of what happens then.
 ///
 /// # Errors
 /// What is wrong with the ports, the program or the socket; then no packet has been taken.
@@ -128,7 +128,8 @@ pub fn serve(
     for backend in &mut loaded.backends {
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
-    // Whoever asks for a core for a worker wants it for packets: what else runs, above all compiling, stays away from it where it can.
+    // Whoever asks for a core for a worker wants it for packets: what else runs, above all compiling, stays
+    // away from it where it can.
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
@@ -150,7 +151,8 @@ pub fn serve(
     Ok(Served { report, programs, program, sources })
 }
 
-/// Answers clients while the packet loop runs. However that ends, nobody is waited for then: neither whoever is being answered nor what control is about.
+/// Answers clients while the packet loop runs. However that ends, nobody is waited for then: neither whoever
+/// is being answered nor what control is about.
 fn attend<T>(control_server: &Arc<ControlServer>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let _closing = Closing(control_server, listener);

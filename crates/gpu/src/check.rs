@@ -1,4 +1,5 @@
-//! Whether a device does what it is asked for: a small kernel over known packets, and how long a batch is away.
+//! Whether a device does what it is asked for: a small kernel over known packets, and how long a batch is
+//! away.
 
 use crate::device::{Device, DeviceError, Geometry};
 use std::time::{Duration, Instant};
@@ -74,7 +75,8 @@ pub fn geometry() -> Geometry {
     }
 }
 
-/// Runs the kernel of [`opencl_text`] or [`cuda_text`] and compares with the host. The device was made for [`geometry`].
+/// Runs the kernel of [`opencl_text`] or [`cuda_text`] and compares with the host. The device was made for
+/// [`geometry`].
 ///
 /// # Errors
 /// The device failed, or did not answer for five seconds.

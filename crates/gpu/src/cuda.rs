@@ -1,6 +1,8 @@
-//! NVIDIA's devices by CUDA's driver interface: the library is looked for when a device is asked for, and a kernel is built from its text.
+//! NVIDIA's devices by CUDA's driver interface: the library is looked for when a device is asked for, and a
+//! kernel is built from its text.
 //!
-//! A slot's copies and its kernel follow each other on a stream. Tables change only while no slot is under way.
+//! A slot's copies and its kernel follow each other on a stream. Tables change only while no slot is under
+//! way.
 
 #![allow(unsafe_code)]
 
@@ -33,7 +35,8 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Threads of a block: a multiple of the 32 that run in step, and few enough that small batches spread over the device.
+/// Threads of a block: a multiple of the 32 that run in step, and few enough that small batches spread over
+/// the device.
 const BLOCK: u32 = 128;
 
 /// A kernel on a CUDA device.
@@ -57,7 +60,8 @@ struct Held {
     context: Arc<Context>,
 }
 
-// SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method enters it.
+// SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method
+// enters it.
 unsafe impl Send for Cuda {}
 
 /// The buffers of a batch.
@@ -82,7 +86,8 @@ impl Cuda {
     /// Builds a kernel from its text, which has the entry point `run_packets`, on a device.
     ///
     /// # Errors
-    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot what it is set up for.
+    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot
+    /// what it is set up for.
     pub fn new(
         device: &CudaFound,
         text: &str,
@@ -123,7 +128,8 @@ impl Cuda {
                 Table::new(&made.held.context, 1).map_err(|error| no_memory(&name, error, "a table", 4))?;
             made.held.tables.push(table);
         }
-        // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
+        // The driver loads a kernel when it is first run; better now, over nothing, than with the first
+        // packets.
         if geometry.slots > 0 {
             made.submit(0, 0)?;
             made.poll(0, true)?;
@@ -204,8 +210,9 @@ impl Cuda {
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
         arguments.insert(4, (&raw mut number).cast());
         let size = (number.div_ceil(BLOCK).max(1), BLOCK);
-        // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call; the buffers hold what
-        // `packets` packets need, which the kernel does not go beyond, and none of them goes before its stream is done.
+        // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call;
+        // the buffers hold what `packets` packets need, which the kernel does not go beyond, and none of them
+        // goes before its stream is done.
         unsafe { self.held.kernel.launch(size, false, stream, &mut arguments) }?;
         time(2)?;
         slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
@@ -231,8 +238,8 @@ impl Cuda {
     }
 }
 
-/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for [`Submission::Persistent`], and
-/// `run_packets` for all others.
+/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for
+/// [`Submission::Persistent`], and `run_packets` for all others.
 ///
 /// # Errors
 /// As for [`Cuda::new`] and [`CudaPersistent::new`].

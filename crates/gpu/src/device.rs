@@ -57,11 +57,12 @@ pub enum SlotMemory {
     Pageable,
     /// It is copied there and back from memory that the driver keeps in its place.
     Pinned,
-    /// It is the driver's own, and the device works on it where it lies; by OpenCL the driver may also move it there and back.
+    /// It is the driver's own, and the device works on it where it lies; by OpenCL the driver may also move
+    /// it there and back.
     #[default]
     Mapped,
-    /// It is our own, from the beginning of a page on, and the driver is told of it; the device works on it where it lies. Memory of frames
-    /// can be such memory.
+    /// It is our own, from the beginning of a page on, and the driver is told of it; the device works on it
+    /// where it lies. Memory of frames can be such memory.
     Registered,
 }
 
@@ -87,17 +88,20 @@ impl fmt::Display for SlotMemory {
 pub enum Submission {
     /// Handing a slot over ends when it is done: nothing overlaps.
     Serial,
-    /// Slots are under way one behind the other: the host works beside the device, and the device does one thing at a time.
+    /// Slots are under way one behind the other: the host works beside the device, and the device does one
+    /// thing at a time.
     #[default]
     Queued,
-    /// So many queues, at least one and at most one a slot; slot `s` uses queue `s` modulo their number. What goes over, runs and comes back
-    /// in different queues can overlap.
+    /// So many queues, at least one and at most one a slot; slot `s` uses queue `s` modulo their number. What
+    /// goes over, runs and comes back in different queues can overlap.
     Streams(usize),
-    /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has this, without
-    /// [`SlotMemory::Pageable`]; a batch that is not full goes as with [`Streams`](Submission::Streams).
+    /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has
+    /// this, without [`SlotMemory::Pageable`]; a batch that is not full goes as with
+    /// [`Streams`](Submission::Streams).
     Graph,
-    /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of them in any order, out of
-    /// [`SlotMemory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It ends by itself after a while and is started again where there is work.
+    /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of
+    /// them in any order, out of [`SlotMemory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It
+    /// ends by itself after a while and is started again where there is work.
     Persistent,
 }
 
@@ -159,7 +163,8 @@ pub struct SlotOutput<'a> {
     pub records: &'a [u32],
 }
 
-/// How long the parts of a batch took by the device's own clock. What the driver takes between them belongs to none of them.
+/// How long the parts of a batch took by the device's own clock. What the driver takes between them belongs
+/// to none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Getting what goes over, from the beginning of the first move to the end of the last.
@@ -259,7 +264,8 @@ pub(crate) fn wait_for(
     Ok(())
 }
 
-/// Something that runs a kernel. Slots are numbered from 0; a slot is filled, submitted, waited for and read, in this order.
+/// Something that runs a kernel. Slots are numbered from 0; a slot is filled, submitted, waited for and read,
+/// in this order.
 pub trait Device: Send {
     /// Its name, with that of its driver.
     fn name(&self) -> String;
@@ -272,7 +278,8 @@ pub trait Device: Send {
         1
     }
 
-    /// Gives a table's words in full; batches submitted from now on see them. What is under way is waited for.
+    /// Gives a table's words in full; batches submitted from now on see them. What is under way is waited
+    /// for.
     ///
     /// # Errors
     /// No memory, or the device failed; then the table holds nothing that could be relied on.
@@ -302,7 +309,8 @@ pub trait Device: Send {
     /// The device failed or stalled; what the slot holds is lost then.
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError>;
 
-    /// How long the parts of the batch in a slot that is done took; none where the device takes no times, or has none of a graph.
+    /// How long the parts of the batch in a slot that is done took; none where the device takes no times, or
+    /// has none of a graph.
     fn parts(&self, slot: usize) -> Option<Parts> {
         let _ = slot;
         None
@@ -314,7 +322,8 @@ pub trait Device: Send {
     /// The device failed.
     fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError>;
 
-    /// Nobody goes on with it, for this cause. It is not closed: that could wait for ever, and free what it still writes to.
+    /// Nobody goes on with it, for this cause. It is not closed: that could wait for ever, and free what it
+    /// still writes to.
     fn give_up(self: Box<Self>, cause: &DeviceError) {
         let _ = cause;
         std::mem::forget(self);

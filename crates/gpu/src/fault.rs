@@ -23,14 +23,15 @@ pub enum Trouble {
 pub struct FaultyDevice<D> {
     inner: D,
     trouble: Trouble,
-    /// Batches that still go well; tables for [`Trouble::NoMemory`], calls of any kind for [`Trouble::Reset`].
+    /// Batches that still go well; tables for [`Trouble::NoMemory`], calls of any kind for
+    /// [`Trouble::Reset`].
     left: u64,
     is_silent: bool,
 }
 
 impl<D: Device> FaultyDevice<D> {
-    /// `inner`, until so many batches (tables for [`Trouble::NoMemory`], calls for [`Trouble::Reset`]) have gone well; after that everything
-    /// fails.
+    /// `inner`, until so many batches (tables for [`Trouble::NoMemory`], calls for [`Trouble::Reset`]) have
+    /// gone well; after that everything fails.
     pub fn after(inner: D, trouble: Trouble, left: u64) -> FaultyDevice<D> {
         FaultyDevice { inner, trouble, left, is_silent: false }
     }

@@ -1,8 +1,9 @@
-//! A device of threads: they take packets warp by warp, as a graphics card does, and run the kernel's twin over each. For trying a program
-//! out and for tests; nothing about it is fast.
+//! A device of threads: they take packets warp by warp, as a graphics card does, and run the kernel's twin
+//! over each. For trying a program out and for tests; nothing about it is fast.
 //!
-//! A slot that is handed over is copied, and with it the tables as they are then, so nothing that comes later changes what a warp sees. Warps
-//! give back what they made, and whoever asks for the slot puts it together. Nobody waits but on a condition.
+//! A slot that is handed over is copied, and with it the tables as they are then, so nothing that comes later
+//! changes what a warp sees. Warps give back what they made, and whoever asks for the slot puts it together.
+//! Nobody waits but on a condition.
 
 use crate::device::{Device, DeviceError, Geometry, Input, SlotOutput};
 use std::collections::VecDeque;
@@ -103,7 +104,8 @@ struct Finished {
 }
 
 impl Host {
-    /// So many threads for a kernel (none: one less than the machine has processors, as whoever hands batches over needs one, too; at least one).
+    /// So many threads for a kernel (none: one less than the machine has processors, as whoever hands batches
+    /// over needs one, too; at least one).
     ///
     /// # Errors
     /// The machine gives no thread.
@@ -353,7 +355,8 @@ impl Drop for Host {
 mod tests {
     use super::*;
 
-    /// Adds the first word of table 0 to a packet's first byte, says its column, and records the byte; a byte of 255 panics.
+    /// Adds the first word of table 0 to a packet's first byte, says its column, and records the byte; a byte
+    /// of 255 panics.
     struct Adds;
 
     impl HostWarp for Adds {

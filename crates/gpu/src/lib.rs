@@ -1,7 +1,8 @@
 //! Devices: what runs a program's kernel over a batch of packets, beside the host.
 //!
-//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the host, handed over with [`Device::submit`], and read
-//! when [`Device::poll`] says that it is done. What the words in a slot mean is the kernel's business.
+//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the host, handed over with
+//! [`Device::submit`], and read when [`Device::poll`] says that it is done. What the words in a slot mean is
+//! the kernel's business.
 
 #![deny(unsafe_code)]
 

@@ -1,23 +1,27 @@
 //! The offload policy: when packets that wait are taken, and whether the host or the device runs them.
 //!
-//! The idea: of the last few batches of about a size, in powers of two, the one of middle speed says what such a batch takes, on the host
-//! and on the device; between these sizes a straight line does. A batch goes where it is expected to take less time. The other place is tried
-//! again only while all that trying has cost is a small share of the time spent, so that a place that is slow at a size is asked seldom and one
-//! that became fast is found.
+//! The idea: of the last few batches of about a size, in powers of two, the one of middle speed says what
+//! such a batch takes, on the host and on the device; between these sizes a straight line does. A batch goes
+//! where it is expected to take less time. The other place is tried again only while all that trying has cost
+//! is a small share of the time spent, so that a place that is slow at a size is asked seldom and one that
+//! became fast is found.
 //!
 //! Nothing here asks a clock: times and measurements are arguments.
 
 use std::time::Duration;
 
-/// A trial of the device is so many batches in a row, as one that has the next batch before it is done with one is faster than one that gets it then.
+/// A trial of the device is so many batches in a row, as one that has the next batch before it is done with
+/// one is faster than one that gets it then.
 const IN_A_ROW: u32 = REMEMBERED as u32;
 /// So many batches of a row have fewer before them than go at a time.
 const OVERLAPPING: u32 = 2;
-/// A trial ends with its first batch where that took so many times what the other place takes: no order of batches makes up for it.
+/// A trial ends with its first batch where that took so many times what the other place takes: no order of
+/// batches makes up for it.
 const HOPELESS: f64 = 3.0;
 /// Sizes are told apart in powers of two; from 2^31 packets on they are not.
 const CLASSES: usize = 32;
-/// Of so many batches the one of middle speed counts: two that were interrupted decide nothing, three that are slow do.
+/// Of so many batches the one of middle speed counts: two that were interrupted decide nothing, three that
+/// are slow do.
 const REMEMBERED: usize = 5;
 /// Of every so many nanoseconds one may go into trying the place that is not expected to be better.
 const TRYING: u64 = 50;
@@ -67,8 +71,8 @@ pub enum BatchingPolicy {
         /// How long the first may wait.
         timeout: Duration,
     },
-    /// Packets are collected as long as the device is expected to be done with them in time; where it would be too late already, the place
-    /// that is expected to be faster gets them.
+    /// Packets are collected as long as the device is expected to be done with them in time; where it would
+    /// be too late already, the place that is expected to be faster gets them.
     Deadline {
         /// How many at most; at least 1.
         packets: usize,
@@ -99,7 +103,8 @@ impl BatchingPolicy {
 struct Costs {
     /// By size of the batch, on the host and on the device.
     classes: [[Class; CLASSES]; 2],
-    /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing to the others.
+    /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing
+    /// to the others.
     credit: [f64; CLASSES],
     /// Where batches of a size are tried, and how many more in a row.
     trials: [(ExecutionPlace, u32); CLASSES],
@@ -210,7 +215,8 @@ impl Costs {
         let credit = self.credit[class(packets)];
         let of = |place| (self.known(place, packets), self.least(place, packets));
         match (of(better), of(other)) {
-            // What was never tried and may be better is tried as soon as earlier trials are paid for, or at once where it cannot be worse.
+            // What was never tried and may be better is tried as soon as earlier trials are paid for, or at
+            // once where it cannot be worse.
             ((None, _), (Some(known), _)) if credit < 0.0 && self.most(better, packets) > known => other,
             ((None, _), _) => better,
             ((Some(least), _), (known, possible)) => {
@@ -223,9 +229,11 @@ impl Costs {
     fn learn(&mut self, place: ExecutionPlace, packets: usize, took: Duration) {
         let took = took.as_nanos() as f64;
         let (own, beside) = (self.known(place, packets), self.known(other(place), packets));
-        // What a trial cost more than the other place would have. Bad luck at the place that is thought better is none.
+        // What a trial cost more than the other place would have. Bad luck at the place that is thought
+        // better is none.
         let is_trial = beside.is_some_and(|least| own.is_none_or(|own| own > least));
-        // Those who come back from a trial pay for it, too: they have fewer before them than those that follow each other.
+        // Those who come back from a trial pay for it, too: they have fewer before them than those that
+        // follow each other.
         let usual = own.filter(|_| self.returning > 0);
         self.returning = if is_trial { OVERLAPPING } else { self.returning.saturating_sub(1) };
         let least = if is_trial { beside } else { usual };
@@ -243,8 +251,8 @@ impl Costs {
             // One without credit was under way when a trial ended: it belongs to that, and begins none.
             *trial = (place, IN_A_ROW - 1);
         }
-        // What is saved up is no more than one trial and a hundred batches of this size would need, or a long quiet time would be followed by
-        // many trials.
+        // What is saved up is no more than one trial and a hundred batches of this size would need, or a long
+        // quiet time would be followed by many trials.
         let most = 100.0 * took + beside.unwrap_or(0.0);
         let credit = &mut self.credit[class(packets)];
         *credit = credit.max((*credit + took / TRYING as f64).min(most)) - lost;
@@ -252,7 +260,8 @@ impl Costs {
         self.classes[place as usize][class(packets)].learn(Batch { packets: packets.max(1) as f64, took });
     }
 
-    /// Nanoseconds of so many packets, on the line through the batches of that size and of the nearest one on the same side.
+    /// Nanoseconds of so many packets, on the line through the batches of that size and of the nearest one on
+    /// the same side.
     fn known(&self, place: ExecutionPlace, packets: usize) -> Option<f64> {
         let (classes, number) = (&self.classes[place as usize], class(packets));
         let near = classes[number].known()?;
@@ -284,8 +293,8 @@ impl Costs {
         Some(self.classes[place as usize][class + 1 + above.trailing_zeros() as usize].middle)
     }
 
-    /// Nanoseconds that so many packets take at least, by what batches of other sizes took: more packets do not take less time, and fewer not
-    /// less time each.
+    /// Nanoseconds that so many packets take at least, by what batches of other sizes took: more packets do
+    /// not take less time, and fewer not less time each.
     fn least(&self, place: ExecutionPlace, packets: usize) -> f64 {
         let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
         let each = |above: Batch| above.took * packets.max(1) as f64 / above.packets;
@@ -320,7 +329,8 @@ fn other(place: ExecutionPlace) -> ExecutionPlace {
     if place == ExecutionPlace::Host { ExecutionPlace::Device } else { ExecutionPlace::Host }
 }
 
-/// How long before the last moment a batch goes to the device: it may take longer than expected, and who waits is woken late.
+/// How long before the last moment a batch goes to the device: it may take longer than expected, and who
+/// waits is woken late.
 fn margin(takes: Duration) -> Duration {
     takes / 8 + WAKING
 }
@@ -437,8 +447,8 @@ mod tests {
         }
     }
 
-    /// Runs batches of sizes that `size` says, each taking what its place's curve says times what `noise` says; what they took, and what the
-    /// better place would have, in nanoseconds.
+    /// Runs batches of sizes that `size` says, each taking what its place's curve says times what `noise`
+    /// says; what they took, and what the better place would have, in nanoseconds.
     fn spend(
         offload_policy: &mut OffloadPolicy,
         places: [Curve; 2],

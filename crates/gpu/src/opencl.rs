@@ -1,6 +1,7 @@
 //! Devices of OpenCL 1.2: a kernel is built from its text, and batches go there and back.
 //!
-//! Every queue is in order. Tables change only while no slot is under way, so a batch sees them as they were when it was submitted.
+//! Every queue is in order. Tables change only while no slot is under way, so a batch sees them as they were
+//! when it was submitted.
 
 #![allow(unsafe_code)]
 
@@ -143,7 +144,8 @@ impl OpenCl {
                 });
             }
         }
-        // Some drivers give memory, and finish a kernel, when they are first used; better now, over nothing, than with the first packets.
+        // Some drivers give memory, and finish a kernel, when they are first used; better now, over nothing,
+        // than with the first packets.
         for slot in 0..geometry.slots {
             made.submit(slot, 0)?;
             made.poll(slot, true)?;
@@ -175,8 +177,9 @@ impl OpenCl {
         ];
         let tables = self.tables.iter().map(ClMem::get);
         for (place, argument) in (0..4).zip(regions).chain((BEFORE_TABLES..).zip(tables)) {
-            // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what `packets` packets need, which
-            // the kernel does not go beyond, and live as long as the queue, which is waited for before they go.
+            // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what
+            // `packets` packets need, which the kernel does not go beyond, and live as long as the queue,
+            // which is waited for before they go.
             unsafe { slot.kernel.set_arg(place, &argument) }
                 .map_err(failure(&self.name, "set the kernel's arguments"))?;
         }
@@ -245,7 +248,8 @@ impl OpenCl {
             records.give(queue, 0)?,
         ];
         let threads = count.next_multiple_of(self.group).max(self.group);
-        // SAFETY: the number is the argument of `run_packets` before its tables, the others have been set; there is one dimension.
+        // SAFETY: the number is the argument of `run_packets` before its tables, the others have been set;
+        // there is one dimension.
         let kernel = unsafe {
             kernel.set_arg(BEFORE_TABLES - 1, &(count as u32))?;
             queue.enqueue_nd_range_kernel(kernel.get(), 1, std::ptr::null(), &threads, &self.group, &[])?
@@ -263,8 +267,8 @@ impl OpenCl {
     }
 }
 
-/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for [`Submission::Persistent`], and
-/// `run_packets` for all others.
+/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for
+/// [`Submission::Persistent`], and `run_packets` for all others.
 ///
 /// # Errors
 /// As for [`OpenCl::new`] and [`Persistent::new`].
@@ -315,7 +319,8 @@ impl Device for OpenCl {
         // Nobody may know how long the driver reads them.
         let held = words.to_vec();
         let (buffer, queue) = (&mut self.tables[table], &self.queues[0]);
-        // SAFETY: the words are kept until they have been copied; the driver refuses what lies outside the buffer.
+        // SAFETY: the words are kept until they have been copied; the driver refuses what lies outside the
+        // buffer.
         let copied = unsafe { queue.enqueue_write_buffer(buffer, CL_NON_BLOCKING, 4 * first, &held, &[]) };
         let copied = copied.map_err(&failed)?;
         // If that fails, so does waiting.
@@ -382,7 +387,8 @@ impl Device for OpenCl {
 
 impl Drop for OpenCl {
     fn drop(&mut self) {
-        // What is under way refers to the buffers. What does not come to an end keeps them, and nothing else waits for it.
+        // What is under way refers to the buffers. What does not come to an end keeps them, and nothing else
+        // waits for it.
         let mut queues = self.queues.iter();
         if self.is_lost || queues.any(|queue| drain(&self.name, queue, self.patience).is_err()) {
             let slots = std::mem::take(&mut self.slots);

@@ -1,4 +1,5 @@
-//! Memory of our own from the beginning of a page on, which a driver can be told to keep in its place; it is zero at first.
+//! Memory of our own from the beginning of a page on, which a driver can be told to keep in its place; it is
+//! zero at first.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +8,8 @@ use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes of a page on every processor that has a device beside it; where pages are larger, a driver may refuse the memory.
+/// Bytes of a page on every processor that has a device beside it; where pages are larger, a driver may
+/// refuse the memory.
 const PAGE: usize = 4096;
 
 /// A number of which any bits are a value.

@@ -1,4 +1,5 @@
-//! Chains of rules that jump to one another, unrolled into one list in which the first rule that fits decides.
+//! Chains of rules that jump to one another, unrolled into one list in which the first rule that fits
+//! decides.
 //!
 //! A jump puts the rules of the other chain in its place, each narrowed to the packets that take the jump. A
 //! return cuts a hole: the rules behind it in its chain mean what they meant, without the packets that have
@@ -59,8 +60,8 @@ pub struct ChainOptions {
     pub family: AddressFamily,
     /// What the names of interfaces mean.
     pub interfaces: Naming,
-    /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
-    /// state of a connection fits. Without that such a match is refused.
+    /// Whether the rules are read for the first packet of a connection: then it is known whether a match on
+    /// the state of a connection fits. Without that such a match is refused.
     pub first_packets: bool,
     /// Lines that cannot be kept are left out and reported, instead of an error for all.
     pub lenient: bool,
@@ -94,7 +95,8 @@ const WORK: usize = 256;
 /// Unrolls the chain with the number `start`.
 ///
 /// # Errors
-/// The first line that cannot be kept, unless they are left out; jumps in a circle; more rules than the limit.
+/// The first line that cannot be kept, unless they are left out; jumps in a circle; more rules than the
+/// limit.
 pub(crate) fn unroll(
     chains: &[Chain],
     start: usize,
@@ -141,8 +143,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The rules of a chain for the packets of `region` that are in no hole; `policy` is what a return means in
-    /// the chain that nothing jumps to.
+    /// The rules of a chain for the packets of `region` that are in no hole; `policy` is what a return means
+    /// in the chain that nothing jumps to.
     fn chain(
         &mut self,
         index: usize,
@@ -162,7 +164,8 @@ impl Walk<'_> {
                 };
                 let leaves = match *target {
                     Target::Decide(allow) => {
-                        // No hole: its rule comes first. Rules behind it are kept even if none can be reached.
+                        // No hole: its rule comes first. Rules behind it are kept even if none can be
+                        // reached.
                         self.decide(step, &packets, &holes, Some(allow))?;
                         false
                     }

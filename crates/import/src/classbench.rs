@@ -29,8 +29,8 @@ pub struct ClassBenchOptions {
 pub struct ClassBenchHeader {
     /// `src`, `dst`, `sport`, `dport`, `proto`.
     pub key: [u32; 5],
-    /// The last number of the line, where there are more than five: in the traces that come with an answer it is
-    /// the first filter that fits, from 0, or -1.
+    /// The last number of the line, where there are more than five: in the traces that come with an answer it
+    /// is the first filter that fits, from 0, or -1.
     pub last: Option<i64>,
 }
 
@@ -67,8 +67,8 @@ pub fn read_trace(text: &[u8]) -> Result<Vec<ClassBenchHeader>, ImportError> {
 /// The rules as [`read`] takes them.
 ///
 /// # Errors
-/// The line of the first rule that is no filter: ClassBench has five fields, of which addresses are prefixes, ports ranges and
-/// the protocol one or any, and flags.
+/// The line of the first rule that is no filter: ClassBench has five fields, of which addresses are prefixes,
+/// ports ranges and the protocol one or any, and flags.
 pub fn write(rules: &ImportedRules) -> Result<String, ImportError> {
     let mut text = String::new();
     let flags = rules.column(Part::Flags.name());

@@ -44,8 +44,8 @@ impl Conditions {
         self.never = true;
     }
 
-    /// The rule looks into the header of TCP, UDP, ICMP or the like: no later fragment fits, whatever is asked and however it is turned
-    /// round.
+    /// The rule looks into the header of TCP, UDP, ICMP or the like: no later fragment fits, whatever is
+    /// asked and however it is turned round.
     pub(crate) fn header(&mut self) {
         self.header = true;
     }
@@ -56,7 +56,8 @@ impl Conditions {
         self.header && self.all.iter().any(|each| !each.is_empty() && each.iter().all(later))
     }
 
-    /// The rule looks for ports in whatever header there is; it must say besides that the protocol is one with ports.
+    /// The rule looks for ports in whatever header there is; it must say besides that the protocol is one
+    /// with ports.
     pub(crate) fn any_ports(&mut self) {
         (self.header, self.any_ports) = (true, true);
     }
@@ -147,10 +148,11 @@ fn both(region: &Region, alternative: &[(Part, Set)]) -> Result<Option<Region>, 
 /// What the names of interfaces in a file mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// Ports. A name that is not among these is refused where it stands, and `eth+` or `eth*` means those among them that start so.
+    /// Ports. A name that is not among these is refused where it stands, and `eth+` or `eth*` means those
+    /// among them that start so.
     Ports(Vec<(String, u16)>),
-    /// Themselves: each has a number that stands for it and means nothing else. `eth+` or `eth*` means those among these that start
-    /// so, and is refused if there are none.
+    /// Themselves: each has a number that stands for it and means nothing else. `eth+` or `eth*` means those
+    /// among these that start so, and is refused if there are none.
     Themselves(Vec<String>),
 }
 

@@ -1,7 +1,9 @@
-//! Files of routes, rules and patterns as entries of a table of a program, and files of members for its groups.
+//! Files of routes, rules and patterns as entries of a table of a program, and files of members for its
+//! groups.
 //!
-//! What a file holds is fitted to what the table declares: keys by the names of the columns, or by their order where they have none;
-//! values by their type. A table that has no place for something that a line means refuses the line.
+//! What a file holds is fitted to what the table declares: keys by the names of the columns, or by their
+//! order where they have none; values by their type. A table that has no place for something that a line
+//! means refuses the line.
 
 use crate::address::AddressFamily;
 use crate::conditions::WITH_PORTS;
@@ -38,8 +40,8 @@ pub struct Fallback {
     pub policy: ChainPolicy,
 }
 
-/// Reads a file for a table. `format` is empty for the language's own entries; `interfaces` are the ports that names of interfaces in
-/// the file stand for.
+/// Reads a file for a table. `format` is empty for the language's own entries; `interfaces` are the ports
+/// that names of interfaces in the file stand for.
 ///
 /// # Errors
 /// The first line that cannot be kept, or that does not suit the table; nothing is kept then.
@@ -201,8 +203,9 @@ impl NextHop {
         }
     }
 
-    /// The next hop as a value of a column: an address or a number as it is, and where the column holds no address, an
-    /// address or a name by its place among the next hops of the file. `first` is the next hop of the first route.
+    /// The next hop as a value of a column: an address or a number as it is, and where the column holds no
+    /// address, an address or a name by its place among the next hops of the file. `first` is the next hop of
+    /// the first route.
     fn value(self, place: usize, first: Self, column: &Column) -> Result<u128, String> {
         let value = match (&column.kind, self) {
             (ColumnKind::Ip4, Self::Address(AddressFamily::V4, address))
@@ -239,7 +242,8 @@ fn rules_of(rules: &ImportedRules, table: &Table) -> Result<Contents, ImportErro
     if table.kind != (TableKind::Rules { by_priority: false }) {
         return Err(unsuited(1, format!("`{}` is no table of rules in order", table.name)));
     }
-    // For every column of the table its place among those of the file, unless no line of the file asks for it.
+    // For every column of the table its place among those of the file, unless no line of the file asks for
+    // it.
     let family = family(table);
     let mut places = Vec::with_capacity(table.keys.len());
     for (index, column) in table.keys.iter().enumerate() {
@@ -294,8 +298,9 @@ fn rules_of(rules: &ImportedRules, table: &Table) -> Result<Contents, ImportErro
     Ok(contents)
 }
 
-/// Whether a rule is to stand in a table. A table with a column `fragment` can be told which packets are later fragments. Others are asked with
-/// ports, types and flags of 0 for them: there a rule is kept that fits no such key, or means later fragments as well.
+/// Whether a rule is to stand in a table. A table with a column `fragment` can be told which packets are
+/// later fragments. Others are asked with ports, types and flags of 0 for them: there a rule is kept that
+/// fits no such key, or means later fragments as well.
 fn suits_later_fragments(
     rules: &ImportedRules,
     imported: &ImportedRule,
@@ -349,8 +354,8 @@ fn field_match(field: &RuleField) -> Match {
     }
 }
 
-/// What an entry made of a rule holds: whether the packet may pass, or a variant `permit` or `deny`; of a rule that does not say that,
-/// nothing, or its number from 0.
+/// What an entry made of a rule holds: whether the packet may pass, or a variant `permit` or `deny`; of a
+/// rule that does not say that, nothing, or its number from 0.
 fn rule_value(
     number: usize,
     allow: Option<bool>,

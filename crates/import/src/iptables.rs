@@ -28,9 +28,9 @@ use std::collections::HashMap;
 /// Reads one chain: `FORWARD`, if none is asked for.
 ///
 /// # Errors
-/// The first line of the dump that is none; a table without its `COMMIT`, as the dump may be cut; the first line
-/// of the wanted chain, or of one that it leads to, that means more than a rule can say; jumps in a circle or to
-/// nowhere; more rules than the limit.
+/// The first line of the dump that is none; a table without its `COMMIT`, as the dump may be cut; the first
+/// line of the wanted chain, or of one that it leads to, that means more than a rule can say; jumps in a
+/// circle or to nowhere; more rules than the limit.
 pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     refuse_other_family(text, options.family)?;
     let tables = tables(text)?;
@@ -92,7 +92,8 @@ pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
     Ok(all)
 }
 
-/// Refuses a dump whose first comment says that it is of the other family: not every line of it would show that.
+/// Refuses a dump whose first comment says that it is of the other family: not every line of it would show
+/// that.
 fn refuse_other_family(text: &[u8], family: AddressFamily) -> Result<(), ImportError> {
     for line in lines(text)?.filter(|line| line.is_blank()) {
         let mut words = line.words();

@@ -1,11 +1,12 @@
-//! Packets to classify, a line each: the five fields that every set of rules has, and further columns by name.
+//! Packets to classify, a line each: the five fields that every set of rules has, and further columns by
+//! name.
 //!
 //! ```text
 //! src dst sport dport proto [column=value …] [number …]     10.0.0.1 192.0.2.7 1024 80 6 tcp_flags=2 in_port=eth0
 //! ```
 //!
-//! Addresses are dotted or plain numbers. A column that a line does not name is 0. Further numbers, such as the
-//! answers in the traces of ClassBench, are passed over. `#` starts a comment line.
+//! Addresses are dotted or plain numbers. A column that a line does not name is 0. Further numbers, such as
+//! the answers in the traces of ClassBench, are passed over. `#` starts a comment line.
 
 use crate::ImportError;
 use crate::address::{self, host_mask};
@@ -18,8 +19,8 @@ impl ImportedRules {
     /// Reads packets to classify: for each a number a column.
     ///
     /// # Errors
-    /// The first line that is no packet; a column that the rules do not know; a last line without an end, as the file
-    /// may be cut there.
+    /// The first line that is no packet; a column that the rules do not know; a last line without an end, as
+    /// the file may be cut there.
     pub fn keys(&self, text: &[u8]) -> Result<Vec<Vec<u128>>, ImportError> {
         refuse_cut(text)?;
         let mut keys = Vec::new();

@@ -1,8 +1,9 @@
-//! Routes, rules and patterns from the formats in which others keep them: text or bytes in, values out, no I/O.
+//! Routes, rules and patterns from the formats in which others keep them: text or bytes in, values out, no
+//! I/O.
 //!
-//! An importer keeps everything that a file means, or refuses the exact line; then nothing of the file is loaded. Rules
-//! of all formats become one [`ImportedRules`], which nftables can be told again. What is kept of each format, and what is
-//! refused and why, is in `docs/import.md`.
+//! An importer keeps everything that a file means, or refuses the exact line; then nothing of the file is
+//! loaded. Rules of all formats become one [`ImportedRules`], which nftables can be told again. What is kept
+//! of each format, and what is refused and why, is in `docs/import.md`.
 
 #![forbid(unsafe_code)]
 

@@ -4,8 +4,9 @@
 //! id <tab> nocase <tab> length <tab> bytes <tab> number       12  1  4  47455420  2003
 //! ```
 //!
-//! The id is the place in the list, from 0; nocase is 0 or 1; the length counts bytes, which are hexadecimal; the
-//! number is what the string means to its owner, such as the first rule that has it. `#` starts a comment line.
+//! The id is the place in the list, from 0; nocase is 0 or 1; the length counts bytes, which are hexadecimal;
+//! the number is what the string means to its owner, such as the first rule that has it. `#` starts a comment
+//! line.
 
 use crate::ImportError;
 use crate::text::{Line, Word, lines, refuse_cut, shown};
@@ -16,8 +17,8 @@ const SHAPE: &str = "a line is written `id nocase length bytes number`";
 /// Reads a list; a pattern's value is the number at the end of its line.
 ///
 /// # Errors
-/// The first line that is none or contradicts itself; ids that do not count from 0; a last line without an end, as the
-/// file may be cut there.
+/// The first line that is none or contradicts itself; ids that do not count from 0; a last line without an
+/// end, as the file may be cut there.
 pub fn read(text: &[u8]) -> Result<Vec<SearchPattern>, ImportError> {
     refuse_cut(text)?;
     let mut patterns = Vec::new();
@@ -30,7 +31,8 @@ pub fn read(text: &[u8]) -> Result<Vec<SearchPattern>, ImportError> {
     Ok(patterns)
 }
 
-/// The list as [`read`] takes it. What patterns ask besides, an offset or a depth, has no place in it and is left out.
+/// The list as [`read`] takes it. What patterns ask besides, an offset or a depth, has no place in it and is
+/// left out.
 pub fn write(patterns: &[SearchPattern]) -> String {
     let line = |(id, pattern): (usize, &SearchPattern)| {
         let bytes: String = pattern.bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,5 @@
-//! Routing tables as route collectors publish them: MRT, type TABLE_DUMP_V2 (RFC 6396, with the records of RFC 8050).
+//! Routing tables as route collectors publish them: MRT, type TABLE_DUMP_V2 (RFC 6396, with the records of
+//! RFC 8050).
 //!
 //! ```text
 //! record            0        4      6         8        12
@@ -11,8 +12,8 @@
 //! attribute         flags 1 │ kind 1 │ length 1, or 2 with flag 0x10 │ value        kind: 3 next hop, 14 reachable
 //! ```
 //!
-//! A collector has a path from each of its peers and no opinion which is best; the first path of a route, that of
-//! the peer with the smallest number, is taken.
+//! A collector has a path from each of its peers and no opinion which is best; the first path of a route,
+//! that of the peer with the smallest number, is taken.
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +42,8 @@ const TABLE_DUMP_V2: u16 = 13;
 /// Reads a dump that is not compressed.
 ///
 /// # Errors
-/// The first record that is cut, contradicts itself, or is neither peers nor unicast routes; a path of a peer that is
-/// not there or without a next hop; a prefix that is there twice.
+/// The first record that is cut, contradicts itself, or is neither peers nor unicast routes; a path of a peer
+/// that is not there or without a next hop; a prefix that is there twice.
 pub fn read(bytes: &[u8]) -> Result<Dump, ImportError> {
     let mut dump = Dump {
         v6: ImportedRoutes { family: AddressFamily::V6, ..ImportedRoutes::default() },
@@ -232,8 +233,8 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| start.error("the path has no next hop", "take a dump of whole routes"))
     }
 
-    /// The next hop of the attribute MP_REACH_NLRI, which dumps hold without what stands around it; some writers
-    /// keep the family before it, which starts with a zero.
+    /// The next hop of the attribute MP_REACH_NLRI, which dumps hold without what stands around it; some
+    /// writers keep the family before it, which starts with a zero.
     fn reachable(&mut self) -> Result<(AddressFamily, u128), ImportError> {
         if self.bytes.first() == Some(&0) {
             self.part(3, "the family of a next hop")?;

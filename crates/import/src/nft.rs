@@ -1,4 +1,5 @@
-//! Linux' nftables: reads what `nft -j list ruleset` prints, and writes rules as `nft -f` and `nft -j -f` take them.
+//! Linux' nftables: reads what `nft -j list ruleset` prints, and writes rules as `nft -f` and `nft -j -f`
+//! take them.
 //!
 //! ```text
 //! {"nftables": [
@@ -9,8 +10,8 @@
 //! ]}
 //! ```
 //!
-//! As with iptables, what depends on more than the packet is refused; the place is that of the statement in the
-//! JSON text.
+//! As with iptables, what depends on more than the packet is refused; the place is that of the statement in
+//! the JSON text.
 
 mod hooks;
 mod matches;

@@ -1,8 +1,8 @@
 //! Sets of packets as boxes: what each column may hold. Boxes are cut with each other and out of each other.
 //!
 //! A column holds a range, or a value under a mask that is no prefix. Two boxes meet in one box, and one box
-//! without another is at most a box for each end of a range and each bit of a mask. Only a range beside a mask
-//! in the same column has no such form, unless the range is a prefix.
+//! without another is at most a box for each end of a range and each bit of a mask. Only a range beside a
+//! mask in the same column has no such form, unless the range is a prefix.
 
 use crate::address::{AddressFamily, host_mask};
 use crate::ruleset::Part;

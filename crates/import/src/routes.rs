@@ -5,8 +5,9 @@
 //! change  time  a|w  prefix  next-hop [anything]   1418774413 a 206.152.15.0/24 195.66.226.74
 //! ```
 //!
-//! Prefixes are IPv4 or IPv6, one family a file; a next hop is an address of either, or a number; `#` starts a comment. A full table has a million lines, so
-//! they are read as bytes, and nothing is allocated for a line.
+//! Prefixes are IPv4 or IPv6, one family a file; a next hop is an address of either, or a number; `#` starts
+//! a comment. A full table has a million lines, so they are read as bytes, and nothing is allocated for a
+//! line.
 
 #[cfg(test)]
 mod tests;
@@ -137,8 +138,8 @@ impl<'a> NextHops<'a> {
     }
 }
 
-/// Refuses a table that holds a prefix twice. `what` two lines say is compared as well, as two next hops are a
-/// contradiction and one is only a slip.
+/// Refuses a table that holds a prefix twice. `what` two lines say is compared as well, as two next hops are
+/// a contradiction and one is only a slip.
 pub(crate) fn refuse_duplicates(routes: &ImportedRoutes, place: &str) -> Result<(), ImportError> {
     let key = |index: usize| (routes.entries[index].0.bits, routes.entries[index].0.length);
     if (1..routes.entries.len()).all(|index| key(index - 1) < key(index)) {

@@ -1,4 +1,5 @@
-//! What every importer of rules answers: columns, rules in order, and what happens to a packet that none fits.
+//! What every importer of rules answers: columns, rules in order, and what happens to a packet that none
+//! fits.
 
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -17,10 +18,11 @@ pub struct ImportedRules {
     pub default: Option<bool>,
     /// The line that says so, and in what words; `None` if the format has none.
     pub policy: Option<ChainPolicy>,
-    /// The names of interfaces, and the numbers in `in_port` and `out_port` that stand for them. 0 is an interface
-    /// without a name here.
+    /// The names of interfaces, and the numbers in `in_port` and `out_port` that stand for them. 0 is an
+    /// interface without a name here.
     pub interfaces: Vec<(String, u16)>,
-    /// Whether these numbers are ports that the caller bound the names to; otherwise they mean nothing outside.
+    /// Whether these numbers are ports that the caller bound the names to; otherwise they mean nothing
+    /// outside.
     pub bound: bool,
     /// Lines that were left out because the caller asked for that, in the order of the file. What is kept may
     /// then decide otherwise than the file does.

@@ -1,4 +1,5 @@
-//! Names of protocols, ports and ICMP messages as firewalls write them (IANA's registries, and IOS's own names).
+//! Names of protocols, ports and ICMP messages as firewalls write them (IANA's registries, and IOS's own
+//! names).
 
 /// Protocol numbers by name.
 const PROTOCOLS: [(&str, u8); 30] = [

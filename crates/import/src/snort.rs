@@ -5,10 +5,10 @@
 //!  action protocol address ports direction address ports ( name:value; name; … )
 //! ```
 //!
-//! A rule is one line, or several where each but the last ends in `\`. Every `content` that is not negated becomes one
-//! pattern. What else a rule asks of a packet — a stream's state, a decoded buffer, a distance from another content —
-//! a search for strings cannot mean: [`read`] keeps the string and lists the condition in [`SnortPatterns::unmeant`], and
-//! [`read_strictly`] refuses it. Neither lets pass what is not a rule.
+//! A rule is one line, or several where each but the last ends in `\`. Every `content` that is not negated
+//! becomes one pattern. What else a rule asks of a packet — a stream's state, a decoded buffer, a distance
+//! from another content — a search for strings cannot mean: [`read`] keeps the string and lists the condition
+//! in [`SnortPatterns::unmeant`], and [`read_strictly`] refuses it. Neither lets pass what is not a rule.
 
 mod cursor;
 mod header;
@@ -28,7 +28,8 @@ pub struct SnortPatterns {
     pub rules: Vec<SnortRule>,
     /// The contents, in the file's order.
     pub contents: Vec<Content>,
-    /// The conditions that were left out, in the file's order: without them a pattern matches more than its rule.
+    /// The conditions that were left out, in the file's order: without them a pattern matches more than its
+    /// rule.
     pub unmeant: Vec<Unmeant>,
 }
 
@@ -43,7 +44,8 @@ pub struct SnortRule {
     pub message: String,
     /// What is to be done, as the rule names it: `alert`, `drop`, ….
     pub action: String,
-    /// The protocol, as the rule names it: `tcp`, `udp`, `icmp`, `ip`, or one of an application such as `http`.
+    /// The protocol, as the rule names it: `tcp`, `udp`, `icmp`, `ip`, or one of an application such as
+    /// `http`.
     pub protocol: String,
     /// The addresses before the arrow, as written; `any` if the rule names none.
     pub source: String,
@@ -57,7 +59,8 @@ pub struct SnortRule {
     pub destination_ports: Ports,
 }
 
-/// The ports of a rule: those in one of `included`, or all if that is empty, without those in one of `excluded`.
+/// The ports of a rule: those in one of `included`, or all if that is empty, without those in one of
+/// `excluded`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
     /// What the ports are among.
@@ -170,7 +173,8 @@ pub fn read_strictly(text: &[u8]) -> Result<SnortPatterns, ImportError> {
 }
 
 impl SnortPatterns {
-    /// The contents as patterns, in the same order; the value of each is its rule's place in [`SnortPatterns::rules`].
+    /// The contents as patterns, in the same order; the value of each is its rule's place in
+    /// [`SnortPatterns::rules`].
     pub fn patterns(&self) -> Vec<SearchPattern> {
         let pattern = |content: &Content| SearchPattern {
             bytes: content.bytes.clone(),
@@ -182,8 +186,8 @@ impl SnortPatterns {
         self.contents.iter().map(pattern).collect()
     }
 
-    /// The different strings of at least `shortest` bytes wherever they are looked for, the short ones first, those of
-    /// one length in the order of their bytes.
+    /// The different strings of at least `shortest` bytes wherever they are looked for, the short ones first,
+    /// those of one length in the order of their bytes.
     pub fn literals(&self, shortest: usize) -> Vec<SnortLiteral> {
         let mut first = BTreeMap::new();
         for content in self.contents.iter().filter(|content| content.bytes.len() >= shortest) {

@@ -22,8 +22,8 @@ pub(crate) struct Word<'a> {
     pub(crate) text: &'a str,
 }
 
-/// The lines of a text, with `\n` or `\r\n` at their ends. A text is UTF-8; the first byte that is not ends in
-/// an error that names its place.
+/// The lines of a text, with `\n` or `\r\n` at their ends. A text is UTF-8; the first byte that is not ends
+/// in an error that names its place.
 pub(crate) fn lines(bytes: &[u8]) -> Result<impl Iterator<Item = Line<'_>>, ImportError> {
     let text = utf8(bytes)?;
     Ok((1..).zip(text.lines()).map(|(number, text)| Line { number, text }))

@@ -1,4 +1,5 @@
-//! Files from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `routes/` and `acl/`; without it there is nothing to do.
+//! Files from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `routes/` and `acl/`; without it there is
+//! nothing to do.
 
 use flate2::read::GzDecoder;
 use import::address;
@@ -124,7 +125,8 @@ fn dumps_are_kept_or_refused_line_by_line() {
                     Ok(whole) => assert_eq!((whole, set.refused.len()), (set.clone(), 0)),
                     Err(error) => assert_eq!(Some(&error), set.refused.first()),
                 }
-                // Another table at the same hook is a cause of its own: its lines are kept where they are asked for.
+                // Another table at the same hook is a cause of its own: its lines are kept where they are
+                // asked for.
                 let of_others =
                     set.refused.iter().filter(|error| error.what.contains("decides about the same")).count();
                 hooks += of_others;

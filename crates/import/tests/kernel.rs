@@ -1,5 +1,6 @@
-//! The kernel decides about packets as the rules do that were read for it or written from: packets of all kinds, later fragments and
-//! protocols without ports among them, are sent through a router in a network namespace and looked for at its other side.
+//! The kernel decides about packets as the rules do that were read for it or written from: packets of all
+//! kinds, later fragments and protocols without ports among them, are sent through a router in a network
+//! namespace and looked for at its other side.
 //!
 //! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed.
 

@@ -28,7 +28,8 @@ const FILTERS: &str = "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t53 : 53\t0x11/0xFF\t0x
 @10.0.0.1/32\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x06/0xFF\t0x0000/0x0000\t
 ";
 
-/// Runs nft in a network namespace of its own, so that no rule reaches this machine; `None` where that is not possible.
+/// Runs nft in a network namespace of its own, so that no rule reaches this machine; `None` where that is not
+/// possible.
 fn nft(script: &str, input: &str) -> Option<(bool, String)> {
     let command = format!("nft list ruleset >/dev/null || exit 77\n{script}");
     let mut child = Command::new("unshare")

@@ -26,8 +26,8 @@ fn listed(path: &Path) -> BTreeMap<(Vec<u8>, bool), u32> {
     text.lines().filter(|line| !line.starts_with('#')).map(literal).collect()
 }
 
-/// The list of the second set was taken with a `nocase` counted only where nothing but these options stand between it
-/// and its content; so are the rules read for the comparison.
+/// The list of the second set was taken with a `nocase` counted only where nothing but these options stand
+/// between it and its content; so are the rules read for the comparison.
 fn without_far_nocase(rules: &[u8]) -> Vec<u8> {
     let near = ["content", "nocase", "depth", "offset", "distance", "within", "fast_pattern"];
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! `lab compile`: how long it takes from the text of a program to machine code with its tables, ready for the first packet.
+//! `lab compile`: how long it takes from the text of a program to machine code with its tables, ready for the
+//! first packet.
 
 use crate::experiment::{Figure, Row};
 use crate::measure::SEED;

@@ -1,4 +1,5 @@
-//! What a run did with its packets, without its times: what two back ends must agree on before a figure is printed.
+//! What a run did with its packets, without its times: what two back ends must agree on before a figure is
+//! printed.
 
 use engine::report::{PortReport, TableState, Verdicts};
 use engine::{Report, Volume};

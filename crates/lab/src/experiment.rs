@@ -23,14 +23,16 @@ pub struct Row {
     pub what: String,
     /// The unit of all figures of the row; none where there is nothing to measure on this machine.
     pub unit: String,
-    /// What was measured of ours; none where the run did not do what the interpreter does, and in rows of something else alone.
+    /// What was measured of ours; none where the run did not do what the interpreter does, and in rows of
+    /// something else alone.
     pub ours: Option<Figure>,
     /// What it is held against, measured in the same run.
     pub other: Option<Other>,
     /// How much better ours is than the other: above 1 is better, also where less is better.
     pub ratio: Option<f64>,
-    /// The figure of the publication that the experiment repeats, if it has one: the thesis on the language Steve (2016), or for `transfer` the
-    /// study of a router on a GPU (2012), or for `hermes` Hermes (DAC 2011).
+    /// The figure of the publication that the experiment repeats, if it has one: the thesis on the language
+    /// Steve (2016), or for `transfer` the study of a router on a GPU (2012), or for `hermes` Hermes (DAC
+    /// 2011).
     pub paper: Option<f64>,
 }
 

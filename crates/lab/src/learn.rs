@@ -12,7 +12,8 @@ use ports::Order;
 
 /// As many as the table of `mac_switch` holds.
 const HOSTS: u64 = 65_536;
-/// Packets besides one from each host; enough that a packet finds little of what it needs in the nearest cache.
+/// Packets besides one from each host; enough that a packet finds little of what it needs in the nearest
+/// cache.
 const PACKETS: u64 = 262_144;
 
 /// Runs it.

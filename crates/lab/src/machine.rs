@@ -52,7 +52,8 @@ const FEATURES: [&str; 14] = [
 ];
 
 impl Machine {
-    /// Describes the machine from what Linux says in `/proc/cpuinfo` and `/proc/sys/kernel/osrelease`; either may be empty.
+    /// Describes the machine from what Linux says in `/proc/cpuinfo` and `/proc/sys/kernel/osrelease`; either
+    /// may be empty.
     pub fn describe(cpuinfo: &str, osrelease: &str) -> Machine {
         let field = |name: &str| {
             cpuinfo.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)

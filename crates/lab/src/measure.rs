@@ -1,9 +1,10 @@
-//! The one way in which everything is timed: packets in memory, the product's own packet loop, contenders in turn.
+//! The one way in which everything is timed: packets in memory, the product's own packet loop, contenders in
+//! turn.
 //!
-//! A run is cut into slices, and those of contenders that mean the same take turns, in the opposite order every other time, so that what else
-//! happens on the machine falls on all of them.
-//! Before a figure is taken, a fresh contender must count what the interpreter counts; contenders that mean the same and are run equally often
-//! must count the same in every measured run, too.
+//! A run is cut into slices, and those of contenders that mean the same take turns, in the opposite order
+//! every other time, so that what else happens on the machine falls on all of them. Before a figure is taken,
+//! a fresh contender must count what the interpreter counts; contenders that mean the same and are run
+//! equally often must count the same in every measured run, too.
 
 use crate::counts::Counts;
 use crate::plan::{LabPlan, Length};
@@ -17,7 +18,8 @@ use ports::{Ingress, IngressPolicy, MemorySource, Order};
 
 /// What chooses the hash functions of tables in all measurements.
 pub(crate) const SEED: u64 = 1;
-/// In so many slices at most a run of some seconds is cut, so that contenders take turns more often than other programs disturb them.
+/// In so many slices at most a run of some seconds is cut, so that contenders take turns more often than
+/// other programs disturb them.
 const SLICES: u32 = 10;
 
 /// Packets in memory and the way they are run.
@@ -137,17 +139,20 @@ impl Workload {
         self.policy = IngressPolicy::Port(port);
     }
 
-    /// Gives programs copies of the packets, so that those that change packets find the same at every repeat. Copying counts as receiving.
+    /// Gives programs copies of the packets, so that those that change packets find the same at every repeat.
+    /// Copying counts as receiving.
     pub(crate) fn restore(&mut self) {
         self.restore = true;
     }
 
-    /// Has the interpreter judge so many packets only, the first ones: its tables look at every rule and every pattern.
+    /// Has the interpreter judge so many packets only, the first ones: its tables look at every rule and
+    /// every pattern.
     pub(crate) fn judge_first(&mut self, packets: usize) {
         self.judged = packets;
     }
 
-    /// Takes the time of this thread alone instead of the clock's, so that other programs on the machine count less.
+    /// Takes the time of this thread alone instead of the clock's, so that other programs on the machine
+    /// count less.
     pub(crate) fn take_own_time(&mut self) {
         self.own_time = true;
     }

@@ -1,8 +1,10 @@
-//! `lab operations`: what single operations of the language cost, by the difference between programs that do them 8, 4 and 0 times a packet.
+//! `lab operations`: what single operations of the language cost, by the difference between programs that do
+//! them 8, 4 and 0 times a packet.
 //!
-//! The times of the three programs are taken in turn in every round, and an operation's cost in that round is the slope of the straight line
-//! through them (by least squares, which for 0, 4 and 8 is the difference of the ends divided by 8). Operations that overlap in the processor cost
-//! less together than alone; the last row therefore holds the sum of what the firewall does against what a packet of it takes.
+//! The times of the three programs are taken in turn in every round, and an operation's cost in that round is
+//! the slope of the straight line through them (by least squares, which for 0, 4 and 8 is the difference of
+//! the ends divided by 8). Operations that overlap in the processor cost less together than alone; the last
+//! row therefore holds the sum of what the firewall does against what a packet of it takes.
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Pass, Workload, rounds};
@@ -140,7 +142,8 @@ fn time(
     }
 }
 
-/// One timed pass with what must come before and after it. What destroys what it works on is done once, all else several times.
+/// One timed pass with what must come before and after it. What destroys what it works on is done once, all
+/// else several times.
 fn cycle(
     workload: &mut Workload,
     operation: &Operation,
@@ -193,7 +196,8 @@ fn slope(taken: [f64; TIMES.len()]) -> f64 {
     above / below
 }
 
-/// What the firewall does with a packet of the first sample on average, at the cost of single operations, against what it takes.
+/// What the firewall does with a packet of the first sample on average, at the cost of single operations,
+/// against what it takes.
 fn sum(plan: &LabPlan, costs: &Costs) -> Result<Vec<Row>, LabError> {
     const WHAT: &str = "time of a packet against the sum of its operations";
     let traffic = TrafficCapture::Generated(1).load(plan.quick)?;
@@ -215,8 +219,9 @@ fn sum(plan: &LabPlan, costs: &Costs) -> Result<Vec<Row>, LabError> {
     };
     let packets = pass.counts.received.packets as f64;
     let dropped = |reason: &str| pass.counts.drops.get(reason).copied().unwrap_or(0) as f64;
-    // Every packet has its type read; IPv4 has version, length, fragment and protocol read; a segment or datagram its port and, if TCP, the
-    // length of its header; what passes has both addresses read, one learned and one looked up.
+    // Every packet has its type read; IPv4 has version, length, fragment and protocol read; a segment or
+    // datagram its port and, if TCP, the length of its header; what passes has both addresses read, one
+    // learned and one looked up.
     let ip = packets - dropped("not_ipv4");
     let passed = ip - dropped("not_web") - dropped("later_fragment");
     let reads = (packets + 4.0 * ip + 2.0 * (ip - dropped("later_fragment")) + 2.0 * passed) / packets;
@@ -232,7 +237,8 @@ fn sum(plan: &LabPlan, costs: &Costs) -> Result<Vec<Row>, LabError> {
     Ok(vec![Row::alone(&case, &what, "ns", ours, None).against(Some(other), Better::Less)])
 }
 
-/// A program whose packets do `work` if they come in by port 2; by port 1 they put 8 keys into the table and by port 3 they take them out.
+/// A program whose packets do `work` if they come in by port 2; by port 1 they put 8 keys into the table and
+/// by port 3 they take them out.
 fn with_table(work: &str, stages: &str) -> String {
     let each = |statement: fn(u64) -> String| (0..8).map(statement).collect::<Vec<_>>().join("\n    ");
     format!(

@@ -140,7 +140,8 @@ fn conditions(experiment: &Experiment) -> String {
     )
 }
 
-/// Rows that are plotted together: the same traffic, measure and unit. Bit rates follow from packet rates and are left to the table.
+/// Rows that are plotted together: the same traffic, measure and unit. Bit rates follow from packet rates and
+/// are left to the table.
 fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in rows.iter().filter(|row| !row.is_missing() && !row.unit.is_empty() && row.unit != "Gbit/s") {

@@ -27,20 +27,24 @@ pub enum ExperimentKind {
     Tables,
     /// A router and its kin over whole tables, and what each stage of it costs.
     Router,
-    /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among [`ALL`](ExperimentKind::ALL).
+    /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among
+    /// [`ALL`](ExperimentKind::ALL).
     Forwarding,
     /// Delays through a gateway by load; as [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Latency,
     /// A gateway under load for a long time; as [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Soak,
-    /// What a device makes of batches, by how packets get there: the iterations of the CMU study of 2012. A device is asked for, so it is not
-    /// among [`ALL`](ExperimentKind::ALL).
+    /// What a device makes of batches, by how packets get there: the iterations of the CMU study of 2012. A
+    /// device is asked for, so it is not among [`ALL`](ExperimentKind::ALL).
     Transfer,
-    /// From which batch and load on a device is faster than one core; as [`Transfer`](ExperimentKind::Transfer), not among all.
+    /// From which batch and load on a device is faster than one core; as
+    /// [`Transfer`](ExperimentKind::Transfer), not among all.
     Crossover,
-    /// Policies by which packets are held for a device, measured and simulated, by load; as [`Transfer`](ExperimentKind::Transfer), not among all.
+    /// Policies by which packets are held for a device, measured and simulated, by load; as
+    /// [`Transfer`](ExperimentKind::Transfer), not among all.
     Schedule,
-    /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not among [`ALL`](ExperimentKind::ALL).
+    /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not
+    /// among [`ALL`](ExperimentKind::ALL).
     Hermes,
 }
 
@@ -56,7 +60,8 @@ impl ExperimentKind {
         ExperimentKind::Router,
     ];
 
-    /// Whether it runs over packets in memory, on one thread that is best held on one processor. The others start programs, which would be held there, too.
+    /// Whether it runs over packets in memory, on one thread that is best held on one processor. The others
+    /// start programs, which would be held there, too.
     pub fn in_memory(self) -> bool {
         ExperimentKind::ALL.contains(&self)
     }
@@ -194,7 +199,8 @@ impl LabPlan {
     }
 }
 
-/// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.
+/// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives
+/// its number.
 pub fn pin() -> Option<usize> {
     let core = core_affinity::get_core_ids()?.pop()?;
     core_affinity::set_for_current(core).then_some(core.id)
@@ -203,7 +209,8 @@ pub fn pin() -> Option<usize> {
 /// Runs experiments. `progress` hears what is being done.
 ///
 /// # Errors
-/// If a capture cannot be read. A program that does not do what it should is no error but a row without a figure.
+/// If a capture cannot be read. A program that does not do what it should is no error but a row without a
+/// figure.
 pub fn run(
     plan: &LabPlan,
     machine: &Machine,

@@ -1,4 +1,5 @@
-//! Bars with ranges, and curves, as SVG, in the colour of the text around them, so that they can be read on light and on dark.
+//! Bars with ranges, and curves, as SVG, in the colour of the text around them, so that they can be read on
+//! light and on dark.
 
 use crate::experiment::{Figure, Other, Row};
 use plotters::element::DashedPathElement;
@@ -15,7 +16,8 @@ const PAPER: RGBColor = RGBColor(214, 73, 90);
 const COLOURS: [RGBColor; 6] =
     [OURS, OTHER, PAPER, RGBColor(58, 158, 99), RGBColor(148, 97, 201), RGBColor(125, 133, 140)];
 
-/// The width of a plot in its own units. A page shows it at 0.8 to 1.3 times that, from the screen of a telephone to that of a desk.
+/// The width of a plot in its own units. A page shows it at 0.8 to 1.3 times that, from the screen of a
+/// telephone to that of a desk.
 const WIDTH: u32 = 560;
 /// The bars take this part of it; their names and figures stand to the right.
 const BARS: i32 = 250;
@@ -31,7 +33,8 @@ const NAME_WIDTH: usize = 180;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// What stands together in a plot of bars: one figure of ours, what it is held against, and the publication's figure.
+/// What stands together in a plot of bars: one figure of ours, what it is held against, and the publication's
+/// figure.
 pub(crate) struct Entry {
     /// What was measured.
     pub(crate) label: String,
@@ -51,8 +54,9 @@ struct Bar {
 }
 
 impl Entry {
-    /// Rows of one unit as entries. Rows with the same case and the same figure of ours are one entry, and what several entries are held against is an entry of
-    /// its own at the end, so that no bar stands there twice. A label is the case without the parts that all cases share: those are returned, too.
+    /// Rows of one unit as entries. Rows with the same case and the same figure of ours are one entry, and
+    /// what several entries are held against is an entry of its own at the end, so that no bar stands there
+    /// twice. A label is the case without the parts that all cases share: those are returned, too.
     pub(crate) fn of_rows(rows: &[&Row]) -> (Vec<Entry>, Vec<String>) {
         let parts = |row: &Row| row.case.split(", ").map(str::to_owned).collect::<Vec<_>>();
         let mut shared = rows.first().map(|row| parts(row)).unwrap_or_default();
@@ -80,7 +84,8 @@ impl Entry {
         (entries, shared)
     }
 
-    /// What several entries are held against, in entries of its own and no longer in theirs: an entry for each set of parts that the labels have in common.
+    /// What several entries are held against, in entries of its own and no longer in theirs: an entry for
+    /// each set of parts that the labels have in common.
     fn taken_out(entries: &mut [Entry]) -> Vec<Entry> {
         let mut taken: Vec<Entry> = Vec::new();
         let all: Vec<Other> = entries.iter().flat_map(|entry| entry.others.iter().cloned()).collect();
@@ -122,7 +127,8 @@ impl Entry {
     }
 }
 
-/// Bars that share a unit: ours, what it is held against below it, and a diamond for the publication's figure.
+/// Bars that share a unit: ours, what it is held against below it, and a diamond for the publication's
+/// figure.
 pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
     let highest = entries.iter().map(Entry::highest).fold(0.0, f64::max);
     let lowest = entries.iter().filter_map(|entry| entry.ours).map(|ours| ours.low).fold(0.0, f64::min);

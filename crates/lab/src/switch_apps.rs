@@ -1,4 +1,5 @@
-//! `lab switch-apps`: the four programs of the thesis over its three captures, beside hand-written Rust and an empty program.
+//! `lab switch-apps`: the four programs of the thesis over its three captures, beside hand-written Rust and
+//! an empty program.
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Measured, Pass, SEED, Workload, rounds};

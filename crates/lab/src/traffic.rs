@@ -1,4 +1,5 @@
-//! The packets that experiments run: made to the published shape of the thesis' captures, read from files, or made for one purpose.
+//! The packets that experiments run: made to the published shape of the thesis' captures, read from files, or
+//! made for one purpose.
 
 use packet::Frames;
 use packet::generate::{Generator, Profile};

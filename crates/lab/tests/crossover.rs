@@ -1,4 +1,5 @@
-//! The crossover on a made-up device, whose costs are known and whose time is counted: what is found is where arithmetic says.
+//! The crossover on a made-up device, whose costs are known and whose time is counted: what is found is where
+//! arithmetic says.
 
 use exec::kernel::Kernel;
 use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
@@ -258,7 +259,8 @@ fn the_cost_model_is_within_a_tenth_of_the_better_policy_at_every_load() {
             .collect();
         let heaviest = loads.last().expect("there are loads");
         assert_eq!((share(heaviest, "processor only"), share(heaviest, "device only")), (0.0, 100.0));
-        // Above what the processor carries nearly all goes to the device where that is faster, and nearly nothing where it is not.
+        // Above what the processor carries nearly all goes to the device where that is faster, and nearly
+        // nothing where it is not.
         let given = share(heaviest, "cost model");
         assert!(if slope < CORE { given > 90.0 } else { given < 10.0 }, "{given} % at {fixed} + {slope}");
     }

@@ -1,4 +1,5 @@
-//! The experiment on the simulated device, with few packets: what is reported hangs together, and what cannot be is refused with its limit.
+//! The experiment on the simulated device, with few packets: what is reported hangs together, and what cannot
+//! be is refused with its limit.
 
 use lab::{
     DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan,

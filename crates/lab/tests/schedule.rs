@@ -1,4 +1,5 @@
-//! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and that nothing wrong is.
+//! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and
+//! that nothing wrong is.
 
 use exec::kernel::Kernel;
 use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
@@ -18,7 +19,8 @@ enum Wrong {
     Nothing,
     /// One verdict of every batch from this one on, on devices for so many packets.
     Verdict(u64, usize),
-    /// One verdict in all: of the first batch on a device for 256 packets since one for warps was made. That is the first that the first schedule carries.
+    /// One verdict in all: of the first batch on a device for 256 packets since one for warps was made. That
+    /// is the first that the first schedule carries.
     First,
     /// The same, and no further device can be had.
     Last,
@@ -366,7 +368,8 @@ fn a_driver_for_processors_is_measured_both_ways() {
     for row in &rows {
         assert!(row.ours.is_some(), "{row:?}");
     }
-    // A kernel that keeps running gets warps, and how long it is busy with one was found from warps at saturation: that proves nothing.
+    // A kernel that keeps running gets warps, and how long it is busy with one was found from warps at
+    // saturation: that proves nothing.
     for schedule in ["batch:32", "timeout"] {
         let case = format!("opencl persistent lpm, saturation, {schedule}");
         let row = rows.iter().find(|row| row.case == case && row.unit == "Mpps").expect("a row");

@@ -1,4 +1,5 @@
-//! The experiment on a device, with few packets at once: every way gives the interpreter's verdicts, and the figures hang together.
+//! The experiment on a device, with few packets at once: every way gives the interpreter's verdicts, and the
+//! figures hang together.
 
 use lab::{DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan};
 use std::sync::LazyLock;
@@ -48,7 +49,8 @@ fn iterations_are_right_and_their_parts_add_up() {
             ways += usize::from(!row.case.contains(", ladder: "));
         }
     }
-    // Eight algorithms of three functions, four iterations of each; one core and all cores beside six of them; over three batches.
+    // Eight algorithms of three functions, four iterations of each; one core and all cores beside six of
+    // them; over three batches.
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
     assert_eq!(ways, (8 * 4 + 6 * cores) * 3);
 

@@ -1,4 +1,5 @@
-//! The syntax tree: what the parser saw, with a span on everything; names are not resolved, types not checked.
+//! The syntax tree: what the parser saw, with a span on everything; names are not resolved, types not
+//! checked.
 
 mod edit;
 
@@ -30,7 +31,8 @@ pub struct File {
     pub ranges: Vec<Span>,
 }
 
-/// `import std.net.{ethernet, ipv4}` or `import std.net.ethernet`: the path of the module, the names taken from it.
+/// `import std.net.{ethernet, ipv4}` or `import std.net.ethernet`: the path of the module, the names taken
+/// from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
     /// Path without the last part: `std`, `net`.
@@ -152,7 +154,8 @@ pub enum LengthOf {
     Payload,
 }
 
-/// What a checksum covers: the header it stands in, and what is said here. `over (pseudo + header + payload) unless 0`
+/// What a checksum covers: the header it stands in, and what is said here.
+/// `over (pseudo + header + payload) unless 0`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covers {
     /// The pseudo header, which a header before this one describes.
@@ -484,7 +487,8 @@ pub enum StmtKind {
     Recirculate(Expr),
 }
 
-/// `t[k, l] = v`; the value is absent where the table is a set. In rules chosen by priority, `t[k, l] = v priority 5`.
+/// `t[k, l] = v`; the value is absent where the table is a set. In rules chosen by priority,
+/// `t[k, l] = v priority 5`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
     /// The table.

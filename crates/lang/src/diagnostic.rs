@@ -124,7 +124,8 @@ impl Suggestion {
     }
 }
 
-/// What was found so far: each finding once, and of errors and of warnings one more than [`MOST_FAULTS`], so that it can be seen that there are more.
+/// What was found so far: each finding once, and of errors and of warnings one more than [`MOST_FAULTS`], so
+/// that it can be seen that there are more.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     list: Vec<Diagnostic>,

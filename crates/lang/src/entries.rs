@@ -1,8 +1,8 @@
-//! Entries of a table and members of a group as text: what the program's own `entries { … }` and `members { … }` would hold, read for what
-//! is compiled already.
+//! Entries of a table and members of a group as text: what the program's own `entries { … }` and
+//! `members { … }` would hold, read for what is compiled already.
 //!
-//! Files named by `from "…"`, packet tests and the control plane write entries in this form: a key, perhaps `priority n`, and `=> value`;
-//! commas and line breaks between entries as in a program.
+//! Files named by `from "…"`, packet tests and the control plane write entries in this form: a key, perhaps
+//! `priority n`, and `=> value`; commas and line breaks between entries as in a program.
 
 use crate::ast::{self, EntryKey, ExprKind};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -40,7 +40,8 @@ pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     Ok(entries)
 }
 
-/// Reads members of a group, as behind `members {`; those that the group has already are not to stand in the text as well.
+/// Reads members of a group, as behind `members {`; those that the group has already are not to stand in the
+/// text as well.
 ///
 /// # Errors
 /// Everything that is wrong with the text; nothing is kept then.

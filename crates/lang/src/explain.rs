@@ -20,7 +20,8 @@ pub struct Explanation {
     pub headline: &'static str,
     /// Why it is refused, or warned of.
     pub cause: &'static str,
-    /// Program text that triggers it; a whole program, or a piece of one where the fault lies in how it is written.
+    /// Program text that triggers it; a whole program, or a piece of one where the fault lies in how it is
+    /// written.
     pub example: &'static str,
     /// What to do, in words.
     pub fix: &'static str,
@@ -51,7 +52,8 @@ pub fn codes() -> impl Iterator<Item = &'static str> {
     CODES.iter().map(|(code, ..)| *code).chain(entries().map(|entry| entry.code))
 }
 
-/// An explanation as it is written down; `mend` replaces one part of the example by another and is empty where one edit does not do.
+/// An explanation as it is written down; `mend` replaces one part of the example by another and is empty
+/// where one edit does not do.
 struct Entry {
     code: &'static str,
     headline: &'static str,

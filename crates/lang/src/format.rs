@@ -1,8 +1,8 @@
 //! The formatter: the same tokens and comments with canonical blanks; the user's line breaks stay.
 //!
-//! Each line is written anew from its tokens. Its indentation is one level more than that of the line that opened the
-//! innermost bracket, and another level where it continues an expression. Inside a layout, blanks that align columns
-//! (two or more) are kept.
+//! Each line is written anew from its tokens. Its indentation is one level more than that of the line that
+//! opened the innermost bracket, and another level where it continues an expression. Inside a layout, blanks
+//! that align columns (two or more) are kept.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::lexer::lex;

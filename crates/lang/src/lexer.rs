@@ -1,4 +1,5 @@
-//! The lexer: text to tokens. Comments are kept; a faulty literal becomes a token of the class that was meant, so that one fault is told once.
+//! The lexer: text to tokens. Comments are kept; a faulty literal becomes a token of the class that was
+//! meant, so that one fault is told once.
 
 mod literal;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The Ravelin language: text → checked program → IR. Pure: no I/O, no clock, never panics; always a result and diagnostics.
+//! The Ravelin language: text → checked program → IR. Pure: no I/O, no clock, never panics; always a result
+//! and diagnostics.
 
 pub mod ast;
 pub mod check;

@@ -1,7 +1,9 @@
-//! Every limit of the language in one place: what a program may ask of its reader, of the compiler, of memory and of the stack.
+//! Every limit of the language in one place: what a program may ask of its reader, of the compiler, of memory
+//! and of the stack.
 //!
-//! A limit that a program goes beyond is a diagnostic at its place. Where a constant's documentation ends with the code of that diagnostic, the table in
-//! `docs/language.md`, section *Limits*, has a row with the same number and code; a test compares the two.
+//! A limit that a program goes beyond is a diagnostic at its place. Where a constant's documentation ends
+//! with the code of that diagnostic, the table in `docs/language.md`, section *Limits*, has a row with the
+//! same number and code; a test compares the two.
 
 /// The longest text of one file, in bytes (16 MiB). `E0012`
 pub const LONGEST_TEXT: usize = 16 << 20;
@@ -18,14 +20,16 @@ pub const LONGEST_NAME: usize = 255;
 /// How many errors, and how many warnings, of a program are told. `E0109`
 pub const MOST_FAULTS: usize = 1000;
 
-/// How many reads of a header that is not decoded are told with the path that misses it and a packet that takes it; of more, only the place is told.
+/// How many reads of a header that is not decoded are told with the path that misses it and a packet that
+/// takes it; of more, only the place is told.
 pub const MOST_PATHS: usize = 20;
 
-/// How many steps are spent on finding the names that were meant, in all of a program: comparing a letter of one name with a letter of another is one.
-/// Beyond that no name is suggested.
+/// How many steps are spent on finding the names that were meant, in all of a program: comparing a letter of
+/// one name with a letter of another is one. Beyond that no name is suggested.
 pub const LARGEST_LIKENESS: usize = 4_000_000;
 
-/// How many entries of a table that are never found are told one by one (`W0409`); of more it is said how many there are.
+/// How many entries of a table that are never found are told one by one (`W0409`); of more it is said how
+/// many there are.
 pub const UNREACHABLE_TOLD: usize = 20;
 
 /// How deep blocks, brackets and conditions may nest. `E0066`
@@ -49,13 +53,15 @@ pub const LARGEST_UNROLLED: u128 = 1024;
 /// How many steps are spent on one `match` before it counts as too entangled. `E0227`
 pub const LARGEST_SEARCH: usize = 10_000_000;
 
-/// How many values a packet function or handler has at most; loops and calls put in place can ask for more. `E0233`
+/// How many values a packet function or handler has at most; loops and calls put in place can ask for more.
+/// `E0233`
 pub const MOST_VALUES: usize = 400_000;
 
 /// How many bytes of stack a packet function or handler needs at most as machine code (256 KiB). `E0234`
 pub const LARGEST_FRAME: u32 = 262_144;
 
-/// How many reasons of drops and punts a program has at most, those of headers that are short or invalid included: a verdict has 16 bits for them. `E0233`
+/// How many reasons of drops and punts a program has at most, those of headers that are short or invalid
+/// included: a verdict has 16 bits for them. `E0233`
 pub const MOST_REASONS: usize = 65_536;
 
 /// How many different lists of ports a program multicasts to at most: a verdict has 16 bits for them. `E0233`
@@ -82,7 +88,8 @@ pub const MOST_ARGUMENTS: usize = 256;
 /// How many bytes can go in before a packet: what every frame has before it. `E0434`
 pub const MOST_PUSHED: usize = 128;
 
-/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells it; at all workers of a gateway together. `E0540`
+/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells
+/// it; at all workers of a gateway together. `E0540`
 pub const LARGEST_MEMORY: u64 = 16 << 30;
 
 /// How many entries a table has at most. `E0507`

@@ -1,4 +1,5 @@
-//! Edits that the compiler suggests, applied: each only if it leaves fewer faults behind, so that it ends, and a second time changes nothing.
+//! Edits that the compiler suggests, applied: each only if it leaves fewer faults behind, so that it ends,
+//! and a second time changes nothing.
 
 use crate::diagnostic::{Severity, Suggestion};
 use crate::pipeline::Compiled;
@@ -14,7 +15,8 @@ pub struct Mended {
     pub edits: Vec<String>,
 }
 
-/// Applies suggestions until none is left that helps. All of a round are tried together, then those of a round that did not help one by one.
+/// Applies suggestions until none is left that helps. All of a round are tried together, then those of a
+/// round that did not help one by one.
 pub fn mend(text: &str, compile: &dyn Fn(&str) -> Compiled) -> Mended {
     let mut mended = Mended { text: text.to_string(), compiled: compile(text), edits: Vec::new() };
     while round(&mut mended, compile) {}
@@ -46,8 +48,8 @@ fn tried(mended: &mut Mended, chosen: &[Suggestion], compile: &dyn Fn(&str) -> C
     true
 }
 
-/// How wrong a program is: whether it can be read at all, its errors, its warnings. An edit may bring to light what could not be seen before, but only
-/// where the program could not be read.
+/// How wrong a program is: whether it can be read at all, its errors, its warnings. An edit may bring to
+/// light what could not be seen before, but only where the program could not be read.
 fn weight(compiled: &Compiled) -> (usize, usize, usize) {
     let count = |wanted: &dyn Fn(&str, Severity) -> bool| {
         compiled.diagnostics.iter().filter(|found| wanted(found.code, found.severity)).count()

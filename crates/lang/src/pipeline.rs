@@ -35,8 +35,9 @@ pub struct Compiled {
     pub sources: Sources,
     /// The program, if nothing is wrong.
     pub program: Option<ir::Program>,
-    /// A refused program whose only faults depend on the path a packet takes: good for following a packet to the fault, and for nothing else. Where
-    /// it reads a header that is not decoded it drops the packet as `undecoded(…)`.
+    /// A refused program whose only faults depend on the path a packet takes: good for following a packet to
+    /// the fault, and for nothing else. Where it reads a header that is not decoded it drops the packet as
+    /// `undecoded(…)`.
     pub refused: Option<ir::Program>,
     /// The tests of the main file, if nothing is wrong.
     pub tests: Vec<TestCase>,
@@ -44,11 +45,12 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Bytes of stack for walking over expressions: the tallest take a tenth of it in builds without optimisation.
+/// Bytes of stack for walking over expressions: the tallest take a tenth of it in builds without
+/// optimisation.
 const STACK: usize = 64 << 20;
 
-/// Compiles a program. `name` is what the main file is called, `load` fetches the text of a module by its path beside the main file, for example
-/// `mylib/tunnels.rav`; the standard library is built in.
+/// Compiles a program. `name` is what the main file is called, `load` fetches the text of a module by its
+/// path beside the main file, for example `mylib/tunnels.rav`; the standard library is built in.
 pub fn compile(
     name: &str,
     text: &str,
@@ -62,7 +64,8 @@ pub fn compile(
     diagnostics.extend(found);
     let files = modules(file, &mut sources, load, &mut diagnostics);
     let diagnostics = diagnostics.into_list();
-    // Expressions nest deeply, so what walks over them gets a stack of its own; a thread that cannot be had is done without.
+    // Expressions nest deeply, so what walks over them gets a stack of its own; a thread that cannot be had
+    // is done without.
     std::thread::scope(|scope| {
         let work = || compiled(name, &files, &sources, &diagnostics, options);
         match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
@@ -115,12 +118,14 @@ fn compiled(
     let (mut program, mut refused) = (None, None);
     let failed = fatal(&diagnostics);
     let (flow, found) = flow::analyse(&checked);
-    // Statements that were wrong are missing, so more may be unreachable than is; what is reached without them is certain.
+    // Statements that were wrong are missing, so more may be unreachable than is; what is reached without
+    // them is certain.
     diagnostics.extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.code != "W0406"));
     let depends_on_path = |diagnostic: &Diagnostic| {
         diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
     };
-    // A fault within a stage or handler leaves the others whole, so what must be proven there is looked at all the same.
+    // A fault within a stage or handler leaves the others whole, so what must be proven there is looked at
+    // all the same.
     let bodies = Places::of(bodies(files));
     let body_of = |diagnostic: &Diagnostic| bodies.around(diagnostic.primary.span);
     let faults: Vec<Option<Span>> =
@@ -267,8 +272,8 @@ fn unread(files: &[ast::File], diagnostics: &[Diagnostic]) -> Vec<Span> {
     found.into_iter().collect()
 }
 
-/// The words of every declaration that could not be read: names among them may be declared there. `None` if a fault lies in an import
-/// or outside of every declaration, so that anything may be missing.
+/// The words of every declaration that could not be read: names among them may be declared there. `None` if a
+/// fault lies in an import or outside of every declaration, so that anything may be missing.
 fn lost_words(unread: &Places, diagnostics: &[Diagnostic], sources: &Sources) -> Option<HashSet<String>> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let mut within = BTreeSet::new();
@@ -336,8 +341,8 @@ fn unknown_reasons(main: &ast::File, program: &ir::Program) -> Vec<Diagnostic> {
     found.into_list()
 }
 
-/// The standard layouts, which tests use without importing them, and in which checksums are found behind a header with `pseudo`; nothing if
-/// there are neither.
+/// The standard layouts, which tests use without importing them, and in which checksums are found behind a
+/// header with `pseudo`; nothing if there are neither.
 fn test_layouts(files: &[ast::File], sources: &mut Sources) -> ast::File {
     let tests = files[0].items.iter().any(|item| matches!(item, Item::Test(_)));
     let mut items = files.iter().flat_map(|file| &file.items);

@@ -41,7 +41,8 @@ pub struct SourceFile {
     lines: Lines,
 }
 
-/// Where the lines of a text begin, and how many characters stand before every [`STRIDE`]th byte, so that no question about a place reads the text again.
+/// Where the lines of a text begin, and how many characters stand before every [`STRIDE`]th byte, so that no
+/// question about a place reads the text again.
 #[derive(Clone, Debug)]
 struct Lines {
     begins: Vec<u32>,
@@ -83,7 +84,8 @@ fn characters_in(bytes: &[u8]) -> u32 {
 }
 
 impl SourceFile {
-    /// A range of whole lines around a range of bytes, `around` lines more on either side, and the number of its first line, from 1.
+    /// A range of whole lines around a range of bytes, `around` lines more on either side, and the number of
+    /// its first line, from 1.
     pub fn excerpt(&self, bytes: std::ops::Range<usize>, around: usize) -> (std::ops::Range<usize>, usize) {
         let line = |at: usize| self.lines.line(u32::try_from(at).unwrap_or(u32::MAX)) - 1;
         let begins = &self.lines.begins;

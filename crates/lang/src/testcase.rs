@@ -46,12 +46,14 @@ pub enum Expected {
     Drop(String),
     /// Its verdict was `punt` for this reason.
     Punt(String),
-    /// These bytes left by this port since the packet before entered: as verdict, copy or made packet. Each expectation uses up one such packet.
+    /// These bytes left by this port since the packet before entered: as verdict, copy or made packet. Each
+    /// expectation uses up one such packet.
     Out(u16, Vec<u8>),
     /// The table (by index) holds so many entries.
     Entries(u32, u64),
     /// The counter's cell (counter index, cell) counted so many packets.
     Count(u32, u32, u64),
-    /// The event (by index) was raised with these arguments since the packet before entered. Each expectation uses up one.
+    /// The event (by index) was raised with these arguments since the packet before entered. Each expectation
+    /// uses up one.
     Event(u32, Vec<u128>),
 }

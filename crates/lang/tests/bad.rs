@@ -1,6 +1,8 @@
-//! Golden files: every program of `suite/bad` gives exactly the diagnostics that stand beside it, and every suggestion mends what it is for.
+//! Golden files: every program of `suite/bad` gives exactly the diagnostics that stand beside it, and every
+//! suggestion mends what it is for.
 //!
-//! `BLESS=1 cargo test -p lang --test bad` writes the golden files anew; read what changed before you keep it.
+//! `BLESS=1 cargo test -p lang --test bad` writes the golden files anew; read what changed before you keep
+//! it.
 
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::mend::mend;

@@ -1,4 +1,5 @@
-//! Every explanation holds: its example gives its code, and nothing else of weight; the mended example does not give it.
+//! Every explanation holds: its example gives its code, and nothing else of weight; the mended example does
+//! not give it.
 
 use lang::diagnostic::Severity;
 use lang::explain::{codes, explain};

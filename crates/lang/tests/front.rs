@@ -1,4 +1,5 @@
-//! The front as a whole: programs that parse and format to themselves, and mutated programs that must never panic.
+//! The front as a whole: programs that parse and format to themselves, and mutated programs that must never
+//! panic.
 
 use lang::diagnostic::Diagnostic;
 use lang::format::format;

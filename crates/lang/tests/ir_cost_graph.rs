@@ -51,7 +51,8 @@ fn each_figure_is_the_dearest_path() {
         }
     );
     assert_eq!(cost.functions[1].bound, Bound { instructions: 3, table_writes: 1, ..Bound::default() });
-    // 2,048 slots of 4 words, their tags, and two orders of a word for 8 slots, for 8 of these, and so on; the first two begin at a cache line.
+    // 2,048 slots of 4 words, their tags, and two orders of a word for 8 slots, for 8 of these, and so on;
+    // the first two begin at a cache line.
     let memory = 2048 * 32 + 64 + (2048 + 64) + 64 + 2 * (256 + 32 + 4 + 1) * 8;
     assert_eq!((cost.footprint[0].bytes, cost.memory), (memory, memory + 16));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! The verifier: each fault is found where it is, sound programs pass, and accepted programs keep their promises on random walks.
+//! The verifier: each fault is found where it is, sound programs pass, and accepted programs keep their
+//! promises on random walks.
 
 use lang::ir::read::read;
 use lang::ir::verify::{Fault, derive_manifest, verify};
@@ -505,7 +506,8 @@ fn proof_goes_through_parameters_and_loops() {
 
 #[test]
 fn large_programs_take_little_time() {
-    // A ladder of needs with one shared way out, then a load that needs the first: quadratic or recursive work would show.
+    // A ladder of needs with one shared way out, then a load that needs the first: quadratic or recursive
+    // work would show.
     let count = 100_000_u32;
     let mut text = String::from("b0: %0:32 = const 0 need %0 + 14 ok b2 short b1 b1: flood\n");
     for block in 2..count {

@@ -1,4 +1,5 @@
-//! The examples of `docs/language.md`: every block marked `rav` compiles, and every bad one gives exactly the code that stands beside it.
+//! The examples of `docs/language.md`: every block marked `rav` compiles, and every bad one gives exactly the
+//! code that stands beside it.
 //!
 //! The words behind the three backquotes say how a block is read:
 //!

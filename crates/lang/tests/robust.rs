@@ -1,5 +1,5 @@
-//! Programs that must compile do, and programs changed at random never bring the compiler down: always a result, places inside the files, and
-//! only programs that the verifier accepts.
+//! Programs that must compile do, and programs changed at random never bring the compiler down: always a
+//! result, places inside the files, and only programs that the verifier accepts.
 
 use lang::diagnostic::Severity;
 use lang::ir::verify::verify;

@@ -10,7 +10,8 @@ pub const BATCH: usize = 256;
 ///
 /// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch;
 /// the region reaches at least [`crate::region::SLACK`] bytes past the end of every frame. No two frames
-/// overlap, headroom included, so what is written to one cannot be read in another. A program that changes sizes of packets moves where they start, and changes both lengths.
+/// overlap, headroom included, so what is written to one cannot be read in another. A program that changes
+/// sizes of packets moves where they start, and changes both lengths.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// How many packets there are.

@@ -1,9 +1,11 @@
 //! The checksum of the Internet protocols: the one's complement sum of 16-bit numbers (RFC 1071).
 
-/// The sum of the bytes as 16-bit numbers; an odd last byte counts as if a zero followed. Of a header whose checksum is right it is 0xffff.
+/// The sum of the bytes as 16-bit numbers; an odd last byte counts as if a zero followed. Of a header whose
+/// checksum is right it is 0xffff.
 pub fn sum(bytes: &[u8]) -> u16 {
-    // Sums of numbers in the machine's order come out in the machine's order (§2 B of the RFC), and carries may wait (§2 A): four bytes at a time
-    // into eight, which compilers turn into vectors. A slice has less than 2^32 times four bytes, so nothing overflows.
+    // Sums of numbers in the machine's order come out in the machine's order (§2 B of the RFC), and carries
+    // may wait (§2 A): four bytes at a time into eight, which compilers turn into vectors. A slice has less
+    // than 2^32 times four bytes, so nothing overflows.
     let (fours, rest) = bytes.as_chunks::<4>();
     let total: u64 = fours.iter().map(|&four| u64::from(u32::from_ne_bytes(four))).sum();
     let mut last = [0; 4];

@@ -7,13 +7,14 @@
 //! | before | header, copied options | data b .. end |                         last: MF as it was
 //! ```
 //!
-//! Every piece but the last holds a multiple of eight bytes of data, since offsets count eight bytes. What lies behind the total length (the padding
-//! of short Ethernet frames) goes with no piece. Of a packet that was not captured whole, each piece has the captured bytes it would have got.
+//! Every piece but the last holds a multiple of eight bytes of data, since offsets count eight bytes. What
+//! lies behind the total length (the padding of short Ethernet frames) goes with no piece. Of a packet that
+//! was not captured whole, each piece has the captured bytes it would have got.
 
 use crate::checksum::{folded, sum};
 
-/// The smallest MTU that packets can be cut to: the longest header and eight bytes (RFC 791: "every internet module must be able to forward a datagram
-/// of 68 octets without further fragmentation").
+/// The smallest MTU that packets can be cut to: the longest header and eight bytes (RFC 791: "every internet
+/// module must be able to forward a datagram of 68 octets without further fragmentation").
 pub const SMALLEST_MTU: u32 = 68;
 
 /// How a packet is to be cut.
@@ -50,8 +51,8 @@ const NOTHING: u8 = 1;
 const COPIED: u8 = 0x80;
 
 impl Pieces {
-    /// How a packet of these captured bytes and this length on the wire is cut; `None` if it fits as it is or if no IPv4 header that could be repeated
-    /// was captured there.
+    /// How a packet of these captured bytes and this length on the wire is cut; `None` if it fits as it is or
+    /// if no IPv4 header that could be repeated was captured there.
     pub fn of(bytes: &[u8], wire: u32, fragmenting: Fragmenting) -> Option<Pieces> {
         let at = fragmenting.at as usize;
         let ip = bytes.get(at..)?;
@@ -89,8 +90,8 @@ impl Pieces {
         ((self.at + self.headers[0]) + later * (self.at + self.headers[1]) + self.data) as u64
     }
 
-    /// Puts the captured bytes of a piece in place of what `piece` holds, and returns the piece's length on the wire. `bytes` are those that the
-    /// pieces were made for.
+    /// Puts the captured bytes of a piece in place of what `piece` holds, and returns the piece's length on
+    /// the wire. `bytes` are those that the pieces were made for.
     pub fn write(&self, bytes: &[u8], index: usize, piece: &mut Vec<u8>) -> u32 {
         piece.clear();
         let (from, to) = self.range(index);
@@ -132,7 +133,8 @@ impl Pieces {
     }
 }
 
-/// The options that every fragment carries: those whose first bit is set. Options that make no sense end the list.
+/// The options that every fragment carries: those whose first bit is set. Options that make no sense end the
+/// list.
 fn copied_options(options: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = options;
     let all = std::iter::from_fn(move || {
@@ -152,7 +154,8 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// A right checksum, made as wrong as that of a header with this sum: what damaged the packet on its way shows in every piece.
+/// A right checksum, made as wrong as that of a header with this sum: what damaged the packet on its way
+/// shows in every piece.
 fn with_error(check: u16, sum: u16) -> u16 {
     if sum == 0xffff { check } else { folded(u64::from(check) + u64::from(sum)) }
 }

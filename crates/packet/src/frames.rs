@@ -34,8 +34,8 @@ impl Frames {
         Frames::default()
     }
 
-    /// No packets, and [`HEADROOM`] before each that comes, so that programs that make packets longer can run on
-    /// them in their place.
+    /// No packets, and [`HEADROOM`] before each that comes, so that programs that make packets longer can run
+    /// on them in their place.
     pub fn with_headroom() -> Frames {
         Frames { roomy: true, ..Frames::default() }
     }

@@ -73,8 +73,9 @@ pub const fn frame_boundary(offset: usize) -> usize {
     offset.next_multiple_of(FRAME_ALIGNMENT)
 }
 
-/// Where the next frame with headroom starts: `last` is the start of the frame before it, if there is one, and `end` its end. From frame to frame it
-/// is an odd number of cache lines: frames at distances of a power of two would share few sets of a cache.
+/// Where the next frame with headroom starts: `last` is the start of the frame before it, if there is one,
+/// and `end` its end. From frame to frame it is an odd number of cache lines: frames at distances of a power
+/// of two would share few sets of a cache.
 pub const fn frame_with_headroom(last: Option<usize>, end: usize) -> usize {
     let start = frame_boundary(end) + HEADROOM;
     match last {

@@ -20,7 +20,8 @@ pub struct Resizable<'m> {
 }
 
 impl<'m> Resizable<'m> {
-    /// A packet that starts `start` bytes into `memory` (at its end if that is shorter) and reaches to the end; it had `wire` bytes on the wire.
+    /// A packet that starts `start` bytes into `memory` (at its end if that is shorter) and reaches to the
+    /// end; it had `wire` bytes on the wire.
     pub fn new(memory: &'m mut [u8], start: usize, wire: u32) -> Resizable<'m> {
         let start = start.min(memory.len());
         Resizable { memory, start, wire, fragmenting: None }
@@ -61,8 +62,8 @@ impl<'m> Resizable<'m> {
         self.fragmenting = fragmenting;
     }
 
-    /// Opens `count` bytes before the byte at `at` (at the end, if that lies behind it) and returns them to be written, all of them; `None`, and
-    /// nothing changes, where there are not so many free bytes.
+    /// Opens `count` bytes before the byte at `at` (at the end, if that lies behind it) and returns them to
+    /// be written, all of them; `None`, and nothing changes, where there are not so many free bytes.
     pub fn push(&mut self, at: usize, count: usize) -> Option<&mut [u8]> {
         let before = self.start.checked_sub(count)?;
         let wire = self.wire.checked_add(u32::try_from(count).ok()?)?;
@@ -77,8 +78,8 @@ impl<'m> Resizable<'m> {
         self.memory.get_mut(before + at..before + at + count)
     }
 
-    /// Takes out `count` bytes from `at` on, as many of them as are captured. A packet that loses a byte of the header at which it was to be
-    /// fragmented leaves in one piece.
+    /// Takes out `count` bytes from `at` on, as many of them as are captured. A packet that loses a byte of
+    /// the header at which it was to be fragmented leaves in one piece.
     pub fn pop(&mut self, at: usize, count: usize) {
         let at = at.min(self.captured());
         let count = count.min(self.captured() - at);

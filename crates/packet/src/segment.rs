@@ -1,4 +1,5 @@
-//! Long segments of TCP and UDP: cutting one into the packets that a network card would make of it, and joining such packets again.
+//! Long segments of TCP and UDP: cutting one into the packets that a network card would make of it, and
+//! joining such packets again.
 //!
 //! ```text
 //! | Ethernet, IP, TCP | data 0 .. size | data size .. 2 size | … | rest |
@@ -7,8 +8,9 @@
 //!   the first, checksum of the piece                                      UDP: length and checksum of the piece
 //! ```
 //!
-//! Packets are joined only if cutting the result gives the same packets again, byte for byte: consecutive, with the same headers otherwise, right
-//! checksums, and all of one size but the last, which may be shorter. What a program or a capture sees of a segment is then the same on both sides.
+//! Packets are joined only if cutting the result gives the same packets again, byte for byte: consecutive,
+//! with the same headers otherwise, right checksums, and all of one size but the last, which may be shorter.
+//! What a program or a capture sees of a segment is then the same on both sides.
 
 use crate::checksum::{folded, sum};
 use crate::virtio_header::{SegmentKind, VirtioHeader, ip_header, protocol_at};
@@ -24,8 +26,9 @@ const CWR: u8 = 0x80;
 const LONGEST: usize = 0xffff;
 /// A packet with less data than this is not worth joining others to, in bytes.
 const WORTHWHILE: usize = 256;
-/// The least data of TCP in a packet but the last, in bytes: Linux takes no segment size below 48 from the other host (TCP_MIN_SND_MSS), of which options
-/// have 40 at most, and counts on it (TCP_MIN_GSO_SIZE). A segment of 64 KiB that says less would become tens of thousands of packets.
+/// The least data of TCP in a packet but the last, in bytes: Linux takes no segment size below 48 from the
+/// other host (TCP_MIN_SND_MSS), of which options have 40 at most, and counts on it (TCP_MIN_GSO_SIZE). A
+/// segment of 64 KiB that says less would become tens of thousands of packets.
 const LEAST_TCP: usize = 8;
 /// The most datagrams that Linux takes as one (UDP_MAX_SEGMENTS).
 const MOST_UDP: usize = 128;
@@ -41,7 +44,8 @@ struct Headers {
 }
 
 impl Headers {
-    /// Those of a frame whose transport header is at `transport`, or directly behind the IP header without options.
+    /// Those of a frame whose transport header is at `transport`, or directly behind the IP header without
+    /// options.
     fn of(frame: &[u8], transport: Option<usize>) -> Option<Headers> {
         let ip = ip_header(frame)?;
         let four = frame[ip] >> 4 == 4;
@@ -51,7 +55,8 @@ impl Headers {
             true => usize::from(pair(frame, ip + 2)?),
             false => 40 + usize::from(pair(frame, ip + 4)?),
         };
-        // A longer packet than the field can tell of says nothing there (RFC 2675 for IPv6; hosts do it with IPv4, too).
+        // A longer packet than the field can tell of says nothing there (RFC 2675 for IPv6; hosts do it with
+        // IPv4, too).
         let end = if total == if four { 0 } else { 40 } { frame.len() } else { ip + total };
         let data = match protocol {
             TCP => transport + 4 * usize::from(frame.get(transport + 12)? >> 4),
@@ -131,7 +136,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// How a frame is cut of which that is left to do; `None` if it is not to be cut, or nobody could, or into more packets than any kernel would make.
+    /// How a frame is cut of which that is left to do; `None` if it is not to be cut, or nobody could, or
+    /// into more packets than any kernel would make.
     pub fn of(frame: &[u8], virtio: &VirtioHeader) -> Option<Segments> {
         let (kind, size) = virtio.cutting()?;
         let headers = Headers::of(frame, virtio.transport())?;
@@ -225,7 +231,8 @@ impl Joined {
         self.closed
     }
 
-    /// Begins with a packet, if that is one that others can be joined to; says whether it did. What was there goes.
+    /// Begins with a packet, if that is one that others can be joined to; says whether it did. What was there
+    /// goes.
     pub fn begin(&mut self, frame: &[u8]) -> bool {
         self.clear();
         let Some(headers) = joinable(frame) else { return false };
@@ -292,7 +299,8 @@ fn flags(frame: &[u8], headers: &Headers) -> u8 {
     frame[headers.transport + 13]
 }
 
-/// The headers of a packet that may be joined to others: TCP with data in one piece, nothing behind it, and right checksums.
+/// The headers of a packet that may be joined to others: TCP with data in one piece, nothing behind it, and
+/// right checksums.
 fn joinable(frame: &[u8]) -> Option<Headers> {
     const FRAGMENT: u16 = 0x3fff;
     let headers = Headers::of(frame, None)?;
@@ -307,14 +315,16 @@ fn joinable(frame: &[u8]) -> Option<Headers> {
         .then_some(headers)
 }
 
-/// Whether two packets have the same headers but for what counts on from one to the next. The second may be shorter than its headers.
+/// Whether two packets have the same headers but for what counts on from one to the next. The second may be
+/// shorter than its headers.
 fn same_headers(first: &[u8], second: &[u8], headers: &Headers) -> bool {
     let Headers { ip, transport, data, .. } = *headers;
     if second.len() <= data {
         return false;
     }
     let same = |range: std::ops::Range<usize>| first[range.clone()] == second[range];
-    // Behind the kind of service come length and identification of IPv4, behind the flow the length of IPv6; then what must be the same again.
+    // Behind the kind of service come length and identification of IPv4, behind the flow the length of IPv6;
+    // then what must be the same again.
     let network = match headers.is_ipv4(first) {
         true => same(0..ip + 2) && same(ip + 6..ip + 10) && same(ip + 12..transport),
         false => same(0..ip + 4) && same(ip + 6..transport),

@@ -1,6 +1,8 @@
-//! The virtio header: what the sender of a packet left for a network card to do, such as finishing a checksum or cutting a long segment into packets.
+//! The virtio header: what the sender of a packet left for a network card to do, such as finishing a checksum
+//! or cutting a long segment into packets.
 //!
-//! A packet that never was on a wire (from a host on a virtual link) often comes unfinished, and the header of virtio-net says what is left to do:
+//! A packet that never was on a wire (from a host on a virtual link) often comes unfinished, and the header
+//! of virtio-net says what is left to do:
 //!
 //! ```text
 //! byte  0      1      2 3        4 5      6 7        8 9
@@ -10,9 +12,11 @@
 //!      └──────┴──────┴──────────┴────────┴──────────┴─────────────┘
 //! ```
 //!
-//! With flag 1 the checksum field at `start + offset` holds the sum of the pseudo header alone, not inverted, and the sum over everything from
-//! `start` on is to replace it (VIRTIO 1.2, §5.1.6; RFC 9293 §3.1 and RFC 768 for the pseudo header). The header does not say of which kind the checksum
-//! is: SCTP has a CRC instead of a sum, with bits in another order (RFC 9260 §6.8 and appendix A), and is told by its protocol and place.
+//! With flag 1 the checksum field at `start + offset` holds the sum of the pseudo header alone, not inverted,
+//! and the sum over everything from `start` on is to replace it (VIRTIO 1.2, §5.1.6; RFC 9293 §3.1 and RFC
+//! 768 for the pseudo header). The header does not say of which kind the checksum is: SCTP has a CRC instead
+//! of a sum, with bits in another order (RFC 9260 §6.8 and appendix A), and is told by its protocol and
+//! place.
 
 use crate::checksum::{folded, sum};
 
@@ -76,9 +80,10 @@ impl VirtioHeader {
         }
     }
 
-    /// What is left to do with a frame that came without a header: where a checksum of TCP or UDP holds the sum of the pseudo header, or one of SCTP
-    /// is zero, nobody has finished it. Once in 2^16 (2^32) a finished one looks the same; to finish it again changes nothing. A frame that was padded
-    /// came over a wire, finished.
+    /// What is left to do with a frame that came without a header: where a checksum of TCP or UDP holds the
+    /// sum of the pseudo header, or one of SCTP is zero, nobody has finished it. Once in 2^16 (2^32) a
+    /// finished one looks the same; to finish it again changes nothing. A frame that was padded came over a
+    /// wire, finished.
     pub fn unmarked(frame: &[u8]) -> VirtioHeader {
         let unfinished = || {
             let (start, protocol, end) = transport(frame)?;
@@ -125,7 +130,8 @@ impl VirtioHeader {
         self.gso_type != 0
     }
 
-    /// What is to be cut, and how many bytes of data every packet is to have; `None` if nothing is, or what it is is not known.
+    /// What is to be cut, and how many bytes of data every packet is to have; `None` if nothing is, or what
+    /// it is is not known.
     pub fn cutting(&self) -> Option<(SegmentKind, usize)> {
         let kind = match self.gso_type & !CONGESTION {
             TCP4 | TCP6 => SegmentKind::Tcp,
@@ -140,7 +146,8 @@ impl VirtioHeader {
         (self.flags & NEEDS_CHECKSUM != 0).then_some(usize::from(self.start))
     }
 
-    /// A segment of TCP is to be cut into packets with `size` bytes of data; the checksum field has the sum of the pseudo header.
+    /// A segment of TCP is to be cut into packets with `size` bytes of data; the checksum field has the sum
+    /// of the pseudo header.
     pub(crate) fn of_tcp(six: bool, transport: usize, headers: usize, size: usize) -> VirtioHeader {
         VirtioHeader {
             flags: NEEDS_CHECKSUM,
@@ -152,12 +159,14 @@ impl VirtioHeader {
         }
     }
 
-    /// What is left once the checksum is finished: nothing, or the cutting, which begins with the checksum anew.
+    /// What is left once the checksum is finished: nothing, or the cutting, which begins with the checksum
+    /// anew.
     pub fn without_checksum(&self) -> VirtioHeader {
         if self.segments() { *self } else { VirtioHeader::NONE }
     }
 
-    /// The same for a packet whose front has grown by `bytes` (or shrunk), or `None` if its headers are not there any more.
+    /// The same for a packet whose front has grown by `bytes` (or shrunk), or `None` if its headers are not
+    /// there any more.
     pub fn moved(&self, bytes: i32) -> Option<VirtioHeader> {
         if self.is_none() {
             return Some(VirtioHeader::NONE);
@@ -206,8 +215,8 @@ impl VirtioHeader {
         whole + (pieces - 1) * headers
     }
 
-    /// Damages the checksum that the pieces of a frame will have, so that whoever receives them notices. Says whether the frame is one that is cut, and
-    /// has the bytes.
+    /// Damages the checksum that the pieces of a frame will have, so that whoever receives them notices. Says
+    /// whether the frame is one that is cut, and has the bytes.
     pub fn spoil(&self, frame: &mut [u8]) -> bool {
         let field = usize::from(self.start) + usize::from(self.offset);
         match frame.get_mut(field) {
@@ -217,8 +226,8 @@ impl VirtioHeader {
         true
     }
 
-    /// Puts the sum of the pseudo header into the checksum field again, as the frame's addresses are now: whatever a program wrote there, the
-    /// card sums the rest. Says whether the frame has the headers for it.
+    /// Puts the sum of the pseudo header into the checksum field again, as the frame's addresses are now:
+    /// whatever a program wrote there, the card sums the rest. Says whether the frame has the headers for it.
     pub fn restart(&self, frame: &mut [u8]) -> bool {
         if self.flags & NEEDS_CHECKSUM == 0 {
             return true;
@@ -246,7 +255,8 @@ fn pseudo_header(frame: &[u8], start: usize) -> Option<u16> {
     Some(folded(u64::from(sum(frame.get(addresses)?)) + length as u64 + u64::from(protocol)))
 }
 
-/// Where the IP header lies, behind VLAN tags; `None` if what lies there is none, as one of IPv4 that says it is shorter than 20 bytes (RFC 791, section 3.1).
+/// Where the IP header lies, behind VLAN tags; `None` if what lies there is none, as one of IPv4 that says it
+/// is shorter than 20 bytes (RFC 791, section 3.1).
 pub(crate) fn ip_header(frame: &[u8]) -> Option<usize> {
     const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
     let mut ip = 14;
@@ -266,7 +276,8 @@ pub(crate) fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
     }
 }
 
-/// Where the header behind IP's begins in a packet that is no fragment and on its way to its last destination, its protocol, and where the packet ends.
+/// Where the header behind IP's begins in a packet that is no fragment and on its way to its last
+/// destination, its protocol, and where the packet ends.
 fn transport(frame: &[u8]) -> Option<(usize, u8, usize)> {
     let pair = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let ip = ip_header(frame)?;
@@ -286,12 +297,14 @@ fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u8> {
     (at == start).then_some(protocol)
 }
 
-/// Extension headers of IPv6 (RFC 8200, section 4): options for every hop and for the destination, and these with the route and the fragment.
+/// Extension headers of IPv6 (RFC 8200, section 4): options for every hop and for the destination, and these
+/// with the route and the fragment.
 const OPTIONS: [u8; 2] = [0, 60];
 const EXTENSIONS: [u8; 4] = [0, 60, 43, FRAGMENT];
 const FRAGMENT: u8 = 44;
 
-/// The first header of an IPv6 packet that lies at `end` or behind it, or is none of these extension headers; and its protocol.
+/// The first header of an IPv6 packet that lies at `end` or behind it, or is none of these extension headers;
+/// and its protocol.
 fn behind_extensions(frame: &[u8], ip: usize, end: usize, extensions: &[u8]) -> Option<(usize, u8)> {
     let (mut protocol, mut at) = (*frame.get(ip + 6)?, ip + 40);
     while at < end && extensions.contains(&protocol) {
@@ -421,7 +434,8 @@ mod tests {
         assert!(VirtioHeader::unmarked(&fragment).is_none());
     }
 
-    /// What lies behind a fragment's header may be data, and a packet that goes round by others is summed with an address that is not in its header.
+    /// What lies behind a fragment's header may be data, and a packet that goes round by others is summed
+    /// with an address that is not in its header.
     #[test]
     fn behind_headers_of_fragments_and_routes_nothing_is_finished() {
         let (plain, _) = unfinished(frames()[1].0.clone(), 54, 16);

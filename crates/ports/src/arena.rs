@@ -3,7 +3,8 @@
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
 
-/// How many bytes an arena has where nobody says it: a full batch of jumbo frames, or some of the longest frames there are.
+/// How many bytes an arena has where nobody says it: a full batch of jumbo frames, or some of the longest
+/// frames there are.
 const SIZE: usize = 4 << 20;
 
 /// Memory for frames, each with [`HEADROOM`] before it.
@@ -18,7 +19,8 @@ impl Arena {
         Arena::sized(SIZE)
     }
 
-    /// Empty memory of so many bytes, or of more where the longest frame that there is would not fit. What nobody writes to takes no memory of the system's.
+    /// Empty memory of so many bytes, or of more where the longest frame that there is would not fit. What
+    /// nobody writes to takes no memory of the system's.
     pub fn sized(bytes: usize) -> Arena {
         let longest = HEADROOM + MAXIMUM_CAPTURED as usize + SLACK;
         Arena { region: Region::zeroed(bytes.max(longest)), next: HEADROOM }

@@ -184,8 +184,8 @@ struct ZstdFrames<R> {
     damage: Option<io::Error>,
 }
 
-/// A last block without content (RFC 8878, section 3.1.1.2), and room for a checksum. It ends a frame that was cut off, and the decoder then hands out what it
-/// kept as its window.
+/// A last block without content (RFC 8878, section 3.1.1.2), and room for a checksum. It ends a frame that
+/// was cut off, and the decoder then hands out what it kept as its window.
 const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Read for ZstdFrames<R> {
@@ -239,8 +239,9 @@ impl<R: BufRead> ZstdFrames<R> {
         Ok(false)
     }
 
-    /// Ends a frame whose data end early, so that the whole blocks before are still handed out. What is damaged in another way is an error at once: what a
-    /// damaged block has left in the decoder is not to be trusted.
+    /// Ends a frame whose data end early, so that the whole blocks before are still handed out. What is
+    /// damaged in another way is an error at once: what a damaged block has left in the decoder is not to be
+    /// trusted.
     fn cut(&mut self, damage: io::Error) -> io::Result<()> {
         if damage.kind() != io::ErrorKind::UnexpectedEof {
             return Err(damage);

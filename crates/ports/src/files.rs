@@ -1,8 +1,10 @@
-//! Reads whole files: regular ones alone, up to a limit of bytes before and after unpacking, and without waiting for anybody.
+//! Reads whole files: regular ones alone, up to a limit of bytes before and after unpacking, and without
+//! waiting for anybody.
 //!
-//! What is read as a whole (a program, a table's entries, a gateway's file) is named by people, by programs and, for a running gateway, by whoever may
-//! ask it to load again. So nothing but a regular file is opened (a pipe would wait for its writer, a device may never end), and a file that a program
-//! names lies beside the program or below, wherever links lead.
+//! What is read as a whole (a program, a table's entries, a gateway's file) is named by people, by programs
+//! and, for a running gateway, by whoever may ask it to load again. So nothing but a regular file is opened
+//! (a pipe would wait for its writer, a device may never end), and a file that a program names lies beside
+//! the program or below, wherever links lead.
 
 use crate::capture_in::uncompressed;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -12,10 +14,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a file of entries, rules or routes, unpacked (512 MiB): five times the routes of the Internet as text.
+/// The most bytes of a file of entries, rules or routes, unpacked (512 MiB): five times the routes of the
+/// Internet as text.
 pub const LARGEST: u64 = 512 << 20;
 
-/// The most bytes of all files together that fill the tables and groups of a program, unpacked (1 GiB): twice the largest.
+/// The most bytes of all files together that fill the tables and groups of a program, unpacked (1 GiB): twice
+/// the largest.
 pub const LARGEST_TOGETHER: u64 = 1 << 30;
 
 /// Why a file cannot be read.
@@ -66,7 +70,8 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
     up_to(file, size, most)?.ok_or(FileReadError::TooLong(most))
 }
 
-/// The same of a file that may be packed with gzip or zstd, which its first bytes tell: `most` holds for what it is packed and unpacked.
+/// The same of a file that may be packed with gzip or zstd, which its first bytes tell: `most` holds for what
+/// it is packed and unpacked.
 ///
 /// # Errors
 /// See [`FileReadError`].
@@ -81,7 +86,8 @@ pub fn read_unpacked(path: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
 pub fn read_beside(folder: &Path, name: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let folder = folder.canonicalize()?;
-    // What a name leads to is said only of files in the folder, so that a program cannot ask what there is elsewhere.
+    // What a name leads to is said only of files in the folder, so that a program cannot ask what there is
+    // elsewhere.
     let climbs = name
         .components()
         .any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
@@ -95,8 +101,9 @@ pub fn read_beside(folder: &Path, name: &Path, most: u64) -> Result<Vec<u8>, Fil
     unpack(below_without_links(&folder, below)?, most)
 }
 
-/// Opens a regular file at a path below a folder. Links were followed when the path was made: one that has since taken the place of any folder on it, or of
-/// the file, is refused, since each part is opened in the folder before it and none as a link.
+/// Opens a regular file at a path below a folder. Links were followed when the path was made: one that has
+/// since taken the place of any folder on it, or of the file, is refused, since each part is opened in the
+/// folder before it and none as a link.
 fn below_without_links(folder: &Path, below: &Path) -> Result<File, FileReadError> {
     let changed = |errno| match errno {
         Errno::LOOP | Errno::NOTDIR => FileReadError::Outside(folder.to_owned()),

@@ -1,4 +1,5 @@
-//! By which port each packet of a capture enters: in turn, by flow, at random, always the same, or by where it came from.
+//! By which port each packet of a capture enters: in turn, by flow, at random, always the same, or by where
+//! it came from.
 //!
 //! The random numbers are SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014); the flow hash folds the addresses, protocol and ports through its mixing
@@ -22,8 +23,8 @@ pub enum IngressPolicy {
     Random(u64),
     /// Every packet enters by this port.
     Port(PortNumber),
-    /// Packets of interface i of the capture, counted from 0, enter by port i + 1: what a gateway captured enters as it did there. A pcap file has interface
-    /// 0 alone.
+    /// Packets of interface i of the capture, counted from 0, enter by port i + 1: what a gateway captured
+    /// enters as it did there. A pcap file has interface 0 alone.
     Interface,
     /// By the source address of a packet, IP or MAC.
     Origins(Origins),
@@ -110,7 +111,8 @@ impl Ingress {
         port.filter(|&port| port <= self.ports).ok_or(self.ports)
     }
 
-    /// Fills the port column of the batch, whose frames lie in `memory`. Where interfaces decide, the capture has filled it.
+    /// Fills the port column of the batch, whose frames lie in `memory`. Where interfaces decide, the capture
+    /// has filled it.
     #[inline]
     pub fn assign(&mut self, memory: &[u8], batch: &mut Batch) {
         let n = batch.len;

@@ -1,4 +1,5 @@
-//! Reads a directory of captures made by others, where the variable `RAVELIN_DATA` names one, and compares with what is known of them.
+//! Reads a directory of captures made by others, where the variable `RAVELIN_DATA` names one, and compares
+//! with what is known of them.
 //!
 //! The directory holds `pcapng/output_{le,be}/*/test*.{pcapng,txt}` (conformance files with their block
 //! counts), `malformed/INDEX.csv` (columns `file`, `format`, `packets`, `bytes_on_wire`, `max_frame`) and

@@ -1,6 +1,8 @@
-//! Lanes of a port on a virtual cable whose other end is a port, too, in a network namespace that goes with the test.
+//! Lanes of a port on a virtual cable whose other end is a port, too, in a network namespace that goes with
+//! the test.
 //!
-//! The tests run themselves again inside the namespace. Where the rights to make one are missing, a test says so and ends.
+//! The tests run themselves again inside the namespace. Where the rights to make one are missing, a test says
+//! so and ends.
 #![cfg(target_os = "linux")]
 
 use packet::{Batch, VirtioHeader};

@@ -1,7 +1,9 @@
-//! Random programs that change real packets, judged by a twin that sums whole packets: what came in right leaves right.
+//! Random programs that change real packets, judged by a twin that sums whole packets: what came in right
+//! leaves right.
 //!
-//! The programs know Ethernet, tags, IP, tunnels and transport headers, and write, push, pop, encapsulate, decapsulate, fragment, copy and emit.
-//! Those that the compiler refuses because a length or checksum could not be kept right are counted; all others are run.
+//! The programs know Ethernet, tags, IP, tunnels and transport headers, and write, push, pop, encapsulate,
+//! decapsulate, fragment, copy and emit. Those that the compiler refuses because a length or checksum could
+//! not be kept right are counted; all others are run.
 
 use crate::agree::{AgreeTally, Disagreement, compile_as};
 use crate::packet_generator::Arrivals;
@@ -259,8 +261,8 @@ impl Writer {
     }
 }
 
-/// Whether a packet may leave after an IP header went and before what it carried is decoded: nothing says then where its padding begins
-/// (docs/language.md, "Lengths around").
+/// Whether a packet may leave after an IP header went and before what it carried is decoded: nothing says
+/// then where its padding begins (docs/language.md, "Lengths around").
 fn leaves_without_an_end(text: &str) -> bool {
     text.contains("pop ip") && (text.contains("copy to") || text.contains("packet to"))
 }
@@ -273,7 +275,8 @@ fn packet(random: &mut SuiteRandom, pads: bool) -> (Vec<u8>, bool) {
     }
     let depth = random.below(3);
     link(random, &mut frame, depth);
-    // What a frame was filled up with stays behind what comes out of a tunnel, and there a checksum without a length would cover it.
+    // What a frame was filled up with stays behind what comes out of a tunnel, and there a checksum without a
+    // length would cover it.
     let padded = pads && random.one_in(6) && !frame.windows(2).any(|pair| pair == WHOLE.to_be_bytes());
     if padded {
         let byte = if random.one_in(2) { 0 } else { 0xff };
@@ -381,7 +384,8 @@ fn transport(random: &mut SuiteRandom, frame: &mut Vec<u8>, kind: u8, depth: u64
 /// The program of one seed over its packets.
 ///
 /// # Errors
-/// If a packet that came in right leaves wrong, or a program is refused for another reason than what cannot be kept right.
+/// If a packet that came in right leaves wrong, or a program is refused for another reason than what cannot
+/// be kept right.
 pub fn one(seed: u64, tally: &mut AgreeTally) -> Result<(), Box<Disagreement>> {
     let text = program(seed);
     let compiled = compile_as(&text, Decode::Lazy);

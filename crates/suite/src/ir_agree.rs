@@ -1,5 +1,6 @@
-//! Does native code keep to what the verifier shows? random IR that it admits, run by the judge and as machine code, over packets whose memory ends where
-//! they end. One half of the programs are others with changes; the other half are made from scratch, some of them spoilt on purpose.
+//! Does native code keep to what the verifier shows? random IR that it admits, run by the judge and as
+//! machine code, over packets whose memory ends where they end. One half of the programs are others with
+//! changes; the other half are made from scratch, some of them spoilt on purpose.
 
 use crate::agree::{PORTS, compile_as};
 use crate::corpus::{compile_file, files, root};
@@ -24,7 +25,8 @@ const PACKETS: usize = 60;
 /// Most changes that are made to a program.
 const CHANGES: u64 = 12;
 
-/// Changes by which a program is spoilt: so often is one tried that the verifier then refuses, before the program stays as it was.
+/// Changes by which a program is spoilt: so often is one tried that the verifier then refuses, before the
+/// program stays as it was.
 const SPOILING: usize = 6;
 
 /// So many programs from scratch have had every instruction and run it.
@@ -148,7 +150,8 @@ fn smaller(mut program: Program) -> Program {
     program
 }
 
-/// Runs a program every way. `guarded` is told when what machine code touches is about to be made, and when it is done.
+/// Runs a program every way. `guarded` is told when what machine code touches is about to be made, and when
+/// it is done.
 ///
 /// # Errors
 /// What differs, in words.

@@ -1,8 +1,10 @@
-//! Random IR: the text of a real or generated program with numbers, values and lines changed, as far as the verifier admits what comes out.
+//! Random IR: the text of a real or generated program with numbers, values and lines changed, as far as the
+//! verifier admits what comes out.
 //!
-//! The text of the IR has every instruction and every declaration, so changing words of it reaches all of them alike. A change keeps the shape that a
-//! word has: a value becomes another one, mostly of its width, a number another number. What does not read back, is not admitted, or would take much
-//! memory or time, is taken back.
+//! The text of the IR has every instruction and every declaration, so changing words of it reaches all of
+//! them alike. A change keeps the shape that a word has: a value becomes another one, mostly of its width, a
+//! number another number. What does not read back, is not admitted, or would take much memory or time, is
+//! taken back.
 
 use crate::random::SuiteRandom;
 use lang::ir::read::read;
@@ -33,7 +35,8 @@ pub fn mutate(program: &Program, random: &mut SuiteRandom, changes: usize) -> Pr
     made
 }
 
-/// A program with one thing changed, whatever it is; none if it does not read back, is not admitted, or would take much memory or time.
+/// A program with one thing changed, whatever it is; none if it does not read back, is not admitted, or would
+/// take much memory or time.
 pub fn spoil(program: &Program, random: &mut SuiteRandom) -> Option<Program> {
     let lines: Vec<String> = program.to_string().lines().map(str::to_string).collect();
     admitted(&change(&lines, random))

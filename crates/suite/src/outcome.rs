@@ -11,7 +11,8 @@ use std::time::Instant;
 /// Seed of the tables' hash functions.
 pub const SEED: u64 = 7;
 
-/// A packet that left besides the received ones: port, cause, bytes, length on the wire, time, whether it is a copy.
+/// A packet that left besides the received ones: port, cause, bytes, length on the wire, time, whether it is
+/// a copy.
 pub type SeenPacket = (u16, u32, Vec<u8>, u32, u64, bool);
 
 /// An event: number, time, delay, cause, arguments.
@@ -135,7 +136,8 @@ pub fn see_on(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals,
     watch.end(arrivals)
 }
 
-/// As [`see_on`], packet by packet, each in memory of its own that begins with its headroom and ends where the packet ends.
+/// As [`see_on`], packet by packet, each in memory of its own that begins with its headroom and ends where
+/// the packet ends.
 pub fn see_exactly(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals) -> RunOutcome {
     let mut watch = Watch::new(program, backend);
     let mut batch = Batch::new();
@@ -150,7 +152,8 @@ pub fn see_exactly(program: &Program, backend: &mut dyn Backend, arrivals: &Arri
     watch.end(arrivals)
 }
 
-/// As [`see_on`], with packets held until as many can be run together as a schedule wants. `supply` says of every batch but the last what comes behind it.
+/// As [`see_on`], with packets held until as many can be run together as a schedule wants. `supply` says of
+/// every batch but the last what comes behind it.
 pub fn see_held(
     program: &Program,
     backend: &mut dyn Backend,

@@ -1,4 +1,5 @@
-//! Random packets for a random program: headers that its decoders accept, few different values, then cuts and flips.
+//! Random packets for a random program: headers that its decoders accept, few different values, then cuts and
+//! flips.
 
 use crate::program_generator::Generated;
 use crate::program_generator::model::{FieldKind, GeneratedField, GeneratedLayout};

@@ -37,7 +37,8 @@ pub fn compiler() -> Option<String> {
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }
 
-/// The PTX of a CUDA text for devices of compute capability 7.5; the text is put into `file`, and more beside it.
+/// The PTX of a CUDA text for devices of compute capability 7.5; the text is put into `file`, and more beside
+/// it.
 ///
 /// # Errors
 /// What clang says, warnings included.

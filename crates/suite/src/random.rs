@@ -1,6 +1,7 @@
 //! Random numbers that a seed repeats on every machine.
 
-/// Xorshift64* (Marsaglia 2003, Vigna 2016), started by one round of SplitMix64 so that seeds near each other differ.
+/// Xorshift64* (Marsaglia 2003, Vigna 2016), started by one round of SplitMix64 so that seeds near each other
+/// differ.
 #[derive(Clone, Debug)]
 pub struct SuiteRandom(u64);
 

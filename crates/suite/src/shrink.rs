@@ -1,4 +1,5 @@
-//! Makes a program and packets that disagree small: halves of the packets, then statements and items, as long as they still disagree.
+//! Makes a program and packets that disagree small: halves of the packets, then statements and items, as long
+//! as they still disagree.
 
 use crate::agree::compare;
 use crate::packet_generator::Arrivals;

@@ -35,7 +35,8 @@ pub fn traffic(mut profile: Profile, packets: u64, ports: u16, seed: u64) -> Arr
     arrivals
 }
 
-/// The same packets so many times over, a microsecond apart, and each station behind one port: what a program learns comes to rest.
+/// The same packets so many times over, a microsecond apart, and each station behind one port: what a program
+/// learns comes to rest.
 pub fn settled(arrivals: &Arrivals, times: usize, ports: u16) -> Arrivals {
     let begin = arrivals.frames.iter().map(|frame| frame.time).min().unwrap_or(0);
     let (mut round, mut all) = (Arrivals::default(), Arrivals::default());

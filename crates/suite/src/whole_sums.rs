@@ -1,7 +1,9 @@
-//! The twin of all that keeps checksums and lengths right: it takes a frame as its receiver would, sums every covered byte anew, and says what is wrong.
+//! The twin of all that keeps checksums and lengths right: it takes a frame as its receiver would, sums every
+//! covered byte anew, and says what is wrong.
 //!
-//! It shares no code with the compiler and knows no program: Ethernet, VLAN tags, IPv4, IPv6 and its extension headers, GRE, VXLAN and IP in IP lead
-//! to TCP, UDP, ICMP and ICMPv6. Two ethertypes of local experiments (IEEE 802, 9.2.3) stand for headers that have nothing but a checksum.
+//! It shares no code with the compiler and knows no program: Ethernet, VLAN tags, IPv4, IPv6 and its
+//! extension headers, GRE, VXLAN and IP in IP lead to TCP, UDP, ICMP and ICMPv6. Two ethertypes of local
+//! experiments (IEEE 802, 9.2.3) stand for headers that have nothing but a checksum.
 
 /// A header of two numbers, the second the checksum of both.
 pub const SMALL: u16 = 0x88b5;
@@ -11,7 +13,8 @@ pub const WHOLE: u16 = 0x88b6;
 /// What is known of a frame on the way through its headers.
 struct Reader<'a> {
     frame: &'a [u8],
-    /// Lengths must count all that is there; else there may be more behind, as in a short frame that was filled up.
+    /// Lengths must count all that is there; else there may be more behind, as in a short frame that was
+    /// filled up.
     exact: bool,
     checked: u32,
     faults: Vec<String>,
@@ -43,7 +46,8 @@ fn wrong(frame: &[u8]) -> Option<(usize, u16)> {
     Some((at, right))
 }
 
-/// The sum of bytes as 16-bit numbers with the carries put back, an odd last byte in the upper half (RFC 1071).
+/// The sum of bytes as 16-bit numbers with the carries put back, an odd last byte in the upper half (RFC
+/// 1071).
 fn summed(parts: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
     for part in parts {

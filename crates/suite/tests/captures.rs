@@ -1,4 +1,5 @@
-//! Captures from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `malformed/` and `captures/`; without it there is nothing to do.
+//! Captures from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `malformed/` and `captures/`; without
+//! it there is nothing to do.
 
 use lang::ir::Program;
 use lang::pipeline::Decode;

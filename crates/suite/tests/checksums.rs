@@ -1,5 +1,6 @@
-//! Checksums after rewriting, held against a full recomputation by another library: over random packets with options, extension headers, fragments,
-//! odd lengths, wrong checksums and UDP without one, on both back ends.
+//! Checksums after rewriting, held against a full recomputation by another library: over random packets with
+//! options, extension headers, fragments, odd lengths, wrong checksums and UDP without one, on both back
+//! ends.
 
 use etherparse::checksum::Sum16BitWords;
 use exec::BackendKind;

@@ -1,4 +1,5 @@
-//! The CUDA back end on an imitation of NVIDIA's libraries: memory, copies, kernels and waiting in their right order, and results as the interpreter's.
+//! The CUDA back end on an imitation of NVIDIA's libraries: memory, copies, kernels and waiting in their
+//! right order, and results as the interpreter's.
 
 mod flights;
 #[path = "flights/patches.rs"]
@@ -29,7 +30,8 @@ const FOLDER: &str = "RAVELIN_CUDA_FOLDER";
 const LAUNCHES: &str = "RAVELIN_CUDA_LAUNCHES";
 /// What goes wrong, and after how many rests of a kernel that keeps running: `lost:N`, as `warps.c` says.
 const TROUBLE: &str = "RAVELIN_CUDA_TROUBLE";
-/// What has the device then: its slots, or a program's batches or warps. A process loses a device once, and has it back never.
+/// What has the device then: its slots, or a program's batches or warps. A process loses a device once, and
+/// has it back never.
 const WITH: &str = "RAVELIN_CUDA_WITH";
 /// What goes wrong in which process; in the first, nothing.
 const RUNS: [&[(&str, &str)]; 16] = [
@@ -140,7 +142,8 @@ fn opened(device: &CudaFound, kernel: &Kernel, slots: usize, spans: Spans) -> Cu
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Slots that a kernel that keeps running takes, against the twin: tables change, more slots than workers are under way, launches end.
+/// Slots that a kernel that keeps running takes, against the twin: tables change, more slots than workers are
+/// under way, launches end.
 fn persistent(device: &CudaFound) {
     for name in ["firewall_rules", "lpm", "nat44", "router", "vxlan_gateway"] {
         let options = KernelOptions::default();
@@ -191,8 +194,8 @@ fn persistent(device: &CudaFound) {
     assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
 }
 
-/// A program whose packets go to the device in warps, as they come, means what it means for the interpreter. What it says of the device; none where
-/// it has no kernel.
+/// A program whose packets go to the device in warps, as they come, means what it means for the interpreter.
+/// What it says of the device; none where it has no kernel.
 fn in_warps(path: &Path, device: &CudaFound, packets: u64) -> Option<(String, OnDevice)> {
     let program = compile_file(path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), packets, PORTS, 23);
@@ -285,7 +288,8 @@ fn one(name: &str, device: &CudaFound, memory: SlotMemory, lost: Option<bool>) {
     }
 }
 
-/// Whoever opens a device again that failed or hung is refused at once, before the driver is asked for anything.
+/// Whoever opens a device again that failed or hung is refused at once, before the driver is asked for
+/// anything.
 fn stays_lost(device: &CudaFound) {
     let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     let text = flights.kernel().persistent_text(Dialect::Cuda);
@@ -339,7 +343,8 @@ fn goes_unseen(device: &CudaFound) {
     drop(made);
 }
 
-/// Packets of a program go to the device in warps when it fails or hangs: the program goes on without it, and nothing of it is lost.
+/// Packets of a program go to the device in warps when it fails or hangs: the program goes on without it, and
+/// nothing of it is lost.
 fn warps_in_trouble(device: &CudaFound, trouble: &str, name: &str) {
     let path = root().join("programs").join(name).with_extension("rav");
     let lost = (0..100).find_map(|_| in_warps(&path, device, 20_000)?.1.failure);
@@ -353,7 +358,8 @@ fn warps_in_trouble(device: &CudaFound, trouble: &str, name: &str) {
     }
 }
 
-/// What the device says of a kernel that hangs, which is before anybody else would: a second in which it was asked, and at most a hundredth more.
+/// What the device says of a kernel that hangs, which is before anybody else would: a second in which it was
+/// asked, and at most a hundredth more.
 fn has_stalled(milliseconds: u64) {
     assert!((1_000..=1_010).contains(&milliseconds), "{milliseconds} ms");
 }
@@ -373,7 +379,8 @@ fn loses_slots(device: &CudaFound) {
     drop(opened(device, flights.kernel(), 8, LONG));
 }
 
-/// Slots go to the device until something is wrong with it; what that is. What it may still use is not waited for.
+/// Slots go to the device until something is wrong with it; what that is. What it may still use is not waited
+/// for.
 fn fails_in_the_middle(device: &CudaFound) -> DeviceError {
     let flights =
         flights::Flights::new("firewall_rules", &KernelOptions::default()).expect("it has a kernel");

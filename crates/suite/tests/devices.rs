@@ -1,4 +1,5 @@
-//! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the device finished and whatever not.
+//! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the
+//! device finished and whatever not.
 
 use engine::device_queue::Supply;
 use engine::offload::{Offloaded, host};
@@ -84,7 +85,8 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOpt
 fn a_million_packets_mean_the_same_on_a_device() {
     let mut all = Vec::new();
     for (folder, packets) in [("programs", 20_000), ("suite/good", 3_000)] {
-        // What has come to rest, and then a fifth that is damaged and stations that move, so that programs that learn hardly come to rest.
+        // What has come to rest, and then a fifth that is damaged and stations that move, so that programs
+        // that learn hardly come to rest.
         let mut arrivals = settled(&traffic(Profile::sample1(), packets / 10, PORTS, 9), 7, PORTS);
         arrivals.append(&traffic(Profile::sample1(), packets * 3 / 10, PORTS, 10));
         assert_eq!(arrivals.ports.len() as u64, packets);
@@ -104,7 +106,8 @@ fn a_million_packets_mean_the_same_on_a_device() {
     let sum = sum.into_inner().expect("nobody panics");
     println!("{sum:?}");
     assert!(sum.finished + sum.again >= 1_000_000 && sum.again > 100_000 && sum.kept > 1_000, "{sum:?}");
-    // Of four no packet can be finished on a device: `delayed-event`, `events-in-order`, `hole-recirculation-budget` and `one-cell`, which reads a register.
+    // Of four no packet can be finished on a device: `delayed-event`, `events-in-order`,
+    // `hole-recirculation-budget` and `one-cell`, which reads a register.
     assert!(sum.programs + sum.refused == there && sum.refused == 4, "{sum:?}");
 }
 
@@ -177,7 +180,8 @@ start stage all() { flood }
     let program = compile_as(TEXT, Decode::Lazy).program.expect("it compiles");
     let mut arrivals = Arrivals::default();
     for index in 0..300_u64 {
-        // The last packet of the first batch comes after two seconds, in which more falls due than is done before one packet.
+        // The last packet of the first batch comes after two seconds, in which more falls due than is done
+        // before one packet.
         let time = 1_000_000_000 + index + if index >= 255 { 2_000_000_000 } else { 0 };
         arrivals.push(&[0; 60], 60, time, 1);
     }
@@ -212,7 +216,8 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     }
 }
 
-/// A device that counts the words of tables that go over: in how many calls whole tables, and how many words of parts.
+/// A device that counts the words of tables that go over: in how many calls whole tables, and how many words
+/// of parts.
 struct Counted {
     inner: OpenCl,
     whole: Arc<AtomicU64>,
@@ -267,7 +272,8 @@ fn what_is_learned_concerns_only_who_asks_for_it() {
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None);
     let tally = offloaded.on_device().expect("it is on a device").tally;
-    // Hosts turn up by other ports in every device batch, and only their packets and those that ask for them are run again.
+    // Hosts turn up by other ports in every device batch, and only their packets and those that ask for them
+    // are run again.
     assert!(judge.tables[0].moves > 1_000, "{:?}", judge.tables[0]);
     assert!(tally.device > 8_000 && tally.changed > 100 && tally.again > 500, "{tally:?}");
 }

@@ -1,4 +1,5 @@
-//! The programs `dpi` and `ids`, judged without their tables: over made packets by a naive search, over a real capture by the answers of another search engine.
+//! The programs `dpi` and `ids`, judged without their tables: over made packets by a naive search, over a
+//! real capture by the answers of another search engine.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the capture is left out.
 

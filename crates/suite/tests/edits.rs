@@ -1,5 +1,5 @@
-//! Changes of size, judged by another library: what goes in reads as it should, what goes in and out again is what it was, fragments put together
-//! are the packet.
+//! Changes of size, judged by another library: what goes in reads as it should, what goes in and out again is
+//! what it was, fragments put together are the packet.
 
 use engine::{Ledger, PacketBench};
 use etherparse::defrag::IpDefragPool;

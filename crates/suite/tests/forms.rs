@@ -1,4 +1,5 @@
-//! Forms in which packets travel to devices: whatever goes over and comes back, a program means the same; and what has no meaning is refused.
+//! Forms in which packets travel to devices: whatever goes over and comes back, a program means the same; and
+//! what has no meaning is refused.
 
 use engine::offload::Offloaded;
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
@@ -79,7 +80,8 @@ fn arrivals(packets: u64, seed: u64) -> Arrivals {
 /// How many packets kernels finished, by form.
 type Finished = BTreeMap<(&'static str, &'static str), (u32, u64)>;
 
-/// Runs packets in a form where it has a meaning, on the device that `open` makes, and compares with the judge.
+/// Runs packets in a form where it has a meaning, on the device that `open` makes, and compares with the
+/// judge.
 fn agree(
     (name, program): &(String, Program),
     (arrivals, judge): (&Arrivals, &RunOutcome),

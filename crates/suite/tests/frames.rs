@@ -1,4 +1,5 @@
-//! What the IR says of a function's stack, beside what the code generator lays out: over every program and good case, and over random programs.
+//! What the IR says of a function's stack, beside what the code generator lays out: over every program and
+//! good case, and over random programs.
 
 use exec::native::frames;
 use lang::ir::{Program, frame};

@@ -1,4 +1,5 @@
-//! Packets that are held, so that a device runs many together and several times at once: whatever the policy, they mean what the interpreter says.
+//! Packets that are held, so that a device runs many together and several times at once: whatever the policy,
+//! they mean what the interpreter says.
 
 use engine::device_queue::{Schedule, Supply};
 use engine::offload::{Offloaded, host};
@@ -256,8 +257,8 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let mut memories = [arrivals.frames.clone(), arrivals.frames.clone()];
     let (mut batch, mut judged) = (Batch::new(), Batch::new());
     let mut outputs = Outputs::default();
-    // The first is under way when the routes change; the second waits until it is done, and then stays on the host, as once after a change; the
-    // third finds the new routes on the device.
+    // The first is under way when the routes change; the second waits until it is done, and then stays on the
+    // host, as once after a change; the third finds the new routes on the device.
     let begins = [Beginning::Begun, Beginning::Never, Beginning::Begun];
     for (place, expected) in begins.into_iter().enumerate() {
         let all = place * BATCH..(place + 1) * BATCH;

@@ -1,7 +1,9 @@
-//! What kernels need of an NVIDIA device, against golden numbers: registers, and what does not find room in them.
+//! What kernels need of an NVIDIA device, against golden numbers: registers, and what does not find room in
+//! them.
 //!
-//! `BLESS=1 cargo test -p suite --test kernel_registers` writes `suite/golden` anew. Numbers are a compiler's: where another version is
-//! installed than the one that a file names, they are printed and not compared.
+//! `BLESS=1 cargo test -p suite --test kernel_registers` writes `suite/golden` anew. Numbers are a
+//! compiler's: where another version is installed than the one that a file names, they are printed and not
+//! compared.
 
 use exec::kernel::{Dialect, Kernel, KernelOptions};
 use lang::pipeline::Decode;
@@ -14,7 +16,8 @@ use suite::ptx;
 
 const PORTS: u16 = 5;
 
-/// The kernels of the programs in `programs/` by name, with each way of searching in rules and patterns and as they keep running, as CUDA text.
+/// The kernels of the programs in `programs/` by name, with each way of searching in rules and patterns and
+/// as they keep running, as CUDA text.
 fn kernels() -> Vec<(String, String)> {
     let plain = KernelOptions::default();
     let other = KernelOptions { linear_rules: true, bloom: true, ..plain };

@@ -1,4 +1,5 @@
-//! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the interpreter's results; and OpenCL under oclgrind.
+//! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the
+//! interpreter's results; and OpenCL under oclgrind.
 
 use engine::offload::Offloaded;
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
@@ -124,7 +125,8 @@ fn complains(name: &str, command: &mut Command) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(|| format!("{name}:\n{}", first.join("\n")))
 }
 
-/// The kernels of a program that differ: with each way of searching in its tables, and in some of the forms in which packets travel.
+/// The kernels of a program that differ: with each way of searching in its tables, and in some of the forms
+/// in which packets travel.
 fn kernels(program: &Program) -> Vec<(KernelOptions, Kernel)> {
     let plain = KernelOptions::default();
     let all = [
@@ -160,7 +162,8 @@ fn cuda_text_compiles_to_ptx() {
             let file = folder.0.join(format!("{name}-{number}-persistent.cu"));
             let ptx = ptx::of(&kernel.persistent_text(Dialect::Cuda), &file);
             let ptx = ptx.map_err(|log| format!("{name}, persistent: {log}"))?;
-            // How often each stands there: what the host writes is read twice by the dispatcher, who tells workers of both, and so on.
+            // How often each stands there: what the host writes is read twice by the dispatcher, who tells
+            // workers of both, and so on.
             for (words, times) in PERSISTENT {
                 if ptx.matches(words).count() != times {
                     return Err(format!(

@@ -1,4 +1,5 @@
-//! The steps of the transfer ladder on the OpenCL driver for processors: whatever a device is set up as, it leaves what the twin leaves.
+//! The steps of the transfer ladder on the OpenCL driver for processors: whatever a device is set up as, it
+//! leaves what the twin leaves.
 
 mod flights;
 #[path = "flights/patches.rs"]

@@ -1,5 +1,6 @@
-//! The program `load_balancer` over real flows: a flow keeps its server, answers come from the virtual address, packets are those that came in but
-//! for one address, and a server that leaves moves no other's flows.
+//! The program `load_balancer` over real flows: a flow keeps its server, answers come from the virtual
+//! address, packets are those that came in but for one address, and a server that leaves moves no other's
+//! flows.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it, flows are made.
 

@@ -1,4 +1,5 @@
-//! What `ravelin check` tells of a program's memory, beside what is really allocated. One test, since an allocator counts for all of a process.
+//! What `ravelin check` tells of a program's memory, beside what is really allocated. One test, since an
+//! allocator counts for all of a process.
 
 mod counted;
 
@@ -17,7 +18,8 @@ fn entry(key: Vec<Match>, number: u128) -> Entry {
     Entry { key, value: vec![number % 5 + 1], priority: 0 }
 }
 
-/// Bytes that a program and what it remembers take beyond one that remembers nothing; a running gateway keeps both.
+/// Bytes that a program and what it remembers take beyond one that remembers nothing; a running gateway keeps
+/// both.
 fn taken(program: &Program, nothing: i64) -> (Box<dyn Backend>, i64) {
     let (made, bytes) = counted::held(|| {
         let kept = program.clone();

@@ -1,5 +1,5 @@
-//! What `ravelin check` tells of tables of prefixes, rules and patterns, whose memory depends on their entries, beside what is really taken. One test, since an
-//! allocator counts for all of a process.
+//! What `ravelin check` tells of tables of prefixes, rules and patterns, whose memory depends on their
+//! entries, beside what is really taken. One test, since an allocator counts for all of a process.
 
 mod counted;
 
@@ -24,7 +24,8 @@ fn program(declaration: &str, entries: Vec<Entry>) -> Program {
     program
 }
 
-/// Bytes of memory that an image of prefixes has been given: the system maps it, no allocator, and asks for large pages.
+/// Bytes of memory that an image of prefixes has been given: the system maps it, no allocator, and asks for
+/// large pages.
 fn mapped() -> i64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let (mut resident, mut all) = (0, 0);

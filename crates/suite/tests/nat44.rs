@@ -1,6 +1,7 @@
-//! The program `nat44`, judged by what a translation must keep: packets are those that came in but for one address, port and their checksums;
-//! answers come back as they were sent; mappings are one to one, lie in their host's part of the pool and last as long as their host keeps them;
-//! and nobody takes what belongs to others.
+//! The program `nat44`, judged by what a translation must keep: packets are those that came in but for one
+//! address, port and their checksums; answers come back as they were sent; mappings are one to one, lie in
+//! their host's part of the pool and last as long as their host keeps them; and nobody takes what belongs to
+//! others.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it the captures are left out.
 
@@ -77,8 +78,8 @@ fn preferred(proto: u8, (host, port): End) -> u16 {
     (first + u32::from(host[3] % 64) * size + u32::from(port) % size) as u16
 }
 
-/// How long a mapping lasts without packets from its host, at least and at most. One of TCP may open for four minutes, be connected by an answer, and
-/// close for four minutes by a reset of its other end.
+/// How long a mapping lasts without packets from its host, at least and at most. One of TCP may open for four
+/// minutes, be connected by an answer, and close for four minutes by a reset of its other end.
 fn lasts(proto: u8) -> (u64, u64) {
     match proto {
         TCP => (240 * SECOND, (240 + 7_440 + 240) * SECOND),
@@ -300,7 +301,8 @@ fn traffic(
 
 const PORTS: [u16; 6] = [0, 53, 1_024, 2_000, 2_001, 65_535];
 
-/// When nothing is sent any more, every table gets empty and every item is free again, so a host gets the ports that it has.
+/// When nothing is sent any more, every table gets empty and every item is free again, so a host gets the
+/// ports that it has.
 fn all_is_given_back(judge: &mut Judge<'_>, random: &mut SuiteRandom) {
     judge.now += 8_000 * SECOND;
     judge.bench.advance(judge.now);
@@ -570,7 +572,8 @@ fn not_arrived(proto: u8, from: End) -> Vec<u8> {
     error
 }
 
-/// A host that asks again and again keeps its mappings, whatever comes from outside; as long as nobody has answered they give way to new ones.
+/// A host that asks again and again keeps its mappings, whatever comes from outside; as long as nobody has
+/// answered they give way to new ones.
 #[test]
 fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
     let program = program();
@@ -603,8 +606,9 @@ fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
     }
 }
 
-/// A host opens all of its part and is answered; then it sends nothing but what packets from outside make it send. However many of these come, from
-/// strangers, from whoever it asked or from routers, it gets its part back in time.
+/// A host opens all of its part and is answered; then it sends nothing but what packets from outside make it
+/// send. However many of these come, from strangers, from whoever it asked or from routers, it gets its part
+/// back in time.
 #[test]
 fn nobody_outside_keeps_what_a_host_has_left() {
     let program = program();

@@ -1,4 +1,5 @@
-//! The page that says what native code assumes has a row for every instruction of the IR, and names tests that exist.
+//! The page that says what native code assumes has a row for every instruction of the IR, and names tests
+//! that exist.
 
 use std::fs;
 use suite::corpus::root;

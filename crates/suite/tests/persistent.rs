@@ -1,4 +1,5 @@
-//! Kernels that keep running, on the OpenCL driver for processors: slots in any order, ends and new beginnings in the middle, tables that change.
+//! Kernels that keep running, on the OpenCL driver for processors: slots in any order, ends and new
+//! beginnings in the middle, tables that change.
 
 mod flights;
 
@@ -41,7 +42,8 @@ fn open(kernel: &Kernel, geometry: Geometry, serving: Serving) -> Result<Box<dyn
     Ok(Box::new(OpenClPersistent::new(&pocl(), &text, geometry, SETUP, serving)?))
 }
 
-/// Runs packets on the device and in the interpreter; how many the device had, none where the program has no kernel.
+/// Runs packets on the device and in the interpreter; how many the device had, none where the program has no
+/// kernel.
 fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Option<u64>, String> {
     let offload = match Offload::new(program, PORTS, SEED, &KernelOptions::default()) {
         Ok(offload) => offload,
@@ -65,7 +67,8 @@ fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Opt
 fn a_million_packets_mean_the_same_to_kernels_that_keep_running() {
     let mut all = Vec::new();
     for (folder, packets) in [("programs", 30_000), ("suite/good", 9_000)] {
-        // What has come to rest, and then a fifth that is damaged and stations that move, so that tables change all the time.
+        // What has come to rest, and then a fifth that is damaged and stations that move, so that tables
+        // change all the time.
         let mut arrivals = settled(&traffic(Profile::sample1(), packets / 10, PORTS, 9), 7, PORTS);
         arrivals.append(&traffic(Profile::sample1(), packets * 3 / 10, PORTS, 10));
         let arrivals = std::sync::Arc::new(arrivals);

@@ -1,4 +1,5 @@
-//! The programs and good cases of the repository: their own tests, and the same report on both back ends however packets are batched.
+//! The programs and good cases of the repository: their own tests, and the same report on both back ends
+//! however packets are batched.
 
 use exec::{BackendKind, load};
 use lang::diagnostic::Severity;

@@ -1,4 +1,5 @@
-//! Random programs: almost all type-check, nothing panics, every construct occurs, and both back ends mean the same.
+//! Random programs: almost all type-check, nothing panics, every construct occurs, and both back ends mean
+//! the same.
 
 use lang::diagnostic::Severity;
 use lang::pipeline::Decode;

@@ -1,4 +1,5 @@
-//! The ring as kernels' text has it, in plain C: threads take slots from it, end and begin again, and a sanitizer sees every access that nothing orders.
+//! The ring as kernels' text has it, in plain C: threads take slots from it, end and begin again, and a
+//! sanitizer sees every access that nothing orders.
 
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use lang::pipeline::Decode;
@@ -26,7 +27,8 @@ import std.net.{ethernet}
 start decoder frame(eth: ethernet) { if eth.type & 4 == 0 { send 2 } send 3 }
 ";
 
-/// The host, and threads that are a kernel each time. What a slot is to become it works out by itself before it hands the slot over.
+/// The host, and threads that are a kernel each time. What a slot is to become it works out by itself before
+/// it hands the slot over.
 const HOST: &str = r#"
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-//! `router` held against a second router: headers read by another library, tables searched entry by entry, over made and, where
-//! `RAVELIN_DATA` names a folder, real traffic. Every verdict, every byte that left, every error and its checksums.
+//! `router` held against a second router: headers read by another library, tables searched entry by entry,
+//! over made and, where `RAVELIN_DATA` names a folder, real traffic. Every verdict, every byte that left,
+//! every error and its checksums.
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice, TcpHeaderSlice};
@@ -661,7 +662,8 @@ fn pieces(bytes: &[u8], wire: u32, mtu: u32) {
     assert_eq!(next - first, usize::from(whole.total_len()) - usize::from(whole.ihl()) * 4);
 }
 
-/// An error has the addresses of the way back, right checksums, and quotes what fits of the packet. Its header counts what is on the wire.
+/// An error has the addresses of the way back, right checksums, and quotes what fits of the packet. Its
+/// header counts what is on the wire.
 fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, code, mtu): (u8, u8, u16)) {
     assert_eq!(error[..6], cause[6..12]);
     assert_eq!(error[6..12], (own[0] as u64).to_be_bytes()[2..]);
@@ -699,7 +701,8 @@ fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, c
     assert_eq!(&error[at + 8..], &cause[14..captured]);
 }
 
-/// Made traffic, damaged here and there, with unicast Ethernet addresses, some short TTLs and headers made right again.
+/// Made traffic, damaged here and there, with unicast Ethernet addresses, some short TTLs and headers made
+/// right again.
 fn made(seed: u64) -> Arrivals {
     let mut profile = Profile::sample1();
     (profile.packets, profile.flows) = (6_000, 300);

@@ -1,4 +1,5 @@
-//! Random tables of every kind: the models of the interpreter and the fast tables of native code answer alike, also while packets change them.
+//! Random tables of every kind: the models of the interpreter and the fast tables of native code answer
+//! alike, also while packets change them.
 
 use suite::agree::compare;
 use suite::packet_generator::Arrivals;
@@ -64,7 +65,8 @@ fn patterns(random: &mut SuiteRandom, value: impl Fn(u64) -> String) -> String {
     })
 }
 
-/// A program with a table of every kind, all asked by every packet; what is found decides the port and the reason.
+/// A program with a table of every kind, all asked by every packet; what is found decides the port and the
+/// reason.
 fn program(random: &mut SuiteRandom) -> String {
     let default = if random.one_in(2) { "default => 9" } else { "" };
     let counted = if random.one_in(2) { "counted" } else { "" };

@@ -1,5 +1,5 @@
-//! The program `vxlan_gateway`: two of them with frames that go from one to the other, judged by a twin of what they learn, by another library, and by
-//! tshark where it is installed.
+//! The program `vxlan_gateway`: two of them with frames that go from one to the other, judged by a twin of
+//! what they learn, by another library, and by tshark where it is installed.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it, frames are made.
 
@@ -41,7 +41,8 @@ fn address(bytes: &[u8]) -> Address {
     bytes[..6].try_into().expect("six bytes")
 }
 
-/// Two gateways, `sides[0]` and `sides[1]`, with what each should know: true for an address behind the other one.
+/// Two gateways, `sides[0]` and `sides[1]`, with what each should know: true for an address behind the other
+/// one.
 struct Judge<'a> {
     sides: [(PacketBench<'a>, HashMap<Address, bool>); 2],
     /// Source port by inner addresses and type.

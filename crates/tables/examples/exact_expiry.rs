@@ -1,4 +1,5 @@
-//! How long a batch of packets waits where a million entries of an exact table end together, or were all renewed before the table is full.
+//! How long a batch of packets waits where a million entries of an exact table end together, or were all
+//! renewed before the table is full.
 
 use std::time::{Duration, Instant};
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable};

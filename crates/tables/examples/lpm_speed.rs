@@ -1,6 +1,7 @@
 //! Measures longest-prefix tables: load time, image bytes and million lookups a second, single and bulk.
 //!
-//! `RAVELIN_DATA` names a folder with real tables under `routes`; without it, seeded prefixes of about the same lengths.
+//! `RAVELIN_DATA` names a folder with real tables under `routes`; without it, seeded prefixes of about the
+//! same lengths.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -2,10 +2,11 @@
 //!
 //! `patterns_speed CAPTURE PATTERNS [--rounds N] [--oracle FILE] [--peer COMMAND]`
 //!
-//! PATTERNS has a line a pattern: number, 1 for nocase, length, bytes in hexadecimal, anything. FILE has a line a packet
-//! that has occurrences: its number, occurrences, patterns, their numbers; it is compared with what the scanner finds.
-//! COMMAND is started with the names of two files, the payloads (length as u32, bytes) and PATTERNS; for each empty line
-//! it is sent, it searches all payloads and answers with nanoseconds and occurrences.
+//! PATTERNS has a line a pattern: number, 1 for nocase, length, bytes in hexadecimal, anything. FILE has a
+//! line a packet that has occurrences: its number, occurrences, patterns, their numbers; it is compared with
+//! what the scanner finds. COMMAND is started with the names of two files, the payloads (length as u32,
+//! bytes) and PATTERNS; for each empty line it is sent, it searches all payloads and answers with nanoseconds
+//! and occurrences.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,9 @@
-//! Measures a table of rules over ClassBench sets: `rules_speed DIRECTORY SET...`, where a set is `SET.rules` and `SET.trace`.
+//! Measures a table of rules over ClassBench sets: `rules_speed DIRECTORY SET...`, where a set is `SET.rules`
+//! and `SET.trace`.
 //!
-//! Prints a line a set: milliseconds to build, bytes, million lookups a second in bulk and one at a time (the median of nine
-//! rounds of each, interleaved), milliseconds for a change of one rule (the longest of 200), and how many answers were wrong.
+//! Prints a line a set: milliseconds to build, bytes, million lookups a second in bulk and one at a time (the
+//! median of nine rounds of each, interleaved), milliseconds for a change of one rule (the longest of 200),
+//! and how many answers were wrong.
 
 use std::time::{Duration, Instant};
 use tables::rules::{Rule, RuleField, Rules, RulesSpec, RulesTable};

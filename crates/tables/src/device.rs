@@ -1,12 +1,15 @@
-//! Lookups where a program runs on a device: images in its memory, and the text of the functions that read them.
+//! Lookups where a program runs on a device: images in its memory, and the text of the functions that read
+//! them.
 //!
-//! Each kind of table has a module here with two halves. The one makes the image: words of 32 bits, the lowest byte first,
-//! that mean the same wherever they lie. The other is text in what OpenCL C 1.2, CUDA and C99 have in common; whoever prints
-//! a kernel puts a bridge before it that defines `u8`, `u16`, `u32` and `u64`, `GLOBAL` (the address space of device
-//! memory), `INLINE` and `mul_high64(u64, u64)`, the upper half of a product. `device/plain.h` is that bridge for C99.
-//! Every text stands alone, and all of them may stand in one kernel.
+//! Each kind of table has a module here with two halves. The one makes the image: words of 32 bits, the
+//! lowest byte first, that mean the same wherever they lie. The other is text in what OpenCL C 1.2, CUDA and
+//! C99 have in common; whoever prints a kernel puts a bridge before it that defines `u8`, `u16`, `u32` and
+//! `u64`, `GLOBAL` (the address space of device memory), `INLINE` and `mul_high64(u64, u64)`, the upper half
+//! of a product. `device/plain.h` is that bridge for C99. Every text stands alone, and all of them may stand
+//! in one kernel.
 //!
-//! Under oclgrind 21.10 they need `-cl-opt-disable`, since it knows no funnel shifts, which its compiler makes of some.
+//! Under oclgrind 21.10 they need `-cl-opt-disable`, since it knows no funnel shifts, which its compiler
+//! makes of some.
 //!
 //! An image is trusted as the table is that it was made from: a function reads where the words lead.
 

@@ -1,8 +1,10 @@
-//! Seeded generators: routes, rule sets with their traces, addresses to look up, and payload with planted patterns.
+//! Seeded generators: routes, rule sets with their traces, addresses to look up, and payload with planted
+//! patterns.
 //!
-//! Each is pure and answers the same for the same seed on every machine: there is no floating-point arithmetic and no order
-//! that depends on a hash. Time and memory grow with what is asked for. The shapes (lengths of prefixes, how deep they nest,
-//! classes of ports, shares of protocols) are rounded from published statistics, named where the constants stand.
+//! Each is pure and answers the same for the same seed on every machine: there is no floating-point
+//! arithmetic and no order that depends on a hash. Time and memory grow with what is asked for. The shapes
+//! (lengths of prefixes, how deep they nest, classes of ports, shares of protocols) are rounded from
+//! published statistics, named where the constants stand.
 
 pub mod addresses;
 pub mod payload;

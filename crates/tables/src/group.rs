@@ -1,9 +1,11 @@
-//! Groups: members that share traffic by weight, so that a change moves as few flows as it can (resilient hashing).
+//! Groups: members that share traffic by weight, so that a change moves as few flows as it can (resilient
+//! hashing).
 //!
-//! The idea: flows hash to a fixed number of buckets and each bucket names a member, so what a flow gets changes only when
-//! its bucket does. A newcomer takes buckets, up to its fair share, from the members that hold the most above theirs; when
-//! one leaves, its buckets alone go to the members that hold the least below theirs. A fair share is the member's part of
-//! the buckets by weight, rounded by largest remainder, so the shares add up to all buckets.
+//! The idea: flows hash to a fixed number of buckets and each bucket names a member, so what a flow gets
+//! changes only when its bucket does. A newcomer takes buckets, up to its fair share, from the members that
+//! hold the most above theirs; when one leaves, its buckets alone go to the members that hold the least below
+//! theirs. A fair share is the member's part of the buckets by weight, rounded by largest remainder, so the
+//! shares add up to all buckets.
 //!
 //! ```text
 //! bucket i, 4 bytes at 4 i: the member, or u32::MAX while the group is empty
@@ -59,7 +61,8 @@ struct Member {
     held: u32,
 }
 
-/// A group over a fixed number of buckets; 64 a member and more keep the parts within a few per cent of the weights.
+/// A group over a fixed number of buckets; 64 a member and more keep the parts within a few per cent of the
+/// weights.
 ///
 /// ```
 /// use tables::group::GroupTable;
@@ -147,7 +150,8 @@ impl GroupTable {
         Ok(wanted)
     }
 
-    /// Sends a member away; how many buckets moved, or `None` if it is no member. Every flow of another member stays where it is.
+    /// Sends a member away; how many buckets moved, or `None` if it is no member. Every flow of another
+    /// member stays where it is.
     pub fn remove(&mut self, member: u32) -> Option<u32> {
         let gone = self.members.remove(self.place(member).ok()?);
         let shares = shares(&self.weights(), self.buckets.len() as u32);
@@ -177,8 +181,8 @@ impl GroupTable {
         self.members.iter().map(|member| member.weight).collect()
     }
 
-    /// How many buckets each member gives so that the newcomer has what it wants: one at a time from who holds the most above its
-    /// share, the smallest number among equals.
+    /// How many buckets each member gives so that the newcomer has what it wants: one at a time from who
+    /// holds the most above its share, the smallest number among equals.
     fn surplus(&self, shares: &[u32], newcomer: usize, wanted: u32) -> Vec<u32> {
         let mut give = vec![0; self.members.len()];
         let mut givers: BinaryHeap<(i64, std::cmp::Reverse<usize>)> = (self.members.iter().zip(shares))
@@ -195,15 +199,17 @@ impl GroupTable {
     }
 }
 
-/// The bucket of a flow's hash among `buckets`: the hash is spread by a multiplication and its high bits choose.
+/// The bucket of a flow's hash among `buckets`: the hash is spread by a multiplication and its high bits
+/// choose.
 #[inline]
 pub fn bucket(hash: u32, buckets: usize) -> usize {
     let spread = hash.wrapping_mul(0x9e37_79b1);
     ((u64::from(spread ^ spread >> 15) * buckets as u64) >> 32) as usize
 }
 
-/// Each member's part of the buckets: the exact part rounded down, and one more for those with the largest remainders, the first
-/// among equals. Then nobody is left with nothing while another holds two: members without a bucket take one from the largest.
+/// Each member's part of the buckets: the exact part rounded down, and one more for those with the largest
+/// remainders, the first among equals. Then nobody is left with nothing while another holds two: members
+/// without a bucket take one from the largest.
 fn shares(weights: &[u32], buckets: u32) -> Vec<u32> {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     if total == 0 {

@@ -1,8 +1,8 @@
 //! Longest-prefix tables: what one is asked for, what it answers, and why it may refuse.
 //!
-//! Two implementations give the same answers. [`LpmTable`] is the fast one: a flat image that one thread changes while others
-//! look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to believe, and judges the other. The idea and the
-//! bytes of the image are taught in `docs/tables/lpm.md`.
+//! Two implementations give the same answers. [`LpmTable`] is the fast one: a flat image that one thread
+//! changes while others look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to
+//! believe, and judges the other. The idea and the bytes of the image are taught in `docs/tables/lpm.md`.
 
 mod bulk;
 mod codes;
@@ -31,7 +31,8 @@ pub use model::LpmModel;
 pub use reader::{LpmReader, Pinned};
 pub use table::{LpmTable, Variant};
 
-/// The answer of the lookups that return a bare number when no prefix contains the address. A table refuses it as a value.
+/// The answer of the lookups that return a bare number when no prefix contains the address. A table refuses
+/// it as a value.
 pub const NONE: u32 = u32::MAX;
 /// The widest address, in bits.
 pub const MAX_WIDTH: u8 = 128;
@@ -41,7 +42,8 @@ pub const MAX_CAPACITY: usize = 1 << 26;
 /// A set of addresses that begin alike: the first `length` bits of `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
-    /// The lowest address of the set, a number as wide as the table; the bits after the first `length` are zero.
+    /// The lowest address of the set, a number as wide as the table; the bits after the first `length` are
+    /// zero.
     pub bits: u128,
     /// How many leading bits count, 0 to the table's width.
     pub length: u8,
@@ -70,8 +72,10 @@ pub struct LpmSpec {
 }
 
 impl LpmSpec {
-    /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most, whatever prefixes come and go and however they lie:
-    /// of its image, which grows no larger, and of what its writer keeps. A shape that is refused has no bound (`u64::MAX`). While an image takes the place of another there are both.
+    /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most,
+    /// whatever prefixes come and go and however they lie: of its image, which grows no larger, and of what
+    /// its writer keeps. A shape that is refused has no bound (`u64::MAX`). While an image takes the place of
+    /// another there are both.
     pub fn at_most(&self) -> u64 {
         if self.check().is_err() { u64::MAX } else { most::bytes(*self) }
     }

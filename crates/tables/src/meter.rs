@@ -1,9 +1,9 @@
 //! Meters: token buckets that colour packets green, yellow or red by the rates of RFC 2697 and RFC 2698.
 //!
-//! The idea: a bucket holds tokens in units of a billionth, so a rate of `r` tokens a second adds exactly `r` units a
-//! nanosecond, and no rounding ever loses or invents one. A cell keeps its two buckets and the time they were last filled;
-//! they are filled when a packet asks, never by a clock. Every sum stays below 2^64 because a bucket holds at most 2^32
-//! tokens, and what arrives beyond that is cut off by saturation.
+//! The idea: a bucket holds tokens in units of a billionth, so a rate of `r` tokens a second adds exactly `r`
+//! units a nanosecond, and no rounding ever loses or invents one. A cell keeps its two buckets and the time
+//! they were last filled; they are filled when a packet asks, never by a clock. Every sum stays below 2^64
+//! because a bucket holds at most 2^32 tokens, and what arrives beyond that is cut off by saturation.
 //!
 //! ```text
 //! cell, 32 bytes:
@@ -47,7 +47,8 @@ pub enum Unit {
 /// The rates (tokens a second) and bucket sizes (tokens) of a meter; all buckets are full at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterRates {
-    /// Single rate, three colours: RFC 2697. What the full committed bucket cannot take flows into the excess bucket.
+    /// Single rate, three colours: RFC 2697. What the full committed bucket cannot take flows into the excess
+    /// bucket.
     Single {
         /// CIR.
         committed: u64,
@@ -78,7 +79,8 @@ pub struct MeterSpec {
     pub rates: MeterRates,
     /// What a token stands for.
     pub unit: Unit,
-    /// Whether a packet never leaves with a better colour than it came with; otherwise that colour is ignored.
+    /// Whether a packet never leaves with a better colour than it came with; otherwise that colour is
+    /// ignored.
     pub aware: bool,
 }
 
@@ -216,8 +218,9 @@ impl MeterTable {
         self.cells.len() * size_of::<Cell>()
     }
 
-    /// The colour of a packet of so many bytes at `now` (ns), which takes the tokens it is due. `colour` is the one it came
-    /// with. A time before the cell's latest counts as that. A cell that does not exist marks red.
+    /// The colour of a packet of so many bytes at `now` (ns), which takes the tokens it is due. `colour` is
+    /// the one it came with. A time before the cell's latest counts as that. A cell that does not exist marks
+    /// red.
     #[inline]
     pub fn mark(&mut self, cell: u32, bytes: u32, colour: Colour, now: u64) -> Colour {
         let Some(state) = self.cells.get_mut(cell as usize) else { return Colour::Red };

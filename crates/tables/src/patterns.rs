@@ -1,8 +1,9 @@
 //! Pattern tables: many byte strings are searched for in one packet at once, and every occurrence is told.
 //!
-//! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`PatternsImage`]; [`BloomScanner`] keeps
-//! one Bloom filter a length, as the Hermes paper does on a GPU; [`PatternsModel`] compares every pattern everywhere and judges
-//! both. An occurrence may overlap others, and occurrences are told in ascending order of (end, pattern).
+//! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`PatternsImage`];
+//! [`BloomScanner`] keeps one Bloom filter a length, as the Hermes paper does on a GPU; [`PatternsModel`]
+//! compares every pattern everywhere and judges both. An occurrence may overlap others, and occurrences are
+//! told in ascending order of (end, pattern).
 //!
 //! A byte string of more than 2³² − 1 bytes is searched in its first 2³² − 1 bytes only.
 
@@ -28,11 +29,13 @@ pub use model::PatternsModel;
 pub struct SearchPattern {
     /// The bytes; at least one.
     pub bytes: Vec<u8>,
-    /// Whether the letters A to Z and a to z of [`SearchPattern::bytes`] match in both cases. Other bytes are never folded.
+    /// Whether the letters A to Z and a to z of [`SearchPattern::bytes`] match in both cases. Other bytes are
+    /// never folded.
     pub nocase: bool,
     /// An occurrence starts at this byte of the searched bytes or behind it.
     pub offset: u32,
-    /// An occurrence ends at byte `offset + depth` or before it; `None` is anywhere. A depth below the length never matches.
+    /// An occurrence ends at byte `offset + depth` or before it; `None` is anywhere. A depth below the length
+    /// never matches.
     pub depth: Option<u32>,
     /// What the pattern means to its owner; carried along and never read.
     pub value: u32,

@@ -1,9 +1,10 @@
-//! Pools: numbered items (addresses, ports) that are taken and given back, found by the first free one at or after a hint.
+//! Pools: numbered items (addresses, ports) that are taken and given back, found by the first free one at or
+//! after a hint.
 //!
-//! The idea: one bit an item says that it is free; over each 64 bits stands one bit of the next level that says whether any
-//! of them is set, up to a single word. A search masks the hint's word, climbs until a level has a set bit to the right, and
-//! walks down along the first set bits: two steps a level, and 2^32 items have six levels. Taking and giving write a word
-//! a level, and stop at the first level that does not change.
+//! The idea: one bit an item says that it is free; over each 64 bits stands one bit of the next level that
+//! says whether any of them is set, up to a single word. A search masks the hint's word, climbs until a level
+//! has a set bit to the right, and walks down along the first set bits: two steps a level, and 2^32 items
+//! have six levels. Taking and giving write a word a level, and stop at the first level that does not change.
 //!
 //! ```text
 //! level 0: bit i of word j = item 64 j + i is free           (items / 64 words, rounded up)
@@ -115,7 +116,8 @@ impl PoolTable {
         self.words.len() * size_of::<u64>()
     }
 
-    /// Takes the first free item at or after `hint` modulo the number of items, going on from item 0; `None` if none is free.
+    /// Takes the first free item at or after `hint` modulo the number of items, going on from item 0; `None`
+    /// if none is free.
     pub fn take(&mut self, hint: u32) -> Option<u32> {
         let hint = if hint < self.items { hint } else { hint % self.items };
         let item = self.first_from(hint).or_else(|| self.first_from(0))?;

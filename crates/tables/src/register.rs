@@ -93,7 +93,8 @@ impl RegisterTable {
         self.cells.get(cell as usize).copied().unwrap_or(0)
     }
 
-    /// Gives a cell a value, without the bits that do not fit; false, and no effect, for a cell that does not exist.
+    /// Gives a cell a value, without the bits that do not fit; false, and no effect, for a cell that does not
+    /// exist.
     #[inline]
     pub fn write(&mut self, cell: u32, value: u64) -> bool {
         match self.cells.get_mut(cell as usize) {
@@ -105,7 +106,8 @@ impl RegisterTable {
         }
     }
 
-    /// Adds to a cell, wrapping at its width, and gives the sum; 0, and no effect, for a cell that does not exist.
+    /// Adds to a cell, wrapping at its width, and gives the sum; 0, and no effect, for a cell that does not
+    /// exist.
     #[inline]
     pub fn add(&mut self, cell: u32, amount: u64) -> u64 {
         match self.cells.get_mut(cell as usize) {

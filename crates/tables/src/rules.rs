@@ -1,8 +1,10 @@
-//! Tables of rules: fields that name one value, a prefix, masked bits or a range, where the first rule in order that fits wins.
+//! Tables of rules: fields that name one value, a prefix, masked bits or a range, where the first rule in
+//! order that fits wins.
 //!
-//! [`Linear`] tries the rules one after the other, as the literature's reference algorithm does; it is easy to believe and
-//! judges the other. [`RulesTable`] is the fast one: trees that pick bits of the key and lead to a handful of rules, which are then
-//! compared all at once. How it works, and the bytes of its image, are in `docs/tables/rules.md`.
+//! [`Linear`] tries the rules one after the other, as the literature's reference algorithm does; it is easy
+//! to believe and judges the other. [`RulesTable`] is the fast one: trees that pick bits of the key and lead
+//! to a handful of rules, which are then compared all at once. How it works, and the bytes of its image, are
+//! in `docs/tables/rules.md`.
 
 mod bytes;
 pub(crate) mod encode;
@@ -42,11 +44,11 @@ pub struct Hit {
 
 /// What every table of rules can do, whatever its inside.
 ///
-/// A key is one word a column, or two, the upper 64 bits first, where the column is wider than 64 bits. Bits of a word above
-/// the column's width are ignored.
+/// A key is one word a column, or two, the upper 64 bits first, where the column is wider than 64 bits. Bits
+/// of a word above the column's width are ignored.
 pub trait Rules {
-    /// Puts `rule` at `order`, before all rules of a larger order. Refuses a rule that does not suit the columns, an order
-    /// that is taken and a rule more than the capacity; then nothing has changed.
+    /// Puts `rule` at `order`, before all rules of a larger order. Refuses a rule that does not suit the
+    /// columns, an order that is taken and a rule more than the capacity; then nothing has changed.
     fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError>;
     /// Takes out the rule at `order` and answers its value; `None` if there is none.
     fn remove(&mut self, order: u64) -> Option<u32>;
@@ -55,7 +57,8 @@ pub trait Rules {
     /// # Panics
     /// If `key` has not the words that the columns ask for.
     fn find(&self, key: &[u64]) -> Option<Hit>;
-    /// The first rule that fits `key` and whose value is not passed over. It takes no longer than a search that finds nothing, besides what `over` takes.
+    /// The first rule that fits `key` and whose value is not passed over. It takes no longer than a search
+    /// that finds nothing, besides what `over` takes.
     ///
     /// # Panics
     /// If `key` has not the words that the columns ask for.

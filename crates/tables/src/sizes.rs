@@ -1,6 +1,7 @@
 //! What the standard library's collections allocate, in bytes, so that tables can tell what they take.
 //!
-//! The layouts are those of the standard library that this crate is compiled with; a test compares them with an allocator that counts.
+//! The layouts are those of the standard library that this crate is compiled with; a test compares them with
+//! an allocator that counts.
 
 /// Entries of a node of an ordered map, and the fewest that any but the root has.
 const NODE: usize = 11;
@@ -11,7 +12,8 @@ pub fn vector<T>(vector: &Vec<T>) -> u64 {
     (vector.capacity() * size_of::<T>()) as u64
 }
 
-/// Bytes of a vector that has grown one by one to so many items: at most as many again are spare, and at first there is room for four.
+/// Bytes of a vector that has grown one by one to so many items: at most as many again are spare, and at
+/// first there is room for four.
 pub fn grown<T>(items: u64) -> u64 {
     if items == 0 { 0 } else { items.saturating_mul(2).max(4).saturating_mul(size_of::<T>() as u64) }
 }
@@ -50,7 +52,8 @@ fn nodes<K, V>(entries: u64, full: u64) -> u64 {
         return 0;
     }
     let align = align_of::<K>().max(align_of::<V>()).max(align_of::<usize>());
-    // Entries, a pointer to the parent, the place there, and the count; an inner node has a pointer to each child, too.
+    // Entries, a pointer to the parent, the place there, and the count; an inner node has a pointer to each
+    // child, too.
     let leaf = ((size_of::<K>() + size_of::<V>()) * NODE + size_of::<usize>() + 4).next_multiple_of(align);
     let inner = (leaf + (NODE + 1) * size_of::<usize>()).next_multiple_of(align);
     // Of every entry in an inner node one child follows, and one more stands before all of them.
@@ -63,7 +66,8 @@ fn nodes<K, V>(entries: u64, full: u64) -> u64 {
     bytes
 }
 
-/// Makes room for so many more items; where there is none, for an eighth more than there are, instead of as many again.
+/// Makes room for so many more items; where there is none, for an eighth more than there are, instead of as
+/// many again.
 pub(crate) fn room<T>(vector: &mut Vec<T>, more: usize) {
     if vector.capacity() - vector.len() < more {
         vector.reserve_exact(more.max(vector.len() / 8));

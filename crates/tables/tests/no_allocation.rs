@@ -1,5 +1,5 @@
-//! What allocates only when it is made: an exact table never does when it fills, evicts, expires or is changed; a search for patterns
-//! does not once a thread has searched before.
+//! What allocates only when it is made: an exact table never does when it fills, evicts, expires or is
+//! changed; a search for patterns does not once a thread has searched before.
 
 use allocation_counter::measure;
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Learned};

@@ -1,6 +1,7 @@
 //! Pattern scanners against another library, and against what real traffic is known to hold.
 //!
-//! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the second part has nothing to do.
+//! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the second part has
+//! nothing to do.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use proptest::prelude::*;

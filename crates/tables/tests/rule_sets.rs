@@ -1,7 +1,7 @@
-//! Rule sets from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `acl/`. In it `classbench.tar.zst` has sets of rules with traces
-//! whose last column is the verified first rule; `stanford-backbone.tar.zst` has configurations of routers and `iptables-real.tar.zst`
-//! dumps of firewalls, whose rules are held against linear search. Without it there is nothing to do. In a release build the first is a
-//! measurement too.
+//! Rule sets from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `acl/`. In it `classbench.tar.zst`
+//! has sets of rules with traces whose last column is the verified first rule; `stanford-backbone.tar.zst`
+//! has configurations of routers and `iptables-real.tar.zst` dumps of firewalls, whose rules are held against
+//! linear search. Without it there is nothing to do. In a release build the first is a measurement too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -168,7 +168,8 @@ fn every_chain_of_the_firewalls_is_as_linear_search() {
     assert!(dumps.len() == 9 && rules > 5_000, "{} dumps, {rules} rules", dumps.len());
 }
 
-/// Asks the table, linear search and the importer for keys in every rule and just beside it, and for keys of anywhere.
+/// Asks the table, linear search and the importer for keys in every rule and just beside it, and for keys of
+/// anywhere.
 fn as_linear_search(name: &str, set: &import::ImportedRules) {
     let spec = RulesSpec { widths: set.widths(), capacity: set.rules.len() };
     let rules: Vec<(u64, Rule, u32)> =

@@ -1,4 +1,5 @@
-//! The tests of all crates: built by cargo, then each binary is a process of its own with a name, a time and a limit.
+//! The tests of all crates: built by cargo, then each binary is a process of its own with a name, a time and
+//! a limit.
 
 use super::{Context, Outcome, cargo, deadline, execute, packages};
 use anyhow::{Context as _, bail, ensure};
@@ -68,7 +69,8 @@ fn build(context: &Context) -> anyhow::Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// The test binary of which a line of cargo's messages tells, if it does (The Cargo Book, External tools, JSON messages).
+/// The test binary of which a line of cargo's messages tells, if it does (The Cargo Book, External tools,
+/// JSON messages).
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {

@@ -5,7 +5,8 @@ use anyhow::ensure;
 use std::path::Path;
 use std::process::Command;
 
-/// What git says of the checkout: a line for each path that is not as committed, and how it differs. Nothing where git cannot say it.
+/// What git says of the checkout: a line for each path that is not as committed, and how it differs. Nothing
+/// where git cannot say it.
 pub(super) fn status(root: &Path) -> Option<String> {
     let said = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;

@@ -1,7 +1,8 @@
-//! Commands in documents: a fenced block marked `console` holds `$ command` lines, each followed by what it prints.
+//! Commands in documents: a fenced block marked `console` holds `$ command` lines, each followed by what it
+//! prints.
 //!
-//! Every shown line must appear in the output, in that order. What differs from run to run is left out of the comparison: on a line that
-//! holds a time or a rate, digits count as equal; a line `…` stands for any lines.
+//! Every shown line must appear in the output, in that order. What differs from run to run is left out of the
+//! comparison: on a line that holds a time or a rate, digits count as equal; a line `…` stands for any lines.
 
 use super::{Context, Outcome, program};
 use anyhow::{Context as _, bail, ensure};
@@ -76,7 +77,8 @@ fn first_missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
     shown.find(|line| !lines.any(|printed| comparable(printed) == comparable(line)))
 }
 
-/// A line without what may differ: blanks count once, digits of measured figures and the units of times not at all.
+/// A line without what may differ: blanks count once, digits of measured figures and the units of times not
+/// at all.
 fn comparable(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let whole = words.join(" ");
@@ -88,7 +90,8 @@ fn comparable(line: &str) -> String {
     words.join(" ").chars().filter(|c| !c.is_ascii_digit() && !matches!(c, '.' | ',')).collect()
 }
 
-/// The command as a process: `cargo run --release --` and `ravelin` both mean the binary that is already built.
+/// The command as a process: `cargo run --release --` and `ravelin` both mean the binary that is already
+/// built.
 fn command(context: &Context, line: &str) -> anyhow::Result<Command> {
     let arguments = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("ravelin "));
     let arguments =

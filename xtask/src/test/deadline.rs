@@ -6,7 +6,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a command of a step may take. The longest takes half of this on two cores, and all steps together end before CI does.
+/// How long a command of a step may take. The longest takes half of this on two cores, and all steps together
+/// end before CI does.
 pub(super) const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// From one look at a running command to the next.
@@ -15,7 +16,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Runs a command to its end.
 ///
 /// # Errors
-/// It cannot be started, or has not ended after `limit`: then it is killed, and every process that it started and that is still below it.
+/// It cannot be started, or has not ended after `limit`: then it is killed, and every process that it started
+/// and that is still below it.
 pub(super) fn run(command: &mut Command, limit: Duration) -> anyhow::Result<ExitStatus> {
     let mut child = command.spawn().context("it cannot be started")?;
     let begin = Instant::now();
@@ -59,7 +61,8 @@ fn descendants(process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The parent in a line of `/proc/PID/stat`: the second word behind the name, which stands in parentheses and may hold any others (proc(5)).
+/// The parent in a line of `/proc/PID/stat`: the second word behind the name, which stands in parentheses and
+/// may hold any others (proc(5)).
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -6,13 +6,14 @@ use anyhow::{Context as _, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// What the firewall lets pass, in the words of a display filter: untagged IPv4, first fragment, a whole TCP or UDP header to port 80 or 443. The last
-/// field of each header stands for the whole of it.
+/// What the firewall lets pass, in the words of a display filter: untagged IPv4, first fragment, a whole TCP
+/// or UDP header to port 80 or 443. The last field of each header stands for the whole of it.
 const WEB: &str = "eth.type == 0x0800 && ip.frag_offset == 0 && \
     ((tcp.urgent_pointer && (tcp.dstport == 80 || tcp.dstport == 443)) || \
     (udp.checksum && (udp.dstport == 80 || udp.dstport == 443)))";
 
-/// Runs the firewall over the shipped capture and compares its counts, and the captures it writes, with what tshark sees.
+/// Runs the firewall over the shipped capture and compares its counts, and the captures it writes, with what
+/// tshark sees.
 pub(super) fn tshark(context: &Context) -> anyhow::Result<Outcome> {
     if Command::new("tshark").arg("--version").output().is_err() {
         return Ok(Outcome::Skipped("tshark is not installed".to_string()));

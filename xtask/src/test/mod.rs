@@ -37,7 +37,8 @@ struct Step {
     run: fn(&Context) -> anyhow::Result<Outcome>,
 }
 
-/// The steps in order: cheap ones first, then those that need the release binary. A new check is a new line here.
+/// The steps in order: cheap ones first, then those that need the release binary. A new check is a new line
+/// here.
 const STEPS: &[Step] = &[
     Step { name: "packages", what: "Debian packages that tests use", run: packages::install },
     Step { name: "format", what: "cargo fmt --all --check", run: build::format },

@@ -1,4 +1,5 @@
-//! Debian packages that tests use: installed or unpacked where that is allowed, named where it is not. No service is started or enabled.
+//! Debian packages that tests use: installed or unpacked where that is allowed, named where it is not. No
+//! service is started or enabled.
 
 use super::{Context, Outcome, execute};
 use anyhow::{Context as _, ensure};
@@ -40,10 +41,12 @@ const INSTALLED: &[Package] = &[
     package("clang", "clang"),
 ];
 
-/// Packages whose installation would enable a server. Their files are unpacked into the target folder instead, and their scripts do not run.
+/// Packages whose installation would enable a server. Their files are unpacked into the target folder
+/// instead, and their scripts do not run.
 const UNPACKED: &[Package] = &[package("nginx", "nginx"), package("openssh-server", "sshd")];
 
-/// Installs and unpacks what is missing. Installing needs root and apt-get; on a terminal the user is asked first.
+/// Installs and unpacks what is missing. Installing needs root and apt-get; on a terminal the user is asked
+/// first.
 pub(super) fn install(context: &Context) -> anyhow::Result<Outcome> {
     let missing = missing(INSTALLED);
     let servers = missing_servers(context);

@@ -18,14 +18,16 @@ pub(super) fn in_source_tests(context: &Context) -> anyhow::Result<Outcome> {
     test(context, &files(&context.root.join("programs"), "rav")?)
 }
 
-/// `ravelin test` on every good case of the suite, with both back ends; modules are imported by cases and hold none.
+/// `ravelin test` on every good case of the suite, with both back ends; modules are imported by cases and
+/// hold none.
 pub(super) fn cases(context: &Context) -> anyhow::Result<Outcome> {
     let mut cases = files(&context.root.join("suite/good"), "rav")?;
     cases.retain(|path| !path.components().any(|part| part.as_os_str() == "modules"));
     test(context, &cases)
 }
 
-/// `ravelin test` on every STF file of the suite, with both back ends. The line `# program: PATH` names the program, from the root.
+/// `ravelin test` on every STF file of the suite, with both back ends. The line `# program: PATH` names the
+/// program, from the root.
 pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
     let cases = files(&context.root.join("suite/stf"), "stf")?;
     ensure!(!cases.is_empty(), "suite/stf holds no STF file");
@@ -48,12 +50,14 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(ravelin(context).args(["fmt", "--check"]).args(all))
 }
 
-/// Random programs and packets on both back ends for half a minute, with a seed that is printed and different each time.
+/// Random programs and packets on both back ends for half a minute, with a seed that is printed and different
+/// each time.
 pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree")
 }
 
-/// Random IR on both back ends for half a minute, half of it made from scratch, in memory that ends where what is in it ends; seeds as above.
+/// Random IR on both back ends for half a minute, half of it made from scratch, in memory that ends where
+/// what is in it ends; seeds as above.
 pub(super) fn agree_ir(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree_ir")
 }

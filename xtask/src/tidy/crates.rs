@@ -1,4 +1,5 @@
-//! Dependency arrows between our crates: what ARCHITECTURE.md's table says is what the manifests have, no more and no less.
+//! Dependency arrows between our crates: what ARCHITECTURE.md's table says is what the manifests have, no
+//! more and no less.
 
 use super::{Finding, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const RULE: &str = "arrows";
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Crates that hold experiments and tests: only the binary and each other may build on them, in tests as well.
+/// Crates that hold experiments and tests: only the binary and each other may build on them, in tests as
+/// well.
 const ABOVE_PRODUCT: [&str; 2] = ["lab", "suite"];
 const MAY_BUILD_ON_THEM: [&str; 4] = ["cli", "lab", "suite", "xtask"];
 
@@ -88,7 +90,8 @@ fn folder(path: &str) -> Option<String> {
     }
 }
 
-/// Rows of the table under the heading `## Crates`: the first cell is the crate, the last one what it depends on.
+/// Rows of the table under the heading `## Crates`: the first cell is the crate, the last one what it depends
+/// on.
 fn table(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     super::documents::section(page, "## Crates")
         .filter_map(|(_, line)| {

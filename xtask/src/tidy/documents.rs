@@ -1,4 +1,5 @@
-//! Rules about the documents: links resolve, the packet walk leads to real functions, the changelog has a heading to write under.
+//! Rules about the documents: links resolve, the packet walk leads to real functions, the changelog has a
+//! heading to write under.
 
 use super::rust::{code_only, defines_function};
 use super::{Finding, Tree};
@@ -114,7 +115,8 @@ pub(super) fn changelog(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The lines under a heading, with their numbers, the heading's own line included, up to the next heading of the same or a higher level.
+/// The lines under a heading, with their numbers, the heading's own line included, up to the next heading of
+/// the same or a higher level.
 pub(super) fn section<'a>(text: &'a str, heading: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     let level = |line: &str| line.bytes().take_while(|&b| b == b'#').count();
     let own = level(heading);

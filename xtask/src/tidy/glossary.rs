@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 const RULE: &str = "glossary";
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Looks for old words in every name of every Rust file, as a part of a name too: `Letterbox`, `letterbox_of`.
+/// Looks for old words in every name of every Rust file, as a part of a name too: `Letterbox`,
+/// `letterbox_of`.
 pub(super) fn old_words(tree: &Tree, findings: &mut Vec<Finding>) {
     let old = table(tree.text(PAGE).unwrap_or_default());
     for (path, text) in tree.ending("rs") {
@@ -23,7 +24,8 @@ pub(super) fn old_words(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Old words with the word that stands for each: the last and the first cell of the rows under the heading `## Vocabulary`.
+/// Old words with the word that stands for each: the last and the first cell of the rows under the heading
+/// `## Vocabulary`.
 fn table(page: &str) -> BTreeMap<String, String> {
     let rows = super::documents::section(page, "## Vocabulary").filter_map(|(_, line)| {
         let cells: Vec<&str> =

@@ -4,7 +4,8 @@ use super::rust::{is_test_file, line_of, without_tests};
 use super::{Finding, Tree};
 use std::collections::BTreeMap;
 
-/// Every program for users and every standard module begins with a comment that says what it does; programs also test themselves.
+/// Every program for users and every standard module begins with a comment that says what it does; programs
+/// also test themselves.
 pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
     let is_read = |path: &str| path.starts_with("programs/") || path.starts_with("std/");
     for (path, text) in tree.ending("rav").filter(|(path, _)| is_read(path)) {
@@ -28,8 +29,8 @@ pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations stand in files of `crates/lang/src`
-/// called `codes.rs` or `explain…`.
+/// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations stand
+/// in files of `crates/lang/src` called `codes.rs` or `explain…`.
 pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {
     let mut used = BTreeMap::new();
     let mut explained = BTreeMap::new();

@@ -10,7 +10,8 @@ const HARD_CAP: usize = 700;
 const EMPTY_NAMES: [&str; 8] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "core"];
 
-/// Marks of unfinished work, in comments or code. Each is written in two parts, so that this file does not hold it.
+/// Marks of unfinished work, in comments or code. Each is written in two parts, so that this file does not
+/// hold it.
 const MARKERS: [&str; 4] =
     [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
 

@@ -5,6 +5,7 @@ mod documents;
 mod glossary;
 mod language;
 mod layout;
+mod lines;
 mod names;
 mod rust;
 mod specification;
@@ -48,8 +49,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the repository at `root` and returns every breach, sorted by place. `steps` are the names of the steps of `cargo xtask test`,
-/// which the specification may name.
+/// Checks the repository at `root` and returns every breach, sorted by place. `steps` are the names of the
+/// steps of `cargo xtask test`, which the specification may name.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -64,6 +65,7 @@ fn check_tree(tree: &Tree, steps: &[&str]) -> Vec<Finding> {
     layout::caps(tree, &mut findings);
     layout::names(tree, &mut findings);
     layout::markers(tree, &mut findings);
+    lines::lengths(tree, &mut findings);
     crates::arrows(tree, &mut findings);
     names::unique(tree, &mut findings);
     glossary::old_words(tree, &mut findings);

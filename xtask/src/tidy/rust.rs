@@ -1,6 +1,8 @@
-//! Rust source reduced to what the rules look at: code without comments and literals, lines without inline tests.
+//! Rust source reduced to what the rules look at: code without comments and literals, lines without inline
+//! tests.
 
-/// The same text with the contents of comments, strings and character literals blanked. Line breaks stay, so line numbers do too.
+/// The same text with the contents of comments, strings and character literals blanked. Line breaks stay, so
+/// line numbers do too.
 pub(super) fn code_only(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();

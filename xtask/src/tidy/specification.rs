@@ -56,8 +56,8 @@ fn split(text: &str) -> Vec<Promise> {
     promises
 }
 
-/// A test is named as `crate::module::tests::name`, as `path/to/file`, as `path/to/file.rs#name`, or as a step:
-/// `cargo xtask test --only name`.
+/// A test is named as `crate::module::tests::name`, as `path/to/file`, as `path/to/file.rs#name`, or as a
+/// step: `cargo xtask test --only name`.
 fn is_there(tree: &Tree, steps: &[&str], test: &str) -> bool {
     if let Some(step) = test.strip_prefix("cargo xtask test --only ") {
         return steps.contains(&step);

@@ -303,3 +303,14 @@ fn public_types_have_names_of_their_own() {
     let twice = forms.with("crates/lang/src/ir/other.rs", &file("pub struct Stage;"));
     assert_eq!(found(&twice).len(), 1);
 }
+
+#[test]
+fn lines_that_people_read_are_not_too_long() {
+    let long = "x ".repeat(70);
+    breaks("crates/packet/src/a.rs", &format!("//! A file.\n\n/// {long}\nfn a() {{}}\n"), "line");
+    breaks("docs/a.md", &format!("# A\n\n{long}\n"), "line");
+    let fenced = format!("//! A file.\n//!\n//! ```text\n//! {long}\n//! ```\n//! | {long} |\n");
+    assert_eq!(found(&sound().with("crates/packet/src/a.rs", &fenced)), []);
+    // A fence that a comment forgot to close ends with the comment.
+    breaks("crates/packet/src/a.rs", &format!("//! A file.\n//! ```\n\n// {long}\n"), "line");
+}

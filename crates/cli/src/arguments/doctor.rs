@@ -15,6 +15,7 @@ pub(crate) struct DoctorArguments {
 /// What can be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DoctorSubject {
-    /// Devices for `--back-end opencl`, `cuda` and `auto`: libraries, drivers, memory, and a small kernel with its round trip
+    /// Devices for `--back-end opencl`, `cuda` and `auto`: libraries, drivers, memory, and a small kernel
+    /// with its round trip
     Gpu,
 }

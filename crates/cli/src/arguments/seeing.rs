@@ -16,7 +16,8 @@ pub(crate) struct CaptureArguments {
     /// Which packets; all without it
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
-    /// Where they go, in pcapng format: one interface a port, verdict and reason as comment; standard output without it
+    /// Where they go, in pcapng format: one interface a port, verdict and reason as comment; standard output
+    /// without it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// At most so many packets

@@ -126,7 +126,8 @@ pub(crate) struct RuleSource {
     /// Read the rules for the first packet of a connection, so that matches on a connection's state are known
     #[arg(long)]
     pub(crate) first_packets: bool,
-    /// Leave out lines that cannot be kept, and tell each on standard error; what is left may decide otherwise
+    /// Leave out lines that cannot be kept, and tell each on standard error; what is left may decide
+    /// otherwise
     #[arg(long)]
     pub(crate) lenient: bool,
 }

@@ -29,7 +29,8 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
             None if io::stdout().is_terminal() => Ok(Sink::Lines),
             output => {
                 let view = ask(control, Asked::Picture)?;
-                // Written through without a buffer: who reads it along sees each packet at once, and an end by Ctrl-C leaves it whole.
+                // Written through without a buffer: who reads it along sees each packet at once, and an end
+                // by Ctrl-C leaves it whole.
                 let file = match output {
                     Some(path) => File::create(path).map_err(|error| {
                         Failure::Usage(format!("cannot write {}: {error}", path.display()))

@@ -12,7 +12,8 @@ use std::time::Instant;
 const PROGRAM: &str = include_str!("../../../../programs/firewall.rav");
 const CAPTURE: &[u8] = include_bytes!("../../../../captures/demo.pcapng");
 const PORTS: u16 = 5;
-/// How often the capture is run: 40 million packets, about half a second, long enough for a steady figure and the same counts everywhere.
+/// How often the capture is run: 40 million packets, about half a second, long enough for a steady figure and
+/// the same counts everywhere.
 const REPEAT: u64 = 20_000;
 
 /// Runs the command.

@@ -1,4 +1,5 @@
-//! `ravelin doctor gpu`: which devices there are, whether each does a small piece of work right, and what is missing.
+//! `ravelin doctor gpu`: which devices there are, whether each does a small piece of work right, and what is
+//! missing.
 
 use crate::arguments::doctor::{DoctorArguments, DoctorSubject};
 use crate::failure::Failure;

@@ -23,7 +23,8 @@ use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The most bytes of packets that are held in memory to be repeated; a larger file is read again for each repeat.
+/// The most bytes of packets that are held in memory to be repeated; a larger file is read again for each
+/// repeat.
 const HELD: u64 = 1 << 30;
 
 /// Runs the command.
@@ -87,7 +88,8 @@ pub(crate) fn filter(text: &str) -> Result<Filter, Failure> {
     Filter::new(text).map_err(|error| Failure::Usage(format!("--filter: {error}")))
 }
 
-/// The link type of what is written: that of the first packet. Standard input cannot be looked into first and counts as Ethernet.
+/// The link type of what is written: that of the first packet. Standard input cannot be looked into first and
+/// counts as Ethernet.
 fn written_link(arguments: &RunArguments) -> LinkType {
     match arguments.link {
         LinkChoice::Any if arguments.input != "-" => {
@@ -228,7 +230,8 @@ fn pass(
     }
 }
 
-/// Reads a capture into memory, as far as it can be read, and says what damage ended it; none if it is too large.
+/// Reads a capture into memory, as far as it can be read, and says what damage ended it; none if it is too
+/// large.
 fn held(input: &str, links: CaptureLinks) -> Result<Option<(Frames, Option<ReceiveError>)>, Failure> {
     // Which ports packets enter by is chosen when they are run.
     let mut source = open(input, links, Ingress::new(IngressPolicy::RoundRobin, 1))?;

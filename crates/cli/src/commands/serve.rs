@@ -60,8 +60,9 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     Ok(render::text(&text)?)
 }
 
-/// Ends the gateway between two batches at the first signal. While it starts, and at the second signal, it ends at once: who asks twice does not want to wait,
-/// and the kernel detaches the ports. That holds to the very end, as where nobody reads the account.
+/// Ends the gateway between two batches at the first signal. While it starts, and at the second signal, it
+/// ends at once: who asks twice does not want to wait, and the kernel detaches the ports. That holds to the
+/// very end, as where nobody reads the account.
 fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
@@ -133,7 +134,8 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     ))?)
 }
 
-/// Addresses that the kernel has, too. What it does not tell of here cannot be warned of: the file may be for another machine.
+/// Addresses that the kernel has, too. What it does not tell of here cannot be warned of: the file may be for
+/// another machine.
 fn shared(config: &Config) -> Vec<String> {
     gateway::routing::shared(&config.routing, &config.ports).unwrap_or_default()
 }
@@ -144,19 +146,22 @@ fn read(file: &Path) -> Result<Config, Failure> {
         .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))
 }
 
-/// What chooses the tables' hash functions: drawn from the system, once for a process. Whoever knew it could send keys that collide.
+/// What chooses the tables' hash functions: drawn from the system, once for a process. Whoever knew it could
+/// send keys that collide.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(unpredictable)
 }
 
-/// The standard library draws the keys of SipHash from the system, and has no other stable way to ask it for a number.
+/// The standard library draws the keys of SipHash from the system, and has no other stable way to ask it for
+/// a number.
 fn unpredictable() -> u64 {
     RandomState::new().hash_one(process::id())
 }
 
-/// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file` names; or what is wrong as people read it. Where
-/// another runs `beside` it, it is not loaded unless there is memory for both.
+/// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file`
+/// names; or what is wrong as people read it. Where another runs `beside` it, it is not loaded unless there
+/// is memory for both.
 fn loaded(file: &Path, config: &Config, executing: Executing, beside: bool) -> Result<Loaded, String> {
     let mut allowance = if beside { Allowance::to_load_beside() } else { Allowance::to_load() };
     loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, _)| loaded)
@@ -190,8 +195,8 @@ fn loaded_filled(
             format!("{}: {error}", file.display())
         })?;
         if again.default.is_none() {
-            // A file that says nothing of the rest leaves the default as it is, also where another file gave it:
-            // without one the program might let everything through.
+            // A file that says nothing of the rest leaves the default as it is, also where another file gave
+            // it: without one the program might let everything through.
             let before = filled.iter().find(|filled| filled.table == again.table);
             again.default = before.and_then(|before| before.default.clone());
         }
@@ -228,7 +233,8 @@ fn bounded(needed: u64, workers: u16) -> Result<(), String> {
     ))
 }
 
-/// Whether what a program's tables take at most is there beside the program that runs: who takes more than there is is ended by the kernel.
+/// Whether what a program's tables take at most is there beside the program that runs: who takes more than
+/// there is is ended by the kernel.
 fn fits(needed: u64, room: Option<&Room>) -> Result<(), String> {
     match room {
         Some(Room { file, most, left }) if needed > *left => Err(format!(

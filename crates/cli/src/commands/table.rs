@@ -89,7 +89,8 @@ impl Figures {
         self.note("image", bytes(number as u64));
     }
 
-    /// Does something that looks up `lookups` times as often as it takes to know its rate, if figures are wanted.
+    /// Does something that looks up `lookups` times as often as it takes to know its rate, if figures are
+    /// wanted.
     fn rate(&mut self, how: &str, lookups: usize, mut work: impl FnMut()) {
         const LEAST: Duration = Duration::from_millis(300);
         if !self.wanted || lookups == 0 {

@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: &TopArguments, json: bool) -> Result<(), Failure> {
     Ok(result?)
 }
 
-/// Sends sample after sample, until nobody wants them. A gateway that does not answer may be there again a second later.
+/// Sends sample after sample, until nobody wants them. A gateway that does not answer may be there again a
+/// second later.
 fn follow(control: &Path, samples: &mpsc::Sender<Result<Sample, String>>) {
     loop {
         let failed = match view(control) {

@@ -1,4 +1,5 @@
-//! A source of packets with a progress line on standard error, where that is a terminal, and an end where the user asks for it.
+//! A source of packets with a progress line on standard error, where that is a terminal, and an end where the
+//! user asks for it.
 
 use crate::interruption;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -14,7 +15,8 @@ pub(crate) struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Shows how many packets of `source` have run, and of how many if that is known; shows nothing if nobody would see it.
+    /// Shows how many packets of `source` have run, and of how many if that is known; shows nothing if nobody
+    /// would see it.
     pub(crate) fn new(source: &'a mut dyn Receive, total: Option<u64>) -> Watched<'a> {
         Watched { source, bar: std::io::stderr().is_terminal().then(|| bar(total)) }
     }

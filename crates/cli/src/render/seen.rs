@@ -38,7 +38,8 @@ fn steps(packet: &Value) -> impl Iterator<Item = (&str, &str)> + Clone {
     packet["steps"].as_array().into_iter().flatten().map(|step| (text(step, "place"), text(step, "step")))
 }
 
-/// When, what and why, and the way through the program; every step of it if `all` of them are wanted. `now` is in nanoseconds since 1970.
+/// When, what and why, and the way through the program; every step of it if `all` of them are wanted. `now`
+/// is in nanoseconds since 1970.
 pub(crate) fn story(packet: &Value, now: u64, all: bool) -> String {
     let ago = now.saturating_sub(packet["time"].as_u64().unwrap_or(now)) as f64 / 1e9;
     let bold = anstyle::Style::new().bold();

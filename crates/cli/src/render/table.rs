@@ -13,7 +13,8 @@ pub(crate) enum Side {
     Wrapped,
 }
 
-/// A table: its columns with their headings, and its rows. Every row is indented by two blanks; the headings are underlined.
+/// A table: its columns with their headings, and its rows. Every row is indented by two blanks; the headings
+/// are underlined.
 pub(crate) fn table(columns: &[(&str, Side)], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

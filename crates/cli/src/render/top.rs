@@ -22,7 +22,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table};
 use serde_json::Value;
 
-/// What is told of a port in numbers, besides how many packets were lost and why; of some also with `_in` behind it.
+/// What is told of a port in numbers, besides how many packets were lost and why; of some also with `_in`
+/// behind it.
 const NO_LOSSES: [&str; 7] = ["port", "vanished", "foreign", "doubled", "damaged", "waiting", "untraced"];
 
 /// The least rows for reasons, with their headings.
@@ -156,7 +157,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let least = if named("tables") == 0 { 0 } else { 3 };
     let room = area.height.saturating_sub(2 + 3 + least + 1 + REASONS);
     let middle = wanted.min(room).clamp(10, 24).max(ports.min(12) + 2);
-    // Why packets were dropped is what somebody looks for; tables have what is left, and one line at least where there is room for both.
+    // Why packets were dropped is what somebody looks for; tables have what is left, and one line at least
+    // where there is room for both.
     let left = area.height.saturating_sub(2 + 3 + middle + 1);
     let reasons = (named("drops") + named("punts") + 2).max(3);
     let tables = match named("tables") {

@@ -1,6 +1,8 @@
-//! A gateway between two hosts in network namespaces of their own, for tests that use programs that know nothing of it.
+//! A gateway between two hosts in network namespaces of their own, for tests that use programs that know
+//! nothing of it.
 //!
-//! Nothing but those namespaces is ever addressed, and they go with the test. Where the rights for them are missing, a test says so and ends.
+//! Nothing but those namespaces is ever addressed, and they go with the test. Where the rights for them are
+//! missing, a test says so and ends.
 
 #![allow(dead_code, reason = "every test uses another part")]
 
@@ -148,7 +150,8 @@ impl Net {
         String::from_utf8_lossy(&output.stdout).matches("bytes from").count()
     }
 
-    /// Waits until 20 pings of 20 are answered: a host that has given its neighbour up looks for it again once a second.
+    /// Waits until 20 pings of 20 are answered: a host that has given its neighbour up looks for it again
+    /// once a second.
     pub(crate) fn wait_for_pings(&self) {
         let end = Instant::now() + Duration::from_secs(20);
         while self.pings("10.0.0.2") < 20 {

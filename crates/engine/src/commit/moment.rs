@@ -1,8 +1,9 @@
 //! What a ledger held at one moment, taken out of it a part at a time while packets go on being counted.
 //!
-//! The idea: at that moment the ledger changes places with an empty one, so nothing moves in what was counted until then. A cell after the other is then
-//! told, added to what has been counted since, and emptied. In the end the ledger has everything again, the other one is empty for the next time, and
-//! what was told is of one moment, so it adds up.
+//! The idea: at that moment the ledger changes places with an empty one, so nothing moves in what was counted
+//! until then. A cell after the other is then told, added to what has been counted since, and emptied. In the
+//! end the ledger has everything again, the other one is empty for the next time, and what was told is of one
+//! moment, so it adds up.
 
 use super::{Ledger, Volume};
 

@@ -1,4 +1,5 @@
-//! Convoys as Hermes has them: each is a task of a warp's packets, and the scheduler says when one is closed, begun with and committed.
+//! Convoys as Hermes has them: each is a task of a warp's packets, and the scheduler says when one is closed,
+//! begun with and committed.
 //!
 //! ```text
 //!   closed:  │ begun with, in the order of the commit queue │ in the task FIFO │ whole warps for which the FIFO has no room │   open
@@ -14,9 +15,11 @@ use packet::BATCH;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Warps that a worker may have at once: one that it runs, and what it has at hand while the packet loop is busy or off its processor.
+/// Warps that a worker may have at once: one that it runs, and what it has at hand while the packet loop is
+/// busy or off its processor.
 const OF_A_WORKER: usize = 24;
-/// Tasks that wait for the device at most. More would make packets wait longer under overload, and carry no more of them.
+/// Tasks that wait for the device at most. More would make packets wait longer under overload, and carry no
+/// more of them.
 const TASKS: u16 = 64;
 
 /// The scheduler with where its tasks are in the line.
@@ -50,7 +53,8 @@ struct Running {
 }
 
 impl Running {
-    /// Which of those it is that were begun with and have not been run, where `first` is the number of the oldest.
+    /// Which of those it is that were begun with and have not been run, where `first` is the number of the
+    /// oldest.
     fn nth(&self, first: u64) -> usize {
         (self.number - first) as usize
     }
@@ -61,7 +65,8 @@ impl Running {
 }
 
 impl ByHermes {
-    /// What the scheduler is made for where a device has so much room, and works on so many warps side by side.
+    /// What the scheduler is made for where a device has so much room, and works on so many warps side by
+    /// side.
     pub(super) fn settings(room: Room, workers: usize, quarters: u32) -> HermesSettings {
         let usual = HermesSettings::default();
         let cores = workers.clamp(1, room.device_batches.max(1)).min(1024) as u16;
@@ -190,7 +195,8 @@ impl ByHermes {
         running.len() < before
     }
 
-    /// Tells the scheduler of all warps that are done: they make room for others, though they are committed only in their turn.
+    /// Tells the scheduler of all warps that are done: they make room for others, though they are committed
+    /// only in their turn.
     fn finish_any(&mut self, backend: &mut dyn Backend) {
         let Some(ahead) = backend.ahead() else { return };
         let ByHermes { running, scheduler, first, .. } = self;

@@ -1,4 +1,5 @@
-//! Convoys by a policy of placement: it says when the open device batch is closed, and whether the device begins with it.
+//! Convoys by a policy of placement: it says when the open device batch is closed, and whether the device
+//! begins with it.
 
 use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};

@@ -1,4 +1,5 @@
-//! The packets of a device queue, in order of arrival: the open device batch, and the closed ones that are in flight or wait to be committed.
+//! The packets of a device queue, in order of arrival: the open device batch, and the closed ones that are in
+//! flight or wait to be committed.
 
 use exec::Room;
 use gpu::offload_policy::ExecutionPlace;

@@ -1,4 +1,5 @@
-//! Whatever comes, and whatever a device makes of it: packets that are held are run once each, in order of arrival.
+//! Whatever comes, and whatever a device makes of it: packets that are held are run once each, in order of
+//! arrival.
 
 use super::*;
 use exec::{Ahead, BackendKind, Beginning, Outputs};
@@ -16,7 +17,8 @@ struct Drawn {
     begun: VecDeque<Vec<u64>>,
     run: Vec<u64>,
     gone: bool,
-    /// The most that it had begun with at once, and how often something behind the first was done before that.
+    /// The most that it had begun with at once, and how often something behind the first was done before
+    /// that.
     most: usize,
     overtaken: usize,
 }

@@ -1,7 +1,9 @@
-//! A filter as an expression: conditions on headers and on what became of a packet, joined by and, or and not.
+//! A filter as an expression: conditions on headers and on what became of a packet, joined by and, or and
+//! not.
 //!
-//! Both spellings are read by one parser, so they can be mixed. What begins like a primitive of pcap-filter is one; everything else up to the next
-//! `and`, `or` or bracket is an expression of the language, which is kept as it is written.
+//! Both spellings are read by one parser, so they can be mixed. What begins like a primitive of pcap-filter
+//! is one; everything else up to the next `and`, `or` or bracket is an expression of the language, which is
+//! kept as it is written.
 
 use super::pcap::{self, Qualifiers};
 use super::words::{Word, words};

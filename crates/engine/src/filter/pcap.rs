@@ -1,6 +1,8 @@
-//! The spelling of pcap-filter: `host`, `net`, `port` and their kin, each as conditions on the headers of the standard library.
+//! The spelling of pcap-filter: `host`, `net`, `port` and their kin, each as conditions on the headers of the
+//! standard library.
 //!
-//! Two things differ from libpcap on purpose: headers are found behind VLAN tags too, without `vlan` before them, and names of hosts are not looked up.
+//! Two things differ from libpcap on purpose: headers are found behind VLAN tags too, without `vlan` before
+//! them, and names of hosts are not looked up.
 
 use super::expression::{Expression, Header, Parser, Piece};
 use super::words::Word;

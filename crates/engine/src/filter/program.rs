@@ -1,8 +1,10 @@
-//! The program of a filter: a filter becomes a program of the language that sends to port 1 what it holds for, and drops the rest.
+//! The program of a filter: a filter becomes a program of the language that sends to port 1 what it holds
+//! for, and drops the rest.
 //!
-//! The idea: wherever the program stands, some headers are known to be there, some not to be there, and the others are open. A condition that reads a
-//! header that is not there does not hold; one that reads an open header may. So each place knows a condition under which the filter certainly
-//! holds and one under which it still may: a packet leaves as soon as the first holds, and is decoded further only while they differ.
+//! The idea: wherever the program stands, some headers are known to be there, some not to be there, and the
+//! others are open. A condition that reads a header that is not there does not hold; one that reads an open
+//! header may. So each place knows a condition under which the filter certainly holds and one under which it
+//! still may: a packet leaves as soon as the first holds, and is decoded further only while they differ.
 //!
 //! ```text
 //! begin ─► frame ─► tag ─► tag ─► network ─┬─► arp
@@ -23,7 +25,8 @@ pub(super) struct Text {
     pub(super) places: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// What a packet is preceded by where its verdict is known: kind and argument of the verdict, the way out, and its length.
+/// What a packet is preceded by where its verdict is known: kind and argument of the verdict, the way out,
+/// and its length.
 pub(super) const SEEN: usize = 16;
 
 /// The number of packets for which the filter holds no more.
@@ -75,8 +78,8 @@ const TRANSPORTS: [Header; 6] =
 const NETWORKS: [Header; 3] = [Header::Arp, Header::Ipv4, Header::Ipv6];
 const TAGS: &str = "0x8100 | 0x88a8 | 0x9100";
 
-/// Writes the program of a filter: over packets that are preceded by what became of them (`decided`), or over packets before they have been run.
-/// `reasons` get the numbers by which the filter knows them.
+/// Writes the program of a filter: over packets that are preceded by what became of them (`decided`), or over
+/// packets before they have been run. `reasons` get the numbers by which the filter knows them.
 pub(super) fn program(expression: &Expression, decided: bool, reasons: &[String]) -> Text {
     let mut reads = BTreeSet::new();
     expression.each(&mut |leaf| reads.extend(&leaf.needs));
@@ -247,7 +250,8 @@ impl Writer<'_> {
         let possible = self.condition(self.expression, known, true);
         let further = further
             && !matches!((&certain, &possible), (Condition::Known(true), _) | (_, Condition::Known(false)));
-        // Where nothing further is read, what may hold does: what is open then is decided later, by what became of the packet.
+        // Where nothing further is read, what may hold does: what is open then is decided later, by what
+        // became of the packet.
         match if further { certain } else { possible } {
             Condition::Known(true) => self.line("    send 1 }"),
             Condition::Known(false) if further => self.line(&format!("    {next} }}")),

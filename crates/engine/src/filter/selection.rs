@@ -1,4 +1,5 @@
-//! Packets of a run that a filter holds for: all packets run, and afterwards the others are taken out of the batch, with what leaves because of them.
+//! Packets of a run that a filter holds for: all packets run, and afterwards the others are taken out of the
+//! batch, with what leaves because of them.
 
 use super::{Decided, Filter};
 use crate::commit::Ledger;
@@ -12,7 +13,8 @@ pub struct Selection {
     reasons: Vec<String>,
     /// Packets that it may hold for, by their number in the batch.
     chosen: Vec<u16>,
-    /// Where their bytes end among the copies, and their lengths on the wire; empty where the filter needs no copies.
+    /// Where their bytes end among the copies, and their lengths on the wire; empty where the filter needs no
+    /// copies.
     copied: Vec<(usize, u32)>,
     copies: Vec<u8>,
     /// What happened to the packets that it holds for.
@@ -52,8 +54,8 @@ impl Selection {
         }
     }
 
-    /// Keeps of the batch, which has been run and committed, and of `outputs`, what the filter holds for, and accounts for it. What no packet caused
-    /// goes, too.
+    /// Keeps of the batch, which has been run and committed, and of `outputs`, what the filter holds for, and
+    /// accounts for it. What no packet caused goes, too.
     pub fn keep(&mut self, memory: &[u8], batch: &mut Batch, outputs: &mut Outputs) {
         if self.filter.reads_outcome() {
             self.decide(batch);

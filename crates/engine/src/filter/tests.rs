@@ -222,7 +222,8 @@ fn what_is_wrong_is_shown_where_it_is() {
     assert!(Filter::new(&deep[..4000]).is_err());
 }
 
-/// Every packet of made traffic, cut anywhere, changes nothing and stops nothing; a filter and its opposite never both hold.
+/// Every packet of made traffic, cut anywhere, changes nothing and stops nothing; a filter and its opposite
+/// never both hold.
 #[test]
 fn a_filter_and_its_opposite() {
     let filters = ["tcp port 80", "host 10.0.0.1 or arp", "ipv4.ttl > 10 && length > 70", "vlan 100 or ip6"];

@@ -1,4 +1,5 @@
-//! Words of a filter: names with their dots, numbers, addresses and operators, each with its place in the text.
+//! Words of a filter: names with their dots, numbers, addresses and operators, each with its place in the
+//! text.
 
 use super::FilterError;
 use std::ops::Range;

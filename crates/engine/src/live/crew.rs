@@ -10,7 +10,8 @@ use std::thread;
 /// A processor's number, as the kernel counts them.
 pub type Core = u16;
 
-/// Bytes of stack of every worker, whatever the environment says: the largest frame of a program, what calls it, and what it calls.
+/// Bytes of stack of every worker, whatever the environment says: the largest frame of a program, what calls
+/// it, and what it calls.
 const STACK: usize = 2 << 20;
 const _: () = assert!(STACK >= 4 * LARGEST_FRAME as usize);
 
@@ -23,7 +24,8 @@ impl Drop for EndAll<'_> {
     }
 }
 
-/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker stays on the first of them, and so on.
+/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker
+/// stays on the first of them, and so on.
 ///
 /// # Errors
 /// A core that is not there, or the kernel refuses to wait for packets; then all workers have ended.

@@ -1,12 +1,14 @@
-//! Looks at what a program counts while it runs: a few cells between two batches, so that whoever asks costs packets a bounded part of the time.
+//! Looks at what a program counts while it runs: a few cells between two batches, so that whoever asks costs
+//! packets a bounded part of the time.
 //!
 //! ```text
 //! asked ──► begun: the ledger's moment ──► ledger, cell by cell ──► counters ──► lost punts ──► answered
 //!                                              (a program that ends or is replaced gets its ledger back at once, and the look begins anew)
 //! ```
 //!
-//! The account of packets is that of one moment, and adds up. Cells of counters are copied while packets go on: each is exact when it is copied, and two of them
-//! may be from different moments. One look is taken after the other, so many at a time cost no more than one.
+//! The account of packets is that of one moment, and adds up. Cells of counters are copied while packets go
+//! on: each is exact when it is copied, and two of them may be from different moments. One look is taken
+//! after the other, so many at a time cost no more than one.
 
 use super::{Generation, PortLosses};
 use crate::Ledger;
@@ -18,7 +20,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many cells, of 16 bytes, of account and counters are copied between two rounds over the ports at most, whoever asks: a few microseconds.
+/// So many cells, of 16 bytes, of account and counters are copied between two rounds over the ports at most,
+/// whoever asks: a few microseconds.
 pub const CELLS: usize = 1024;
 
 /// What a worker tells of its part of a program.
@@ -69,7 +72,8 @@ impl Looks {
         self.waiting.is_empty()
     }
 
-    /// Takes the first look as far as [`CELLS`] lead; how many cells were copied. `losses` are those at the ports since the program took over.
+    /// Takes the first look as far as [`CELLS`] lead; how many cells were copied. `losses` are those at the
+    /// ports since the program took over.
     pub(super) fn step(
         &mut self,
         generation: &mut Generation,
@@ -88,7 +92,8 @@ impl Looks {
         CELLS - most
     }
 
-    /// The program ends, or is replaced: its ledger gets everything back. The look begins anew with the next program, if there is one.
+    /// The program ends, or is replaced: its ledger gets everything back. The look begins anew with the next
+    /// program, if there is one.
     pub(super) fn interrupt(&mut self, generation: &mut Generation) {
         if let Some(mut begun) = self.begun.take() {
             let mut most = usize::MAX;

@@ -1,7 +1,9 @@
-//! Where the time of the packet loop goes, measured on demand: by stop, by stage of the program, by size of batch, and how long packets stay.
+//! Where the time of the packet loop goes, measured on demand: by stop, by stage of the program, by size of
+//! batch, and how long packets stay.
 //!
-//! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the processor's cycle counter there, and puts the time that
-//! every packet that leaves has spent here into a histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
+//! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the
+//! processor's cycle counter there, and puts the time that every packet that leaves has spent here into a
+//! histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
 
 use super::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
@@ -242,7 +244,8 @@ pub struct StopCost {
     pub share: f64,
 }
 
-/// How long packets that left were here, in nanoseconds: from their arrival to when the batch that they were in had been sent.
+/// How long packets that left were here, in nanoseconds: from their arrival to when the batch that they were
+/// in had been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
     /// How many packets left.

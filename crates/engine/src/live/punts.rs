@@ -1,9 +1,12 @@
-//! Packets between the packet loop and control: copies of those that the program punts, and frames that control sends by a port.
+//! Packets between the packet loop and control: copies of those that the program punts, and frames that
+//! control sends by a port.
 //!
-//! The loop never waits: what finds no room on its way is counted and goes no further. Room is kept apart, so that who sends much of one kind takes
-//! no room from others: packets of each reason have a share of their own, and beside these what control calls urgent. Of that, answers have a share for each
-//! port. Questions, which anybody may ask as often as they like, have one for each of a number of groups of stations at a port, and each group a rate: who asks a
-//! hundred thousand times a second takes nothing from the answers that neighbours are known by, and little from the questions of others.
+//! The loop never waits: what finds no room on its way is counted and goes no further. Room is kept apart, so
+//! that who sends much of one kind takes no room from others: packets of each reason have a share of their
+//! own, and beside these what control calls urgent. Of that, answers have a share for each port. Questions,
+//! which anybody may ask as often as they like, have one for each of a number of groups of stations at a
+//! port, and each group a rate: who asks a hundred thousand times a second takes nothing from the answers
+//! that neighbours are known by, and little from the questions of others.
 
 use packet::{Batch, PortNumber, VerdictKind, VirtioHeader};
 use std::hash::{BuildHasher, RandomState};
@@ -21,10 +24,12 @@ const ANSWERS: Size = Size { packets: 128, bytes: 128 << 10 };
 const QUESTIONS: Size = Size { packets: 16, bytes: 16 << 10 };
 /// How many groups of stations there are at a port, by their Ethernet addresses.
 const GROUPS: usize = 64;
-/// Between two questions of a group, in nanoseconds, and how many may come at once all the same: hosts ask a few times a minute.
+/// Between two questions of a group, in nanoseconds, and how many may come at once all the same: hosts ask a
+/// few times a minute.
 const QUESTION: u64 = 10_000_000;
 const AT_ONCE: u64 = 16;
-/// How many reasons have a share of their own, those first that are punted first; and ports, of which those share one whose numbers have the same rest.
+/// How many reasons have a share of their own, those first that are punted first; and ports, of which those
+/// share one whose numbers have the same rest.
 const SHARES: usize = 64;
 /// No reason has this share yet.
 const NOBODY: usize = usize::MAX;
@@ -48,7 +53,8 @@ pub struct Punted {
     pub reason: Arc<str>,
     /// The port that it came in by.
     pub port: PortNumber,
-    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes
+    /// one for people.
     pub time: u64,
     /// The whole frame, with right checksums.
     pub bytes: Vec<u8>,
@@ -97,7 +103,8 @@ impl Room {
     }
 }
 
-/// How often something may happen, by the virtual time of the next one (the generic cell rate algorithm, ITU-T I.371).
+/// How often something may happen, by the virtual time of the next one (the generic cell rate algorithm,
+/// ITU-T I.371).
 #[derive(Debug, Default)]
 struct Rate(AtomicU64);
 
@@ -125,7 +132,8 @@ struct Questions {
 struct Rooms {
     all: Room,
     reasons: Vec<Room>,
-    /// The numbers of the reasons that the shares belong to. A program numbers those it drops for, too, which need none.
+    /// The numbers of the reasons that the shares belong to. A program numbers those it drops for, too, which
+    /// need none.
     owners: Vec<AtomicUsize>,
     answers: Vec<Room>,
     /// Group by group of the first port, and so on.
@@ -170,7 +178,8 @@ impl Rooms {
         }
     }
 
-    /// The share of a reason: the one it has, or the next that nobody has; if all are taken, it is in with another.
+    /// The share of a reason: the one it has, or the next that nobody has; if all are taken, it is in with
+    /// another.
     fn of_reason(&self, number: usize) -> Share {
         let has = |share: &usize| {
             let owner = &self.owners[*share];
@@ -252,8 +261,8 @@ impl PuntQueue {
         (PuntQueue { queue, rooms: Arc::new(Rooms::new()), urgency }, packets)
     }
 
-    /// Copies every packet of the batch that was punted; those that find no room are counted in `lost` by reason. `reasons` are the names of the
-    /// program's reasons.
+    /// Copies every packet of the batch that was punted; those that find no room are counted in `lost` by
+    /// reason. `reasons` are the names of the program's reasons.
     pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
         for (index, verdict) in batch.verdicts().iter().enumerate() {
             if verdict.kind() != VerdictKind::Punt {
@@ -376,7 +385,8 @@ mod tests {
         let rate = 1_000_000_000 / QUESTION;
         assert!((rate..=rate + AT_ONCE).contains(&taken), "{taken}");
         assert_eq!(answers, 100);
-        // Control takes nothing in: who asks fills the room of its group, and stations of others have their own.
+        // Control takes nothing in: who asks fills the room of its group, and stations of others have their
+        // own.
         let mut others = 0;
         for number in 0..100_000u64 {
             send(1, [2; 6], 3_000_000_000 + number * 10_000);

@@ -1,7 +1,8 @@
 //! The last packets that were dropped or punted, for each reason a few, kept all the time.
 //!
-//! Of every batch the first packet of a reason is kept, so that a flood of drops costs one copy a batch; a drop that comes alone is always kept. What is kept
-//! are the first bytes of the packet as the program left it.
+//! Of every batch the first packet of a reason is kept, so that a flood of drops costs one copy a batch; a
+//! drop that comes alone is always kept. What is kept are the first bytes of the packet as the program left
+//! it.
 
 use packet::{Batch, PortNumber, VerdictKind};
 
@@ -13,7 +14,8 @@ pub const BYTES: usize = 128;
 /// A packet that was dropped or punted.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes
+    /// one for people.
     pub time: u64,
     /// The port that it came in by.
     pub port: PortNumber,

@@ -1,7 +1,9 @@
-//! What the stages of the program cost while somebody measures: which batches are taken, and what is told of them.
+//! What the stages of the program cost while somebody measures: which batches are taken, and what is told of
+//! them.
 //!
-//! The program has a second variant that measures its stages (see [`exec::StageClock`]). A measurement runs its first packets through it, so that it tells something
-//! under little load, too, and then one packet in eight, so that it costs little under much.
+//! The program has a second variant that measures its stages (see [`exec::StageClock`]). A measurement runs
+//! its first packets through it, so that it tells something under little load, too, and then one packet in
+//! eight, so that it costs little under much.
 
 use super::Generation;
 use crate::places::place;
@@ -40,7 +42,8 @@ impl Sampling {
         }
     }
 
-    /// Runs a batch through the variant that measures, if it is wanted after `packets` of them, and gives the cycles that measuring took.
+    /// Runs a batch through the variant that measures, if it is wanted after `packets` of them, and gives the
+    /// cycles that measuring took.
     pub(super) fn run(
         &mut self,
         packets: u64,

@@ -3,8 +3,9 @@
 use lang::ir::{Op, Program};
 use std::collections::BTreeSet;
 
-/// What a program writes that later packets may find, and what it does by the clock: with several workers every one has, and does, its own. Counters
-/// are not among it, since nothing reads them but reports, which have the sums. Empty for a program that means the same on any number of workers.
+/// What a program writes that later packets may find, and what it does by the clock: with several workers
+/// every one has, and does, its own. Counters are not among it, since nothing reads them but reports, which
+/// have the sums. Empty for a program that means the same on any number of workers.
 pub fn remembered(program: &Program) -> Vec<String> {
     let mut found = BTreeSet::new();
     let named = |what: &str, name: &str| format!("{what} `{name}`");

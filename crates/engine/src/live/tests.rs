@@ -1,4 +1,5 @@
-//! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace each other meanwhile.
+//! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace
+//! each other meanwhile.
 
 mod held;
 
@@ -16,8 +17,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Every packet carries its flow and its number within it; one that is not the next of its flow is dropped. So whatever is lost, comes twice, comes in
-/// another order, or finds the table without what the one before it left there, is in the account.
+/// Every packet carries its flow and its number within it; one that is not the next of its flow is dropped.
+/// So whatever is lost, comes twice, comes in another order, or finds the table without what the one before
+/// it left there, is in the account.
 const IN_ORDER: &str = r#"
 import std.net.ethernet
 layout probe { flow: u16  number: u32 }
@@ -144,7 +146,8 @@ impl Bench {
         Bench { come, left, remote, running }
     }
 
-    /// Plays the numbers from `first` on of every flow, those of a flow to one worker; a lane holds no more than a ring would.
+    /// Plays the numbers from `first` on of every flow, those of a flow to one worker; a lane holds no more
+    /// than a ring would.
     fn play(&self, flows: u16, numbers: std::ops::Range<u32>) {
         for number in numbers {
             for flow in 0..flows {
@@ -196,7 +199,8 @@ fn loaded(text: &str, workers: usize) -> Loaded {
     Loaded { program, sources: Arc::new(compiled.sources), backends, schedule: None }
 }
 
-/// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books balance.
+/// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books
+/// balance.
 fn account(parts: &[Generation]) -> (u64, u64) {
     let mut sums = (0, 0);
     for Generation { ledger, program, .. } in parts {
@@ -255,7 +259,8 @@ fn a_program_takes_over_at_all_workers_or_at_none() {
     let replaced = bench.remote.replace(loaded(&other, 2).generations(PORTS, 2), Vec::new()).expect("run");
     assert!(matches!(replaced.outcome, Err(ReplaceError::Misfit { .. })));
     assert_eq!(account(&replaced.retired), (0, 0), "the new one has not seen a packet");
-    // What one worker has learned finds room; the table that takes over holds less than what the other one has.
+    // What one worker has learned finds room; the table that takes over holds less than what the other one
+    // has.
     bench.play(64, 10..11);
     bench.settle();
     let small = IN_ORDER.replace("capacity 4k", "capacity 20").replace("evict lru", "evict refuse");
@@ -375,7 +380,8 @@ fn stages_are_measured_on_and_off_and_no_packet_is_lost() {
         let bench = Bench::new(workers);
         let new = loaded(&uneven(), workers).generations(PORTS, 2);
         assert!(bench.remote.replace(new, Vec::new()).expect("all workers run").outcome.is_ok());
-        // However long the measured variant takes to compile, packets come until so many were measured at once.
+        // However long the measured variant takes to compile, packets come until so many were measured at
+        // once.
         let enough = |all: &[Measurement]| all.iter().any(|one| one.program().packets >= 256);
         let is_over = AtomicBool::new(false);
         let (measurements, numbers) = thread::scope(|scope| {
@@ -487,7 +493,8 @@ impl Clock for Hand {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The flow of each packet is remembered for ten seconds; a packet whose flow is known leaves, and another one is dropped.
+/// The flow of each packet is remembered for ten seconds; a packet whose flow is known leaves, and another
+/// one is dropped.
 const FOR_TEN_SECONDS: &str = r#"
 import std.net.ethernet
 layout probe { flow: u16  number: u32 }

@@ -1,8 +1,10 @@
-//! Two-phase takeover: all workers let another program take over, or none does (after the two-phase commit of databases; Gray, 1978).
+//! Two-phase takeover: all workers let another program take over, or none does (after the two-phase commit of
+//! databases; Gray, 1978).
 //!
-//! The first phase prepares: between two batches, every worker tries whether the new program can take over what the old one has learned, and votes.
-//! The second phase decides: a worker waits until all have voted, and the new program takes over if every vote was for it. A vote that is dropped
-//! before it was cast, because its worker has ended, counts as a vote against, so no worker waits for ever.
+//! The first phase prepares: between two batches, every worker tries whether the new program can take over
+//! what the old one has learned, and votes. The second phase decides: a worker waits until all have voted,
+//! and the new program takes over if every vote was for it. A vote that is dropped before it was cast,
+//! because its worker has ended, counts as a vote against, so no worker waits for ever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +21,16 @@ impl Vote {
         (0..count).map(|_| Vote(Some(votes.clone()))).collect()
     }
 
-    /// Casts this vote, waits for those of the other workers, and returns the decision: whether all were for it.
+    /// Casts this vote, waits for those of the other workers, and returns the decision: whether all were for
+    /// it.
     pub(super) fn cast(mut self, agrees: bool) -> bool {
         let Some(votes) = self.0.take() else { return false };
         vote(&*votes, agrees);
         loop {
             match decision(&*votes) {
                 Some(decision) => return decision,
-                // The others are in the middle of a batch, which is a matter of microseconds, or not on a processor.
+                // The others are in the middle of a batch, which is a matter of microseconds, or not on a
+                // processor.
                 None => thread::yield_now(),
             }
         }
@@ -81,8 +85,9 @@ mod tests {
         }
     }
 
-    /// Every order of the steps of three workers, of which the last one may have ended, so that its vote is dropped: whoever sees a decision,
-    /// whenever it looks, sees the right one, and once all have voted there is one, so that waiting for it ends.
+    /// Every order of the steps of three workers, of which the last one may have ended, so that its vote is
+    /// dropped: whoever sees a decision, whenever it looks, sees the right one, and once all have voted there
+    /// is one, so that waiting for it ends.
     #[test]
     fn all_workers_change_over_or_none() {
         for votes in [[true, true, true], [true, false, true], [true, true, false]] {

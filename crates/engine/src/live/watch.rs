@@ -1,9 +1,11 @@
-//! Packets that somebody wants to see while the loop runs: copied as they came in, told with what became of them.
+//! Packets that somebody wants to see while the loop runs: copied as they came in, told with what became of
+//! them.
 //!
-//! Before a batch is run, packets for which a filter may hold are copied; afterwards their verdicts decide. The loop never waits: what finds no room in the
-//! queue is counted and goes no further. A batch that holds a packet whose steps are wanted is run by the interpreter, on the same tables and with
-//! the same outcome, for at most a tenth of the time: packets that come in between are not seen with their steps. While nobody watches, all of this is one branch a
-//! batch.
+//! Before a batch is run, packets for which a filter may hold are copied; afterwards their verdicts decide.
+//! The loop never waits: what finds no room in the queue is counted and goes no further. A batch that holds a
+//! packet whose steps are wanted is run by the interpreter, on the same tables and with the same outcome, for
+//! at most a tenth of the time: packets that come in between are not seen with their steps. While nobody
+//! watches, all of this is one branch a batch.
 
 use super::Generation;
 use super::measure::Stopwatch;
@@ -29,7 +31,8 @@ const HEADERS: usize = 256;
 pub struct Seen {
     /// The port that it came in by.
     pub port: PortNumber,
-    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes
+    /// one for people.
     pub time: u64,
     /// Its bytes as they came in, as many as were asked for.
     pub bytes: Vec<u8>,
@@ -255,7 +258,8 @@ impl Watches {
         self.watchers.push(watcher);
     }
 
-    /// Runs the program over a batch, and shows those who watch what they want to see of it before anything leaves.
+    /// Runs the program over a batch, and shows those who watch what they want to see of it before anything
+    /// leaves.
     #[inline]
     pub(super) fn run(
         &mut self,

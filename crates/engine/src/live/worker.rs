@@ -1,8 +1,10 @@
-//! One worker: every port in turn, each batch to its end before the next, and between two rounds what control asks for.
+//! One worker: every port in turn, each batch to its end before the next, and between two rounds what control
+//! asks for.
 //!
-//! A batch is what has come, be it one packet or 256: the loop never waits for more, unless a policy holds packets for a device. A port that always has more gets one batch a round, as the others
-//! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or until something is due: at a port, in the program (whose time goes on
-//! without packets), or of a measurement.
+//! A batch is what has come, be it one packet or 256: the loop never waits for more, unless a policy holds
+//! packets for a device. A port that always has more gets one batch a round, as the others do. The loop
+//! sleeps only when no port has anything, until one has, until a bell rings, or until something is due: at a
+//! port, in the program (whose time goes on without packets), or of a measurement.
 
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
@@ -20,7 +22,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// How late at most what is due in the program comes while no packet does: what is due soon after each other comes together.
+/// How late at most what is due in the program comes while no packet does: what is due soon after each other
+/// comes together.
 const GRAIN: u64 = 1_000_000;
 /// How long the loop sleeps at most: by then it looks what has become of ports whose interface is away.
 const LONGEST: u64 = 100_000_000;
@@ -81,7 +84,8 @@ impl LiveWorker {
         }
     }
 
-    /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any more.
+    /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any
+    /// more.
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
         let LiveWorker {
             receivers,
@@ -256,9 +260,10 @@ impl Dues {
     }
 }
 
-/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
-/// its finished sum. So does one in which the headers are not where they were any more, as in a tunnel that the program put it into: nobody can cut it, and
-/// the interface refuses it where it is too long.
+/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin
+/// with. One that leaves in fragments of IP keeps its finished sum. So does one in which the headers are not
+/// where they were any more, as in a tunnel that the program put it into: nobody can cut it, and the
+/// interface refuses it where it is too long.
 fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
     if !batch.unfinished {
         return;
@@ -316,7 +321,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// How often an idle loop wakes within so many seconds on a clock that is moved by hand, and what the program sent meanwhile.
+    /// How often an idle loop wakes within so many seconds on a clock that is moved by hand, and what the
+    /// program sent meanwhile.
     fn woken(program: &str, seconds: u64) -> (u64, usize) {
         let program =
             compile("p.rav", program, &|_| None, &CompileOptions::default()).program.expect("compiles");

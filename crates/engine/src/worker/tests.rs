@@ -176,7 +176,8 @@ fn a_packet_without_a_verdict_is_an_imbalance() {
     assert_eq!(report, Err(Imbalance::NoVerdict { packets: 1, back_end: "interpreter" }));
 }
 
-/// What passed a selection, over batches of three packets with the first bytes given; they wait for four where they are held.
+/// What passed a selection, over batches of three packets with the first bytes given; they wait for four
+/// where they are held.
 fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger, Ledger, Remember) {
     let program = program();
     let mut ledger = Ledger::new(&program, 3);

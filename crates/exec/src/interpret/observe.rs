@@ -26,7 +26,8 @@ pub trait Observer {
     /// The packet changed its size: its captured bytes as they are now. Comes before its instruction.
     fn resized(&mut self, _bytes: &[u8]) {}
 
-    /// A table was asked: the key's columns, and the value's columns if an entry was found. Comes before its instruction.
+    /// A table was asked: the key's columns, and the value's columns if an entry was found. Comes before its
+    /// instruction.
     fn lookup(&mut self, _table: u32, _key: &[u128], _hit: Option<&[u128]>) {}
 
     /// A table was taught: the key's columns, the value's, and what came of it. Comes before its instruction.

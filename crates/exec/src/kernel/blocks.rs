@@ -1,4 +1,5 @@
-//! From the packet function to the text of one thread: blocks become labels, jumps become assignments and `goto`.
+//! From the packet function to the text of one thread: blocks become labels, jumps become assignments and
+//! `goto`.
 
 use super::instructions::Writer;
 use super::names::{Type, constant, name};

@@ -1,4 +1,5 @@
-//! Forms in which packets go over and their outcomes come back: what a transfer costs, chosen without a word of the program changing.
+//! Forms in which packets go over and their outcomes come back: what a transfer costs, chosen without a word
+//! of the program changing.
 //!
 //! ```text
 //! over   header     the first bytes, as many as the program can read, rounded up to 16

@@ -24,7 +24,8 @@ pub(super) fn table(op: &Op) -> Option<u32> {
     }
 }
 
-/// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not yet known.
+/// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not
+/// yet known.
 pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
     let place = ResultPlace::record(0);
     let table = |index: u32| &program.tables[index as usize];

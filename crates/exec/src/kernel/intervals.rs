@@ -1,8 +1,10 @@
-//! Interval analysis: an upper bound of how far into a packet a program reads, from the smallest and the largest value of every position.
+//! Interval analysis: an upper bound of how far into a packet a program reads, from the smallest and the
+//! largest value of every position.
 //!
-//! The idea: the bounds of every SSA value are computed forwards, block by block, until nothing grows. Where a block is only come to by one way
-//! of a branch, what was asked there bounds values, too: behind `ihl < 5`, the way on knows that `ihl * 4 - 20` is not negative. A value that
-//! keeps growing (a position that a loop moves on) gets all numbers of its width, and the program then has no bound.
+//! The idea: the bounds of every SSA value are computed forwards, block by block, until nothing grows. Where
+//! a block is only come to by one way of a branch, what was asked there bounds values, too: behind `ihl < 5`,
+//! the way on knows that `ihl * 4 - 20` is not negative. A value that keeps growing (a position that a loop
+//! moves on) gets all numbers of its width, and the program then has no bound.
 
 use super::plan::{Bytes, FRAME_BYTES};
 use super::shape::Shape;
@@ -12,7 +14,8 @@ use std::collections::BTreeMap;
 
 /// Rounds after which values that still grow get all numbers of their width.
 const ROUNDS: usize = 16;
-/// A program with a larger bound, or none, sends so many bytes; packets that it reads further are run by the host.
+/// A program with a larger bound, or none, sends so many bytes; packets that it reads further are run by the
+/// host.
 const MOST_HEADER_BYTES: u128 = 192;
 /// What goes over where there is no bound.
 const PART: u32 = 128;

@@ -1,7 +1,8 @@
 //! Values that are the same for every packet, as the positions of headers that stand at fixed places.
 //!
-//! The idea: every SSA value is unseen, one number, or many; going over the blocks again and again, values only move on in this order, until
-//! none does. A parameter is one number where all that is handed over to it is.
+//! The idea: every SSA value is unseen, one number, or many; going over the blocks again and again, values
+//! only move on in this order, until none does. A parameter is one number where all that is handed over to it
+//! is.
 
 use crate::interpret::{binary, compare, largest};
 use lang::ir::{Function, Instruction, Op, Target, Value};
@@ -14,7 +15,8 @@ enum Known {
     Many,
 }
 
-/// The numbers of values that are the same for every packet; the blocks are given by what is run of them and the ways on from there.
+/// The numbers of values that are the same for every packet; the blocks are given by what is run of them and
+/// the ways on from there.
 pub(super) fn known(function: &Function, blocks: &[(&[Instruction], Vec<&Target>)]) -> Vec<Option<u128>> {
     let mut known = vec![Known::Unseen; function.widths.len()];
     loop {

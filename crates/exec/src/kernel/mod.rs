@@ -1,8 +1,10 @@
-//! Kernel text: a program as source for devices, in one dialect that is OpenCL C 1.2, CUDA C++ and plain C at once.
+//! Kernel text: a program as source for devices, in one dialect that is OpenCL C 1.2, CUDA C++ and plain C at
+//! once.
 //!
-//! One thread runs one packet, over the tables as they lay on the device when the batch was handed over. A packet whose way leads to a step
-//! that no device takes ([`Refusal`]) ends with the word [`AGAIN`], and the host runs it from its beginning; so does one whose bytes did
-//! not all go over, and one that would change a table. What a packet does to the state besides ([`Effect`]) is recorded and done at commit.
+//! One thread runs one packet, over the tables as they lay on the device when the batch was handed over. A
+//! packet whose way leads to a step that no device takes ([`Refusal`]) ends with the word [`AGAIN`], and the
+//! host runs it from its beginning; so does one whose bytes did not all go over, and one that would change a
+//! table. What a packet does to the state besides ([`Effect`]) is recorded and done at commit.
 //!
 //! ```text
 //! result     31      30      27 26    24 23                     0
@@ -96,8 +98,9 @@ impl Kernel {
         Ok(Kernel { plan, searches, body })
     }
 
-    /// The whole text. Its one entry point is `run_packets(bytes, columns, verdicts, records, packets, table…)`. Where a bit comes back,
-    /// threads run in groups of a multiple of 32, of at most 1,024.
+    /// The whole text. Its one entry point is
+    /// `run_packets(bytes, columns, verdicts, records, packets, table…)`. Where a bit comes back, threads run
+    /// in groups of a multiple of 32, of at most 1,024.
     pub fn text(&self, dialect: Dialect) -> String {
         let bit = self.plan.results.back == Back::Bit;
         let end = match (dialect, bit) {
@@ -111,10 +114,11 @@ impl Kernel {
         self.packet_text(dialect) + end
     }
 
-    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::hermes::ring`). Its one entry point is
-    /// `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room, launch, quantum, idle, table…)`: all slots, each of `room`
-    /// packets and at most 32, behind each other; the ring's shared words and the device's own; how many entries it has; the number of the
-    /// launch, never 0; and when it ends by itself, which each dialect says in its own units.
+    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::hermes::ring`).
+    /// Its one entry point is `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room,
+    /// launch, quantum, idle, table…)`: all slots, each of `room` packets and at most 32, behind each other;
+    /// the ring's shared words and the device's own; how many entries it has; the number of the launch, never
+    /// 0; and when it ends by itself, which each dialect says in its own units.
     pub fn persistent_text(&self, dialect: Dialect) -> String {
         let (words, end) = match dialect {
             Dialect::OpenCl => (include_str!("text/opencl_ring.h"), include_str!("text/opencl_persistent.h")),

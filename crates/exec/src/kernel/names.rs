@@ -1,6 +1,7 @@
 //! How values are written in kernel text: their types, constants and conversions.
 //!
-//! A value of up to 32 bits is a `u32`, of up to 64 bits a `u64`, of more a `wide`; bits beyond its width are zero.
+//! A value of up to 32 bits is a `u32`, of up to 64 bits a `u64`, of more a `wide`; bits beyond its width are
+//! zero.
 
 use crate::interpret::largest;
 use lang::ir::Value;

@@ -1,12 +1,15 @@
-//! Packed bytes: which ranges of a packet a program reads or writes, and where each lies when they go over one behind the other.
+//! Packed bytes: which ranges of a packet a program reads or writes, and where each lies when they go over
+//! one behind the other.
 //!
-//! Ranges whose length is a multiple of four come first, then even ones, so that most numbers lie where a device reads them in one piece.
+//! Ranges whose length is a multiple of four come first, then even ones, so that most numbers lie where a
+//! device reads them in one piece.
 
 use super::form::NoForm;
 use lang::ir::{Instruction, Op, Value};
 use std::ops::Range;
 
-/// The ranges that these instructions read and write, in the order in which they lie; those that touch are one.
+/// The ranges that these instructions read and write, in the order in which they lie; those that touch are
+/// one.
 pub(super) fn ranges<'f>(
     instructions: impl Iterator<Item = &'f Instruction>,
     known: &[Option<u128>],

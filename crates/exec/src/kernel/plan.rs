@@ -1,4 +1,5 @@
-//! What a kernel needs and leaves: which bytes and columns go over, which tables lie there, and what a packet's record says.
+//! What a kernel needs and leaves: which bytes and columns go over, which tables lie there, and what a
+//! packet's record says.
 
 use super::form::CopiedPart;
 use super::refusal::Refusal;
@@ -33,7 +34,8 @@ pub enum PacketColumn {
 pub enum Bytes {
     /// So many bytes; the program reads none behind them.
     All(u32),
-    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are run by the host.
+    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are
+    /// run by the host.
     Part(u32),
     /// Whole frames, of at most [`FRAME_BYTES`].
     Frame,
@@ -63,10 +65,12 @@ impl Bytes {
     }
 }
 
-/// Something that a packet does to the state besides its verdict, done by the host at commit. A packet's record says which it did.
+/// Something that a packet does to the state besides its verdict, done by the host at commit. A packet's
+/// record says which it did.
 ///
-/// A place tells where what it needs to know is. A key of more than 32 bits is in the record, each of its words the less significant half first,
-/// and the place says where the first is. An entry is told by the number of its slot in the table's image.
+/// A place tells where what it needs to know is. A key of more than 32 bits is in the record, each of its
+/// words the less significant half first, and the place says where the first is. An entry is told by the
+/// number of its slot in the table's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Counts it in a cell of a counter.
@@ -76,7 +80,8 @@ pub enum Effect {
         /// Where the cell's index is; without it, the only cell.
         cell: Option<ResultPlace>,
     },
-    /// Asks for an entry, which renews it where it is there. It tells of keys that were not there, too: by them commit sees whether one is there now.
+    /// Asks for an entry, which renews it where it is there. It tells of keys that were not there, too: by
+    /// them commit sees whether one is there now.
     Ask {
         /// Index of the exact table.
         table: u32,
@@ -120,9 +125,11 @@ pub struct KernelPlan {
     pub bytes: Bytes,
     /// The ranges that go over where bytes are packed, in the order in which they lie.
     pub ranges: Vec<Range<u32>>,
-    /// Bytes from one packet to the next in the buffer, a multiple of 4; in place, the most that a packet takes there.
+    /// Bytes from one packet to the next in the buffer, a multiple of 4; in place, the most that a packet
+    /// takes there.
     pub stride: u32,
-    /// Captured lengths of packets for which the kernel's outcome holds; the host runs the others, whatever comes back.
+    /// Captured lengths of packets for which the kernel's outcome holds; the host runs the others, whatever
+    /// comes back.
     pub lengths: RangeInclusive<u32>,
     /// Columns that go over, one after the other.
     pub columns: Vec<PacketColumn>,
@@ -130,7 +137,8 @@ pub struct KernelPlan {
     pub tables: Vec<u32>,
     /// How each of them is searched.
     pub searches: Vec<KernelSearch>,
-    /// Of which of them every packet tells, by its effects, for which keys it asked. A change of other entries does not concern it.
+    /// Of which of them every packet tells, by its effects, for which keys it asked. A change of other
+    /// entries does not concern it.
     pub keyed: Vec<bool>,
     /// What the bits of a packet's result mean.
     pub results: Results,
@@ -168,7 +176,8 @@ impl KernelPlan {
         packets * (own + 4 * self.columns.len() as u64)
     }
 
-    /// Bytes that come back for so many packets, those of the packets themselves included where they are changed.
+    /// Bytes that come back for so many packets, those of the packets themselves included where they are
+    /// changed.
     pub fn bytes_back(&self, packets: u64) -> u64 {
         let own = if self.writes { u64::from(self.stride) } else { 0 };
         let results = (packets * u64::from(self.results.back.bits())).div_ceil(32) * 4;

@@ -1,8 +1,10 @@
-//! What comes back of a packet: how an outcome and what is to be done at commit share the bits of its result, and what needs a record.
+//! What comes back of a packet: how an outcome and what is to be done at commit share the bits of its result,
+//! and what needs a record.
 //!
-//! The idea: a verdict's argument needs as many bits as the largest one that the program can give, and leaves the others to effects. First each
-//! effect gets the bit that says whether it happened, then the numbers that tell what it did it to lie down in the free bits, and what finds
-//! no room there gets a word of the record. Two effects of which no packet does both may lie at the same place.
+//! The idea: a verdict's argument needs as many bits as the largest one that the program can give, and leaves
+//! the others to effects. First each effect gets the bit that says whether it happened, then the numbers that
+//! tell what it did it to lie down in the free bits, and what finds no room there gets a word of the record.
+//! Two effects of which no packet does both may lie at the same place.
 
 use super::form::Back;
 use packet::verdict::{Verdict, VerdictKind};
@@ -53,7 +55,8 @@ const HALF_KIND: u32 = 12;
 const HALF_SHIFT: u32 = 24 - HALF_KIND;
 
 impl Results {
-    /// Results of this form for verdicts whose arguments need so many bits, where effects are to be told besides if `effects` says so.
+    /// Results of this form for verdicts whose arguments need so many bits, where effects are to be told
+    /// besides if `effects` says so.
     pub(super) fn new(back: Back, needed: u32, effects: bool, outcomes: [Verdict; 2]) -> Results {
         let argument_bits = match (back, effects) {
             (Back::Half, true) => needed.min(HALF_KIND),
@@ -150,7 +153,8 @@ pub(super) struct Laid {
     pub(super) record_words: u32,
 }
 
-/// Lays effects of these sizes down. `together` says of two of them, the earlier first, whether a packet may do both.
+/// Lays effects of these sizes down. `together` says of two of them, the earlier first, whether a packet may
+/// do both.
 pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, usize) -> bool) -> Laid {
     let mut laid = Laid::default();
     let mut bits = free.iter().cloned().flatten();

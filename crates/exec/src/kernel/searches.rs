@@ -1,4 +1,5 @@
-//! Searches in tables on a device: which texts they need, and how a table with its rows and default lies in a buffer.
+//! Searches in tables on a device: which texts they need, and how a table with its rows and default lies in a
+//! buffer.
 //!
 //! ```text
 //! word   0        1       2       3             4          5 …                      32 …
@@ -7,8 +8,8 @@
 //!      └────────┴───────┴──────┴─────────────┴──────────┴───────────────────────┴───────────┴──────────────────────────────┘
 //! ```
 //!
-//! Words are 32 bits; places are counted in words from the first. A value word has 64 bits, the less significant half first. Entries of
-//! exact tables hold their value themselves and have no rows.
+//! Words are 32 bits; places are counted in words from the first. A value word has 64 bits, the less
+//! significant half first. Entries of exact tables hold their value themselves and have no rows.
 
 use super::KernelOptions;
 use lang::ir::{Program, Table, TableKind};

@@ -1,5 +1,5 @@
-//! What is known of the packet function before its text is written: the blocks that packets come to on a device, what they leave, and in which
-//! form they travel.
+//! What is known of the packet function before its text is written: the blocks that packets come to on a
+//! device, what they leave, and in which form they travel.
 
 use super::form::{Back, CopiedPart, NoForm};
 use super::plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
@@ -163,8 +163,8 @@ impl Shape {
         packed::ranges(self.used(function), &self.known(function))
     }
 
-    /// The length from which on a packet is long enough for whatever the program asks, if it only asks for lengths that are the same for every
-    /// packet, and for none behind the ranges that it reads.
+    /// The length from which on a packet is long enough for whatever the program asks, if it only asks for
+    /// lengths that are the same for every packet, and for none behind the ranges that it reads.
     fn least(&self, function: &Function, ranges: &[Range<u32>]) -> Option<u32> {
         if self.used(function).any(|instruction| matches!(instruction.op, Op::Captured)) {
             return None;

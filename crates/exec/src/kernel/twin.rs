@@ -1,8 +1,10 @@
-//! The kernel's twin: one packet of a kernel in Rust, straight from the IR, over the same words that devices get.
+//! The kernel's twin: one packet of a kernel in Rust, straight from the IR, over the same words that devices
+//! get.
 //!
-//! It stops where the text stops, and leaves the same verdict word, record and bytes. It shares with the text the plan, the places of effects
-//! and the rule where a device gives up, and nothing of how a step is done: that is the interpreter's arithmetic on numbers. So a
-//! difference between the two is a fault of the text, of a device's compiler, or of this file.
+//! It stops where the text stops, and leaves the same verdict word, record and bytes. It shares with the text
+//! the plan, the places of effects and the rule where a device gives up, and nothing of how a step is done:
+//! that is the interpreter's arithmetic on numbers. So a difference between the two is a fault of the text,
+//! of a device's compiler, or of this file.
 
 use super::plan::{Effect, KernelPlan, PacketColumn};
 use super::results::ResultPlace;
@@ -34,8 +36,8 @@ impl Twin {
         Twin { program: program.clone(), shape, plan: kernel.plan.clone(), ports }
     }
 
-    /// Runs one packet: its bytes, as many as the plan's stride, its columns in the plan's order, its record, and the words of the plan's
-    /// tables. Its result. Where bytes lie in place, they are in `all` instead.
+    /// Runs one packet: its bytes, as many as the plan's stride, its columns in the plan's order, its record,
+    /// and the words of the plan's tables. Its result. Where bytes lie in place, they are in `all` instead.
     ///
     /// # Panics
     /// If there are fewer columns, words or tables than the plan says, or words that are not a table's.

@@ -1,4 +1,5 @@
-//! Arithmetic of the IR in Cranelift's: one-bit values in 8 bits, up to 64 bits in 64, wider in 128, unused bits zero.
+//! Arithmetic of the IR in Cranelift's: one-bit values in 8 bits, up to 64 bits in 64, wider in 128, unused
+//! bits zero.
 
 use super::translate::Host;
 use crate::interpret::largest;
@@ -74,8 +75,8 @@ pub(super) fn cut(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Valu
     }
 }
 
-/// The second if the first is not zero, else the third. 128 bits are selected by halves: Cranelift would make a maximum or
-/// minimum of a comparison and a selection, and has no code for those at 128 bits.
+/// The second if the first is not zero, else the third. 128 bits are selected by halves: Cranelift would make
+/// a maximum or minimum of a comparison and a selection, and has no code for those at 128 bits.
 pub(super) fn select(bx: &mut FunctionBuilder<'_>, condition: Value, yes: Value, no: Value) -> Value {
     if bx.func.dfg.value_type(yes) != types::I128 {
         return bx.ins().select(condition, yes, no);

@@ -1,7 +1,9 @@
-//! Batched lookup: tables of rules are searched for many packets at once, before the first of these packets goes on.
+//! Batched lookup: tables of rules are searched for many packets at once, before the first of these packets
+//! goes on.
 //!
-//! A group of packets is run up to its early lookups (see [`mod@super::early_lookups`]), whose keys are then looked up together. That costs a fraction of as
-//! many single lookups, because their waits for memory and their wrong branch predictions do not follow one another. Then every packet goes on in its turn.
+//! A group of packets is run up to its early lookups (see [`mod@super::early_lookups`]), whose keys are then
+//! looked up together. That costs a fraction of as many single lookups, because their waits for memory and
+//! their wrong branch predictions do not follow one another. Then every packet goes on in its turn.
 
 use super::call::{ASKED, Context, NOT_ASKED};
 use super::early_lookups::{EarlyLookup, KEPT_WORDS};

@@ -1,4 +1,5 @@
-//! Big-endian loads and stores of 1 to 16 packet bytes, in as few machine accesses as the proven length allows.
+//! Big-endian loads and stores of 1 to 16 packet bytes, in as few machine accesses as the proven length
+//! allows.
 
 use super::arithmetic::words;
 use crate::interpret::largest;

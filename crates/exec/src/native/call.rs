@@ -1,9 +1,9 @@
-//! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe` of this
-//! crate is here and in [`super::tables`], which adds the host functions for tables.
+//! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe`
+//! of this crate is here and in [`super::tables`], which adds the host functions for tables.
 //!
-//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
-//! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
-//! length check, likewise verified; and zeros.
+//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default
+//! entries and counter cells by the index that the program's IR names, which the IR verifier has shown to
+//! exist; packet bytes behind a length check, likewise verified; and zeros.
 
 use super::batched_lookup::Asked;
 use super::early_lookups::{KEPT_WORDS, MOST_EARLY_LOOKUPS};
@@ -28,8 +28,8 @@ pub(super) struct Context<'a> {
     pub(super) now: u64,
     /// The packet's length on the wire.
     pub(super) wire: u64,
-    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`; that of a program that changes sizes of
-    /// packets finds them here after each change.
+    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`;
+    /// that of a program that changes sizes of packets finds them here after each change.
     pub(super) frame: *const u8,
     pub(super) captured: u64,
     /// The memory of the packet that may grow: its free bytes first, of which it starts `start` behind.
@@ -58,13 +58,15 @@ pub(super) struct Context<'a> {
 pub(super) const MOST_FOUND: usize = 2 * MOST_COLUMNS;
 const _: () = assert!(MAX_WORDS <= MOST_FOUND && MOST_COLUMNS <= MAX_WORDS && LARGEST_WORDS == MAX_WORDS);
 
-/// What comes before the early lookups answers with this and the early lookup's number where it asked one, else with a verdict or [`NOT_ASKED`].
+/// What comes before the early lookups answers with this and the early lookup's number where it asked one,
+/// else with a verdict or [`NOT_ASKED`].
 pub(super) const ASKED: u64 = 1 << 32;
 /// The packet is to be run from the beginning when it is its turn.
 pub(super) const NOT_ASKED: u64 = 1 << 33;
 
-/// A compiled function: context; for the packet function frame, captured length and port of entry, for a handler its
-/// arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a verdict.
+/// A compiled function: context; for the packet function frame, captured length and port of entry, for a
+/// handler its arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a
+/// verdict.
 type Callable = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
 
 /// Two words of a 128-bit number, as functions give them back in two registers.
@@ -85,9 +87,10 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// The code of a module whose functions are finished. Each address must be that of a function of this module that was
-    /// compiled by [`super::translate`] with the signature of [`Callable`].
-    /// The first `whole` are whole functions; those behind them are what comes before the early lookups of the packet function, and what behind each.
+    /// The code of a module whose functions are finished. Each address must be that of a function of this
+    /// module that was compiled by [`super::translate`] with the signature of [`Callable`]. The first `whole`
+    /// are whole functions; those behind them are what comes before the early lookups of the packet function,
+    /// and what behind each.
     pub(super) fn new(module: JITModule, addresses: &[*const u8], whole: usize) -> Code {
         let entry = |address: &*const u8| {
             // SAFETY: the address is that of a finished function with this signature, see above.
@@ -101,13 +104,13 @@ impl Code {
     /// Runs the packet function on a frame; gives the bits of its verdict.
     #[inline(always)]
     pub(super) fn run_packet(&self, context: &mut Context<'_>, frame: &mut [u8], in_port: u16) -> u64 {
-        // SAFETY: the code follows the context's pointers, which are good while the context is, and touches the frame below
-        // its captured length only, as the verifier has shown.
+        // SAFETY: the code follows the context's pointers, which are good while the context is, and touches
+        // the frame below its captured length only, as the verifier has shown.
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes before the early lookups; gives the bits of a verdict, [`ASKED`] with a number, or [`NOT_ASKED`]. The key of early lookup `n` goes to
-    /// the room of `asked[n]`.
+    /// Runs what comes before the early lookups; gives the bits of a verdict, [`ASKED`] with a number, or
+    /// [`NOT_ASKED`]. The key of early lookup `n` goes to the room of `asked[n]`.
     #[inline(always)]
     pub(super) fn run_before(
         &self,
@@ -123,12 +126,13 @@ impl Code {
             *place = room.as_mut_ptr();
         }
         context.kept = kept.as_mut_ptr();
-        // SAFETY: as above; `asked` has one place an early lookup, a key has at most `MAX_WORDS` words, and an early lookup that needs more than `KEPT_WORDS` words behind it is not asked.
+        // SAFETY: as above; `asked` has one place an early lookup, a key has at most `MAX_WORDS` words, and
+        // an early lookup that needs more than `KEPT_WORDS` words behind it is not asked.
         unsafe { before(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes behind early lookup `number` on the packet that asked it, as [`Code::run_packet`]. `kept` is what was left then, but that its first
-    /// word is now the address of what was found.
+    /// Runs what comes behind early lookup `number` on the packet that asked it, as [`Code::run_packet`].
+    /// `kept` is what was left then, but that its first word is now the address of what was found.
     #[inline(always)]
     pub(super) fn run_after(
         &self,
@@ -143,8 +147,8 @@ impl Code {
         unsafe { self.parts[1 + number](context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs the packet function on a packet that starts `room` bytes into `memory`, reaches to its end and may change its size, the length on the wire
-    /// in the context as well; gives the bits of its verdict.
+    /// Runs the packet function on a packet that starts `room` bytes into `memory`, reaches to its end and
+    /// may change its size, the length on the wire in the context as well; gives the bits of its verdict.
     pub(super) fn run_resizing(
         &self,
         context: &mut Context<'_>,
@@ -164,8 +168,8 @@ impl Code {
         let frame = unsafe { memory.add(room) };
         (context.frame, context.captured) = (frame, captured);
         (context.memory, context.start, context.fragmenting) = (memory, room as u64, None);
-        // SAFETY: as above; the code asks the context for frame and captured length after each change, and host functions keep both inside of the
-        // memory, which is borrowed until it returns.
+        // SAFETY: as above; the code asks the context for frame and captured length after each change, and
+        // host functions keep both inside of the memory, which is borrowed until it returns.
         let verdict = unsafe { code(context, frame, captured, in_port.into()) };
         context.memory = std::ptr::null_mut();
         verdict
@@ -174,7 +178,8 @@ impl Code {
     /// Runs a handler with its arguments.
     pub(super) fn run_handler(&self, context: &mut Context<'_>, function: u32, args: &[[u64; 2]]) {
         let args = args.as_ptr().cast_mut().cast();
-        // SAFETY: as above; a handler reads as many arguments as its event has, which is how many there are, and writes none.
+        // SAFETY: as above; a handler reads as many arguments as its event has, which is how many there are,
+        // and writes none.
         unsafe { self.entries[function as usize](context, args, 0, 0) };
     }
 }
@@ -184,8 +189,8 @@ impl Drop for Code {
         self.entries.clear();
         self.parts.clear();
         if let Some(module) = self.module.take() {
-            // SAFETY: the addresses of its functions were never handed out and are now forgotten, and nothing runs them
-            // since that takes a borrow of this value.
+            // SAFETY: the addresses of its functions were never handed out and are now forgotten, and nothing
+            // runs them since that takes a borrow of this value.
             unsafe { module.free_memory() };
         }
     }
@@ -225,8 +230,8 @@ impl<'a> Context<'a> {
     /// The state.
     #[inline(always)]
     pub(super) fn state(&mut self) -> &mut ProgramState<Fast> {
-        // SAFETY: the context holds the exclusive borrow that this pointer was made from; compiled code does not run
-        // while this borrow of the context lasts.
+        // SAFETY: the context holds the exclusive borrow that this pointer was made from; compiled code does
+        // not run while this borrow of the context lasts.
         unsafe { &mut *self.state }
     }
 
@@ -236,7 +241,8 @@ impl<'a> Context<'a> {
         unsafe { (&mut *self.state, &mut *self.outputs) }
     }
 
-    /// Where the packet that was run by [`Code::run_resizing`] now starts in its memory, and how it is to be cut.
+    /// Where the packet that was run by [`Code::run_resizing`] now starts in its memory, and how it is to be
+    /// cut.
     pub(super) fn resized(&self) -> (usize, Option<Fragmenting>) {
         (self.start as usize, self.fragmenting)
     }
@@ -246,8 +252,9 @@ impl<'a> Context<'a> {
         if self.memory.is_null() {
             return None;
         }
-        // SAFETY: memory, start and captured length are those of `run_resizing` or of the last change, so the packet lies inside of what is borrowed
-        // there; compiled code waits for this function and touches nothing meanwhile.
+        // SAFETY: memory, start and captured length are those of `run_resizing` or of the last change, so the
+        // packet lies inside of what is borrowed there; compiled code waits for this function and touches
+        // nothing meanwhile.
         let memory = unsafe {
             std::slice::from_raw_parts_mut(self.memory, self.start as usize + self.captured as usize)
         };
@@ -260,10 +267,12 @@ impl<'a> Context<'a> {
         Some(result)
     }
 
-    /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused them.
+    /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused
+    /// them.
     fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
-        // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and length it was
-        // called with just before it calls a function that reads them, and waits for that function.
+        // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and
+        // length it was called with just before it calls a function that reads them, and waits for that
+        // function.
         let (packet, state, outputs) = unsafe {
             let packet = if self.frame.is_null() {
                 &[]
@@ -290,8 +299,8 @@ pub fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
     let _ = (memory, batch, i);
 }
 
-/// Host functions, as compiled code calls them. Every pointer comes from compiled code: a table from the context, words
-/// from its stack, as many as the table's key or value has.
+/// Host functions, as compiled code calls them. Every pointer comes from compiled code: a table from the
+/// context, words from its stack, as many as the table's key or value has.
 pub(super) mod host {
     use super::*;
 

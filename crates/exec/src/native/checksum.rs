@@ -1,7 +1,8 @@
 //! Sums of packet bytes in Cranelift's IR (see [`lang::ir::checksum`]).
 //!
-//! A known number of bytes is added in pieces of four as the machine stores them: the sum then has its two bytes swapped, and is swapped back
-//! once it is folded. What is behind them and of unknown length is mostly not there, and goes through a host function.
+//! A known number of bytes is added in pieces of four as the machine stores them: the sum then has its two
+//! bytes swapped, and is swapped back once it is folded. What is behind them and of unknown length is mostly
+//! not there, and goes through a host function.
 
 use super::translate::Body;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -61,7 +62,8 @@ impl Body<'_, '_> {
             let (piece, size) = match bytes - at {
                 4.. => (self.bx.ins().uload32(place.flags, address, offset), 4),
                 2..4 => (self.bx.ins().uload16(types::I64, place.flags, address, offset), 2),
-                // An odd byte at the end is the more significant one of its pair, here the one that is stored first.
+                // An odd byte at the end is the more significant one of its pair, here the one that is stored
+                // first.
                 _ => (self.bx.ins().uload8(types::I64, place.flags, address, offset), 1),
             };
             total = Some(match total {
@@ -71,7 +73,8 @@ impl Body<'_, '_> {
             at += size;
         }
         let Some(total) = total else { return self.iconst(0) };
-        // A number and itself with its halves swapped add up to the sum of the halves, with the carry, in the upper half.
+        // A number and itself with its halves swapped add up to the sum of the halves, with the carry, in the
+        // upper half.
         let swapped = self.bx.ins().rotr_imm_u(total, 32);
         let total = self.bx.ins().iadd(total, swapped);
         let total = self.bx.ins().ushr_imm_u(total, 32);

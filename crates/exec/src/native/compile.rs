@@ -20,7 +20,8 @@ pub(super) struct Compilation {
     pub(super) frames: Vec<(String, u32)>,
 }
 
-/// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
+/// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's
+/// instructions.
 ///
 /// The packet function comes again in parts where it asks early lookups ahead.
 pub(super) fn compile(
@@ -85,7 +86,8 @@ fn module() -> Result<JITModule, LoadError> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
-        // A frame larger than the guard page behind a stack is touched page by page, so that it ends the process and does not reach what lies behind.
+        // A frame larger than the guard page behind a stack is touched page by page, so that it ends the
+        // process and does not reach what lies behind.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
         ("probestack_size_log2", "12"),

@@ -1,9 +1,11 @@
-//! Early lookups: where the packet function first searches a table of rules, and what it still needs when it goes on with the result.
+//! Early lookups: where the packet function first searches a table of rules, and what it still needs when it
+//! goes on with the result.
 //!
-//! The idea: up to its first effect, what a function does with a packet depends on that packet alone, so many packets can be taken there one
-//! after the other, before the first of them goes on. Where that effect is a lookup in a table of rules, the function is cut in two: what is
-//! before the lookup leaves the key and the values needed later, all keys are looked up together, and what is behind it goes on from the
-//! kept values. Everything with an effect still happens packet by packet.
+//! The idea: up to its first effect, what a function does with a packet depends on that packet alone, so many
+//! packets can be taken there one after the other, before the first of them goes on. Where that effect is a
+//! lookup in a table of rules, the function is cut in two: what is before the lookup leaves the key and the
+//! values needed later, all keys are looked up together, and what is behind it goes on from the kept values.
+//! Everything with an effect still happens packet by packet.
 
 use crate::block_order::order;
 use crate::state::table_set::TablePlace;
@@ -42,7 +44,8 @@ pub(super) enum Part<'q> {
     After(&'q EarlyLookup),
 }
 
-/// The early lookups of the packet function, if no packet and no handler can change their answers while a batch is run.
+/// The early lookups of the packet function, if no packet and no handler can change their answers while a
+/// batch is run.
 pub(super) fn early_lookups(program: &Program, places: &[TablePlace]) -> Vec<EarlyLookup> {
     let [function] = program.functions.as_slice() else { return Vec::new() };
     let mut found = Vec::new();
@@ -80,7 +83,8 @@ pub(super) fn first_effect(function: &Function, block: BlockId) -> Option<usize>
     })
 }
 
-/// Whether a table stays as it is while packets run: none puts entries in or takes them out, and none grow old.
+/// Whether a table stays as it is while packets run: none puts entries in or takes them out, and none grow
+/// old.
 fn is_lasting(program: &Program, table: u32) -> bool {
     let rules = &program.tables[table as usize];
     let changes = program.functions[0].blocks.iter().flat_map(|block| &block.instructions).any(|instruction| {
@@ -89,7 +93,8 @@ fn is_lasting(program: &Program, table: u32) -> bool {
     matches!(rules.kind, TableKind::Rules { .. }) && rules.age.is_none() && !changes
 }
 
-/// What is needed behind a lookup; nothing where the lookup may be reached again from there, or too much is needed.
+/// What is needed behind a lookup; nothing where the lookup may be reached again from there, or too much is
+/// needed.
 fn lookup(function: &Function, block: BlockId, at: usize) -> Option<EarlyLookup> {
     let behind = order(function, block, |_| false);
     let again = |id: &BlockId| function.block(*id).terminator.targets().iter().any(|to| to.block == block);

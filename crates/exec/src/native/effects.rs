@@ -170,7 +170,8 @@ impl Body<'_, '_> {
         self.found(table, entry, value_packing, results);
     }
 
-    /// Gives the results of a lookup: the entry at this address or, where that is zero, the default entry if there is one.
+    /// Gives the results of a lookup: the entry at this address or, where that is zero, the default entry if
+    /// there is one.
     pub(super) fn found(&mut self, table: u32, entry: clif::Value, packing: &Packing, results: &[Value]) {
         let mut entry = entry;
         if self.shared.defaults[table as usize] {

@@ -1,4 +1,5 @@
-//! Tables of prefixes, rules and patterns, meters, registers, pools and groups in Cranelift's IR: calls of host functions.
+//! Tables of prefixes, rules and patterns, meters, registers, pools and groups in Cranelift's IR: calls of
+//! host functions.
 
 use super::translate::Body;
 use crate::pack::Packing;

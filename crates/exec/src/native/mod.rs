@@ -126,7 +126,8 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
     Ok(text)
 }
 
-/// How many bytes of stack each function of a program needs as machine code, by its name; parts of the packet function follow under the same name.
+/// How many bytes of stack each function of a program needs as machine code, by its name; parts of the packet
+/// function follow under the same name.
 pub fn frames(program: &Program) -> Result<Vec<(String, u32)>, LoadError> {
     crate::load::verify(program)?;
     let state = ProgramState::<Fast>::new(program, u16::MAX, 0)?;
@@ -227,9 +228,10 @@ impl CompiledNative {
         self.useful.extend(self.hints.iter().filter(large));
     }
 
-    /// Runs these packets up to the first that raises an event or before which something is due;
-    /// gives the index of the packet to go on with. `PLAIN` is for programs whose packets raise no events, send nothing but themselves and keep their size,
-    /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
+    /// Runs these packets up to the first that raises an event or before which something is due; gives the
+    /// index of the packet to go on with. `PLAIN` is for programs whose packets raise no events, send nothing
+    /// but themselves and keep their size, while no table is large: nobody asks for a packet's number and
+    /// time on the way, and what is due can only come from the clock.
     fn stretch<const PLAIN: bool>(
         &self,
         state: &mut ProgramState<Fast>,
@@ -294,7 +296,8 @@ impl CompiledNative {
         }
     }
 
-    /// Runs a packet that may change its size, from the beginning or behind an early lookup, and writes back what became of it.
+    /// Runs a packet that may change its size, from the beginning or behind an early lookup, and writes back
+    /// what became of it.
     fn run_resizing(
         &self,
         context: &mut Context<'_>,

@@ -1,7 +1,8 @@
-//! What a program is compiled from besides its IR, and its second variant, which measures its stages and is compiled when somebody wants to know.
+//! What a program is compiled from besides its IR, and its second variant, which measures its stages and is
+//! compiled when somebody wants to know.
 //!
-//! Both variants work on the same state: the second one is compiled from the very plan and program of the first, by whichever thread, and swapped in
-//! for a batch.
+//! Both variants work on the same state: the second one is compiled from the very plan and program of the
+//! first, by whichever thread, and swapped in for a batch.
 
 use super::call::Code;
 use super::compile::Compilation;

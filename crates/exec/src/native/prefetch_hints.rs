@@ -1,8 +1,11 @@
-//! Prefetch hints: which table slots a packet will probably touch, known before it is run, so that large tables are fetched in time.
+//! Prefetch hints: which table slots a packet will probably touch, known before it is run, so that large
+//! tables are fetched in time.
 //!
-//! The idea: many keys are bytes at a fixed place of the packet, such as a source address. Where the IR shows that a lookup or learn has such a key,
-//! the place becomes a hint, and the batch loop computes the key of a packet some packets ahead and fetches its slot, or its cell in a table of prefixes. A hint is only a guess: a
-//! packet that turns out to go another way has fetched a slot in vain, and its meaning does not change.
+//! The idea: many keys are bytes at a fixed place of the packet, such as a source address. Where the IR shows
+//! that a lookup or learn has such a key, the place becomes a hint, and the batch loop computes the key of a
+//! packet some packets ahead and fetches its slot, or its cell in a table of prefixes. A hint is only a
+//! guess: a packet that turns out to go another way has fetched a slot in vain, and its meaning does not
+//! change.
 
 use crate::block_order::order;
 use lang::ir::{BinaryOp, BlockId, Function, Op, Program, Terminator, Value};
@@ -76,7 +79,8 @@ enum Origin {
     Other,
 }
 
-/// Where the values of a function come from, by value. One pass: callers come before those they call, and what a loop hands back counts as another place.
+/// Where the values of a function come from, by value. One pass: callers come before those they call, and
+/// what a loop hands back counts as another place.
 fn origins(function: &Function) -> Vec<Origin> {
     let mut origins = vec![Origin::Other; function.widths.len()];
     // What all values handed to a parameter so far are, once there is one.

@@ -1,7 +1,7 @@
 //! Host functions for tables of prefixes, rules and patterns, meters, registers, pools and groups.
 //!
-//! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words on its stack, as many as the
-//! key, item or member in early lookup has.
+//! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words
+//! on its stack, as many as the key, item or member in early lookup has.
 
 use super::call::host::{found, split, whole};
 use super::call::{Context, MOST_FOUND, Pair};
@@ -169,14 +169,15 @@ fn row_of(rows: &mut Rows, row: Option<u32>, wire: u64) -> *const u64 {
     rows.words(row).as_ptr()
 }
 
-/// The context's state and wire length, and the packet's bytes from `start` up to `end`, cut to those captured.
+/// The context's state and wire length, and the packet's bytes from `start` up to `end`, cut to those
+/// captured.
 unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
     end: u64,
 ) -> (&'a mut ProgramState<Fast>, u64, &'a [u8]) {
-    // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls; state and frame are
-    // different objects, and the caller lets go of both before it returns.
+    // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls;
+    // state and frame are different objects, and the caller lets go of both before it returns.
     let (state, wire, packet) = unsafe {
         let packet: &[u8] = if (*context).frame.is_null() {
             &[]

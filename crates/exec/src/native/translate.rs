@@ -1,8 +1,8 @@
-//! One function of the IR in Cranelift's: blocks and values one to one, fuel counters in variables, everything that
-//! touches tables or outputs through host functions.
+//! One function of the IR in Cranelift's: blocks and values one to one, fuel counters in variables,
+//! everything that touches tables or outputs through host functions.
 //!
-//! Fuel counters live in SSA variables, so they cost a register addition a pass. Loads of the packet have an alias region of
-//! their own, so that equal loads become one although counters are written between them.
+//! Fuel counters live in SSA variables, so they cost a register addition a pass. Loads of the packet have an
+//! alias region of their own, so that equal loads become one although counters are written between them.
 
 use super::arithmetic::{binary, compare, constant, resize, select, type_of, word, words};
 use super::bytes::{self, Place};
@@ -285,7 +285,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A block up to its first effect: an early lookup, or what is to be run from the beginning when it is this packet's turn.
+    /// A block up to its first effect: an early lookup, or what is to be run from the beginning when it is
+    /// this packet's turn.
     fn block_before(&mut self, id: BlockId, end: usize, lookups: &[EarlyLookup]) {
         self.begin(id);
         let instructions = &self.function.block(id).instructions;
@@ -535,7 +536,8 @@ impl Body<'_, '_> {
         self.host.call(&mut self.bx, "enter_site", &[self.context, site]);
     }
 
-    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind an early lookup.
+    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind an early
+    /// lookup.
     fn leave(&mut self) {
         if self.shared.measured && !self.goes_on {
             self.host.call(&mut self.bx, "leave_site", &[self.context]);
@@ -573,8 +575,9 @@ impl Body<'_, '_> {
     }
 }
 
-/// Does the block drop packets that fail a check of the compiler's own? Such packets are rare, and their code stands out of the others' way. The
-/// names of these reasons have parentheses, which no name in a program has.
+/// Does the block drop packets that fail a check of the compiler's own? Such packets are rare, and their code
+/// stands out of the others' way. The names of these reasons have parentheses, which no name in a program
+/// has.
 fn is_failed_check(program: &Program, block: &Block) -> bool {
     let Terminator::Drop(reason) = block.terminator else { return false };
     let reason = program.reasons.get(usize::from(reason));

@@ -1,4 +1,5 @@
-//! Commit: what came back from a device becomes what the batch says and what the state holds, packet by packet in arrival order.
+//! Commit: what came back from a device becomes what the batch says and what the state holds, packet by
+//! packet in arrival order.
 
 use super::tables::ImageChanges;
 use super::{Offload, Whole};
@@ -22,8 +23,8 @@ pub struct Returned<'a> {
 }
 
 impl Offload {
-    /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything is as if
-    /// [`run`](crate::Backend::run) had run it.
+    /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything
+    /// is as if [`run`](crate::Backend::run) had run it.
     pub fn commit(
         &mut self,
         memory: &mut [u8],

@@ -1,4 +1,5 @@
-//! Gather: what goes over for a batch, packet by packet, from the memory of frames into a slot's bytes and columns.
+//! Gather: what goes over for a batch, packet by packet, from the memory of frames into a slot's bytes and
+//! columns.
 
 use super::Offload;
 use crate::kernel::{CopiedPart, KernelPlan, PacketColumn};
@@ -106,7 +107,8 @@ fn pack(ranges: &[Range<u32>], frame: &[u8], own: &mut [u8]) {
     }
 }
 
-/// Lays whole frames down one behind the other, each from a multiple of 16 bytes on, and writes where each begins.
+/// Lays whole frames down one behind the other, each from a multiple of 16 bytes on, and writes where each
+/// begins.
 fn lay(plan: &KernelPlan, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
     let Whole { before, packets } = whole;
     let column = |wanted: PacketColumn| plan.columns.iter().position(|column| *column == wanted).unwrap_or(0);

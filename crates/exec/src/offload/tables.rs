@@ -51,7 +51,8 @@ pub enum DeviceImageError {
 }
 
 impl Offload {
-    /// The kernel's tables that have changed since their words were last asked for, by their place among the kernel's arguments.
+    /// The kernel's tables that have changed since their words were last asked for, by their place among the
+    /// kernel's arguments.
     pub fn stale(&self) -> impl Iterator<Item = usize> + '_ {
         let tables = self.kernel.plan.tables.iter().zip(&self.sent).enumerate();
         tables
@@ -78,14 +79,16 @@ impl Offload {
         if known == ImageChanges::Others { known } else { self.changes() }
     }
 
-    /// Whether it is worth it to let entries that have changed go over: looking for them takes time with every entry that there is.
+    /// Whether it is worth it to let entries that have changed go over: looking for them takes time with
+    /// every entry that there is.
     pub fn is_due(&self) -> bool {
         let entries: usize =
             self.stale().filter_map(|place| self.mirrors[place].as_ref()).map(DeviceExact::len).sum();
         self.since >= LEAST.max(entries as u64 / 4)
     }
 
-    /// Whether the device has the same entry of an exact table for a key as there is now, or has none as there is none.
+    /// Whether the device has the same entry of an exact table for a key as there is now, or has none as
+    /// there is none.
     pub(super) fn was_sent(&self, table: u32, key: &[u64]) -> bool {
         let place = self.kernel.plan.tables.iter().position(|one| *one == table);
         let mirror = place.and_then(|place| self.mirrors[place].as_ref());
@@ -105,7 +108,8 @@ impl Offload {
         }
     }
 
-    /// All words of a table of the kernel, as `kernel::searches` says how they lie. From now on it is not stale until it changes.
+    /// All words of a table of the kernel, as `kernel::searches` says how they lie. From now on it is not
+    /// stale until it changes.
     ///
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
@@ -113,7 +117,8 @@ impl Offload {
         self.send(place, |_, header, Image { words, rows, .. }| whole(header, &words, &rows))
     }
 
-    /// What is to go over of a table of the kernel, whose words lie as `kernel::searches` says. From now on it is not stale until it changes.
+    /// What is to go over of a table of the kernel, whose words lie as `kernel::searches` says. From now on
+    /// it is not stale until it changes.
     ///
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
@@ -129,7 +134,8 @@ impl Offload {
         })
     }
 
-    /// What `of` makes of a table to be sent: whether its default is what was sent last, its header, and its image.
+    /// What `of` makes of a table to be sent: whether its default is what was sent last, its header, and its
+    /// image.
     fn send<T>(
         &mut self,
         place: usize,
@@ -158,7 +164,8 @@ pub enum ImageUpdate {
     Parts(Vec<(usize, Vec<u32>)>),
 }
 
-/// Changes with fewer words between them go over in one piece: a copy of its own takes longer than those words.
+/// Changes with fewer words between them go over in one piece: a copy of its own takes longer than those
+/// words.
 const NEAR: usize = 256;
 /// More pieces are not worth it.
 const MOST_PARTS: usize = 32;

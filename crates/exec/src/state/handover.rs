@@ -1,6 +1,8 @@
-//! What a program hands over to the one that replaces it besides its tables: meters, registers, pools, groups, counters, default entries, and events.
+//! What a program hands over to the one that replaces it besides its tables: meters, registers, pools,
+//! groups, counters, default entries, and events.
 //!
-//! Where both declare something alike it changes its owner as it is, however large. Nothing here can fail, so it is done when all workers have agreed.
+//! Where both declare something alike it changes its owner as it is, however large. Nothing here can fail, so
+//! it is done when all workers have agreed.
 
 use super::memory::ProgramMemory;
 use super::pending::Pending;
@@ -43,7 +45,8 @@ pub struct SharedState {
 }
 
 impl<F: TableFamily> ProgramState<F> {
-    /// Whether entries of a table hold no items of a pool, or both tables items of pools that are declared alike.
+    /// Whether entries of a table hold no items of a pool, or both tables items of pools that are declared
+    /// alike.
     pub fn shares_pool(&self, table: u32, other: &ProgramState<F>, theirs: u32) -> bool {
         let releases = |state: &ProgramState<F>, table: u32| state.tables.shapes[table as usize].releases;
         match (releases(self, table), releases(other, theirs)) {
@@ -70,7 +73,8 @@ impl<F: TableFamily> ProgramState<F> {
 }
 
 impl Handover<'_> {
-    /// Takes over from another program, which is not to run any more. Says how many events that were queued or delayed are given up.
+    /// Takes over from another program, which is not to run any more. Says how many events that were queued
+    /// or delayed are given up.
     pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &SharedState) -> u64 {
         *self.now = (*self.now).max(*old.now);
         *self.next_wake = 0;

@@ -1,7 +1,8 @@
-//! Tables with longest prefixes, rules and patterns as a program sees them: entries with values, default, age and counters.
+//! Tables with longest prefixes, rules and patterns as a program sees them: entries with values, default, age
+//! and counters.
 //!
-//! The search itself is the `tables` crate's. Here keys become what it searches for, its answers become rows, and entries that packets
-//! made go when their time is up.
+//! The search itself is the `tables` crate's. Here keys become what it searches for, its answers become rows,
+//! and entries that packets made go when their time is up.
 
 mod expiry;
 mod patterns;
@@ -43,7 +44,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
-    /// All entries of the program text at once; `build` makes the search from prefix and row. Of entries with the same prefix the last one holds.
+    /// All entries of the program text at once; `build` makes the search from prefix and row. Of entries with
+    /// the same prefix the last one holds.
     pub(super) fn fill(
         &mut self,
         entries: &[Entry],
@@ -70,7 +72,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         if self.expiry.is_behind() { self.find_behind(address) } else { self.search.find(address) }
     }
 
-    /// As [`ProgramPrefixes::find`], where entries have ended that are still to be taken out: they are passed over.
+    /// As [`ProgramPrefixes::find`], where entries have ended that are still to be taken out: they are passed
+    /// over.
     #[cold]
     fn find_behind(&self, address: u128) -> Option<u32> {
         self.search.find_past(address, &|prefix| self.expiry.has_ended(&prefix)).map(|(_, row)| row)
@@ -258,7 +261,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
     }
 
-    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order of their prefixes. So many are looked at, also those that have ended.
+    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order of their prefixes. So many
+    /// are looked at, also those that have ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.search.entries_from(from.0);
         let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
@@ -335,7 +339,8 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// As [`ProgramRules::find`], where rules have ended that are still to be taken out: they are passed over.
+    /// As [`ProgramRules::find`], where rules have ended that are still to be taken out: they are passed
+    /// over.
     #[cold]
     fn find_behind(&self, key: &[u64]) -> Option<u32> {
         let has_ended =
@@ -400,8 +405,8 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// Lets the rules with this priority stand one behind the other from the first place on. It takes as long as there are rules, and is needed once
-    /// in four billion inserts.
+    /// Lets the rules with this priority stand one behind the other from the first place on. It takes as long
+    /// as there are rules, and is needed once in four billion inserts.
     fn close_up(&mut self, priority: u32) -> Result<(), EntryError> {
         let (first, last) = self.span(priority);
         let orders: Vec<u64> = self.keys.range(first..=last).map(|(&order, _)| order).collect();
@@ -605,8 +610,8 @@ impl<R: Rules> ProgramRules<R> {
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
-    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried. So many are looked at, also those that have
-    /// ended.
+    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried. So
+    /// many are looked at, also those that have ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.keys.range(from.0.bits as u64..);
         let part = held.by_ref().take(most).filter_map(|place| self.entry(place));

@@ -286,8 +286,8 @@ impl ProgramMemory {
         self.pools[pool as usize].1 == other.pools[of_other as usize].1
     }
 
-    /// Whether this group goes over with the buckets of its members, to another that is declared alike: where all members are those of the text, each
-    /// with its weight, or were made by packets.
+    /// Whether this group goes over with the buckets of its members, to another that is declared alike: where
+    /// all members are those of the text, each with its weight, or were made by packets.
     pub fn group_goes_whole(&self, group: u32, new: &ProgramMemory, of_new: u32) -> bool {
         let (old, new) = (&self.groups[group as usize], &new.groups[of_new as usize]);
         !old.altered && !new.altered && old.declared == new.declared && old.ports == new.ports
@@ -308,7 +308,8 @@ impl ProgramMemory {
         std::mem::swap(&mut self.groups[group as usize], &mut other.groups[of_other as usize]);
     }
 
-    /// What is taken of another's pool is taken of this one, where it has the item. Those that are declared alike are exchanged.
+    /// What is taken of another's pool is taken of this one, where it has the item. Those that are declared
+    /// alike are exchanged.
     pub fn take_over_pool(&mut self, pool: u32, other: &mut ProgramMemory, of_other: u32) {
         let ((items, declared), (old_items, old_declared)) =
             (&mut self.pools[pool as usize], &mut other.pools[of_other as usize]);

@@ -1,7 +1,7 @@
 //! What a program is still to do: events that are queued, delayed events, and handlers that run by the clock.
 //!
-//! Everything is kept in arrays that are as long as what there ever was at once. A delayed event names the place of its arguments, which all have as much
-//! room as the event with the most of them needs.
+//! Everything is kept in arrays that are as long as what there ever was at once. A delayed event names the
+//! place of its arguments, which all have as much room as the event with the most of them needs.
 
 use lang::ir::Program;
 use std::cmp::Reverse;
@@ -131,7 +131,8 @@ impl Pending {
         Some(timer.event)
     }
 
-    /// From now on the handlers that run by the clock do, one period after `time`; those that ran already for a program that was replaced go on.
+    /// From now on the handlers that run by the clock do, one period after `time`; those that ran already for
+    /// a program that was replaced go on.
     pub(super) fn start(&mut self, time: u64) {
         if std::mem::replace(&mut self.started, true) {
             return;
@@ -183,9 +184,10 @@ impl Pending {
         timer.min(periodic)
     }
 
-    /// Takes over what another program was still to do, in the same order: of the events that `events` pairs (the other program's first), and handlers
-    /// by the clock, of which the first with a period goes on as the other program's first with that period, and so on. What is not paired is given up;
-    /// says how many events that were.
+    /// Takes over what another program was still to do, in the same order: of the events that `events` pairs
+    /// (the other program's first), and handlers by the clock, of which the first with a period goes on as
+    /// the other program's first with that period, and so on. What is not paired is given up; says how many
+    /// events that were.
     pub(super) fn take_over(&mut self, old: &mut Pending, events: &[(u32, u32)]) -> u64 {
         let same = self.params == old.params && events.len() == self.params.len();
         let given_up = if same && events.iter().all(|(from, to)| from == to) {

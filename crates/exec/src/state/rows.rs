@@ -1,10 +1,12 @@
-//! What entries of tables with prefixes, rules and patterns hold: rows of words that a search answers by number.
+//! What entries of tables with prefixes, rules and patterns hold: rows of words that a search answers by
+//! number.
 
 use crate::state::Cell;
 use std::collections::HashMap;
 use tables::sizes;
 
-/// Rows of the same number of words. Rows that hold the same are kept once, unless each counts, or ends, for itself.
+/// Rows of the same number of words. Rows that hold the same are kept once, unless each counts, or ends, for
+/// itself.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     stride: usize,

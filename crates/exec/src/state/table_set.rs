@@ -1,4 +1,5 @@
-//! The tables of a program by kind, and the two families of them: the ordered models that judge, and the fast ones.
+//! The tables of a program by kind, and the two families of them: the ordered models that judge, and the fast
+//! ones.
 
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
 use crate::backend::{EntryCount, EntryError, EntryPlace, TableReport};
@@ -19,7 +20,8 @@ pub trait TableFamily: 'static {
     type Rules: Rules + Send;
     /// Searches for patterns.
     type Patterns: PatternSearch + Send;
-    /// Whether entries that have ended are taken out at once, whatever that takes: the judge does not put off anything.
+    /// Whether entries that have ended are taken out at once, whatever that takes: the judge does not put off
+    /// anything.
     const ENDS_AT_ONCE: bool;
 
     /// An empty exact table.
@@ -110,7 +112,8 @@ pub enum TablePlace {
 pub struct TableShape {
     /// Its name.
     pub name: String,
-    /// How its key columns are packed: of an exact table as tightly as possible, of others each in words of its own.
+    /// How its key columns are packed: of an exact table as tightly as possible, of others each in words of
+    /// its own.
     pub key: Packing,
     /// How its value columns are packed.
     pub value: Packing,
@@ -127,7 +130,8 @@ pub struct TableShape {
 pub struct EntryChanges {
     /// Entries that packets made.
     pub inserts: u64,
-    /// Entries whose time was up, those that the search has counted set apart: a sum of both is what has happened.
+    /// Entries whose time was up, those that the search has counted set apart: a sum of both is what has
+    /// happened.
     pub expired: u64,
     /// Entries refused.
     pub refused: u64,
@@ -174,7 +178,8 @@ pub struct TableSet<F: TableFamily> {
     fixed: Vec<bool>,
     /// What had happened to each table when counting began.
     before: Vec<ExactStatistics>,
-    /// How often entries of each table were changed other than by learning, removing and ageing in an exact one.
+    /// How often entries of each table were changed other than by learning, removing and ageing in an exact
+    /// one.
     versions: Vec<u64>,
     seed: u64,
 }
@@ -351,8 +356,9 @@ impl<F: TableFamily> TableSet<F> {
         Ok(())
     }
 
-    /// Exchanges a table with one of the same shape in another set, which is `theirs`, where both hold only what packets made and are declared alike; in
-    /// exact tables capacity and times may be others, see [`TableSet::settle`]. Says whether it did.
+    /// Exchanges a table with one of the same shape in another set, which is `theirs`, where both hold only
+    /// what packets made and are declared alike; in exact tables capacity and times may be others, see
+    /// [`TableSet::settle`]. Says whether it did.
     pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) -> bool {
         let (index, of_other) = (table as usize, theirs as usize);
         if self.fixed[index] || other.fixed[of_other] {
@@ -376,7 +382,8 @@ impl<F: TableFamily> TableSet<F> {
         exchanged
     }
 
-    /// Has memory given to an exact table that is soon to take so many entries, where they need a good part of it.
+    /// Has memory given to an exact table that is soon to take so many entries, where they need a good part
+    /// of it.
     pub fn touch(&mut self, table: u32, entries: u64) {
         let index = table as usize;
         if let TablePlace::Exact(place) = self.places[index]
@@ -413,7 +420,8 @@ impl<F: TableFamily> TableSet<F> {
         std::mem::swap(&mut self.changes[index], &mut other.changes[of_other]);
     }
 
-    /// What was exchanged stays so: an exact table goes on with the capacity and the times of its own declaration, and what happens is counted from now on.
+    /// What was exchanged stays so: an exact table goes on with the capacity and the times of its own
+    /// declaration, and what happens is counted from now on.
     pub fn settle(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) {
         let (index, of_other) = (table as usize, theirs as usize);
         if let (TablePlace::Exact(our), TablePlace::Exact(their)) =
@@ -451,8 +459,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Counts what happens in a table from now on, in the time of one operation; what it holds counts as put in: also what has ended and is still to be
-    /// taken out, which counts as expired then.
+    /// Counts what happens in a table from now on, in the time of one operation; what it holds counts as put
+    /// in: also what has ended and is still to be taken out, which counts as expired then.
     fn count_anew(&mut self, table: u32) {
         let index = table as usize;
         if let TablePlace::Exact(place) = self.places[index] {
@@ -465,7 +473,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Lets entries of exact tables move to where they belong since a takeover, a few of each table so often; whether some are left.
+    /// Lets entries of exact tables move to where they belong since a takeover, a few of each table so often;
+    /// whether some are left.
     pub fn catch_up(&mut self, times: u32) -> bool {
         let mut left = false;
         for table in &mut self.exact {
@@ -474,7 +483,8 @@ impl<F: TableFamily> TableSet<F> {
         left
     }
 
-    /// Ends entries of tables other than exact ones whose time has come, and takes them out as far as these steps lead.
+    /// Ends entries of tables other than exact ones whose time has come, and takes them out as far as these
+    /// steps lead.
     pub fn expire_others(&mut self, now: u64, steps: &mut u32) {
         let mut all = u32::MAX;
         let steps = if F::ENDS_AT_ONCE { &mut all } else { steps };
@@ -490,7 +500,8 @@ impl<F: TableFamily> TableSet<F> {
         exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
-    /// A report on every table, in order of declaration. What has ended is neither held nor left out, be it taken out or not: it is looked for among all entries.
+    /// A report on every table, in order of declaration. What has ended is neither held nor left out, be it
+    /// taken out or not: it is looked for among all entries.
     pub fn reports(&self) -> Vec<TableReport> {
         let report = |(index, report): (usize, TableReport)| {
             let left = self.left_to_expire(index);
@@ -510,7 +521,8 @@ impl<F: TableFamily> TableSet<F> {
         left as u64
     }
 
-    /// As [`TableSet::reports`], but no entry is looked at: what has ended and is still to be taken out counts as held and not yet as expired.
+    /// As [`TableSet::reports`], but no entry is looked at: what has ended and is still to be taken out
+    /// counts as held and not yet as expired.
     pub fn running_reports(&self) -> Vec<TableReport> {
         (0..self.places.len()).map(|index| self.running_report(index)).collect()
     }
@@ -546,7 +558,8 @@ impl<F: TableFamily> TableSet<F> {
         held as u64
     }
 
-    /// Entries of a table other than an exact one that were taken out since their time was up, since its entries were exchanged last.
+    /// Entries of a table other than an exact one that were taken out since their time was up, since its
+    /// entries were exchanged last.
     fn expired_others(&self, index: usize) -> u64 {
         match self.places[index] {
             TablePlace::Prefixes(place) => self.prefixes[place].expired(),
@@ -570,7 +583,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Every entry of a table with what it was found for: exact ones and prefixes sorted by key, rules in the order in which they are tried.
+    /// Every entry of a table with what it was found for: exact ones and prefixes sorted by key, rules in the
+    /// order in which they are tried.
     pub fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
@@ -583,7 +597,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any.
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there
+    /// are any.
     pub fn entries_part(
         &self,
         table: u32,
@@ -615,8 +630,8 @@ impl TableSet<Fast> {
     }
 }
 
-/// What each table of a program takes with the entries that it has, in bytes, once for each worker: tables are made for it one by one, and counted. None where the
-/// declaration says all.
+/// What each table of a program takes with the entries that it has, in bytes, once for each worker: tables
+/// are made for it one by one, and counted. None where the declaration says all.
 ///
 /// # Errors
 /// A table cannot be made.

@@ -33,7 +33,8 @@ type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
 /// The smallest MTU of IPv4 and of IPv6.
 const SMALLEST: [u16; 2] = [68, 1280];
 
-/// Reads what the file says of addresses and routes; besides, where its first addresses of IPv4 and IPv6 stand.
+/// Reads what the file says of addresses and routes; besides, where its first addresses of IPv4 and IPv6
+/// stand.
 pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts), ConfigError> {
     let (mut ports, mut first) = (Vec::new(), [None, None]);
     let mut known: Vec<(InterfaceAddress, usize)> = Vec::new();

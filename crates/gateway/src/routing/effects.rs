@@ -15,7 +15,8 @@ pub(crate) const UNRESOLVED: u16 = 65534;
 pub(crate) const BROADCAST: u16 = 65533;
 /// The largest number that stands for a neighbour.
 pub(crate) const LAST: u16 = 61_000;
-/// The most ports with a number of their own, which stands for hosts of their links that are to be found first.
+/// The most ports with a number of their own, which stands for hosts of their links that are to be found
+/// first.
 pub(crate) const LINKS: u16 = 4_096;
 
 /// The number of a port's link: never in the table of next hops.

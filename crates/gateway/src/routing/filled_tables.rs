@@ -64,7 +64,8 @@ impl FilledTables {
         Ok(FilledTables { tables, hops })
     }
 
-    /// Fills the tables of a program that has just been loaded with all that a router knows, in place of the examples in its text.
+    /// Fills the tables of a program that has just been loaded with all that a router knows, in place of the
+    /// examples in its text.
     ///
     /// # Errors
     /// They have no room for it.

@@ -1,8 +1,9 @@
-//! Following the kernel: what is asked of it and when, and what its answers change. Sending and receiving is somebody else's.
+//! Following the kernel: what is asked of it and when, and what its answers change. Sending and receiving is
+//! somebody else's.
 //!
-//! First all links are asked for and all addresses, then, where the file wants it, all numbered next hops and all routes of IPv4 and of IPv6; in between and
-//! afterwards changes come by themselves. Whenever changes may have been lost, or routes may have gone silently with a link or an address, everything is asked
-//! for again.
+//! First all links are asked for and all addresses, then, where the file wants it, all numbered next hops and
+//! all routes of IPv4 and of IPv6; in between and afterwards changes come by themselves. Whenever changes may
+//! have been lost, or routes may have gone silently with a link or an address, everything is asked for again.
 
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
@@ -40,8 +41,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first thing to ask is in
-    /// [`question`](Follower::question).
+    /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first
+    /// thing to ask is in [`question`](Follower::question).
     pub(crate) fn new(settings: &RoutingSettings) -> Follower {
         let interfaces = settings.ports.iter().map(|port| (port.interface.clone(), port.shared)).collect();
         let mut follower = Follower { interfaces, routes: settings.kernel, ..Follower::default() };
@@ -170,8 +171,8 @@ impl Follower {
         router.kernel_routes(routes, effects);
     }
 
-    /// The machine's addresses, but for those that packets reach by leaving through a port: at the other end of a virtual cable that begins at a port, behind
-    /// a TAP port, and at whatever these are parts of.
+    /// The machine's addresses, but for those that packets reach by leaving through a port: at the other end
+    /// of a virtual cable that begins at a port, behind a TAP port, and at whatever these are parts of.
     fn machine(&self) -> BTreeSet<IpAddr> {
         let mut beyond: BTreeSet<u32> = BTreeSet::new();
         for (index, port) in &self.ports {
@@ -199,7 +200,8 @@ impl Follower {
         of_all.map(|(_, address)| *address).filter(|own| !own.is_loopback() && !is_link_local(*own)).collect()
     }
 
-    /// The kernel takes routes away with a link or address without saying so. While links and addresses are asked for, the routes are still to come.
+    /// The kernel takes routes away with a link or address without saying so. While links and addresses are
+    /// asked for, the routes are still to come.
     fn lost_if_idle(&mut self) {
         if self.routes && !matches!(self.asking, Some(Wanted::Links | Wanted::Addresses)) {
             self.lost();
@@ -216,7 +218,8 @@ impl Follower {
         }
     }
 
-    /// Notes what a link is. Says whether another interface is a port now, or is one whose link went up or down.
+    /// Notes what a link is. Says whether another interface is a port now, or is one whose link went up or
+    /// down.
     fn link(&mut self, index: u32, name: &str, link: Option<Link>) -> bool {
         let port = (1..).zip(&self.interfaces).find(|(_, (wanted, _))| *wanted == name).map(|(port, _)| port);
         let state = |follower: &Follower| {

@@ -1,17 +1,20 @@
-//! ICMP and ICMPv6 of the gateway itself: answers to echo requests for own addresses, and errors about packets that control cannot deliver.
+//! ICMP and ICMPv6 of the gateway itself: answers to echo requests for own addresses, and errors about
+//! packets that control cannot deliver.
 //!
 //! ```text
 //!  0 type   1 code   2 checksum   4 echo: identifier and sequence; errors: 0, or the MTU   8 the echo's data, or the start of the packet
 //! ```
 //!
-//! Answers leave by the port that the packet came in by and go to the station that it came from, as those of the programs do.
+//! Answers leave by the port that the packet came in by and go to the station that it came from, as those of
+//! the programs do.
 
 use super::frame::{self, ETHERNET, ICMP, ICMPV6, Ipv4, Ipv6};
 use super::neighbours::Mac;
 use packet::fragment::{Fragmenting, Pieces, SMALLEST_MTU};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a packet that an error repeats at most: with its headers it has 576 (RFC 1812, 4.3.2.3) or 1280 (RFC 4443, 3.1).
+/// Bytes of a packet that an error repeats at most: with its headers it has 576 (RFC 1812, 4.3.2.3) or 1280
+/// (RFC 4443, 3.1).
 const REPEATED: usize = 548;
 const REPEATED6: usize = 1232;
 /// The class of errors: internetwork control (RFC 1812, 4.3.2.5).
@@ -53,7 +56,8 @@ impl Cause {
         }
     }
 
-    /// The same of ICMPv6 (RFC 4443, 3). An unknown protocol is a next header that is not recognized, at its place in the IPv6 header.
+    /// The same of ICMPv6 (RFC 4443, 3). An unknown protocol is a next header that is not recognized, at its
+    /// place in the IPv6 header.
     fn six(self) -> (u8, u8, u32) {
         match self {
             Cause::Network => (1, 0, 0),
@@ -90,8 +94,9 @@ pub(crate) fn echo6(own: Mac, to: Mac, ip: &Ipv6<'_>) -> Option<Vec<u8>> {
     Some(frame::ipv6((to, own), (ip.destination, ip.source), 64, message))
 }
 
-/// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200, 4.5). What identifies pieces of IPv4 is
-/// this number; those of IPv6 have room for what the sender's echo has, which is its own for each that is under way: identifier and sequence.
+/// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200,
+/// 4.5). What identifies pieces of IPv4 is this number; those of IPv6 have room for what the sender's echo
+/// has, which is its own for each that is under way: identifier and sequence.
 pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16, identification: u16) -> Vec<Vec<u8>> {
     let six = bytes[12..14] == [0x86, 0xdd];
     let header = if six { 40 } else { 20 };
@@ -135,7 +140,8 @@ pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16, identification: u16) -> Ve
         .collect()
 }
 
-/// An error about a packet, unless nothing may answer it (RFC 1812, 4.3.2.7): an error itself, a later piece, one from or to more than one host.
+/// An error about a packet, unless nothing may answer it (RFC 1812, 4.3.2.7): an error itself, a later piece,
+/// one from or to more than one host.
 pub(crate) fn error(own: (Mac, Ipv4Addr), to: Mac, ip: &Ipv4<'_>, cause: Cause) -> Option<Vec<u8>> {
     let reports = ip.protocol == ICMP && matches!(ip.payload.first(), None | Some(3..=5 | 11 | 12));
     let many = ip.source.is_unspecified()
@@ -153,7 +159,8 @@ pub(crate) fn error(own: (Mac, Ipv4Addr), to: Mac, ip: &Ipv4<'_>, cause: Cause) 
 
 /// The same of IPv6 (RFC 4443, 2.4).
 pub(crate) fn error6(own: (Mac, Ipv6Addr), to: Mac, ip: &Ipv6<'_>, cause: Cause) -> Option<Vec<u8>> {
-    // Of a piece the fragment header says what follows, and where it belongs; a later one may be an error's, too.
+    // Of a piece the fragment header says what follows, and where it belongs; a later one may be an error's,
+    // too.
     let (next, first) = match (ip.next, ip.payload) {
         (44, [next, _, 0, 0..=7, _, _, _, _, first, ..]) => (*next, Some(first)),
         (44, [next, ..]) => (*next, None),
@@ -175,7 +182,8 @@ fn quoting((kind, code, value): (u8, u8, u32), packet: &[u8]) -> Vec<u8> {
     message
 }
 
-/// So many errors a second of one port, with a reserve for as many at once (RFC 1812, 4.3.2.8; RFC 4443, 2.4 f).
+/// So many errors a second of one port, with a reserve for as many at once (RFC 1812, 4.3.2.8; RFC 4443, 2.4
+/// f).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorRate {
     left: u64,

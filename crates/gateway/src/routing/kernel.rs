@@ -1,9 +1,11 @@
 //! The kernel's main routing table, as it follows from what rtnetlink tells.
 //!
-//! Messages come in the order of what happened, answers to questions among them, so they are taken in as they come; a route that was there before an
-//! answer to "all routes" and is not in it is gone. Of routes to one prefix that with the smallest metric counts, and of several next hops
-//! the first whose link is up. Next hops with a number go with every route by them, of which the kernel says nothing. A route for some of the packets to its
-//! prefix alone (of a type of service, from a source) is known but not used: the others have ways of their own.
+//! Messages come in the order of what happened, answers to questions among them, so they are taken in as they
+//! come; a route that was there before an answer to "all routes" and is not in it is gone. Of routes to one
+//! prefix that with the smallest metric counts, and of several next hops the first whose link is up. Next
+//! hops with a number go with every route by them, of which the kernel says nothing. A route for some of the
+//! packets to its prefix alone (of a type of service, from a source) is known but not used: the others have
+//! ways of their own.
 
 use super::neighbours::Neighbour;
 use super::prefix::IpPrefix;
@@ -72,8 +74,9 @@ impl KernelTable {
         }
     }
 
-    /// A next hop with a number came, changed or went. The routes by it are found by [`settled`](KernelTable::settled), many such changes at once.
-    /// Says which prefixes had to change before.
+    /// A next hop with a number came, changed or went. The routes by it are found by
+    /// [`settled`](KernelTable::settled), many such changes at once. Says which prefixes had to change
+    /// before.
     pub(crate) fn object(&mut self, number: u32, object: Option<Object>) -> Vec<IpPrefix> {
         let Some(object) = object else {
             self.objects.remove(&number);
@@ -149,7 +152,8 @@ impl KernelTable {
         self.routes.keys().copied().collect()
     }
 
-    /// The way of a prefix that the kernel has a route to: the first next hop by a port whose link is up, then the first by a port, then what leads nowhere.
+    /// The way of a prefix that the kernel has a route to: the first next hop by a port whose link is up,
+    /// then the first by a port, then what leads nowhere.
     pub(crate) fn way(&self, prefix: IpPrefix, ports: &Ports<'_>) -> Option<Way> {
         let (_, hops) = self.routes.get(&prefix)?.first_key_value()?;
         let mut best: Option<(u8, Way)> = None;

@@ -1,7 +1,9 @@
-//! Which of a gateway's addresses the machine's kernel has, too: it would answer what is for them a second time.
+//! Which of a gateway's addresses the machine's kernel has, too: it would answer what is for them a second
+//! time.
 //!
-//! The kernel answers for an address by whichever interface it is asked, so it does not matter at which one it has it. What it never gets to see, it does
-//! not answer: packets of AF_XDP, and of ports that keep what comes in from it.
+//! The kernel answers for an address by whichever interface it is asked, so it does not matter at which one
+//! it has it. What it never gets to see, it does not answer: packets of AF_XDP, and of ports that keep what
+//! comes in from it.
 
 use super::prefix::InterfaceAddress;
 use super::router::RoutingSettings;
@@ -35,8 +37,8 @@ pub fn shared(settings: &RoutingSettings, ports: &[WantedPort]) -> io::Result<Ve
 
 fn sentences(settings: &RoutingSettings, ports: &[WantedPort], held: &[Held]) -> Vec<String> {
     let seen = |wanted: &&WantedPort| wanted.kind != PortKind::AfXdp && !wanted.keep_from_kernel;
-    // What the kernel sees of any port it answers, whichever port has the address. A TAP device is the kernel's own side: it may have addresses of that
-    // network, but not the gateway's.
+    // What the kernel sees of any port it answers, whichever port has the address. A TAP device is the
+    // kernel's own side: it may have addresses of that network, but not the gateway's.
     let names: Vec<&str> = ports.iter().filter(seen).map(|wanted| wanted.interface.as_str()).collect();
     if names.is_empty() {
         return Vec::new();

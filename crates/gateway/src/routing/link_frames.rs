@@ -1,4 +1,5 @@
-//! Frames by which neighbours find each other: ARP (RFC 826) and neighbour discovery (RFC 4861), read and made.
+//! Frames by which neighbours find each other: ARP (RFC 826) and neighbour discovery (RFC 4861), read and
+//! made.
 //!
 //! ```text
 //! ARP, behind the Ethernet header of 14 bytes:          a solicitation (135) or advertisement (136), behind Ethernet and IPv6:
@@ -15,7 +16,8 @@ use super::neighbours::Mac;
 use engine::live::Urgent;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether a packet that was punted for this reason may keep a neighbour known, or find one: ARP, and solicitations and advertisements.
+/// Whether a packet that was punted for this reason may keep a neighbour known, or find one: ARP, and
+/// solicitations and advertisements.
 pub(crate) fn urgency(reason: &str, frame: &[u8]) -> Option<Urgent> {
     let discovery = || match (frame.get(12..14)?, frame.get(20)?, frame.get(54)?) {
         (&[0x86, 0xdd], &frame::ICMPV6, 135) => Some(Urgent::Question),
@@ -98,7 +100,8 @@ pub(crate) enum Discovery {
 }
 
 impl Discovery {
-    /// Reads the ICMPv6 message of a packet whose checksum is right. `None` where it is another, or one that must be ignored (RFC 4861, 7.1).
+    /// Reads the ICMPv6 message of a packet whose checksum is right. `None` where it is another, or one that
+    /// must be ignored (RFC 4861, 7.1).
     pub(crate) fn read(ip: &Ipv6<'_>) -> Option<Discovery> {
         let message = ip.payload;
         let (kind, code, option) = match *message.get(..2)? {
@@ -178,7 +181,8 @@ pub(crate) fn question(own: (Mac, IpAddr), target: IpAddr, to: Option<Mac>) -> O
     }
 }
 
-/// Answers a solicitation for an own address; one from nobody, which looks whether the address is taken, is answered to all.
+/// Answers a solicitation for an own address; one from nobody, which looks whether the address is taken, is
+/// answered to all.
 pub(crate) fn advertisement(own: (Mac, Ipv6Addr), asker: (Mac, Ipv6Addr)) -> Vec<u8> {
     const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
     let nobody = asker.1.is_unspecified();

@@ -6,7 +6,8 @@
 //!  kernel ───────rtnetlink───────► └────────────┘ ──pictures──► show routes, show neighbours
 //! ```
 //!
-//! `Router` and everything below it are pure; this file has the two threads, the lock between them, and the way into the program.
+//! `Router` and everything below it are pure; this file has the two threads, the lock between them, and the
+//! way into the program.
 
 mod account;
 mod effects;
@@ -169,7 +170,8 @@ impl Routing {
         state.netlink = match netlink {
             Ok(mut netlink) => {
                 while active && !state.follower.knows_machine() && begun.elapsed() < LINKS {
-                    // Nothing runs yet that these could have an effect on: all that is known goes into the tables before it does.
+                    // Nothing runs yet that these could have an effect on: all that is known goes into the
+                    // tables before it does.
                     state.follow(&mut netlink, begun)?;
                 }
                 Some(netlink)
@@ -190,7 +192,8 @@ impl Routing {
         state.filled_tables.fill(&state.router, backend)
     }
 
-    /// Serves the packet loop behind `remote` from two threads, until the loop has ended and `ended` says so. Nobody waits for them.
+    /// Serves the packet loop behind `remote` from two threads, until the loop has ended and `ended` says so.
+    /// Nobody waits for them.
     pub(crate) fn start(self: &Arc<Routing>, remote: &Remote, ended: &Arc<AtomicBool>) {
         let (routing, for_packets, over) = (self.clone(), remote.clone(), ended.clone());
         thread::spawn(move || {
@@ -210,7 +213,8 @@ impl Routing {
         }
     }
 
-    /// Looks at what another file says, for another program; nothing has changed yet, and nothing does until this is let go.
+    /// Looks at what another file says, for another program; nothing has changed yet, and nothing does until
+    /// this is let go.
     ///
     /// # Errors
     /// The program lacks a table.
@@ -269,7 +273,8 @@ impl Routing {
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
         let mut lost = false;
         while !ended.load(Ordering::Relaxed) {
-            // What was told before something was lost would count as a part of the answer, so that is read to its end first.
+            // What was told before something was lost would count as a part of the answer, so that is read to
+            // its end first.
             let wanted = if lost { None } else { self.lock().follower.question() };
             if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
                 // As an answer that broke off: everything is asked for again.
@@ -277,7 +282,8 @@ impl Routing {
                 thread::sleep(PAUSE);
                 continue;
             }
-            // What has come already is taken in together: each change of tables waits for the packet loop once.
+            // What has come already is taken in together: each change of tables waits for the packet loop
+            // once.
             let (mut told, mut all, mut patience) = (Vec::new(), false, PATIENCE);
             for _ in 0..RECEIPTS {
                 match netlink.receive(patience.as_nanos() as u64) {

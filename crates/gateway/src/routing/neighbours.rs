@@ -1,4 +1,5 @@
-//! What is known of neighbours: which Ethernet address an IP address of a link has, and whether anybody still answers by it.
+//! What is known of neighbours: which Ethernet address an IP address of a link has, and whether anybody still
+//! answers by it.
 //!
 //! ```text
 //!                      a packet for it                    it answers
@@ -14,14 +15,17 @@
 //!            └─────────────────────────────────────────────────────────────  Probe ───────────┘
 //! ```
 //!
-//! The states are those of RFC 4861 (7.3), for ARP (RFC 826) too. One thing differs: packets go by in the program, where nobody sees which neighbour they
-//! go to; so each counts as being used, and one that has been silent is asked again about once a minute (RFC 1122, 2.3.2.1, the second way). From
-//! Stale to Probe the address that is known is used.
+//! The states are those of RFC 4861 (7.3), for ARP (RFC 826) too. One thing differs: packets go by in the
+//! program, where nobody sees which neighbour they go to; so each counts as being used, and one that has been
+//! silent is asked again about once a minute (RFC 1122, 2.3.2.1, the second way). From Stale to Probe the
+//! address that is known is used.
 //!
-//! Who fills the table does not keep others out: one that is to be looked for takes the place of another, in the [`Order`] of how little would be
-//! lost, at the port that has most (as the kernel's forced collection behind `gc_thresh3`, but port by port). Routers that routes name stay.
+//! Who fills the table does not keep others out: one that is to be looked for takes the place of another, in
+//! the [`Order`] of how little would be lost, at the port that has most (as the kernel's forced collection
+//! behind `gc_thresh3`, but port by port). Routers that routes name stay.
 //!
-//! Time and packets are arguments, and what is to be done comes out as [`Action`]s; nothing here reads a clock or sends.
+//! Time and packets are arguments, and what is to be done comes out as [`Action`]s; nothing here reads a
+//! clock or sends.
 
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -42,7 +46,8 @@ const SILENT: u64 = 25 * SECOND;
 /// From being in use to the first question (DELAY_FIRST_PROBE_TIME).
 const DELAY: u64 = 5 * SECOND;
 
-/// How long a neighbour that is looked for keeps its place at least; most answer sooner. It bounds how often all on a link are asked.
+/// How long a neighbour that is looked for keeps its place at least; most answer sooner. It bounds how often
+/// all on a link are asked.
 const ASKED_FOR: u64 = SECOND / 50;
 /// How long one that answered does (as the kernel's forced collection has it).
 const ANSWERED: u64 = 5 * SECOND;
@@ -52,7 +57,8 @@ const ANSWERED: u64 = 5 * SECOND;
 pub(crate) struct Limits {
     /// Neighbours.
     pub(crate) neighbours: usize,
-    /// Of these, such as nothing is known of yet, at one port: whoever asks for all addresses of a network must not displace those that are there.
+    /// Of these, such as nothing is known of yet, at one port: whoever asks for all addresses of a network
+    /// must not displace those that are there.
     pub(crate) incomplete: usize,
     /// Packets that wait for one neighbour.
     pub(crate) queue: usize,
@@ -114,7 +120,8 @@ const ALL: [Order; 4] = [Order::Unconfirmed, Order::Incomplete, Order::Silent, O
 pub(crate) enum Heard {
     /// It asked for us (an ARP request for an own address, a neighbour solicitation).
     Question,
-    /// It said its address without asking (a gratuitous ARP, RFC 826's merging): only what is known already changes.
+    /// It said its address without asking (a gratuitous ARP, RFC 826's merging): only what is known already
+    /// changes.
     Announcement,
     /// It answered.
     Answer {
@@ -233,8 +240,8 @@ impl<P> Neighbours<P> {
         });
     }
 
-    /// A packet is for a neighbour. A router is looked for even while too many others are at its port: whoever asks for all addresses of a
-    /// network must not keep routers from being found.
+    /// A packet is for a neighbour. A router is looked for even while too many others are at its port:
+    /// whoever asks for all addresses of a network must not keep routers from being found.
     pub(crate) fn packet(&mut self, neighbour: Neighbour, packet: P, now: u64, actions: &mut Vec<Action<P>>) {
         let Some(entry) = self.entries.get_mut(&neighbour) else {
             let (port, named) = (neighbour.port, self.named.contains(&neighbour));
@@ -429,7 +436,8 @@ impl<P> Neighbours<P> {
         entry.queue
     }
 
-    /// The first at a port that gives way, of these kinds and not too young for that, goes. Says whether one did.
+    /// The first at a port that gives way, of these kinds and not too young for that, goes. Says whether one
+    /// did.
     fn displace(
         &mut self,
         port: PortNumber,

@@ -1,4 +1,5 @@
-//! Numbers for neighbours, as routes name them: given out when the first route or answer needs one, taken back with the last.
+//! Numbers for neighbours, as routes name them: given out when the first route or answer needs one, taken
+//! back with the last.
 
 use super::effects::LAST;
 use super::neighbours::Neighbour;

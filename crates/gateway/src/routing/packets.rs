@@ -1,8 +1,10 @@
-//! What control does with a packet that the program hands over: it answers, learns, sends it on once its neighbour is known, or says why not.
+//! What control does with a packet that the program hands over: it answers, learns, sends it on once its
+//! neighbour is known, or says why not.
 //!
-//! A program hands over for four reasons, which it names `ours` (for an own address), `neighbours` (ARP), `link_only` (for the hosts of one link) and
-//! `unresolved` (its next hop is not in the table). A packet that is `unresolved` is as it will leave except for the TTL, what
-//! the MTU asks for, and both Ethernet addresses: these are control's to do then.
+//! A program hands over for four reasons, which it names `ours` (for an own address), `neighbours` (ARP),
+//! `link_only` (for the hosts of one link) and `unresolved` (its next hop is not in the table). A packet that
+//! is `unresolved` is as it will leave except for the TTL, what the MTU asks for, and both Ethernet
+//! addresses: these are control's to do then.
 
 use super::account::Fate;
 use super::effects::Effects;
@@ -111,8 +113,8 @@ impl Router {
         self.port(port).is_some_and(|port| port.owns(address.into())) || self.is_own(address.into())
     }
 
-    /// What becomes of a packet for an own address from a source that no other host has: an answer would go to the gateway itself, or to all hosts of
-    /// a network.
+    /// What becomes of a packet for an own address from a source that no other host has: an answer would go
+    /// to the gateway itself, or to all hosts of a network.
     fn impossible(&self, source: IpAddr) -> Option<Fate> {
         match self.rib.lookup(source) {
             Some((_, _, Way::Itself | Way::Machine)) => Some(Fate::Conflict),
@@ -325,8 +327,8 @@ impl Router {
         Ipv6::read(&packet.bytes).filter(|ip| ip.bytes.len() > usize::from(mtu)).map(|_| mtu)
     }
 
-    /// Sends a packet to its neighbour: one hop less to live, other Ethernet addresses, without what stands behind its end, and in pieces where it is
-    /// too long.
+    /// Sends a packet to its neighbour: one hop less to live, other Ethernet addresses, without what stands
+    /// behind its end, and in pieces where it is too long.
     pub(super) fn send_on(
         &mut self,
         neighbour: Neighbour,

@@ -118,7 +118,8 @@ impl InterfaceAddress {
         IpPrefix::of(self.address, self.length)
     }
 
-    /// The address that means all hosts of an IPv4 network (RFC 919); networks of one or two addresses have none (RFC 3021).
+    /// The address that means all hosts of an IPv4 network (RFC 919); networks of one or two addresses have
+    /// none (RFC 3021).
     pub fn broadcast(self) -> Option<IpAddr> {
         match self.prefix() {
             IpPrefix { address: IpAddr::V4(first), length: length @ 0..=30 } => {

@@ -1,10 +1,13 @@
 //! Packets for the gateway itself that came in pieces, put together again (RFC 791, 3.2; RFC 8200, 4.5).
 //!
-//! The pieces of a packet are kept by the place of their data. Since none of them overlap, a packet is whole as soon as the lengths of its pieces add up
-//! to where the last one ends; no list of holes (RFC 815) is needed. Where pieces do overlap, or contradict each other about the end, the packet
-//! is given up with all that is still to come of it: RFC 5722 demands that of IPv6, and what is put together otherwise may be what a filter has never seen.
+//! The pieces of a packet are kept by the place of their data. Since none of them overlap, a packet is whole
+//! as soon as the lengths of its pieces add up to where the last one ends; no list of holes (RFC 815) is
+//! needed. Where pieces do overlap, or contradict each other about the end, the packet is given up with all
+//! that is still to come of it: RFC 5722 demands that of IPv6, and what is put together otherwise may be what
+//! a filter has never seen.
 //!
-//! What waits is bounded in number, bytes and time, and each sender has a share; where there is no room the oldest packet gives way.
+//! What waits is bounded in number, bytes and time, and each sender has a share; where there is no room the
+//! oldest packet gives way.
 
 use super::account::Fate;
 use super::frame::{ETHERNET, ICMPV6, Ipv4, Ipv6, array, finish_ipv4};
@@ -232,7 +235,8 @@ fn piece(packet: Packet) -> Result<Option<(Key, Piece)>, Packet> {
     Ok(Some((key, Piece { at, begin, length, more, packet })))
 }
 
-/// What identifies a piece, its offset and whether more follow, where its data begins in the frame, how long that is, and what counts besides.
+/// What identifies a piece, its offset and whether more follow, where its data begins in the frame, how long
+/// that is, and what counts besides.
 type Fields = (Key, (u16, bool), usize, usize, usize);
 
 fn fields4(ip: &Ipv4<'_>) -> Option<Fields> {
@@ -259,7 +263,8 @@ fn fields6(ip: &Ipv6<'_>) -> Option<Fields> {
     Some((key, (word >> 3, word & 1 != 0), ETHERNET + headers, ip.payload.len() - FRAGMENT_HEADER, 0))
 }
 
-/// The packet that its pieces are parts of, with the headers of the first. `None` where it would be longer than IP can say, or must not come in pieces.
+/// The packet that its pieces are parts of, with the headers of the first. `None` where it would be longer
+/// than IP can say, or must not come in pieces.
 fn whole(partial: Partial) -> Option<Packet> {
     let mut pieces = partial.pieces.into_values();
     let Piece { packet: first, begin, length, .. } = pieces.next()?;

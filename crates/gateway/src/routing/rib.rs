@@ -1,9 +1,10 @@
 //! All routes that are known, from wherever, and of each prefix the one that counts.
 //!
-//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. What leads
-//! by a link that is down does not count: it gives way to the next source, and to shorter prefixes. That holds for the kernel's routes, too, which
-//! keeps those whose link has lost its carrier. A route is looked for prefix length by prefix length among those that there are, from the longest
-//! on: control asks for few addresses, packets ask the program's own tables.
+//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that
+//! hold an address, the longest. What leads by a link that is down does not count: it gives way to the next
+//! source, and to shorter prefixes. That holds for the kernel's routes, too, which keeps those whose link has
+//! lost its carrier. A route is looked for prefix length by prefix length among those that there are, from
+//! the longest on: control asks for few addresses, packets ask the program's own tables.
 
 use super::neighbours::Neighbour;
 use super::prefix::IpPrefix;
@@ -45,19 +46,22 @@ pub(crate) enum Way {
     Unreachable,
     /// Nowhere, and the sender is told that this is not allowed.
     Prohibited,
-    /// To the machine that the gateway runs on, whose kernel has the packet from elsewhere: nothing is asked or said about it.
+    /// To the machine that the gateway runs on, whose kernel has the packet from elsewhere: nothing is asked
+    /// or said about it.
     Machine,
-    /// Nowhere, and the sender is told that the host is not reached: the kernel's route says what the gateway cannot do.
+    /// Nowhere, and the sender is told that the host is not reached: the kernel's route says what the gateway
+    /// cannot do.
     Unmeant(Unmeant),
 }
 
-/// What keeps a route of the kernel from being used. It stands in the way of shorter prefixes as it does in the kernel: what was to go through a
-/// tunnel does not leave bare.
+/// What keeps a route of the kernel from being used. It stands in the way of shorter prefixes as it does in
+/// the kernel: what was to go through a tunnel does not leave bare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Unmeant {
     /// Packets are put into others.
     Encapsulates,
-    /// It is of a type (RTN_… of linux/rtnetlink.h) that sends packets to other tables, or to the machine itself.
+    /// It is of a type (RTN_… of linux/rtnetlink.h) that sends packets to other tables, or to the machine
+    /// itself.
     Type(u8),
     /// It has an attribute of this number, which is not known.
     Attribute(u16),

@@ -1,11 +1,15 @@
-//! Control's part of a router: what it knows of links, routes and neighbours, and what follows from that for the program's tables.
+//! Control's part of a router: what it knows of links, routes and neighbours, and what follows from that for
+//! the program's tables.
 //!
-//! A route holds the number of a next hop, and the table of next hops holds the neighbours that are known. A packet whose next hop is not there is
-//! punted as `unresolved`: then control asks for the neighbour, and when it answers, its next hop goes in. Hosts of a link are found by a
-//! route of their own, which is made with the answer; until then the link's prefix leads to a number of the link that is never in the table.
-//! By which port packets of a number come in is told whether or not the neighbour is known, so that a program can check sources.
+//! A route holds the number of a next hop, and the table of next hops holds the neighbours that are known. A
+//! packet whose next hop is not there is punted as `unresolved`: then control asks for the neighbour, and
+//! when it answers, its next hop goes in. Hosts of a link are found by a route of their own, which is made
+//! with the answer; until then the link's prefix leads to a number of the link that is never in the table. By
+//! which port packets of a number come in is told whether or not the neighbour is known, so that a program
+//! can check sources.
 //!
-//! Nothing here reads a clock, sends or waits: time and packets are arguments, and what is to be done comes out as [`Effects`].
+//! Nothing here reads a clock, sends or waits: time and packets are arguments, and what is to be done comes
+//! out as [`Effects`].
 
 use super::account::{Account, Fate};
 use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, UNRESOLVED, link_number};
@@ -31,7 +35,8 @@ pub struct PortSettings {
     pub addresses: Vec<InterfaceAddress>,
     /// The largest packet that leaves there, if not the interface's.
     pub mtu: Option<u16>,
-    /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the gateway's.
+    /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the
+    /// gateway's.
     pub shared: bool,
 }
 
@@ -164,7 +169,8 @@ impl Router {
         router
     }
 
-    /// Goes on with what another router knew of links, the kernel's routes and neighbours, as far as they are neighbours still.
+    /// Goes on with what another router knew of links, the kernel's routes and neighbours, as far as they are
+    /// neighbours still.
     pub(crate) fn succeed(&mut self, old: &Router) {
         for (port, old) in self.ports.iter_mut().zip(&old.ports) {
             port.link = old.link;
@@ -254,8 +260,9 @@ impl Router {
         self.settle_hosts(effects);
     }
 
-    /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has packets for them from its own sockets, so nobody
-    /// is asked for them, and their senders are told nothing.
+    /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has
+    /// packets for them from its own sockets, so nobody is asked for them, and their senders are told
+    /// nothing.
     pub(crate) fn machine(&mut self, addresses: BTreeSet<IpAddr>, effects: &mut Effects) {
         if addresses == self.machine {
             return;
@@ -338,7 +345,8 @@ impl Router {
         self.is_own(address) || self.is_machine(address)
     }
 
-    /// Whether an address may be one of a port's link: that of one of its networks, one that a route says is there, or one that was looked for there.
+    /// Whether an address may be one of a port's link: that of one of its networks, one that a route says is
+    /// there, or one that was looked for there.
     pub(super) fn is_near(&self, neighbour: Neighbour) -> bool {
         is_on_link(&self.ports, &self.rib, neighbour)
             || self.vias.contains_key(&neighbour)
@@ -418,7 +426,8 @@ impl Router {
         })
     }
 
-    /// The address that errors about packets of a port come from: its own, or that of another port (RFC 1812, 4.3.2.4).
+    /// The address that errors about packets of a port come from: its own, or that of another port (RFC 1812,
+    /// 4.3.2.4).
     pub(super) fn own_ipv4(&self, number: PortNumber) -> Option<Ipv4Addr> {
         self.own_address(number, |address| match address {
             IpAddr::V4(four) => Some(four),
@@ -567,7 +576,8 @@ impl Router {
         }
     }
 
-    /// The way of a prefix: that of its route, or, where that or a shorter one leads to a link, to the neighbour whose address it is.
+    /// The way of a prefix: that of its route, or, where that or a shorter one leads to a link, to the
+    /// neighbour whose address it is.
     fn wanted(&self, prefix: IpPrefix) -> Option<Way> {
         let own = self.rib.best(prefix).map(|(_, way)| way);
         if IpPrefix::host(prefix.address()) != prefix {
@@ -594,7 +604,8 @@ impl Router {
     }
 }
 
-/// An Ethernet address like this one that nobody else on its link has: one that is given out locally, and another number.
+/// An Ethernet address like this one that nobody else on its link has: one that is given out locally, and
+/// another number.
 fn beside(mut mac: Mac) -> Mac {
     mac[0] |= 2;
     mac[5] ^= 1;
@@ -604,7 +615,8 @@ fn beside(mut mac: Mac) -> Mac {
 /// The number of a way that leads to no neighbour that has one.
 fn fixed_number(way: Way) -> u16 {
     match way {
-        // What is for the machine is handed over as it came: whatever a router would say about it, such as that its TTL is used up, is not to be said.
+        // What is for the machine is handed over as it came: whatever a router would say about it, such as
+        // that its TTL is used up, is not to be said.
         Way::Itself | Way::Machine => ITSELF,
         Way::Broadcast(_) => BROADCAST,
         Way::Link(port) | Way::Via(Neighbour { port, .. }) => link_number(port),

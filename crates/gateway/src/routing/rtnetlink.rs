@@ -1,4 +1,5 @@
-//! What rtnetlink tells of links, addresses, next hops and routes, read from its bytes (linux/rtnetlink.h, nexthop.h, if_link.h).
+//! What rtnetlink tells of links, addresses, next hops and routes, read from its bytes (linux/rtnetlink.h,
+//! nexthop.h, if_link.h).
 //!
 //! ```text
 //! message    length 4 | kind 2 | flags 2 | sequence 4 | port 4 | header of its kind | attributes
@@ -9,8 +10,9 @@
 //! next hop   family 1 | scope 1 | protocol 1 | – 1 | flags 4            in a route: length 2 | flags 1 | weight 1 | index 4 | attributes
 //! ```
 //!
-//! A route that says more than a gateway can do is handed on as such, and not as what would be left of it: an encapsulation that is overlooked sends bare
-//! what was to go through a tunnel. So an attribute that is not known makes a route one that is not meant.
+//! A route that says more than a gateway can do is handed on as such, and not as what would be left of it: an
+//! encapsulation that is overlooked sends bare what was to go through a tunnel. So an attribute that is not
+//! known makes a route one that is not meant.
 
 use super::neighbours::Mac;
 use super::prefix::IpPrefix;
@@ -175,7 +177,8 @@ fn one(kind: u16, flags: u16, body: &[u8]) -> Option<Told> {
     let broken = flags & INTERRUPTED != 0;
     match kind {
         DONE => Some(Told::Done { broken }),
-        // A kernel without IPv6, or without numbered next hops, has none; one that was busy is to be asked again.
+        // A kernel without IPv6, or without numbered next hops, has none; one that was busy is to be asked
+        // again.
         ERROR => {
             let code = long(body, 0).map_or(0, |code| code.cast_signed());
             Some(Told::Done { broken: broken || AGAIN.contains(&code.wrapping_neg()) })
@@ -287,7 +290,8 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
     const VIA: u16 = 18;
     const ENCAPSULATES: [u16; 2] = [21, 22];
     const OBJECT: u16 = 30;
-    // The own address to send from, metrics, a realm, the state of a cache, whether routers prefer it, and when it ends.
+    // The own address to send from, metrics, a realm, the state of a cache, whether routers prefer it, and
+    // when it ends.
     const OTHERS: [u16; 6] = [7, 8, 11, 12, 20, 23];
     let [family, length, source_length, tos, table, _, _, kind] = *body.first_chunk()?;
     let mut table = u32::from(table);
@@ -324,7 +328,8 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
         return None;
     }
     let hops = match (kind, unmeant, object) {
-        // It is as its numbered next hop is, and goes with that, silently. What that says, the kernel says here again: its encapsulation, too.
+        // It is as its numbered next hop is, and goes with that, silently. What that says, the kernel says
+        // here again: its encapsulation, too.
         (UNICAST, None | Some(Unmeant::Encapsulates), Some(number)) => vec![Hop::Object(number)],
         (UNICAST, None, None) => several.unwrap_or_else(|| vec![Hop::By(interface.unwrap_or(0), gateway)]),
         (UNICAST, Some(unmeant), _) => vec![Hop::unmeant(unmeant)],

@@ -1,4 +1,5 @@
-//! Control's part of a router, with a clock that is moved by hand: frames read by another library, and its changes replayed beside what it knows.
+//! Control's part of a router, with a clock that is moved by hand: frames read by another library, and its
+//! changes replayed beside what it knows.
 
 use super::account::Fate;
 use super::effects::{BROADCAST, Effects, Filled, ITSELF, LAST, UNRESOLVED, link_number};
@@ -25,7 +26,8 @@ const OWN: [Mac; 2] = [[2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 2, 1]];
 const A: Mac = [2, 0, 0, 0, 1, 2];
 const B: Mac = [2, 0, 0, 0, 2, 2];
 
-/// A router with address 1 in 10.0.1.0/24 and fd00:1::/64 at port 1, and in 10.0.2.0/24 and fd00:2::/64 at port 2.
+/// A router with address 1 in 10.0.1.0/24 and fd00:1::/64 at port 1, and in 10.0.2.0/24 and fd00:2::/64 at
+/// port 2.
 struct Scene {
     router: Router,
     now: u64,
@@ -161,7 +163,8 @@ impl Scene {
                 });
             assert!(link.is_none() || behind.map(|behind| behind.value[0]) == link, "{key:?}: {behind:?}");
         }
-        // Who has no number lacks it because all are taken, by routes or by neighbours on the way out of the table.
+        // Who has no number lacks it because all are taken, by routes or by neighbours on the way out of the
+        // table.
         let lacking = self.router.rib.ways().any(|(prefix, _)| !self.router.installed(prefix));
         let hops = self.tables.keys().filter(|(table, _)| *table == Filled::NextHops).map(|(_, key)| &key[0]);
         let hops = hops.filter_map(|key| if let Match::Exact(number) = key { Some(number) } else { None });
@@ -312,7 +315,8 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
     let sum = icmp.icmp_type.calc_checksum(ip.source, ip.destination, payload).expect("fits");
     assert_eq!((icmp.checksum, &payload[..16]), (sum, &array_of("fd00:2::2")[..]));
 
-    // The neighbour's answer is made by its own control, as it were: host B asked for itself by a router that has its address.
+    // The neighbour's answer is made by its own control, as it were: host B asked for itself by a router that
+    // has its address.
     let b: Ipv6Addr = "fd00:2::2".parse().expect("an address");
     let own: Ipv6Addr = "fd00:2::1".parse().expect("an address");
     let answer = super::link_frames::advertisement((B, b), (OWN[1], own));
@@ -586,7 +590,8 @@ fn who_got_no_number_gets_one_when_there_are_some_again() {
 }
 
 proptest! {
-    /// Whatever happens: the tables as changed one by one are what the router would fill new ones with, and each packet met one fate or waits.
+    /// Whatever happens: the tables as changed one by one are what the router would fill new ones with, and
+    /// each packet met one fate or waits.
     #[test]
     fn changes_add_up_to_what_is_known(
         steps in proptest::collection::vec((0u8..11, 0u8..5, 1u16..3, any::<bool>()), 0..80), hops in 1usize..17,
@@ -626,7 +631,8 @@ proptest! {
         }
     }
 
-    /// Frames of every kind, damaged and cut anywhere: each meets one fate, and the tables stay what is known.
+    /// Frames of every kind, damaged and cut anywhere: each meets one fate, and the tables stay what is
+    /// known.
     #[test]
     fn damaged_frames_meet_a_fate(
         kind in 0usize..8, damage in proptest::collection::vec((0usize..110, any::<u8>()), 0..6), cut in 0usize..120,
@@ -747,7 +753,8 @@ fn a_packet_that_waited_leaves_without_what_stands_behind_its_end() {
     assert_eq!(sent.bytes.len(), whole);
 }
 
-/// A host that has an address of the link only asks whether the router is still there (RFC 4861, 7.2.2): it is answered.
+/// A host that has an address of the link only asks whether the router is still there (RFC 4861, 7.2.2): it
+/// is answered.
 #[test]
 fn a_solicitation_from_an_address_of_the_link_for_a_global_one_is_answered() {
     let mut scene = Scene::new();

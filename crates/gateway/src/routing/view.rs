@@ -50,8 +50,9 @@ pub struct RouteView {
     pub used: bool,
     /// The program routes by it; otherwise control does, since there is no room for its next hop.
     pub installed: bool,
-    /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`, `prohibited`,
-    /// `machine` (an address of the machine itself), `unmeant` (it says what the gateway cannot do).
+    /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`,
+    /// `prohibited`, `machine` (an address of the machine itself), `unmeant` (it says what the gateway cannot
+    /// do).
     pub way: &'static str,
     /// The router that it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -225,7 +225,8 @@ fn who_is_silent_makes_room_for_who_asks() {
         thread::sleep(SILENT + Duration::from_millis(50));
         halfway.write_all(b"{").expect("is read");
         for _ in 0..2 {
-            // On a busy machine the gateway may have begun to listen to the silent ones later than they connected.
+            // On a busy machine the gateway may have begun to listen to the silent ones later than they
+            // connected.
             let view = ask_until_answered(path);
             assert_eq!(view["picture"]["generation"], 1);
         }

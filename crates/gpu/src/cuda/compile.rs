@@ -1,7 +1,7 @@
 //! From CUDA text to code, by NVIDIA's compiler library (NVRTC), which is looked for when it is needed.
 //!
-//! Code for exactly the device at hand needs no newer driver than the device itself. Where the compiler is older than the device, it writes
-//! PTX for the newest device it knows, which the driver translates.
+//! Code for exactly the device at hand needs no newer driver than the device itself. Where the compiler is
+//! older than the device, it writes PTX for the newest device it knows, which the driver translates.
 
 use super::found::missing;
 use crate::device::DeviceError;
@@ -61,8 +61,9 @@ static BUILT: Mutex<VecDeque<(String, u32, Code)>> = Mutex::new(VecDeque::new())
 /// How many are kept.
 const KEPT: usize = 32;
 
-/// Builds the code of a text for a device of this compute capability, 10 × major + minor. The last few are kept: whoever tries sizes and
-/// setups of a device builds the same text many times, which takes the compiler up to seconds.
+/// Builds the code of a text for a device of this compute capability, 10 × major + minor. The last few are
+/// kept: whoever tries sizes and setups of a device builds the same text many times, which takes the compiler
+/// up to seconds.
 ///
 /// # Errors
 /// The compiler is not there, knows no device as old as this one, or refuses the text.
@@ -96,7 +97,8 @@ fn code_of(text: &str, capability: u32) -> Result<Code, DeviceError> {
     Ok(Code::Machine(bytes(image)))
 }
 
-/// What the compiler says of the registers and the memory that a text needs a thread, on a device of this compute capability.
+/// What the compiler says of the registers and the memory that a text needs a thread, on a device of this
+/// compute capability.
 ///
 /// # Errors
 /// As for [`compile`].

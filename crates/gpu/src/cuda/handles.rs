@@ -1,4 +1,5 @@
-//! What the driver keeps for us and gets back when it is dropped: the context, code, streams, events and graphs.
+//! What the driver keeps for us and gets back when it is dropped: the context, code, streams, events and
+//! graphs.
 
 #![allow(unsafe_code)]
 
@@ -87,10 +88,12 @@ impl Function {
         Ok(blocks?.max(0) as u32)
     }
 
-    /// Puts so many blocks of threads on a stream; with `together` they are refused unless all can run at once.
+    /// Puts so many blocks of threads on a stream; with `together` they are refused unless all can run at
+    /// once.
     ///
     /// # Safety
-    /// The arguments are the kernel's, in order and type, and where they say is what it works on as long as it runs.
+    /// The arguments are the kernel's, in order and type, and where they say is what it works on as long as
+    /// it runs.
     pub(super) unsafe fn launch(
         &self,
         (blocks, threads): (u32, u32),
@@ -225,7 +228,8 @@ impl Graph {
         let put = commands();
         // SAFETY: as above.
         let graph = unsafe { result::stream::end_capture(stream.handle) }?;
-        // SAFETY: the graph has just been made, and is given back once. What can be launched does not need it.
+        // SAFETY: the graph has just been made, and is given back once. What can be launched does not need
+        // it.
         let handle = unsafe {
             let made = put.and_then(|()| result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)));
             let _ = result::graph::destroy(graph);

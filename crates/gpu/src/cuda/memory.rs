@@ -61,7 +61,8 @@ impl Drop for Pinned {
     }
 }
 
-/// Memory of ours of which the driver was told, so that it keeps it in its place and the device reaches it over the bus.
+/// Memory of ours of which the driver was told, so that it keeps it in its place and the device reaches it
+/// over the bus.
 struct Told<T: Number> {
     pages: Pages<T>,
     place: sys::CUdeviceptr,
@@ -156,7 +157,8 @@ impl<T: Number> Region<T> {
         match &mut self.home {
             Home::Ours(pages) => &mut pages[..self.length],
             Home::Told(told) => &mut told.pages[..self.length],
-            // SAFETY: so many values were allocated and written there, at a page's beginning, and the region is borrowed.
+            // SAFETY: so many values were allocated and written there, at a page's beginning, and the region
+            // is borrowed.
             Home::Drivers(pinned) => unsafe {
                 std::slice::from_raw_parts_mut(pinned.host.cast(), self.length)
             },
@@ -181,7 +183,8 @@ impl<T: Number> Region<T> {
     /// Until the borrow ends no kernel writes them, nor reads any that is written to.
     pub(super) unsafe fn part(&mut self, first: usize, length: usize) -> &mut [T] {
         assert!(first.checked_add(length).is_some_and(|end| end <= self.length), "{first} and {length} more");
-        // SAFETY: so many values were allocated and written there, the region is borrowed, and no kernel is in the way, as the caller says.
+        // SAFETY: so many values were allocated and written there, the region is borrowed, and no kernel is
+        // in the way, as the caller says.
         unsafe { std::slice::from_raw_parts_mut(self.host().cast::<T>().add(first), length) }
     }
 
@@ -207,9 +210,11 @@ impl<T: Number> Region<T> {
 }
 
 impl Region<u32> {
-    /// The values where the host and the device read and write them at any time. They are not copied, and nobody asks for a part.
+    /// The values where the host and the device read and write them at any time. They are not copied, and
+    /// nobody asks for a part.
     pub(super) fn shared(&self) -> &[AtomicU32] {
-        // SAFETY: so many words were allocated and written there, at a page's beginning, and nobody reaches them otherwise.
+        // SAFETY: so many words were allocated and written there, at a page's beginning, and nobody reaches
+        // them otherwise.
         unsafe { std::slice::from_raw_parts(self.host().cast(), self.length) }
     }
 }
@@ -251,7 +256,8 @@ impl Table {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         }
         self.owned.context.enter()?;
-        // A call that claims to wait may return before the device has the words, which a kernel on another stream would then not see.
+        // A call that claims to wait may return before the device has the words, which a kernel on another
+        // stream would then not see.
         // SAFETY: the words lie within the table, and stay as the caller says.
         unsafe { result::memcpy_htod_async(self.owned.place + 4 * first as u64, words, stream.handle()) }
     }

@@ -1,5 +1,5 @@
-//! A kernel on a CUDA device that keeps running and takes slots from a ring in the host's memory as they are handed over: nothing is
-//! launched for them, and a warp runs each.
+//! A kernel on a CUDA device that keeps running and takes slots from a ring in the host's memory as they are
+//! handed over: nothing is launched for them, and a warp runs each.
 //!
 //! ```text
 //!            launch                                 it ends by itself, or is asked to
@@ -7,9 +7,10 @@
 //!                        the ring, workers run slots                                  waits for one that was published too late
 //! ```
 //!
-//! Everything that a driver might do only when no kernel runs — code, memory, streams — is done before the kernel runs, and undone after: there
-//! is no call of the driver between but asking whether it has ended. Tables change while it rests. As many blocks run as the device has room
-//! for at once, so no warp ever waits for one that has not begun. A kernel that does not end when it is asked to is left to itself, with all
+//! Everything that a driver might do only when no kernel runs — code, memory, streams — is done before the
+//! kernel runs, and undone after: there is no call of the driver between but asking whether it has ended.
+//! Tables change while it rests. As many blocks run as the device has room for at once, so no warp ever waits
+//! for one that has not begun. A kernel that does not end when it is asked to is left to itself, with all
 //! that it may still write to.
 
 use super::compile;
@@ -28,7 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// Who asks for a slot looks so often whether the kernel still runs; in between it only looks at the slot's word.
+/// Who asks for a slot looks so often whether the kernel still runs; in between it only looks at the slot's
+/// word.
 const LOOK: Duration = Duration::from_micros(20);
 
 /// A kernel on a CUDA device that keeps running.
@@ -54,14 +56,16 @@ pub struct CudaPersistent {
     held: ManuallyDrop<Served>,
 }
 
-// SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method enters it.
+// SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method
+// enters it.
 unsafe impl Send for CudaPersistent {}
 
 impl CudaPersistent {
     /// Builds a kernel from its text, which has the entry point `serve_packets`, on a device.
     ///
     /// # Errors
-    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot what it is set up for.
+    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot
+    /// what it is set up for.
     pub fn new(
         device: &CudaFound,
         text: &str,
@@ -113,7 +117,8 @@ impl CudaPersistent {
             held: ManuallyDrop::new(held),
         };
         made.unless_lost(written)?;
-        // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
+        // The driver loads a kernel when it is first run; better now, over nothing, than with the first
+        // packets.
         made.begin()?;
         made.end()?;
         Ok(made)
@@ -150,8 +155,8 @@ impl CudaPersistent {
             nanoseconds(self.spans.quantum),
             nanoseconds(self.spans.idle),
         ];
-        // SAFETY: its text was asked for with that entry point, for a geometry of so many tables; what it works on goes, or makes place for
-        // another table, only after it has been seen to end.
+        // SAFETY: its text was asked for with that entry point, for a geometry of so many tables; what it
+        // works on goes, or makes place for another table, only after it has been seen to end.
         let begun = unsafe { held.launch((self.blocks, WARP as u32), self.together, numbers) };
         let failed = failure(&self.name, "start a kernel");
         if let Err(error) = begun {
@@ -268,7 +273,8 @@ impl CudaPersistent {
         let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
         let words = self.geometry.verdict_words(packets);
         let held = &mut *self.held;
-        // SAFETY: the kernel uses parts of a slot only from when it is published until it is done, which nobody does as long as this is borrowed.
+        // SAFETY: the kernel uses parts of a slot only from when it is published until it is done, which
+        // nobody does as long as this is borrowed.
         unsafe {
             let bytes = held.bytes.part(slot * packets * stride, packets * stride);
             let columns = held.columns.part(slot * packets * columns, packets * columns);

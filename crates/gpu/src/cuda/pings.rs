@@ -1,4 +1,5 @@
-//! How long a word is on its way to a CUDA device and back: one warp looks at memory that the host writes, and answers there.
+//! How long a word is on its way to a CUDA device and back: one warp looks at memory that the host writes,
+//! and answers there.
 //!
 //! Nothing is launched in between and nothing else runs, so no kernel that keeps running can be quicker.
 
@@ -59,7 +60,8 @@ pub fn pings(device: &CudaFound, rounds: u32) -> Result<Vec<Duration>, DeviceErr
     let (mut place, mut number, mut longest) = (words.place(), rounds, LONGEST.as_nanos() as u64);
     let mut arguments: [*mut c_void; 3] =
         [(&raw mut place).cast(), (&raw mut number).cast(), (&raw mut longest).cast()];
-    // SAFETY: the arguments are those of `answer`, in order and type, and are copied by the call; the words are there until the stream is done.
+    // SAFETY: the arguments are those of `answer`, in order and type, and are copied by the call; the words
+    // are there until the stream is done.
     unsafe { kernel.launch((1, 32), false, &stream, &mut arguments) }.map_err(failed("start a kernel"))?;
     let away = ask(&name, &words, rounds);
     // It ends by itself, whether it was asked to the end or not; where it does not, what it works on stays.

@@ -59,7 +59,8 @@ impl Served {
     /// Starts the kernel in so many warps; `numbers` are those of its arguments that say no place.
     ///
     /// # Safety
-    /// The kernel is `serve_packets` for as many tables, and nothing of this goes before it has been seen to end.
+    /// The kernel is `serve_packets` for as many tables, and nothing of this goes before it has been seen to
+    /// end.
     pub(super) unsafe fn launch(
         &self,
         (blocks, threads): (u32, u32),
@@ -79,8 +80,8 @@ impl Served {
         let mut arguments: Vec<*mut c_void> =
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
         arguments.splice(6..6, numbers.iter_mut().map(|number| (&raw mut *number).cast()));
-        // SAFETY: the arguments are those of `serve_packets`, in order and type, and are copied by the call; the regions hold every slot that
-        // an entry of the ring can name, and stay as the caller says.
+        // SAFETY: the arguments are those of `serve_packets`, in order and type, and are copied by the call;
+        // the regions hold every slot that an entry of the ring can name, and stay as the caller says.
         unsafe { self.kernel.launch((blocks, threads), together, &self.stream, &mut arguments) }
     }
 }

@@ -1,4 +1,5 @@
-//! For how long a kernel keeps running on a CUDA device at a time, and whether a device can keep one running at all.
+//! For how long a kernel keeps running on a CUDA device at a time, and whether a device can keep one running
+//! at all.
 
 use super::found::{CudaFound, missing};
 use crate::device::{DeviceError, Geometry, SlotMemory};
@@ -24,7 +25,8 @@ pub struct Spans {
 }
 
 impl Default for Spans {
-    /// A launch takes microseconds, so it is paid for in both; and whoever else wants the device gets it soon.
+    /// A launch takes microseconds, so it is paid for in both; and whoever else wants the device gets it
+    /// soon.
     fn default() -> Spans {
         Spans { quantum: Duration::from_millis(50), idle: Duration::from_millis(5) }
     }

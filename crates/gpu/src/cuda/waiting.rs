@@ -1,4 +1,5 @@
-//! Waiting for what is on a stream, never without a bound: a device that does not come to an end is lost to the whole process.
+//! Waiting for what is on a stream, never without a bound: a device that does not come to an end is lost to
+//! the whole process.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +33,8 @@ pub(super) fn drain(device: &str, stream: &Stream, last: &Event) -> Result<(), D
     until(device, last, doing)
 }
 
-/// Writes words of a table from `first` on, and waits until they are there. Nothing is under way; the event is used for that.
+/// Writes words of a table from `first` on, and waits until they are there. Nothing is under way; the event
+/// is used for that.
 ///
 /// # Errors
 /// There are not so many, or as for [`until`].

@@ -1,8 +1,10 @@
-//! Packets in memory until they are a task: how fast they come, and how long the first may wait for a warp to fill.
+//! Packets in memory until they are a task: how fast they come, and how long the first may wait for a warp to
+//! fill.
 //!
-//! A full warp is a task at once. Fewer packets are one when they have waited for *k* warp arrival times, that is, for as long as *k* warps take to
-//! fill at the rate at which packets come: then it is unlikely that waiting longer fills it. The rate is given, or taken from
-//! the packets that came, and the wait is held between two limits.
+//! A full warp is a task at once. Fewer packets are one when they have waited for *k* warp arrival times,
+//! that is, for as long as *k* warps take to fill at the rate at which packets come: then it is unlikely that
+//! waiting longer fills it. The rate is given, or taken from the packets that came, and the wait is held
+//! between two limits.
 
 /// How fast packets are taken to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,9 @@ pub enum Rate {
         /// How many; at least 1.
         packets: u32,
     },
-    /// A mean in which a packet counts for 2^-`shift`, the one before it for as much of the rest, and so on; those more than 8 × 2^`shift`
-    /// packets ago, which would count for less than a thousandth together, for nothing.
+    /// A mean in which a packet counts for 2^-`shift`, the one before it for as much of the rest, and so on;
+    /// those more than 8 × 2^`shift` packets ago, which would count for less than a thousandth together, for
+    /// nothing.
     Average {
         /// From 0 to 8.
         shift: u32,

@@ -1,4 +1,5 @@
-//! The delay commit queue: tasks in order of arrival from issue to commit, and the table from a running warp's name to its place.
+//! The delay commit queue: tasks in order of arrival from issue to commit, and the table from a running
+//! warp's name to its place.
 //!
 //! ```text
 //!  queue       head                     tail             table: name of a warp (core, slot) ─► position in the queue
@@ -15,7 +16,8 @@
 //!                └──► refused ──────────────┘
 //! ```
 //!
-//! An entry is taken at issue, so the queue bounds how far results can run ahead of the oldest one. Positions wrap at 2^16.
+//! An entry is taken at issue, so the queue bounds how far results can run ahead of the oldest one. Positions
+//! wrap at 2^16.
 
 /// How a warp ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

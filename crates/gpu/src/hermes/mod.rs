@@ -1,8 +1,9 @@
-//! Hermes: packets become warps as they come, warps are issued as soon as there is room, and results are committed in order of arrival.
+//! Hermes: packets become warps as they come, warps are issued as soon as there is room, and results are
+//! committed in order of arrival.
 //!
-//! The mechanism is that of "Hermes: an integrated CPU/GPU microarchitecture for IP routing" (DAC 2011), as a piece of software that simulator and devices
-//! share. Nothing here asks a clock, starts anything or allocates after it was made: times and events are arguments, and what is to be
-//! done is the answer.
+//! The mechanism is that of "Hermes: an integrated CPU/GPU microarchitecture for IP routing" (DAC 2011), as a
+//! piece of software that simulator and devices share. Nothing here asks a clock, starts anything or
+//! allocates after it was made: times and events are arguments, and what is to be done is the answer.
 //!
 //! ```text
 //!  packets ──► memory ──► task FIFO ──► round robin ──► cores × warps ──► commit queue ──► committed, in order of arrival
@@ -17,8 +18,9 @@
 //!              └ commit queue full: tasks wait in the FIFO
 //! ```
 //!
-//! A slot of a core is free again when its warp *finishes*, its place in the commit queue when it is *committed*. So a warp's name can come back
-//! while an earlier task of that name still waits for its turn; the table from names to places is asked at finish only, when it is unambiguous.
+//! A slot of a core is free again when its warp *finishes*, its place in the commit queue when it is
+//! *committed*. So a warp's name can come back while an earlier task of that name still waits for its turn;
+//! the table from names to places is asked at finish only, when it is unambiguous.
 
 mod arrivals;
 mod commits;
@@ -142,18 +144,21 @@ impl Scheduler {
         })
     }
 
-    /// So many packets have come into memory at a time in nanoseconds, which never goes back. Call [`advance`](Scheduler::advance) next.
+    /// So many packets have come into memory at a time in nanoseconds, which never goes back. Call
+    /// [`advance`](Scheduler::advance) next.
     pub fn arrive(&mut self, now: u64, packets: u32) {
         self.arrivals.arrive(now, packets);
         self.statistics.arrived += u64::from(packets);
     }
 
-    /// Makes tasks of packets that wait in memory; how many tasks. They stay in memory while the FIFO is full.
+    /// Makes tasks of packets that wait in memory; how many tasks. They stay in memory while the FIFO is
+    /// full.
     pub fn advance(&mut self, now: u64) -> u32 {
         self.make(|arrivals| arrivals.take(now))
     }
 
-    /// As [`advance`](Scheduler::advance), but what waits is flushed without a wait: no more packets are expected.
+    /// As [`advance`](Scheduler::advance), but what waits is flushed without a wait: no more packets are
+    /// expected.
     pub fn flush(&mut self) -> u32 {
         self.make(Arrivals::take_all)
     }
@@ -176,12 +181,14 @@ impl Scheduler {
         made
     }
 
-    /// When [`advance`](Scheduler::advance) is to be called next even if nothing else happens; none while nothing waits or there is no room.
+    /// When [`advance`](Scheduler::advance) is to be called next even if nothing else happens; none while
+    /// nothing waits or there is no room.
     pub fn due(&self) -> Option<u64> {
         if self.fifo.is_full() || self.given_up { None } else { self.arrivals.due() }
     }
 
-    /// The next task with the core that is to run it; none while there is no task, no free slot or no place in the commit queue.
+    /// The next task with the core that is to run it; none while there is no task, no free slot or no place
+    /// in the commit queue.
     pub fn issue(&mut self) -> Option<Warp> {
         if self.given_up {
             return None;
@@ -230,9 +237,10 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A core has failed and gets no more warps. What ran on it is issued again, on other cores and before anything new; late news of it is
-    /// refused. How many warps ran on it. Once no core is left, so that nothing could be issued any more, what is in flight and all that comes
-    /// is committed in order for the host to run.
+    /// A core has failed and gets no more warps. What ran on it is issued again, on other cores and before
+    /// anything new; late news of it is refused. How many warps ran on it. Once no core is left, so that
+    /// nothing could be issued any more, what is in flight and all that comes is committed in order for the
+    /// host to run.
     pub fn fail(&mut self, core: u16) -> u32 {
         let running = self.cores.fail(core);
         for slot in (0..64_u8).filter(|slot| running >> slot & 1 == 1) {

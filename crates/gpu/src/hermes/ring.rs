@@ -1,4 +1,5 @@
-//! A ring of tickets between who hands slots over and the workers of a kernel that keeps running: whose turn it is, and who is done.
+//! A ring of tickets between who hands slots over and the workers of a kernel that keeps running: whose turn
+//! it is, and who is done.
 //!
 //! ```text
 //! shared  word 0         published   the first ticket that is not handed over yet                          host
@@ -17,16 +18,18 @@
 //! worker              reads `known` (acquire) ─► reads the entry ─► t to t + 1 (both) ─► runs ─► writes `done` (release)
 //! ```
 //!
-//! Tickets and words wrap. A word of `done` tells this ticket from the one before by itself, so nobody clears it. A worker takes only what is
-//! published, so whenever a kernel ends nothing is half taken and the next launch goes on at `taken`. The entry is read *before* the ticket is
-//! taken: as long as nobody has it, it and all behind it are under way, each in a slot of its own, so that the host cannot have come round to
-//! the entry again; afterwards it can. Taking is therefore a release, too, behind which the reading stays, and an acquire, so that this holds
-//! for whoever takes a later ticket: from a reading over takings and the `done` of any later one to the host, which writes the entry anew. That
-//! a reading stays before a taking that is not ordered is no question of which thread goes when: loom, whose threads read as they go, does
-//! not ask it.
+//! Tickets and words wrap. A word of `done` tells this ticket from the one before by itself, so nobody clears
+//! it. A worker takes only what is published, so whenever a kernel ends nothing is half taken and the next
+//! launch goes on at `taken`. The entry is read *before* the ticket is taken: as long as nobody has it, it
+//! and all behind it are under way, each in a slot of its own, so that the host cannot have come round to the
+//! entry again; afterwards it can. Taking is therefore a release, too, behind which the reading stays, and an
+//! acquire, so that this holds for whoever takes a later ticket: from a reading over takings and the `done`
+//! of any later one to the host, which writes the entry anew. That a reading stays before a taking that is
+//! not ordered is no question of which thread goes when: loom, whose threads read as they go, does not ask
+//! it.
 //!
-//! The words of one side lie in a line of 128 bytes of their own, but for `begun`, which a launch writes once. What workers do is also written in the text of persistent kernels
-//! (`exec::kernel`), step for step.
+//! The words of one side lie in a line of 128 bytes of their own, but for `begun`, which a launch writes
+//! once. What workers do is also written in the text of persistent kernels (`exec::kernel`), step for step.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -49,8 +52,8 @@ pub trait Word {
     fn write(&self, number: u32);
     /// Writes it, behind all that was written before.
     fn release(&self, number: u32);
-    /// Raises it by one, wrapping, if it is this number; whether it was. If so, what this thread has read and written before stays before,
-    /// and it sees all that whoever raised it earlier had before.
+    /// Raises it by one, wrapping, if it is this number; whether it was. If so, what this thread has read and
+    /// written before stays before, and it sees all that whoever raised it earlier had before.
     fn raise(&self, from: u32) -> bool;
 }
 
@@ -150,7 +153,8 @@ impl<'a, W: Word> Ring<'a, W> {
         self.stop.release(stop.into());
     }
 
-    /// Host: whether the dispatcher of this launch has begun. Before it has, whatever else uses the device may be in its way.
+    /// Host: whether the dispatcher of this launch has begun. Before it has, whatever else uses the device
+    /// may be in its way.
     pub fn has_begun(&self, launch: u32) -> bool {
         self.begun.acquire() == launch
     }
@@ -210,7 +214,8 @@ impl Publisher {
         self.next
     }
 
-    /// A slot that is not done although its ticket is one of those before `next`. Where a launch that knew of them has ended, it has lost it.
+    /// A slot that is not done although its ticket is one of those before `next`. Where a launch that knew of
+    /// them has ended, it has lost it.
     pub fn lost<W: Word>(&self, ring: &Ring<'_, W>, next: u32) -> Option<usize> {
         self.given.iter().zip(ring.done).position(|(given, done)| {
             given.is_some_and(|ticket| {
@@ -254,7 +259,8 @@ impl<'a, W: Word> RingWorkers<'a, W> {
         RingWorkers { ring, taken: &own[0], known: &own[LINE], closing: &own[2 * LINE] }
     }
 
-    /// Writes what stands in their own words before anything has happened. No launch has the number 0, nor that of the one before.
+    /// Writes what stands in their own words before anything has happened. No launch has the number 0, nor
+    /// that of the one before.
     pub fn clear(&self, first: u32) {
         self.taken.write(first);
         self.known.write(first);
@@ -284,7 +290,8 @@ impl<'a, W: Word> RingWorkers<'a, W> {
         self.closing.release(launch);
     }
 
-    /// A worker: whether this launch ends once nothing known is left. It is asked before [`claim`](RingWorkers::claim).
+    /// A worker: whether this launch ends once nothing known is left. It is asked before
+    /// [`claim`](RingWorkers::claim).
     pub fn is_closing(&self, launch: u32) -> bool {
         self.closing.acquire() == launch
     }
@@ -310,7 +317,8 @@ impl<'a, W: Word> RingWorkers<'a, W> {
         Some(Task { ticket, slot: entry as u16, packets: (entry >> 16) as u16 })
     }
 
-    /// Takes the ticket that was looked at; not if it is another's by now, and then the entry may have been anything.
+    /// Takes the ticket that was looked at; not if it is another's by now, and then the entry may have been
+    /// anything.
     fn take(&self, task: &Task) -> bool {
         self.taken.raise(task.ticket)
     }

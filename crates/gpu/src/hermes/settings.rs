@@ -69,7 +69,8 @@ pub enum SettingsError {
 }
 
 impl Default for HermesSettings {
-    /// Those of the publication: 8 cores of 32 warps, 1,024 entries each, and two warp arrival times of a rate that is learned.
+    /// Those of the publication: 8 cores of 32 warps, 1,024 entries each, and two warp arrival times of a
+    /// rate that is learned.
     fn default() -> HermesSettings {
         let flush = Flush { quarters: 8, rate: Rate::Average { shift: 6 }, least: 100, most: 100_000 };
         HermesSettings { cores: 8, warps: 32, warp: WARP, tasks: 1024, commits: 1024, flush }

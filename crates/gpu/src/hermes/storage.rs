@@ -11,7 +11,8 @@ pub struct Storage {
     pub commits: u64,
     /// Of the table from warps to places in it.
     pub table: u64,
-    /// Of what the publication leaves out: a done bit and the packets of every entry of the commit queue, and the positions of both.
+    /// Of what the publication leaves out: a done bit and the packets of every entry of the commit queue, and
+    /// the positions of both.
     pub rest: u64,
 }
 
@@ -27,7 +28,8 @@ impl Storage {
     }
 }
 
-/// What settings need. A task takes 32 bits, a warp's name as many as there are names need and at least 8, a place in the queue 16.
+/// What settings need. A task takes 32 bits, a warp's name as many as there are names need and at least 8, a
+/// place in the queue 16.
 pub fn storage(settings: &HermesSettings) -> Storage {
     let names = u64::from(settings.cores) * u64::from(settings.warps);
     let name_bits = u64::from(names.max(2).next_power_of_two().ilog2().max(8));

@@ -1,4 +1,5 @@
-//! Whatever comes in whatever order: every packet is committed once, in order of arrival, and so in order of arrival of its port.
+//! Whatever comes in whatever order: every packet is committed once, in order of arrival, and so in order of
+//! arrival of its port.
 
 mod every;
 
@@ -234,7 +235,8 @@ proptest! {
     }
 }
 
-/// Positions of 16 bits wrap several times, in queues of every size, while warps finish in another order than they were issued.
+/// Positions of 16 bits wrap several times, in queues of every size, while warps finish in another order than
+/// they were issued.
 #[test]
 fn every_index_wraps() {
     for entries in [1, 8, 1024, 1 << 15] {

@@ -1,16 +1,19 @@
-//! A launch of a kernel that keeps running, by the clock of whoever started it: when it is told to end, and when it has stalled.
+//! A launch of a kernel that keeps running, by the clock of whoever started it: when it is told to end, and
+//! when it has stalled.
 //!
 //! ```text
 //!  started ──► its dispatcher begins ──── quantum ────► told to end ──── grace of asked time without any slot done ────► stalled
 //! ```
 //!
-//! The clock begins with the dispatcher, as a launch may have to wait for whatever else uses the device. From when it is told to end, only time
-//! in which somebody asks counts, and of the time between two questions no more than [`STEP`]: whoever was stopped for a while finds no device
-//! stalled that was stopped, too. A slot that is done begins the count anew.
+//! The clock begins with the dispatcher, as a launch may have to wait for whatever else uses the device. From
+//! when it is told to end, only time in which somebody asks counts, and of the time between two questions no
+//! more than [`STEP`]: whoever was stopped for a while finds no device stalled that was stopped, too. A slot
+//! that is done begins the count anew.
 
 use std::time::{Duration, Instant};
 
-/// A kernel that was told to end has only slots to run that it knows. Where it shares processors with everybody, it needs more grace.
+/// A kernel that was told to end has only slots to run that it knows. Where it shares processors with
+/// everybody, it needs more grace.
 pub const GRACE: Duration = Duration::from_secs(1);
 /// The most that counts of the time between two questions.
 pub const STEP: Duration = Duration::from_millis(10);

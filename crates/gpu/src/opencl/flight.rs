@@ -20,7 +20,8 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Whether it has come to its end, and nothing of it to a bad one: a driver may go on behind a command that failed.
+    /// Whether it has come to its end, and nothing of it to a bad one: a driver may go on behind a command
+    /// that failed.
     pub(super) fn is_over(&self) -> opencl3::Result<bool> {
         let Flight { given, kernel, back } = self;
         let events = given.iter().chain([kernel]).chain(back);
@@ -56,8 +57,8 @@ pub(super) fn is_over(event: &Event) -> opencl3::Result<bool> {
     }
 }
 
-/// Whether a command has come to its end, by what the driver says of it when it is asked: a bad end is one, too. If it does not answer, nobody
-/// knows.
+/// Whether a command has come to its end, by what the driver says of it when it is asked: a bad end is one,
+/// too. If it does not answer, nobody knows.
 pub(super) fn is_at_end(status: opencl3::Result<CommandExecutionStatus>) -> opencl3::Result<bool> {
     status.map(|status| status.0 <= CL_COMPLETE)
 }

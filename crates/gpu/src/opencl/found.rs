@@ -21,7 +21,8 @@ pub struct OpenClDevice {
 /// # Errors
 /// The library is not there, or knows no platform.
 pub fn devices() -> Result<Vec<OpenClDevice>, DeviceError> {
-    // Some drivers (PoCL 3.1) begin when they are first asked, and answer wrongly, or crash, if two threads ask at that time.
+    // Some drivers (PoCL 3.1) begin when they are first asked, and answer wrongly, or crash, if two threads
+    // ask at that time.
     static ONE_ASKS: Mutex<()> = Mutex::new(());
     let _one = ONE_ASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let missing = |what: &str, how: &str| DeviceError::Missing { what: what.to_owned(), how: how.to_owned() };

@@ -45,11 +45,13 @@ enum Home<T: Number> {
     Ours(Pages<T>),
     /// In memory of the driver, and they are copied.
     Drivers { mapped: *mut c_void, _staging: Buffer<T> },
-    /// In the buffer while it is mapped, which is null while the device has it. It lies in memory of ours, or else of the driver.
+    /// In the buffer while it is mapped, which is null while the device has it. It lies in memory of ours, or
+    /// else of the driver.
     Buffer { mapped: *mut c_void, _pages: Option<Pages<T>> },
 }
 
-// SAFETY: mapped memory belongs to a buffer, which may be used from any thread, and only one at a time has the region.
+// SAFETY: mapped memory belongs to a buffer, which may be used from any thread, and only one at a time has
+// the region.
 unsafe impl<T: Number> Send for Region<T> {}
 
 impl<T: Number> Region<T> {
@@ -105,14 +107,16 @@ impl<T: Number> Region<T> {
         match &mut self.home {
             Home::Ours(pages) => &mut pages[..self.length],
             Home::Drivers { mapped, .. } | Home::Buffer { mapped, .. } if !mapped.is_null() => {
-                // SAFETY: the driver has mapped at least so many values there, any bits are values, and the region is borrowed.
+                // SAFETY: the driver has mapped at least so many values there, any bits are values, and the
+                // region is borrowed.
                 unsafe { std::slice::from_raw_parts_mut(mapped.cast(), self.length) }
             }
             _ => &mut [],
         }
     }
 
-    /// Hands the first `length` values to the device, if they go over; gives what ends when it has them, if that is not at once.
+    /// Hands the first `length` values to the device, if they go over; gives what ends when it has them, if
+    /// that is not at once.
     pub(super) fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
         if let Home::Buffer { mapped, .. } = &mut self.home {
             let mapped = std::mem::replace(mapped, null_mut());
@@ -131,12 +135,13 @@ impl<T: Number> Region<T> {
     /// Copies the first `length` values into the buffer.
     fn write(&mut self, queue: &CommandQueue, length: usize, blocking: u32) -> opencl3::Result<Event> {
         let from: *const [T] = &raw const self.as_mut()[..length];
-        // SAFETY: the values stay where they are until the slot is done, as nobody gets at them before, and are not part of the buffer.
+        // SAFETY: the values stay where they are until the slot is done, as nobody gets at them before, and
+        // are not part of the buffer.
         unsafe { queue.enqueue_write_buffer(&mut self.buffer, blocking, 0, &*from, &[]) }
     }
 
-    /// Asks for the memory back, with the first `length` values as the device left them, if they come back; the others mean nothing. The
-    /// last thing to be waited for, if there is any.
+    /// Asks for the memory back, with the first `length` values as the device left them, if they come back;
+    /// the others mean nothing. The last thing to be waited for, if there is any.
     pub(super) fn take(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
         if let Home::Buffer { mapped, .. } = &mut self.home {
             // Where the device has memory of its own, the driver copies what the flags say, there or back.

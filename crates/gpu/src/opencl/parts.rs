@@ -66,7 +66,8 @@ impl Parts {
             [bytes.place(), columns.place(), verdicts.place(), records.place(), ring.place(), own.place()];
         let tables = self.tables.iter().map(Svm::place);
         for (place, memory) in (0..).zip(places).chain((TABLES..).zip(tables)) {
-            // SAFETY: the arguments are those of `serve_packets`, in order and type, and live until the kernel has ended.
+            // SAFETY: the arguments are those of `serve_packets`, in order and type, and live until the
+            // kernel has ended.
             unsafe { self.kernel.set_arg_svm_pointer(place, memory) }?;
         }
         let numbers = [shape.entries() as u32, packets as u32, 0, serving.slots, serving.asks];

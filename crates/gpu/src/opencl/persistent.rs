@@ -1,4 +1,5 @@
-//! A kernel that keeps running on an OpenCL device and takes slots from a ring of tickets, in memory that both sides reach at any time.
+//! A kernel that keeps running on an OpenCL device and takes slots from a ring of tickets, in memory that
+//! both sides reach at any time.
 //!
 //! ```text
 //!            submit: something is published                         stop, for a table or the end; enough slots; nothing for a while
@@ -8,9 +9,10 @@
 //!     └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! It is one group of threads, as a driver for processors runs no more groups side by side than it has threads, and a group that waits for one
-//! that never begins waits for ever. OpenCL has no clock, so a launch is bounded by numbers, of slots and of times that it asks in vain, and by
-//! the host, which tells it to end when its quantum is over and takes it for stalled when it has not done so a while later.
+//! It is one group of threads, as a driver for processors runs no more groups side by side than it has
+//! threads, and a group that waits for one that never begins waits for ever. OpenCL has no clock, so a launch
+//! is bounded by numbers, of slots and of times that it asks in vain, and by the host, which tells it to end
+//! when its quantum is over and takes it for stalled when it has not done so a while later.
 
 #![allow(unsafe_code)]
 
@@ -43,7 +45,8 @@ pub struct Persistent {
     /// The launch that was started last, unless it has been seen to end.
     running: Option<Event>,
     watch: Watch,
-    /// The first ticket that was not taken when that launch was started, and the first that was not handed over.
+    /// The first ticket that was not taken when that launch was started, and the first that was not handed
+    /// over.
     begin: (u32, u32),
     /// Not given back where a launch may go on for ever.
     pub(super) parts: ManuallyDrop<Parts>,
@@ -53,8 +56,8 @@ pub struct Persistent {
 }
 
 impl Persistent {
-    /// Builds a kernel from its text, which has the entry point `serve_packets`, on a device. `setup` says mapped memory, and that the kernel
-    /// keeps running; times of parts are not told.
+    /// Builds a kernel from its text, which has the entry point `serve_packets`, on a device. `setup` says
+    /// mapped memory, and that the kernel keeps running; times of parts are not told.
     ///
     /// # Errors
     /// The text does not build, there is no memory, or the device or OpenCL cannot what is asked for.
@@ -125,7 +128,8 @@ impl Persistent {
         let ring = made.ring();
         ring.clear(FIRST);
         RingWorkers::new(ring, made.parts.own.words()).clear(FIRST);
-        // Some drivers finish a kernel when it is first run; better now, with nothing to do, than with the first packets.
+        // Some drivers finish a kernel when it is first run; better now, with nothing to do, than with the
+        // first packets.
         made.start()?;
         made.end()?;
         made.patience = PATIENCE;
@@ -167,8 +171,8 @@ impl Persistent {
         Err(failed)
     }
 
-    /// What is at rest when a launch has ended: what it took, and what was handed over before it was started unless it came to its number of
-    /// slots.
+    /// What is at rest when a launch has ended: what it took, and what was handed over before it was started
+    /// unless it came to its number of slots.
     fn nothing_lost(&self) -> Result<(), DeviceError> {
         let (before, known) = self.begin;
         let taken = self.taken();
@@ -196,8 +200,8 @@ impl Persistent {
         self.begin = (self.taken(), self.publisher.next());
         self.watch = Watch::new(self.serving.quantum, self.serving.grace, Instant::now());
         let Parts { kernel, queue, .. } = &*self.parts;
-        // SAFETY: the number is that argument, the others have been set; there is one dimension. All memory that the kernel knows is given
-        // back only after it has ended.
+        // SAFETY: the number is that argument, the others have been set; there is one dimension. All memory
+        // that the kernel knows is given back only after it has ended.
         let event = unsafe {
             kernel.set_arg(LAUNCH, &self.launches).and_then(|()| {
                 queue.enqueue_nd_range_kernel(
@@ -313,7 +317,8 @@ impl Device for Persistent {
         let Parts { tables, kernel, context, .. } = &mut *self.parts;
         if tables[table].length() != words.len().max(1) {
             let made = Room { context, name: &self.name }.take(words.len(), "a table")?;
-            // SAFETY: as for the first table in this place; the kernel has ended, and begins with the new one.
+            // SAFETY: as for the first table in this place; the kernel has ended, and begins with the new
+            // one.
             unsafe { kernel.set_arg_svm_pointer(TABLES + table as u32, made.place()) }
                 .map_err(failure(&self.name, "set the kernel's arguments"))?;
             tables[table] = made;
@@ -387,7 +392,8 @@ impl Device for Persistent {
 
 impl Drop for Persistent {
     fn drop(&mut self) {
-        // What is under way refers to the memory. A kernel that does not end keeps it, and nothing else waits for it.
+        // What is under way refers to the memory. A kernel that does not end keeps it, and nothing else waits
+        // for it.
         if !self.is_lost && self.end().is_ok() {
             // SAFETY: they are dropped once.
             unsafe { ManuallyDrop::drop(&mut self.parts) };

@@ -18,7 +18,8 @@ pub struct Serving {
     pub slots: u32,
     /// It ends after it has asked in vain so often in a row. While it asks, it keeps a processor busy.
     pub asks: u32,
-    /// It is told to end after so long by the host's clock, as OpenCL has none, and has stalled if it does not.
+    /// It is told to end after so long by the host's clock, as OpenCL has none, and has stalled if it does
+    /// not.
     pub quantum: Duration,
     /// It has stalled after it was asked for so long in vain since it was told to end.
     pub grace: Duration,
@@ -27,7 +28,8 @@ pub struct Serving {
 impl Serving {
     /// What suits a device.
     pub fn on(device: &OpenClDevice) -> Serving {
-        // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after the other.
+        // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after
+        // the other.
         let threads = if device.accelerator { MOST } else { 1 };
         // Threads of a processor may wait for others' work before they run: that is no stall.
         let grace = if device.accelerator { GRACE } else { PATIENCE };

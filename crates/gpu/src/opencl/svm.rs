@@ -1,4 +1,5 @@
-//! Memory that the host and a running kernel both reach at any time: fine-grained shared virtual memory with atomics.
+//! Memory that the host and a running kernel both reach at any time: fine-grained shared virtual memory with
+//! atomics.
 
 #![allow(unsafe_code)]
 
@@ -63,14 +64,16 @@ impl<T: Number> Svm<T> {
 impl Svm<u32> {
     /// The numbers as words that kernels may write at any time.
     pub(super) fn words(&self) -> &[AtomicU32] {
-        // SAFETY: an atomic word lies in memory as a word does, the place suits it, and kernels change these words by atomic writes alone.
+        // SAFETY: an atomic word lies in memory as a word does, the place suits it, and kernels change these
+        // words by atomic writes alone.
         unsafe { std::slice::from_raw_parts(self.place.as_ptr().cast::<AtomicU32>(), self.length) }
     }
 }
 
 impl<T: Number> Drop for Svm<T> {
     fn drop(&mut self) {
-        // SAFETY: it was given by this context, and no kernel that knows it is under way: who owns it makes sure of that.
+        // SAFETY: it was given by this context, and no kernel that knows it is under way: who owns it makes
+        // sure of that.
         let _ = unsafe { svm_free(self.context.get(), self.place.as_ptr().cast()) };
     }
 }

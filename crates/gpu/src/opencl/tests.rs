@@ -23,8 +23,8 @@ const GEOMETRY: Geometry = Geometry {
     tables: 1,
 };
 
-/// Hands a slot to a kernel that goes on until its first column is not zero, and waits for it in vain. Then the device goes, but not what the
-/// kernel uses: it is told to end there.
+/// Hands a slot to a kernel that goes on until its first column is not zero, and waits for it in vain. Then
+/// the device goes, but not what the kernel uses: it is told to end there.
 fn hang(mut device: impl Device) {
     let column = device.input(0).expect("it is at rest").columns.as_mut_ptr();
     device.submit(0, 1).expect("it goes over");

@@ -7,9 +7,10 @@
 //!  10 permit udp 10.0.0.0 0.0.255.255 eq domain any log        the number says its place in the list
 //! ```
 //!
-//! A one in a wildcard mask is a bit that is not looked at. What no line permits is denied. Passed over are remarks, comments, lists that
-//! are not of IPv4 ([`OTHER_LISTS`]), settings of lists ([`SETTINGS`]), and commands that do not begin with the words of a list; a line
-//! with `permit` or `deny` that stands in no list is refused.
+//! A one in a wildcard mask is a bit that is not looked at. What no line permits is denied. Passed over are
+//! remarks, comments, lists that are not of IPv4 ([`OTHER_LISTS`]), settings of lists ([`SETTINGS`]), and
+//! commands that do not begin with the words of a list; a line with `permit` or `deny` that stands in no list
+//! is refused.
 
 use crate::ImportError;
 use crate::address::{self, AddressFamily, host_mask};
@@ -42,8 +43,8 @@ pub struct AccessList {
 /// Reads all access lists of a configuration, in the order in which they start.
 ///
 /// # Errors
-/// The first line of an access list that is none, or that means more than a rule can say; a last line without an
-/// end that is not `end`, as the configuration may be cut there.
+/// The first line of an access list that is none, or that means more than a rule can say; a last line without
+/// an end that is not `end`, as the configuration may be cut there.
 pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<AccessList>, ImportError> {
     let mut lists = Lists { options: *options, open: Vec::new(), numbers: HashMap::new() };
     let mut mode = Mode::Elsewhere;
@@ -84,8 +85,8 @@ const OTHER_LISTS: [[&str; 2]; 8] = [
     ["ip", "as-path"],
 ];
 
-/// What stands behind `ip access-list` or `access-list` and says nothing about packets: how often logs are written, and how lists
-/// are kept in memory.
+/// What stands behind `ip access-list` or `access-list` and says nothing about packets: how often logs are
+/// written, and how lists are kept in memory.
 const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
 
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
@@ -352,8 +353,9 @@ fn narrow(regions: &mut Vec<Region>, alternatives: &[(Part, Set)]) {
     *regions = narrowed;
 }
 
-/// Narrows the regions to what a line of an extended list says. Ports, types and flags are not in later fragments: a line that permits
-/// takes those whose addresses and protocol fit, a line that denies takes none (Cisco, "Access Control Lists and IP Fragments").
+/// Narrows the regions to what a line of an extended list says. Ports, types and flags are not in later
+/// fragments: a line that permits takes those whose addresses and protocol fit, a line that denies takes none
+/// (Cisco, "Access Control Lists and IP Fragments").
 fn extended_matches(
     words: &mut Words<'_, '_>,
     regions: &mut Vec<Region>,

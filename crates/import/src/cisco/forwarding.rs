@@ -23,8 +23,8 @@ const SHAPE: &str = "a line is written `PREFIX NEXT-HOP [INTERFACE]`";
 /// Reads a forwarding table.
 ///
 /// # Errors
-/// A first line that is not the heading; the first line that is no route, and a prefix that is there twice; a last line without an
-/// end, as the file may be cut there.
+/// A first line that is not the heading; the first line that is no route, and a prefix that is there twice; a
+/// last line without an end, as the file may be cut there.
 pub fn forwarding_table(text: &[u8]) -> Result<ImportedRoutes, ImportError> {
     let mut lines = lines(text)?;
     let heading = lines.next().unwrap_or(Line { number: 1, text: "" });

@@ -1,14 +1,15 @@
 //! Chains at the hooks that a packet of the wanted one passes: each of them may drop it.
 //!
-//! Another chain is left aside only if it lets everything pass, whatever else it does; otherwise the line is refused
-//! at which it drops something, or may do so.
+//! Another chain is left aside only if it lets everything pass, whatever else it does; otherwise the line is
+//! refused at which it drops something, or may do so.
 
 use super::{Table, is_counters, rule};
 use crate::ImportError;
 use crate::text::shown;
 use std::collections::{BTreeSet, HashMap};
 
-/// Targets after which a packet goes on as if the rule were not there, or passes this table, or comes to another chain of it.
+/// Targets after which a packet goes on as if the rule were not there, or passes this table, or comes to
+/// another chain of it.
 const TARGETS_THAT_DROP_NOTHING: [&str; 28] = [
     "ACCEPT",
     "RETURN",
@@ -122,7 +123,8 @@ fn rules<'a>(table: &Table<'a>, hook: &str) -> Result<Rules<'a>, ImportError> {
     Ok(rules)
 }
 
-/// Refuses the policy of a chain, or the first target in it or in one that it leads to, that may drop a packet.
+/// Refuses the policy of a chain, or the first target in it or in one that it leads to, that may drop a
+/// packet.
 fn drops_nothing(
     table: &Table<'_>,
     hook: &str,

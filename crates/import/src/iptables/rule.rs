@@ -194,7 +194,8 @@ impl<'a> Context<'a> {
                 looks_into(6, option, matches)?;
                 let (mask, value) = (tcp_flags(&value()?)?, tcp_flags(&value()?)?);
                 let Some(set) = flags_set(value, mask) else {
-                    // Flags that must be set and are not looked at: the kernel compares, and finds a difference.
+                    // Flags that must be set and are not looked at: the kernel compares, and finds a
+                    // difference.
                     if !not {
                         matches.conditions.never();
                     }
@@ -422,7 +423,8 @@ fn mac(value: &Argument<'_>) -> Result<Set, ImportError> {
     }
 }
 
-/// The rule looks into the header of a protocol, which the rule must have asked for, and which later fragments have not.
+/// The rule looks into the header of a protocol, which the rule must have asked for, and which later
+/// fragments have not.
 fn looks_into(protocol: u8, word: &Argument<'_>, matches: &mut Matches) -> Result<(), ImportError> {
     matches.conditions.header();
     if matches.protocol == Some(protocol) {
@@ -458,7 +460,8 @@ fn flags_set(value: u8, mask: u8) -> Option<Set> {
     (value & !mask == 0).then(|| Set::masked(8, value.into(), mask.into()))
 }
 
-/// To the kernel this type of ICMP is each type with each code, whatever code stands behind it (`icmp_type_code_match`).
+/// To the kernel this type of ICMP is each type with each code, whatever code stands behind it
+/// (`icmp_type_code_match`).
 const ANY_ICMP_TYPE: u8 = 255;
 
 fn icmp(value: &Argument<'_>, v6: bool, not: bool, matches: &mut Matches) -> Result<(), ImportError> {

@@ -1,7 +1,8 @@
-//! Chains at the hooks that a packet of the wanted one passes: each of them may drop it, or change what rules ask.
+//! Chains at the hooks that a packet of the wanted one passes: each of them may drop it, or change what rules
+//! ask.
 //!
-//! Another chain is left aside only if it lets everything pass and changes nothing for which rules have a column;
-//! otherwise the place is refused at which it does so, or may do so.
+//! Another chain is left aside only if it lets everything pass and changes nothing for which rules have a
+//! column; otherwise the place is refused at which it does so, or may do so.
 
 use super::read::{ChainObject, Objects, RuleObject, Source};
 use crate::ImportError;
@@ -72,8 +73,8 @@ fn changes_no_column(body: &Value) -> bool {
     })
 }
 
-/// Whether every packet at a hook passes the chains that a family has at another. A device's own chains, and those of bridges, see packets that
-/// the tables of `ip` see as well.
+/// Whether every packet at a hook passes the chains that a family has at another. A device's own chains, and
+/// those of bridges, see packets that the tables of `ip` see as well.
 fn passes(wanted: &str, family: &str, hook: &str) -> bool {
     let hooks: &[&str] = match (wanted, family) {
         ("forward", "bridge") => &["prerouting", "input", "output", "postrouting"],
@@ -91,7 +92,8 @@ fn passes(wanted: &str, family: &str, hook: &str) -> bool {
 
 const ADVICE: &str = "put both into one chain, or take the other one out of the ruleset";
 
-/// Refuses a ruleset in which another chain that the packets of the chain `start` pass may drop them, or change what rules ask.
+/// Refuses a ruleset in which another chain that the packets of the chain `start` pass may drop them, or
+/// change what rules ask.
 pub(super) fn others_decide_nothing(
     source: Source<'_>,
     objects: &Objects<'_>,
@@ -117,7 +119,8 @@ pub(super) fn others_decide_nothing(
     Ok(())
 }
 
-/// Refuses the first statement of a chain, or of one that it leads to, that may drop a packet or change what rules ask.
+/// Refuses the first statement of a chain, or of one that it leads to, that may drop a packet or change what
+/// rules ask.
 fn changes_nothing(
     source: Source<'_>,
     objects: &Objects<'_>,

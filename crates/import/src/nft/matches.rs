@@ -107,7 +107,8 @@ impl<'a> Matcher<'a> {
         })
     }
 
-    /// Adds what a `reject` asks besides: a message of ICMP is one of IPv4, one of ICMPv6 of IPv6, and a reset of TCP.
+    /// Adds what a `reject` asks besides: a message of ICMP is one of IPv4, one of ICMPv6 of IPv6, and a
+    /// reset of TCP.
     pub(super) fn reject(
         &self,
         statement: &RawValue,
@@ -477,8 +478,9 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// What looking at a column asks besides: its protocol, or one with ports, and that the packet is no later fragment, which has no such
-/// header. (Linux without connection tracking compares whatever bytes a later fragment has there.)
+/// What looking at a column asks besides: its protocol, or one with ports, and that the packet is no later
+/// fragment, which has no such header. (Linux without connection tracking compares whatever bytes a later
+/// fragment has there.)
 fn need(protocol: Option<u8>, part: Part, conditions: &mut Conditions) {
     if !Part::OF_TRANSPORT.contains(&part) {
         return;
@@ -499,7 +501,8 @@ fn is_fragment_offset(left: &Value) -> bool {
     (text("protocol"), text("field")) == (Some("ip"), Some("frag-off"))
 }
 
-/// The value of an element, which may come with its own comment and counter. One that goes after a time is refused.
+/// The value of an element, which may come with its own comment and counter. One that goes after a time is
+/// refused.
 fn plain(element: &Value) -> Result<Value, Refusal> {
     let Some(own) = element.get("elem") else { return Ok(element.clone()) };
     let parts = own.as_object().into_iter().flatten();

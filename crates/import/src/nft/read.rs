@@ -155,8 +155,8 @@ fn reason(error: &serde_json::Error) -> String {
 /// Reads one chain of what `nft -j list ruleset` prints: `forward`, if none is asked for.
 ///
 /// # Errors
-/// The first place that is no JSON or no ruleset; the first rule of the wanted chain, or of one that it leads to,
-/// that means more than a rule can say; jumps in a circle or to nowhere; more rules than the limit.
+/// The first place that is no JSON or no ruleset; the first rule of the wanted chain, or of one that it leads
+/// to, that means more than a rule can say; jumps in a circle or to nowhere; more rules than the limit.
 pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     let text = utf8(text)?;
     let lines = Lines::of(text.as_bytes());
@@ -345,7 +345,8 @@ fn sees(family: &str, options: &ChainOptions) -> bool {
     family == of_family || family == "inet"
 }
 
-/// Whether the wanted packets may pass chains of a family: those of a device or a bridge are passed whatever the addresses.
+/// Whether the wanted packets may pass chains of a family: those of a device or a bridge are passed whatever
+/// the addresses.
 fn passes_through(family: &str, options: &ChainOptions) -> bool {
     sees(family, options) || matches!(family, "netdev" | "bridge")
 }

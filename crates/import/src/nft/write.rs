@@ -1,9 +1,10 @@
 //! Rules as nftables: the text that `nft -f` takes, and the JSON that `nft -j -f` takes.
 //!
-//! A rule says what the key of a packet holds, and where a packet has no ports, types or flags, the key holds 0. nftables
-//! has no such key: it reads a header, and reads on in the payload of a later fragment. So later fragments go to a chain of
-//! their own, in which only those rules stand that 0 fits; and in the main chain a rule that looks into a header is written
-//! once for each kind of header that it may meet.
+//! A rule says what the key of a packet holds, and where a packet has no ports, types or flags, the
+//! key holds 0.
+//! nftables has no such key: it reads a header, and reads on in the payload of a later fragment. So later
+//! fragments go to a chain of their own, in which only those rules stand that 0 fits; and in the main chain a
+//! rule that looks into a header is written once for each kind of header that it may meet.
 
 use crate::ImportError;
 use crate::address::{self, AddressFamily};
@@ -326,7 +327,8 @@ fn common(asked: &Asked<'_>) -> Result<Option<Vec<Match>>, ImportError> {
     Ok(Some(matches))
 }
 
-/// The protocols that a rule may meet whose header holds something that it asks for, those together that are asked alike.
+/// The protocols that a rule may meet whose header holds something that it asks for, those together that are
+/// asked alike.
 fn headed(asked: &Asked<'_>, parts: &[Part], layout: &ExportLayout) -> Vec<Vec<u8>> {
     let asks = |wanted: &[Part]| parts.iter().any(|part| wanted.contains(part));
     let icmp = if asked.family == AddressFamily::V4 { 1 } else { 58 };
@@ -348,7 +350,8 @@ fn headed(asked: &Asked<'_>, parts: &[Part], layout: &ExportLayout) -> Vec<Vec<u
     all
 }
 
-/// The matches for packets of these protocols; `None` if they lack something that the rule asks for and that is not 0.
+/// The matches for packets of these protocols; `None` if they lack something that the rule asks for and that
+/// is not 0.
 fn of_header(
     asked: &Asked<'_>,
     parts: &[Part],
@@ -437,8 +440,8 @@ fn plain(left: Left, set: Set, part: Part, family: AddressFamily) -> Match {
     Match { left, mask, not: false, right, part }
 }
 
-/// The names that a set of numbers means: those in it, or, if it holds interfaces without a name, those that are
-/// not; `None` if it holds nothing.
+/// The names that a set of numbers means: those in it, or, if it holds interfaces without a name, those that
+/// are not; `None` if it holds nothing.
 fn interfaces(set: Set, names: &[(String, u16)]) -> Option<(bool, Vec<String>)> {
     let not = set.holds(0);
     let names = names.iter().filter(|(_, number)| set.holds((*number).into()) != not);

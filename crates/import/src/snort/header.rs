@@ -5,7 +5,8 @@ use super::{PortTerm, Ports, SnortRule};
 use crate::ImportError;
 use crate::text::shown;
 
-/// Reads all before the options, and the `(` that they begin with; the number and the message are not known yet.
+/// Reads all before the options, and the `(` that they begin with; the number and the message are not known
+/// yet.
 pub(super) fn header(cursor: &mut Cursor<'_>) -> Result<SnortRule, ImportError> {
     let (line, _) = cursor.place(cursor.at());
     let action = word(cursor, "an action such as `alert`")?;

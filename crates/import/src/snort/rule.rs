@@ -192,7 +192,8 @@ impl Options<'_> {
                 at,
                 format!("`{name}` asks for a decoded part of the stream; the payload is searched as it is"),
             );
-            // In Snort 2 these, and only these, are about the content before them; elsewhere about what follows.
+            // In Snort 2 these, and only these, are about the content before them; elsewhere about what
+            // follows.
             if name.starts_with("http_") && !self.commas {
                 for content in &mut self.set.contents[self.fixed..] {
                     (content.offset, content.depth) = (0, None);

@@ -1,4 +1,5 @@
-//! Packets of all kinds: with ports and without, whole, first pieces and later ones, whose payload looks like a header.
+//! Packets of all kinds: with ports and without, whole, first pieces and later ones, whose payload looks like
+//! a header.
 
 use import::address::AddressFamily;
 
@@ -101,8 +102,9 @@ impl Packet {
         self.src.to_be_bytes()
     }
 
-    /// The value of a column, as `docs/import.md` says; ports are those of these protocols. A packet that ends before its transport header is no question
-    /// for a table; to rules that say nothing of fragments it is what a later fragment is.
+    /// The value of a column, as `docs/import.md` says; ports are those of these protocols. A packet that
+    /// ends before its transport header is no question for a table; to rules that say nothing of fragments it
+    /// is what a later fragment is.
     pub(crate) fn column(&self, name: &str, with_ports: &[u8]) -> u128 {
         let of = |protocols: &[u8], value: u16| {
             if !self.is_later() && self.there == 24 && protocols.contains(&self.proto) {

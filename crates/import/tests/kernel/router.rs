@@ -1,4 +1,5 @@
-//! A router in a network namespace of its own, between two interfaces of another one: the kernel as judge of what passes.
+//! A router in a network namespace of its own, between two interfaces of another one: the kernel as judge of
+//! what passes.
 //!
 //! ```text
 //! hosts                  router                       hosts
@@ -21,10 +22,12 @@ const THERE: [u8; 6] = [2, 0, 0, 0, 0, 4];
 /// So many frames are under way at once, fewer than wait anywhere without loss.
 const AT_ONCE: usize = 64;
 
-/// So often in a row must nothing have come before a burst is taken to be through, each time after a millisecond.
+/// So often in a row must nothing have come before a burst is taken to be through, each time after a
+/// millisecond.
 const QUIET: usize = 3;
 
-/// What is sent again if it did not come, since a machine under load may lose a frame: so often, before it counts as dropped.
+/// What is sent again if it did not come, since a machine under load may lose a frame: so often, before it
+/// counts as dropped.
 const AGAIN: usize = 3;
 
 pub(crate) struct Router {

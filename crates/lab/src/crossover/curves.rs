@@ -4,7 +4,8 @@ use super::rows::{CARRIED, DELAY, Named};
 use crate::experiment::Row;
 use crate::plot::{Curve, curves};
 
-/// The plots of an experiment's rows, each with what it shows. One that cannot be drawn is left out; its numbers are in the table.
+/// The plots of an experiment's rows, each with what it shows. One that cannot be drawn is left out; its
+/// numbers are in the table.
 pub(crate) fn plots(rows: &[Row]) -> Vec<(String, String)> {
     let mut names: Vec<&str> = Vec::new();
     for name in rows.iter().filter_map(|row| row.case.split(", ").next()) {

@@ -1,6 +1,8 @@
-//! Packets fall due by the clock, so many a second, and a policy says when how many of them are run and where.
+//! Packets fall due by the clock, so many a second, and a policy says when how many of them are run and
+//! where.
 //!
-//! They lie in memory, so that a packet is due without anybody bringing it. What is not carried waits, and nothing is lost.
+//! They lie in memory, so that a packet is due without anybody bringing it. What is not carried waits, and
+//! nothing is lost.
 
 use super::place::{Done, Places};
 use gpu::offload_policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
@@ -54,7 +56,8 @@ impl Chooser {
 pub(crate) struct Carried {
     /// Packets a second that were done.
     pub(crate) rate: f64,
-    /// Seconds from when packets fell due until their verdicts were known: the middle one, and what 99 % do not exceed.
+    /// Seconds from when packets fell due until their verdicts were known: the middle one, and what 99 % do
+    /// not exceed.
     pub(crate) delays: [f64; 2],
     /// Share of packets that the device got.
     pub(crate) share: f64,

@@ -1,8 +1,8 @@
-//! `lab crossover`: from which batch and load on a device is faster than one core, by program, and whether the cost model finds the better of
-//! the two by itself.
+//! `lab crossover`: from which batch and load on a device is faster than one core, by program, and whether
+//! the cost model finds the better of the two by itself.
 //!
-//! The places take turns. Every verdict of every batch is held against the interpreter's; a wrong one takes the figures of its program away
-//! where it was found.
+//! The places take turns. Every verdict of every batch is held against the interpreter's; a wrong one takes
+//! the figures of its program away where it was found.
 
 mod curves;
 mod device_source;
@@ -179,8 +179,8 @@ fn by_batch(
     Ok(Batches { times, usage, finished: finished as f64 / all.max(1) as f64 })
 }
 
-/// The memory with which batches of a size are run fastest, one at once; and the way in which two follow each other, if that is faster. With
-/// the seconds of a batch.
+/// The memory with which batches of a size are run fastest, one at once; and the way in which two follow each
+/// other, if that is faster. With the seconds of a batch.
 fn best_usage(
     device_source: &dyn DeviceSource,
     places: &mut Places<'_>,

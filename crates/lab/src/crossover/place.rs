@@ -1,5 +1,5 @@
-//! Both places of a program: one state, whose packets the processor runs or a device, in order of arrival. Every verdict is held against the
-//! interpreter's where it is given.
+//! Both places of a program: one state, whose packets the processor runs or a device, in order of arrival.
+//! Every verdict is held against the interpreter's where it is given.
 
 use super::device_source::{DeviceSource, LabClock};
 use super::workload::{PORTS, Workload};
@@ -112,8 +112,8 @@ impl<'a> Places<'a> {
         Ok(places)
     }
 
-    /// Begins anew with another kernel, if the program can have it; otherwise nothing happens. Nothing is under way, and there is no device
-    /// then.
+    /// Begins anew with another kernel, if the program can have it; otherwise nothing happens. Nothing is
+    /// under way, and there is no device then.
     pub(crate) fn reload(&mut self, options: KernelOptions) -> Result<bool, String> {
         let Ok(offload) = Offload::new(&self.workload.program, PORTS, SEED, &options) else {
             return Ok(false);
@@ -172,7 +172,8 @@ impl<'a> Places<'a> {
         self.under_way.len()
     }
 
-    /// Whether another batch can be handed over now: there is a slot, and tables do not have to go over first.
+    /// Whether another batch can be handed over now: there is a slot, and tables do not have to go over
+    /// first.
     pub(crate) fn is_ready(&self) -> bool {
         self.under_way.is_empty()
             || self.under_way.len() < self.slots && self.offload.changes() == ImageChanges::None
@@ -269,7 +270,8 @@ impl<'a> Places<'a> {
         Ok(Some(Done { packets, took }))
     }
 
-    /// Batch after batch of so many packets at a place for about so long, and at least one: seconds of a batch.
+    /// Batch after batch of so many packets at a place for about so long, and at least one: seconds of a
+    /// batch.
     pub(crate) fn repeat(
         &mut self,
         place: ExecutionPlace,

@@ -1,7 +1,8 @@
 //! What a batch costs by its size, as two formulas, and where one place becomes faster than another.
 //!
-//! The idea: a fixed part and one that grows with the batch either add up, T = T0 + B · slope, or overlap, T = max(T0, B · slope). Both are
-//! fitted with the smallest squares of relative errors, so that small batches count as much as large ones.
+//! The idea: a fixed part and one that grows with the batch either add up, T = T0 + B · slope, or overlap,
+//! T = max(T0, B · slope). Both are fitted with the smallest squares of relative errors, so that small
+//! batches count as much as large ones.
 
 /// How the two parts go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +94,9 @@ fn max(points: &[(f64, f64)], cut: usize) -> Regression {
     Regression { form: Form::Max, fixed, slope, error: 0.0 }.judged(points)
 }
 
-/// From which batch on the second time is the smaller one: between the largest batch for which it is not and the next one, on straight lines
-/// of logarithms. The points are batches with both times, in order of size; none where the second time is larger for the largest.
+/// From which batch on the second time is the smaller one: between the largest batch for which it is not and
+/// the next one, on straight lines of logarithms. The points are batches with both times, in order of size;
+/// none where the second time is larger for the largest.
 pub(crate) fn crossing(points: &[(f64, f64, f64)]) -> Option<f64> {
     let gain = |(_, one, other): &(f64, f64, f64)| (one / other).ln();
     let slower = points.iter().rposition(|point| gain(point) < 0.0);

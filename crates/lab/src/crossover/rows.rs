@@ -1,4 +1,5 @@
-//! From times to rows: both places by batch, the formulas that fit, where the device becomes faster; and policies by load.
+//! From times to rows: both places by batch, the formulas that fit, where the device becomes faster; and
+//! policies by load.
 
 use super::load::Carried;
 use super::place::Usage;
@@ -209,7 +210,8 @@ impl Loads {
             let alone = [Named::Host, Named::Device];
             let most = alone.map(|named| middle(named, &done)).into_iter().fold(0.0, f64::max);
             let carriers = alone.map(|named| middle(named, &done) >= CARRIES * most);
-            // Of two that carry the load, the one with the shorter delay is better; of one that does not, delays mean nothing.
+            // Of two that carry the load, the one with the shorter delay is better; of one that does not,
+            // delays mean nothing.
             let better = match carriers {
                 [true, true] if middle(Named::Device, &delay) < middle(Named::Host, &delay) => Named::Device,
                 [false, _] => Named::Device,

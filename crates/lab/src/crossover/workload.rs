@@ -1,7 +1,8 @@
 //! What is measured: a program with its tables full, packets, and the interpreter's verdict on each.
 //!
-//! Packets have numbers without end; the memory holds so many different ones, which come again and again. What a program says of a packet may
-//! be another thing the first time than later, when it has learned; so the interpreter judges every packet twice.
+//! Packets have numbers without end; the memory holds so many different ones, which come again and again.
+//! What a program says of a packet may be another thing the first time than later, when it has learned; so
+//! the interpreter judges every packet twice.
 
 use crate::measure::SEED;
 use crate::plan::LabPlan;
@@ -17,7 +18,8 @@ use packet::{BATCH, Batch, Frames, Verdict};
 
 /// Ports of every program.
 pub(crate) const PORTS: u16 = 4;
-/// Different packets, and those of 512 bytes; the interpreter searches these for every pattern at every place.
+/// Different packets, and those of 512 bytes; the interpreter searches these for every pattern at every
+/// place.
 const PACKETS: usize = 65_536;
 const LARGE_PACKETS: usize = 1024;
 /// The same with `--quick`.
@@ -196,8 +198,8 @@ impl Workload {
         }
     }
 
-    /// Which packet of some from `number` on, as many as there are verdicts and not beyond the last different one, has another verdict than
-    /// the interpreter's.
+    /// Which packet of some from `number` on, as many as there are verdicts and not beyond the last different
+    /// one, has another verdict than the interpreter's.
     pub(crate) fn wrong(&self, number: u64, verdicts: &[Verdict]) -> Option<String> {
         let packets = self.frames.len() as u64;
         let right = &self.verdicts[usize::from(number >= packets)];

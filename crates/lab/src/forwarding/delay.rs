@@ -1,7 +1,8 @@
 //! How long packets take through a gateway at a load that does not depend on it.
 //!
-//! Packets are due at times that are fixed beforehand, and a delay is counted from when a packet was due: what has to wait since the sender or
-//! the gateway was held up counts as waiting (no coordinated omission). The kernel says when a packet arrives at the other host.
+//! Packets are due at times that are fixed beforehand, and a delay is counted from when a packet was due:
+//! what has to wait since the sender or the gateway was held up counts as waiting (no coordinated omission).
+//! The kernel says when a packet arrives at the other host.
 
 use super::DISCARD;
 use super::net::Net;
@@ -76,7 +77,8 @@ struct Load {
 }
 
 impl Load {
-    /// Sends packets when they are due and looks for probes that arrived while none is; says how many were sent.
+    /// Sends packets when they are due and looks for probes that arrived while none is; says how many were
+    /// sent.
     fn run(&mut self, packets: u64, arrived: &dyn Fn() -> io::Result<u64>) -> io::Result<u64> {
         let start = now() + 1_000_000;
         let due = |packet: u64| start + (packet as f64 / self.rate * 1e9) as u64;
@@ -105,7 +107,8 @@ impl Load {
                     _ => self.plain[packet as usize % self.plain.len()].as_slice(),
                 })
                 .collect();
-            // What finds no room is lost at the sender and not sent again: the time of the next ones does not wait.
+            // What finds no room is lost at the sender and not sent again: the time of the next ones does not
+            // wait.
             sent += self.sender.send(&frames).unwrap_or(0) as u64;
             next += many;
         }

@@ -1,7 +1,9 @@
-//! How quickly a gateway empties a full ring: what it can carry where the sender is what would be measured otherwise.
+//! How quickly a gateway empties a full ring: what it can carry where the sender is what would be measured
+//! otherwise.
 //!
-//! The gateway's process is stopped while host a fills the ring of its port. Then it goes on with nobody sending, and the time from the first
-//! to the last arrival at host b is taken, as its interface counts them. The sender's processor is the one that looks; the gateway has its own.
+//! The gateway's process is stopped while host a fills the ring of its port. Then it goes on with nobody
+//! sending, and the time from the first to the last arrival at host b is taken, as its interface counts them.
+//! The sender's processor is the one that looks; the gateway has its own.
 
 use super::net::Net;
 use ports::live::rig::{FrameSender, Process, hold};
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Frames that are handed over at a call.
 const AT_ONCE: usize = 64;
-/// After so long without an arrival none is to come any more: on a busy machine a gateway may not get to run for a while. It is no part of the time.
+/// After so long without an arrival none is to come any more: on a busy machine a gateway may not get to run
+/// for a while. It is no part of the time.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Before, there is to have been none for so long.
 const QUIET: Duration = Duration::from_millis(250);

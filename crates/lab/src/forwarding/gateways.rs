@@ -1,4 +1,5 @@
-//! Everything that can stand between the hosts: ours over each kind of port, the kernel's own ways, and other people's.
+//! Everything that can stand between the hosts: ours over each kind of port, the kernel's own ways, and other
+//! people's.
 
 use super::load::{Processors, reachable};
 use super::net::{A, B, Net, SINK, TO_A, TO_B, Way};
@@ -88,7 +89,8 @@ impl Gateway {
         }
     }
 
-    /// How many frames surely find room in the ring of one of its ports while nobody empties it; none where it has none.
+    /// How many frames surely find room in the ring of one of its ports while nobody empties it; none where
+    /// it has none.
     pub fn ring(&self) -> Option<u64> {
         let kind = match &self.make {
             Make::Ravelin { kind, .. } => kind,
@@ -99,7 +101,8 @@ impl Gateway {
         sizes.into_iter().find(|(name, _)| kind.contains(name)).map(|(_, size)| size)
     }
 
-    /// Lets it work between the hosts, and waits until they reach each other. `directory` is its own for its files.
+    /// Lets it work between the hosts, and waits until they reach each other. `directory` is its own for its
+    /// files.
     ///
     /// # Errors
     /// Why it cannot take part.
@@ -107,7 +110,8 @@ impl Gateway {
         let system = |error: io::Error| error.to_string();
         let mut running = match &self.make {
             Make::Ravelin { kind, segments, program } => {
-                // The kernel between the hosts has nothing to do with their packets; AF_XDP keeps them from it by itself.
+                // The kernel between the hosts has nothing to do with their packets; AF_XDP keeps them from
+                // it by itself.
                 let keep = if *kind == "af_packet" { "keep_from_kernel = true\n" } else { "" };
                 let port = format!("kind = \"{kind}\"\noffloads = \"{segments}\"\n{keep}");
                 ravelin(net, &port, program, processors, directory)?

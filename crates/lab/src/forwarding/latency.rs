@@ -1,8 +1,10 @@
-//! `lab latency`: how long packets take through a gateway at parts of the load that it can carry, by when the packet loop takes what has come.
+//! `lab latency`: how long packets take through a gateway at parts of the load that it can carry, by when the
+//! packet loop takes what has come.
 //!
-//! The product's loop takes what has come at once, however little it is. The other ways stand beside it to be compared: they let packets gather
-//! for a fixed time first, as a loop does that waits for full batches at a low load. All run the same loop over the same ports; only the moment
-//! at which packets are shown to it differs.
+//! The product's loop takes what has come at once, however little it is. The other ways stand beside it to be
+//! compared: they let packets gather for a fixed time first, as a loop does that waits for full batches at a
+//! low load. All run the same loop over the same ports; only the moment at which packets are shown to it
+//! differs.
 
 use super::delay::{Delays, delays};
 use super::load::{Processors, SentAs, flood};
@@ -224,7 +226,8 @@ impl Receiver for Gathering {
 /// Rows of all loads: ours at each percentile, the product's way against every other.
 fn told(shown: &[Shown]) -> Vec<Row> {
     let mut rows = Vec::new();
-    // Ravelin's rows are held against the kernel's figure; what has nothing to be held against is a row of its own for each.
+    // Ravelin's rows are held against the kernel's figure; what has nothing to be held against is a row of
+    // its own for each.
     let mut tell = |case: &str,
                     what: &str,
                     unit: &str,

@@ -1,4 +1,5 @@
-//! Load on a gateway, and what came of it: as many UDP packets as one processor can send, one TCP stream, pings.
+//! Load on a gateway, and what came of it: as many UDP packets as one processor can send, one TCP stream,
+//! pings.
 
 use super::DISCARD;
 use super::delay::AFTER;
@@ -41,7 +42,8 @@ pub enum SentAs {
     InBursts,
 }
 
-/// Whether the kernel cuts bursts before they leave host a, when its interface makes no checksums. Then it does not, from now on.
+/// Whether the kernel cuts bursts before they leave host a, when its interface makes no checksums. Then it
+/// does not, from now on.
 ///
 /// # Errors
 /// What the kernel says.
@@ -56,7 +58,8 @@ pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
     Ok(passed()? - before == sent as u64)
 }
 
-/// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time in which it is not counted.
+/// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time
+/// in which it is not counted.
 ///
 /// # Errors
 /// What the kernel says.

@@ -1,7 +1,8 @@
-//! `lab forwarding`: two hosts with a gateway between them, and how fast ours is beside others on the same cables.
+//! `lab forwarding`: two hosts with a gateway between them, and how fast ours is beside others on the same
+//! cables.
 //!
-//! Gateways take turns, round by round and in the opposite order every other round. Each gets fresh networks, starts, and is measured by
-//! programs that know nothing of it.
+//! Gateways take turns, round by round and in the opposite order every other round. Each gets fresh networks,
+//! starts, and is measured by programs that know nothing of it.
 
 pub mod delay;
 pub mod drain;
@@ -42,9 +43,11 @@ enum Measure {
     TcpThere(bool),
     TcpBack(bool),
     Udp(usize),
-    /// What the sender of a flood got rid of: where it is no more than what arrives, the gateway could carry more.
+    /// What the sender of a flood got rid of: where it is no more than what arrives, the gateway could carry
+    /// more.
     Offered(usize),
-    /// How quickly a ring that was filled while the gateway was stopped is emptied, and what of it did not arrive.
+    /// How quickly a ring that was filled while the gateway was stopped is emptied, and what of it did not
+    /// arrive.
     Drain,
     Undrained,
     Ping,

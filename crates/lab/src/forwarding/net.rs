@@ -5,10 +5,12 @@
 //! eth0 10.0.1.1 ────────── to-a     to-b ────────── eth0 10.0.2.1, and 10.0.2.9 that takes everything and answers nothing
 //! ```
 //!
-//! Nobody asks for Ethernet addresses: all of them are given, so that a gateway is measured and not its answers. A gateway that routes is sent
-//! frames for itself; one that only passes frames on is sent those for the other host.
+//! Nobody asks for Ethernet addresses: all of them are given, so that a gateway is measured and not its
+//! answers. A gateway that routes is sent frames for itself; one that only passes frames on is sent those for
+//! the other host.
 //!
-//! Instead of cables there may be TAP devices, which the gateway makes: it holds their queues, and the interfaces are moved to the hosts.
+//! Instead of cables there may be TAP devices, which the gateway makes: it holds their queues, and the
+//! interfaces are moved to the hosts.
 
 use ports::live::rig::{Counters, Namespace};
 use std::io;
@@ -58,8 +60,9 @@ pub struct Net {
     offloads: CableOffloads,
 }
 
-/// An end of a way between two networks: the name that it has at the gateway and its Ethernet address there, the host with its
-/// addresses, and which of the gateway's addresses and of the other host's Ethernet addresses are next to it.
+/// An end of a way between two networks: the name that it has at the gateway and its Ethernet address there,
+/// the host with its addresses, and which of the gateway's addresses and of the other host's Ethernet
+/// addresses are next to it.
 struct End<'a> {
     name: &'static str,
     ethernet: [u8; 6],
@@ -103,7 +106,8 @@ impl Net {
         Ok(net)
     }
 
-    /// Gives the hosts the interfaces of TAP devices that a gateway makes, as soon as it has switched them on.
+    /// Gives the hosts the interfaces of TAP devices that a gateway makes, as soon as it has switched them
+    /// on.
     ///
     /// # Errors
     /// They are not there within a time, or what the kernel says.
@@ -158,7 +162,8 @@ impl Net {
         self.b.links()?.counters("eth0")
     }
 
-    /// UDP packets of host a for a port of nobody at host b, of some flows. The size counts the frame check sequence, which is not in memory.
+    /// UDP packets of host a for a port of nobody at host b, of some flows. The size counts the frame check
+    /// sequence, which is not in memory.
     pub fn frames(&self, size: usize, flows: u16, port: u16) -> Vec<Vec<u8>> {
         let to = if self.way == Way::Routed { TO_A.0 } else { SINK.0 };
         (0..flows).map(|flow| udp(to, (1024 + flow, port), size - 4)).collect()

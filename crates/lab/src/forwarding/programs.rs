@@ -8,8 +8,8 @@ pub(crate) fn shipped(name: &str) -> String {
     PROGRAMS.iter().find(|(known, _)| *known == name).map_or(String::new(), |(_, text)| (*text).to_owned())
 }
 
-/// The router with the hosts behind it. Its next hops take packets of any length: what is longer than an MTU here is a segment that a host has
-/// not cut yet.
+/// The router with the hosts behind it. Its next hops take packets of any length: what is longer than an MTU
+/// here is a segment that a host has not cut yet.
 pub(crate) fn router() -> String {
     let mac = |bytes: [u8; 6]| bytes.map(|byte| format!("{byte:02x}")).join(":");
     let hop = |number: u16, port: u16, to: [u8; 6], from: [u8; 6]| {

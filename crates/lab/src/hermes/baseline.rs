@@ -1,7 +1,9 @@
-//! The publication's other system: a processor collects batches, copies them over a bus, the device runs them, and results are copied back.
+//! The publication's other system: a processor collects batches, copies them over a bus, the device runs
+//! them, and results are copied back.
 //!
-//! Serial, the next batch is taken up when the results of the one before are back. Overlapped, there are two buffers, and copying in, running and
-//! copying back each go on with the next batch as soon as they are done with one: what any program for such a device does today.
+//! Serial, the next batch is taken up when the results of the one before are back. Overlapped, there are two
+//! buffers, and copying in, running and copying back each go on with the next batch as soon as they are done
+//! with one: what any program for such a device does today.
 //!
 //! ```text
 //!  serial       wait 0 │ in 0 │ run 0 │ back 0 │ wait 1 │ in 1 │ …
@@ -45,7 +47,8 @@ impl Baseline {
         }
     }
 
-    /// Runs it to the end. `settings` say how many warps run on a core at once, and how many packets are a warp.
+    /// Runs it to the end. `settings` say how many warps run on a core at once, and how many packets are a
+    /// warp.
     pub(crate) fn run(&self, hardware: &Hardware, settings: &HermesSettings, load: Load<'_>) -> Outcome {
         let count = load.arrivals.len();
         let mut outcome = Outcome { bits: load.bits(), ..Outcome::default() };

@@ -1,4 +1,5 @@
-//! What is reported beyond the publication: delays at equal load, by source and for captures, and how fast the simulator is.
+//! What is reported beyond the publication: delays at equal load, by source and for captures, and how fast
+//! the simulator is.
 
 use super::panels::{Bench, Done, MICROS, Of, TIMES};
 use super::setting::{Altered, Measures, Setting, System, figure};
@@ -93,7 +94,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The times, lengths and headers of a capture, drawn together until they are half of what Hermes takes, or what was set.
+    /// The times, lengths and headers of a capture, drawn together until they are half of what Hermes takes,
+    /// or what was set.
     pub(super) fn capture(&mut self, capture: &crate::traffic::Traffic) -> Done {
         (self.progress)(&format!("hermes: {}", capture.name));
         let mut times: Vec<u64> = capture.frames.iter().map(|frame| frame.time).collect();
@@ -128,7 +130,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Whole programs over the simulated device: how many packets became what the interpreter says, with their tables and bytes.
+    /// Whole programs over the simulated device: how many packets became what the interpreter says, with
+    /// their tables and bytes.
     pub(super) fn answers(&mut self, jobs: &[Job]) -> Result<(), LabError> {
         for (place, job) in jobs.iter().enumerate() {
             self.tell(place, "answers");
@@ -164,7 +167,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// How many packets of the TTL application the simulator takes through in a second of this machine: the one figure that depends on it.
+    /// How many packets of the TTL application the simulator takes through in a second of this machine: the
+    /// one figure that depends on it.
     pub(super) fn speed(&mut self) -> Done {
         let Some(place) = self.traffic.iter().position(|traffic| traffic.application == Application::Ttl)
         else {

@@ -1,8 +1,10 @@
-//! The simulated device as a [`Device`]: the kernel's twin says what a slot's packets become, and the simulation when the slot is done.
+//! The simulated device as a [`Device`]: the kernel's twin says what a slot's packets become, and the
+//! simulation when the slot is done.
 //!
-//! Time is its own, in cycles, and passes in three ways only: asking for a slot lets the next thing happen, waiting for one lets things happen until it
-//! is done, and [`until`](Simulated::until) lets time pass up to a moment. So whoever uses it meets slots that are done in the order in which a loaded
-//! device would be done with them, and the same again meets the same.
+//! Time is its own, in cycles, and passes in three ways only: asking for a slot lets the next thing happen,
+//! waiting for one lets things happen until it is done, and [`until`](Simulated::until) lets time pass up to
+//! a moment. So whoever uses it meets slots that are done in the order in which a loaded device would be done
+//! with them, and the same again meets the same.
 //!
 //! ```text
 //!  slot     0     1     2     …     cores     cores + 1   …          core = slot mod cores, place on it = slot / cores
@@ -24,7 +26,8 @@ pub(crate) struct Simulated {
     machine: Machine,
     cores: usize,
     kernel: Twin,
-    /// What packets cost in the order in which they are handed over, again from the beginning where there are fewer.
+    /// What packets cost in the order in which they are handed over, again from the beginning where there are
+    /// fewer.
     works: Vec<Work>,
     handed: usize,
     tables: Vec<Vec<u32>>,
@@ -265,7 +268,8 @@ mod tests {
             order.extend(device.step().map(|slot| (slot, now)));
         }
         assert_eq!(order, [(1, 10), (0, 100), (2, 149)]);
-        // Asked for and not waited for, time passes step by step; waited for, until the slot is done. 40 packets are two warps.
+        // Asked for and not waited for, time passes step by step; waited for, until the slot is done. 40
+        // packets are two warps.
         device.submit(3, 40).expect("it can be handed over");
         assert_eq!(device.poll(3, false), Ok(false));
         assert_eq!(device.poll(3, true), Ok(true));

@@ -1,7 +1,9 @@
-//! The device that is simulated: cores that issue an instruction a cycle for 32 lanes, and channels of memory that all share.
+//! The device that is simulated: cores that issue an instruction a cycle for 32 lanes, and channels of memory
+//! that all share.
 //!
-//! The idea: a warp alternates between computing and waiting for memory, as often as its work says. Instructions go through its core, and sectors
-//! through the channels, first come, first served; so when a step ends is known when it begins, and a step is one event.
+//! The idea: a warp alternates between computing and waiting for memory, as often as its work says.
+//! Instructions go through its core, and sectors through the channels, first come, first served; so when a
+//! step ends is known when it begins, and a step is one event.
 //!
 //! ```text
 //!            ┌────────────── trips times ──────────────┐
@@ -9,14 +11,16 @@
 //!  issue ─► compute: core, instructions / trips ─► memory: channels, sectors / trips, and the latency ─► finish
 //! ```
 //!
-//! Time is in cycles, and a cycle is a nanosecond. Channels count much smaller parts, since a sector takes no whole number of cycles.
+//! Time is in cycles, and a cycle is a nanosecond. Channels count much smaller parts, since a sector takes no
+//! whole number of cycles.
 
 use super::work::{SECTOR, Work};
 use gpu::hermes::{SettingsError, Warp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Parts of a cycle that channels count in: so many that a sector takes 512 of them or more, whatever the memory, and rounding next to nothing.
+/// Parts of a cycle that channels count in: so many that a sector takes 512 of them or more, whatever the
+/// memory, and rounding next to nothing.
 const PARTS: u64 = 1 << 16;
 /// The most bytes that all channels together give in a cycle.
 pub(super) const MOST_BANDWIDTH: u32 = 4096;
@@ -43,14 +47,16 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    /// 8 cores at 1 GHz, and what the publication leaves open: the latency of memory, and its bandwidth, of which 102 GB/s are left with a quarter
-    /// where each sector of 32 bytes comes in a segment of 128, as such devices had it then.
+    /// 8 cores at 1 GHz, and what the publication leaves open: the latency of memory, and its bandwidth, of
+    /// which 102 GB/s are left with a quarter where each sector of 32 bytes comes in a segment of 128, as
+    /// such devices had it then.
     pub(crate) fn published() -> Hardware {
         let (latency, bandwidth) = (400, 25);
         Hardware { cores: 8, registers: 16_768, shared: 16_384, channels: 8, latency, bandwidth, quarters: 4 }
     }
 
-    /// Whether so many warps, of a kernel with so many registers a thread and so many bytes of shared memory a core, fit on a core.
+    /// Whether so many warps, of a kernel with so many registers a thread and so many bytes of shared memory
+    /// a core, fit on a core.
     ///
     /// # Errors
     /// They do not; the limit is named.
@@ -135,7 +141,8 @@ impl Machine {
         }
     }
 
-    /// A warp begins. Its lanes' work is that of the warp where all lanes are masked until the longest has ended.
+    /// A warp begins. Its lanes' work is that of the warp where all lanes are masked until the longest has
+    /// ended.
     pub(crate) fn start(&mut self, now: u64, warp: Warp, work: Work) {
         let place = usize::from(warp.core) * self.warps + usize::from(warp.slot);
         let trips = u64::from(work.trips.max(1));

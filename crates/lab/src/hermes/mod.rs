@@ -1,4 +1,5 @@
-//! `lab hermes`: the evaluation of Hermes (DAC 2011) repeated on a simulated device, with the scheduler that real devices are driven with.
+//! `lab hermes`: the evaluation of Hermes (DAC 2011) repeated on a simulated device, with the scheduler that
+//! real devices are driven with.
 //!
 //! What is simulated and what it does not say: `docs/hermes.md`.
 

@@ -140,8 +140,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Panels a to c: a burst that is more than can be taken, by warps of a core. The figures with the most warps, of Hermes and of the
-    /// other two.
+    /// Panels a to c: a burst that is more than can be taken, by warps of a core. The figures with the most
+    /// warps, of Hermes and of the other two.
     fn burst(&mut self, place: usize) -> Result<[Vec<Measures>; 3], SettingsError> {
         self.tell(place, "burst");
         let best = self.best(place)?;
@@ -191,7 +191,8 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    /// The publication's three numbers. Each is one of several applications there: the best one of throughput, and means.
+    /// The publication's three numbers. Each is one of several applications there: the best one of
+    /// throughput, and means.
     fn headlines(&mut self, bursts: &[[Vec<Measures>; 3]]) {
         for (other, name) in [(1, "serial"), (2, "overlapped")] {
             // The publication has the serial one alone.

@@ -6,7 +6,8 @@ use crate::experiment::{Figure, Row};
 use gpu::hermes::Rate;
 
 impl Bench<'_> {
-    /// Beyond the publication: what becomes of the three numbers where one thing is otherwise that had to be chosen.
+    /// Beyond the publication: what becomes of the three numbers where one thing is otherwise that had to be
+    /// chosen.
     pub(super) fn sensitivity(&mut self) -> Done {
         (self.progress)("hermes: sensitivity");
         let base = Setting { packets: (self.setting.packets / 4).max(1), ..self.setting };

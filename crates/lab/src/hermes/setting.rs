@@ -264,7 +264,8 @@ impl Setting {
         works
     }
 
-    /// The overlapped baseline with the batch and the wait that have the least mean delay here; words come back, not frames.
+    /// The overlapped baseline with the batch and the wait that have the least mean delay here; words come
+    /// back, not frames.
     ///
     /// # Errors
     /// As [`run`](Setting::run).
@@ -298,7 +299,8 @@ impl Setting {
         (0..seeds as u64).map(|seed| Ok(Measures::of(&self.run(system, traffic, source, seed)?))).collect()
     }
 
-    /// Bits of a line, those around frames too, that a system takes in a nanosecond where packets never fail to be there.
+    /// Bits of a line, those around frames too, that a system takes in a nanosecond where packets never fail
+    /// to be there.
     ///
     /// # Errors
     /// As [`run`](Setting::run).

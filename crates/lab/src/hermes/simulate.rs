@@ -1,7 +1,9 @@
-//! A run of Hermes: packets come, the scheduler of [`gpu::hermes`] makes warps of them, and the simulated device runs these.
+//! A run of Hermes: packets come, the scheduler of [`gpu::hermes`] makes warps of them, and the simulated
+//! device runs these.
 //!
-//! The scheduler is the one that devices are driven with: it is told of every event and asked what to do, and knows nothing of being simulated.
-//! A run is a function of its arguments; nothing in it depends on a clock, a thread or an address.
+//! The scheduler is the one that devices are driven with: it is told of every event and asked what to do, and
+//! knows nothing of being simulated. A run is a function of its arguments; nothing in it depends on a clock,
+//! a thread or an address.
 //!
 //! ```text
 //!  a packet     arrives ──► in a task ──► issued ──► finished ──► committed
@@ -13,7 +15,8 @@ use super::work::Work;
 use gpu::hermes::{HermesSettings, HermesStatistics, Scheduler, SettingsError, Warp};
 use std::collections::VecDeque;
 
-/// What is run: when packets come, and what each costs. Works are taken again from the beginning where there are fewer.
+/// What is run: when packets come, and what each costs. Works are taken again from the beginning where there
+/// are fewer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
     /// Nanoseconds, in order.

@@ -9,7 +9,8 @@ pub(crate) enum Source<'a> {
     Constant(f64),
     /// Independently of each other, so many bits a nanosecond in the mean.
     Poisson(f64),
-    /// Bursts of so many packets on a line of so many bits a nanosecond, each followed by a pause so that the mean is a share of the line.
+    /// Bursts of so many packets on a line of so many bits a nanosecond, each followed by a pause so that the
+    /// mean is a share of the line.
     Bursts {
         /// Packets of a burst.
         packets: u32,
@@ -18,7 +19,8 @@ pub(crate) enum Source<'a> {
         /// The share, above 0 and up to 1.
         share: f64,
     },
-    /// At the times of a capture in nanoseconds, drawn together or out so that the mean is this many bits a nanosecond.
+    /// At the times of a capture in nanoseconds, drawn together or out so that the mean is this many bits a
+    /// nanosecond.
     Capture(&'a [u64], f64),
 }
 

@@ -1,4 +1,5 @@
-//! Whether the simulator does what queueing theory says where theory says it: waits, Little's law, conservation, closed formulas.
+//! Whether the simulator does what queueing theory says where theory says it: waits, Little's law,
+//! conservation, closed formulas.
 
 use super::baseline::Baseline;
 use super::hardware::{Hardware, Machine, together};
@@ -25,7 +26,8 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
-/// The mean wait of M/D/c in services (Crommelin, 1932): how many are inside a service later is who is there but the first c, and who came.
+/// The mean wait of M/D/c in services (Crommelin, 1932): how many are inside a service later is who is there
+/// but the first c, and who came.
 fn md_wait(servers: usize, load: f64) -> f64 {
     let offered = servers as f64 * load;
     let mut came = vec![(-offered).exp()];
@@ -91,7 +93,8 @@ fn consistent(outcome: &Outcome, packets: usize) {
 fn one_core_is_the_closed_formula() {
     let works = [Work { instructions: 300, own: 2, shared: 5, trips: 3, bytes: 64 }];
     let hardware = Hardware { cores: 1, channels: 1, bandwidth: 32, latency: 50, ..Hardware::published() };
-    // A warp: instructions at one a cycle, sectors of all lanes and the verdicts' at one a cycle, and the latency of each trip.
+    // A warp: instructions at one a cycle, sectors of all lanes and the verdicts' at one a cycle, and the
+    // latency of each trip.
     let service = 300 + (32 * 2 + 5 + 4) + 3 * 50;
     let arrivals = vec![7; 32 * 100];
     let load = Load::new(&arrivals, &works);
@@ -99,7 +102,8 @@ fn one_core_is_the_closed_formula() {
     let wanted: Vec<u64> = (0..arrivals.len() as u64).map(|packet| (packet / 32 + 1) * service).collect();
     assert_eq!(outcome.delays, wanted);
     consistent(&outcome, arrivals.len());
-    // Evenly and slower than the core: a packet waits for those behind it in its warp, and then for the core alone.
+    // Evenly and slower than the core: a packet waits for those behind it in its warp, and then for the core
+    // alone.
     let arrivals: Vec<u64> = (0..3200).map(|packet| packet * 20).collect();
     let flush = Flush { rate: Rate::Fixed { gap: 20_000 }, ..HermesSettings::default().flush };
     let load = Load::new(&arrivals, &works);
@@ -258,7 +262,8 @@ fn packets_of_a_capture_cost_what_they_cost_when_they_are_made() {
     }
 }
 
-/// Speed that does not depend on the machine: a packet of the smallest application is four events of the simulator or less.
+/// Speed that does not depend on the machine: a packet of the smallest application is four events of the
+/// simulator or less.
 #[test]
 fn a_packet_costs_few_events() {
     let bytes = 64;

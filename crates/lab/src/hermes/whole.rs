@@ -1,8 +1,10 @@
-//! A whole program over the simulated device: the scheduler makes warps of its packets, the device runs them in its own time and finishes them in any
-//! order, and in order of arrival they are committed to the program's tables, frames and verdicts.
+//! A whole program over the simulated device: the scheduler makes warps of its packets, the device runs them
+//! in its own time and finishes them in any order, and in order of arrival they are committed to the
+//! program's tables, frames and verdicts.
 //!
-//! The loop is that of [`simulate`](super::simulate), so times are those of a run without packets; what is added is that every
-//! warp is a slot of a [`Device`], and that the interpreter says what should have come of it.
+//! The loop is that of [`simulate`](super::simulate), so times are those of a run without packets; what is
+//! added is that every warp is a slot of a [`Device`], and that the interpreter says what should have come of
+//! it.
 
 use super::device::Simulated;
 use super::hardware::Hardware;
@@ -106,7 +108,8 @@ struct Run {
     batch: Box<Batch>,
     /// The warp in each slot.
     running: Vec<Option<Warp>>,
-    /// What finished warps left, by the number of their first packet: their slots are filled again before it is their turn.
+    /// What finished warps left, by the number of their first packet: their slots are filled again before it
+    /// is their turn.
     done: BTreeMap<u64, Left>,
     /// Packets that the device has had and that are not committed.
     inside: usize,
@@ -135,7 +138,8 @@ impl Runner for Run {
 
     fn start(&mut self, now: u64, warp: Warp, _work: Work) -> Result<(), WholeError> {
         self.device.until(now);
-        // Commit compares tables with what went over last, which has to be what packets that are under way have seen.
+        // Commit compares tables with what went over last, which has to be what packets that are under way
+        // have seen.
         if self.inside == 0 && self.offload.changes() != ImageChanges::None {
             renew(&mut self.offload, &mut self.device)?;
         }

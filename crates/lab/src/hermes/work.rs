@@ -1,8 +1,10 @@
-//! What a packet costs a lane of a device: instructions and memory, by application, from the packets and tables themselves.
+//! What a packet costs a lane of a device: instructions and memory, by application, from the packets and
+//! tables themselves.
 //!
-//! The idea: a kernel's instructions are those before its loop and so many a turn of it, and how often it turns (rules tried, bytes searched, nodes
-//! walked) is known from the packet and the table. Both numbers were counted in our kernels, instruction by instruction, and a test counts again.
-//! What a lane reads and writes follows from where headers, payload and tables lie.
+//! The idea: a kernel's instructions are those before its loop and so many a turn of it, and how often it
+//! turns (rules tried, bytes searched, nodes walked) is known from the packet and the table. Both numbers
+//! were counted in our kernels, instruction by instruction, and a test counts again. What a lane reads and
+//! writes follows from where headers, payload and tables lie.
 //!
 //! ```text
 //!                 turns of the loop                sectors of its own (32 bytes)        sectors that all lanes share   trips to memory
@@ -75,7 +77,8 @@ pub(crate) struct Law {
     pub(crate) once: u32,
     /// Of one turn.
     pub(crate) turn: u32,
-    /// Of what happens once and only to some packets: settling which of the rules that seem to fit does; filling the window of a search.
+    /// Of what happens once and only to some packets: settling which of the rules that seem to fit does;
+    /// filling the window of a search.
     pub(crate) extra: u32,
 }
 
@@ -125,7 +128,8 @@ impl Application {
         }
     }
 
-    /// Instructions of its kernel, of clang's optimised intermediate code, which is what the code for a device is made of.
+    /// Instructions of its kernel, of clang's optimised intermediate code, which is what the code for a
+    /// device is made of.
     pub(crate) fn law(self) -> Law {
         match self {
             Application::Dpi => Law { once: 3900, turn: 422, extra: 3700 },
@@ -135,7 +139,8 @@ impl Application {
         }
     }
 
-    /// 32-bit registers of a thread: those of the kernel on sm_90, of which the classifier's 17 is the one that decides anything.
+    /// 32-bit registers of a thread: those of the kernel on sm_90, of which the classifier's 17 is the one
+    /// that decides anything.
     pub(crate) fn registers(self) -> u32 {
         match self {
             Application::Dpi | Application::Route => 16,
@@ -253,7 +258,8 @@ fn search() -> Result<(Program, Vec<Vec<u8>>), String> {
     };
     let spec = PayloadSpec { length: 1 << 20, planted: 0, opaque: 40, seed: SEED };
     let payload = Payload::new(&Literals { literals: Vec::new() }, &spec).bytes;
-    // Of patterns that occur the search would end with the first one; harmless traffic is searched to its end.
+    // Of patterns that occur the search would end with the first one; harmless traffic is searched to its
+    // end.
     let all = literals.literals.iter().map(|literal| &literal.bytes);
     let search = AhoCorasick::builder().ascii_case_insensitive(true).build(all);
     let search = search.map_err(|error| error.to_string())?;

@@ -54,8 +54,9 @@ impl Data {
         Ok(Data { name, routes, patterns: patterns::made(if quick { 300 } else { 4000 }) })
     }
 
-    /// Puts the data into the tables of a program that are called as in `router`: `routes`, `next_hops`, `behind`, `interfaces`,
-    /// `acl`, `signatures`. All rules permit, and so does a last one that fits everything, so that every packet goes all the way.
+    /// Puts the data into the tables of a program that are called as in `router`: `routes`, `next_hops`,
+    /// `behind`, `interfaces`, `acl`, `signatures`. All rules permit, and so does a last one that fits
+    /// everything, so that every packet goes all the way.
     pub(crate) fn fill(&self, program: &mut Program, classifier: &Classifier) -> Result<(), String> {
         for table in &mut program.tables {
             let entries = match table.name.as_str() {

@@ -1,7 +1,9 @@
-//! `lab router`: packets a second through a router and its kin over whole tables, and what each stage of the router costs.
+//! `lab router`: packets a second through a router and its kin over whole tables, and what each stage of the
+//! router costs.
 //!
-//! All programs of a traffic take turns. Programs that change packets get copies of them, and so do the programs that hold a part of the
-//! router's work. A stage costs what a program that ends behind it takes longer than the one that ends before it.
+//! All programs of a traffic take turns. Programs that change packets get copies of them, and so do the
+//! programs that hold a part of the router's work. A stage costs what a program that ends behind it takes
+//! longer than the one that ends before it.
 
 pub(crate) mod data;
 pub(crate) mod packets;

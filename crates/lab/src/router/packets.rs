@@ -37,7 +37,8 @@ pub(crate) fn made(flows: impl Iterator<Item = Flow>) -> Frames {
     frames(flows, 64, Filling::Padding)
 }
 
-/// Headers of a classifier's trace; their destinations drawn from the routes, uniformly over the routes and within each.
+/// Headers of a classifier's trace; their destinations drawn from the routes, uniformly over the routes and
+/// within each.
 pub(crate) fn routed(
     data: &Data,
     classifier: &Classifier,
@@ -79,8 +80,8 @@ pub(super) fn clients(flows: u32, proto: u8, dst: u32, port: u16, count: usize) 
     frames((0..count as u32).map(flow), 64, Filling::Padding)
 }
 
-/// In turn, a frame with a VLAN tag from a local host to a remote one, and one back in VXLAN, of so many pairs of hosts. The inner frames
-/// have 64 bytes.
+/// In turn, a frame with a VLAN tag from a local host to a remote one, and one back in VXLAN, of so many
+/// pairs of hosts. The inner frames have 64 bytes.
 pub(super) fn tunnelled(pairs: u32, count: usize) -> Frames {
     let mut frames = Frames::new();
     for number in 0..count as u32 {

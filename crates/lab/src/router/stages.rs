@@ -1,6 +1,8 @@
-//! Programs that do the first part of a router's work on IPv4 and then send, each a stage more than the one before it.
+//! Programs that do the first part of a router's work on IPv4 and then send, each a stage more than the one
+//! before it.
 //!
-//! Each does what `router` does up to a point, but for groups, ICMP and fragments. What one takes longer than the one before it is the cost of its stage.
+//! Each does what `router` does up to a point, but for groups, ICMP and fragments. What one takes longer than
+//! the one before it is the cost of its stage.
 
 use crate::programs::compile;
 use lang::ir::Program;

@@ -1,8 +1,9 @@
-//! Bursts of a few packets on a device whose kernel keeps running, beside the same device with a launch for each: how long one takes alone, and how many
-//! packets a second when they follow each other.
+//! Bursts of a few packets on a device whose kernel keeps running, beside the same device with a launch for
+//! each: how long one takes alone, and how many packets a second when they follow each other.
 //!
-//! The packets lie in the slots already, so that what is measured is the way there and back. A device whose slots hold fewer packets than a burst gets
-//! it as several, one behind the other; it is back when the last of them is. Every verdict of every burst is held against the interpreter's.
+//! The packets lie in the slots already, so that what is measured is the way there and back. A device whose
+//! slots hold fewer packets than a burst gets it as several, one behind the other; it is back when the last
+//! of them is. Every verdict of every burst is held against the interpreter's.
 
 use crate::crossover::DeviceSource;
 use crate::crossover::workload::{PORTS, Workload};
@@ -42,12 +43,13 @@ struct Way {
     offload: Offload,
     /// The most packets of a slot.
     most: usize,
-    /// By run: seconds that half of the bursts alone did not exceed, and 99 % of them; packets a second of those that follow each other.
+    /// By run: seconds that half of the bursts alone did not exceed, and 99 % of them; packets a second of
+    /// those that follow each other.
     runs: Vec<[f64; 3]>,
 }
 
-/// Rows of all bursts on a device that is called `name` in them: a kernel that keeps running, beside each way to launch one that the device has. With
-/// what was left out.
+/// Rows of all bursts on a device that is called `name` in them: a kernel that keeps running, beside each way
+/// to launch one that the device has. With what was left out.
 pub(crate) fn rows(
     device_source: &dyn DeviceSource,
     name: &str,
@@ -109,7 +111,8 @@ fn in_turn<'a>(
     Ok(())
 }
 
-/// The rows of a kernel that keeps running beside one way to launch it; where there is none, of the launches alone.
+/// The rows of a kernel that keeps running beside one way to launch it; where there is none, of the launches
+/// alone.
 fn beside(case: &str, kept: Option<&Way>, launched: &Way) -> Vec<Row> {
     let parts = [
         (format!("{ALONE}, the middle one"), "µs", 1e6, Better::Less),

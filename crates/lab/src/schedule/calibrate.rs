@@ -1,9 +1,12 @@
-//! The numbers of a device's model, from the device itself: single batches of several sizes, and some that follow each other.
+//! The numbers of a device's model, from the device itself: single batches of several sizes, and some that
+//! follow each other.
 //!
-//! The idea: a batch that one worker runs in one go takes `fixed + slope · packets`, from when it has been handed over until it can be committed. Larger
-//! ones are cut; with every further round of pieces they take longer by what a worker takes from piece to piece. Where that is less than a piece alone, a
-//! part of the fixed one is only on the way and keeps no worker busy; where it is more, workers are in each other's way, as threads that share processors.
-//! Of a single worker, that gets all in one go, batches that follow each other say the same.
+//! The idea: a batch that one worker runs in one go takes `fixed + slope · packets`, from when it has been
+//! handed over until it can be committed. Larger ones are cut; with every further round of pieces they take
+//! longer by what a worker takes from piece to piece. Where that is less than a piece alone, a part of the
+//! fixed one is only on the way and keeps no worker busy; where it is more, workers are in each other's way,
+//! as threads that share processors. Of a single worker, that gets all in one go, batches that follow each
+//! other say the same.
 
 use super::Used;
 use super::due::Due;
@@ -31,7 +34,8 @@ pub(crate) struct Calibrated {
     pub(crate) error: f64,
     /// Sizes with the middle nanoseconds that such a batch was on the device.
     pub(crate) away: Vec<(usize, f64)>,
-    /// Whether how long a worker is busy was found from batches that follow each other, so that their simulation says nothing new.
+    /// Whether how long a worker is busy was found from batches that follow each other, so that their
+    /// simulation says nothing new.
     pub(crate) fitted: bool,
     /// Nanoseconds a packet of the laboratory's own work in the loop: [`Station::laboratory`].
     pub(crate) laboratory: [f64; 3],
@@ -96,7 +100,8 @@ fn piece(workers: usize, most: usize) -> usize {
 }
 
 impl Times {
-    /// The model of so many workers that run so many packets in one go; the largest batches follow each other so many nanoseconds apart.
+    /// The model of so many workers that run so many packets in one go; the largest batches follow each other
+    /// so many nanoseconds apart.
     fn model(&self, workers: usize, piece: usize, apart: f64) -> Option<Calibrated> {
         let [take, begin, away, commit] = &self.parts;
         let (whole, cut): (Vec<_>, Vec<_>) =
@@ -212,7 +217,8 @@ mod tests {
         near(found.crowded, 1500);
         assert_eq!(found.way, 0);
         near(found.service.fixed, 12_000);
-        // One worker is in nobody's way, and of several that get a piece at a time nothing is seen but what the loop hands over.
+        // One worker is in nobody's way, and of several that get a piece at a time nothing is seen but what
+        // the loop hands over.
         let one = times(|size| 12_000.0 + 700.0 * size).model(1, 256, 1e9).expect("nine sizes").model;
         let whole = Times {
             parts: times(|size| 12_000.0 + 700.0 * size).parts.map(|mut points| {

@@ -84,7 +84,8 @@ impl<'a> Carrier<'a> {
         Load { case, part: Some(part), cells }
     }
 
-    /// The last schedule and the first by turns, at a rate or at saturation, so many rounds of such a time. None where one of them fails.
+    /// The last schedule and the first by turns, at a rate or at saturation, so many rounds of such a time.
+    /// None where one of them fails.
     pub(super) fn beside(
         &mut self,
         rate: Option<f64>,
@@ -124,7 +125,8 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Lets a schedule carry. Where it fails, its device may still have packets of it, and is opened again for the others.
+    /// Lets a schedule carry. Where it fails, its device may still have packets of it, and is opened again
+    /// for the others.
     fn carry(&mut self, place: usize, due: Due<'_>) -> Option<LoadResult> {
         let lane = &mut self.lanes[place];
         if lane.failed.is_some() {

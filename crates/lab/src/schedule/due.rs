@@ -1,4 +1,5 @@
-//! When packets fall due: at times that are fixed beforehand, the same for what is measured and what is simulated, or all at once.
+//! When packets fall due: at times that are fixed beforehand, the same for what is measured and what is
+//! simulated, or all at once.
 
 use crate::hermes::Source;
 

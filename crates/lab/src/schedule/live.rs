@@ -1,9 +1,12 @@
-//! Packets in memory fall due by the clock, and the engine's own hold and its own program on a device carry them.
+//! Packets in memory fall due by the clock, and the engine's own hold and its own program on a device carry
+//! them.
 //!
-//! The loop is that of a worker between live interfaces (`engine::live`): it takes what has come, has the hold run what is ready, and sleeps in the kernel
-//! while there is nothing to do. A packet's delay is from when it was due until it is in the account, whoever ran it and whatever held the loop up. Every packet is
-//! known by the time that it carries, so that one that is lost, or out of turn, is found; every verdict is held against the interpreter's. That, putting
-//! packets into memory and keeping delays are the laboratory's own work within the loop, the same a packet for all schedules; it is measured by itself.
+//! The loop is that of a worker between live interfaces (`engine::live`): it takes what has come, has the
+//! hold run what is ready, and sleeps in the kernel while there is nothing to do. A packet's delay is from
+//! when it was due until it is in the account, whoever ran it and whatever held the loop up. Every packet is
+//! known by the time that it carries, so that one that is lost, or out of turn, is found; every verdict is
+//! held against the interpreter's. That, putting packets into memory and keeping delays are the laboratory's
+//! own work within the loop, the same a packet for all schedules; it is measured by itself.
 
 use super::Used;
 use super::due::Due;
@@ -44,7 +47,8 @@ impl From<DeviceError> for Refusal {
     }
 }
 
-/// Nanoseconds of a batch alone: taking it, handing it over, what passed on the device and on the way there and back, and committing it.
+/// Nanoseconds of a batch alone: taking it, handing it over, what passed on the device and on the way there
+/// and back, and committing it.
 pub(crate) type Single = [f64; 4];
 
 /// A program on a device, with its accounting.
@@ -103,7 +107,8 @@ impl Station {
         Ok((batch.len, took))
     }
 
-    /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the interpreter's, and keeping its delay.
+    /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the
+    /// interpreter's, and keeping its delay.
     pub(crate) fn laboratory(&mut self, workload: &mut Workload) -> Result<[f64; 3], String> {
         let mut carried = LoadResult::new()?;
         let mut parts: [Vec<f64>; 3] = Default::default();
@@ -182,8 +187,9 @@ impl Station {
         Ok(carried)
     }
 
-    /// One batch alone, of so many packets: nanoseconds of this thread to take it, to hand it over and to commit it, and all that passed besides until it
-    /// could be committed. What this thread did not run is no part of its own work.
+    /// One batch alone, of so many packets: nanoseconds of this thread to take it, to hand it over and to
+    /// commit it, and all that passed besides until it could be committed. What this thread did not run is no
+    /// part of its own work.
     pub(crate) fn single(
         &mut self,
         workload: &mut Workload,
@@ -210,7 +216,8 @@ impl Station {
         device_queue.take(&mut alone, workload.bytes(), &batch)?;
         let taken = Timestamp::now();
         let mut begun = None;
-        // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for the rest.
+        // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for
+        // the rest.
         let supply = if batch.len == packets { Supply::Unknown } else { Supply::Ended };
         loop {
             device_queue.run(&mut alone, supply)?;

@@ -1,8 +1,9 @@
-//! `lab schedule`: the schedules by which packets are held for a device, on the devices that there are and in simulated time, at equal loads; and bursts
-//! on a kernel that keeps running beside launches.
+//! `lab schedule`: the schedules by which packets are held for a device, on the devices that there are and in
+//! simulated time, at equal loads; and bursts on a kernel that keeps running beside launches.
 //!
-//! What is measured goes through the engine's own hold and its own program on a device; every verdict is held against the interpreter's, and a wrong one
-//! takes all figures of its schedule on that device away. What is simulated asks the same schedulers, over costs that were measured just before.
+//! What is measured goes through the engine's own hold and its own program on a device; every verdict is held
+//! against the interpreter's, and a wrong one takes all figures of its schedule on that device away. What is
+//! simulated asks the same schedulers, over costs that were measured just before.
 
 pub(crate) mod burst;
 mod calibrate;
@@ -36,8 +37,8 @@ use rows::{DONE, MPPS, Missed};
 use simulate::Simulated;
 use std::time::{Duration, Instant};
 
-/// The programs that are run, and what rows call them: one does little with a packet, a router's look-up over a whole table, and one does much, a firewall
-/// that tries its rules one by one.
+/// The programs that are run, and what rows call them: one does little with a packet, a router's look-up over
+/// a whole table, and one does much, a firewall that tries its rules one by one.
 const PROGRAMS: [(&str, &str); 2] = [("lpm", "lpm"), ("firewall_rules (one by one)", "rules")];
 /// Loads, as parts of what the fixed batch carries at saturation.
 const LOADS: [f64; 6] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
@@ -50,8 +51,9 @@ const HALF: f64 = 0.5;
 /// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
 const LOAD_TIME: f64 = 7.0;
 const SINGLE_TIME: f64 = 0.5;
-/// What is wanted is measured so many times as often as the plan says, for shorter than other loads: a machine that takes a loop off its processor now and
-/// then spoils some of many short rounds, where it would spoil all of a few long ones.
+/// What is wanted is measured so many times as often as the plan says, for shorter than other loads: a
+/// machine that takes a loop off its processor now and then spoils some of many short rounds, where it would
+/// spoil all of a few long ones.
 const WANTED_OFTEN: usize = 17;
 const WANTED_TIME: f64 = 1.0;
 /// For so many programs on devices there is time in full.
@@ -211,7 +213,8 @@ struct Measured {
     calibrated: calibrate::Calibrated,
     lanes: Vec<(Named, Option<String>)>,
     loads: Vec<Load>,
-    /// What came by round of Hermes and of the fixed batch, at half load and at saturation; none where the time was over, or one of them failed.
+    /// What came by round of Hermes and of the fixed batch, at half load and at saturation; none where the
+    /// time was over, or one of them failed.
     beside: [Option<Vec<[LoadResult; 2]>>; 2],
 }
 
@@ -295,7 +298,8 @@ impl Measured {
         rows
     }
 
-    /// What came of Hermes, which is the last schedule, and of the first, which is the fixed batch; or why there is nothing.
+    /// What came of Hermes, which is the last schedule, and of the first, which is the fixed batch; or why
+    /// there is nothing.
     fn beside(&self) -> [Result<&[[LoadResult; 2]], Missed>; 2] {
         let mut ends = [self.lanes.last(), self.lanes.first()].into_iter().flatten();
         let failed = ends

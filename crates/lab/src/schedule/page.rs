@@ -1,4 +1,5 @@
-//! The part of the page about schedules: delays over load by schedule, measured and simulated, what is carried at saturation, and everything side by side.
+//! The part of the page about schedules: delays over load by schedule, measured and simulated, what is
+//! carried at saturation, and everything side by side.
 
 use super::rows::{DONE, MEDIAN, SPREAD, WITHIN};
 use crate::experiment::Row;

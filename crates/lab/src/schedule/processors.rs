@@ -1,15 +1,18 @@
-//! The loop has a processor of its own, as `cores` gives one to a worker of a gateway; what a device starts has the others.
+//! The loop has a processor of its own, as `cores` gives one to a worker of a gateway; what a device starts
+//! has the others.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::OnceLock;
 
-/// Those that this process had before any was given to a loop; none where the system does not say, or there is one alone.
+/// Those that this process had before any was given to a loop; none where the system does not say, or there
+/// is one alone.
 fn all() -> Option<CpuSet> {
     static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
     *ALL.get_or_init(|| sched_getaffinity(None).ok().filter(|all| all.count() > 1))
 }
 
-/// Opens something that starts threads, and keeps the thread that calls on a processor which those do not get.
+/// Opens something that starts threads, and keeps the thread that calls on a processor which those do not
+/// get.
 pub(super) fn beside<T>(open: impl FnOnce() -> T) -> T {
     let Some(all) = all() else { return open() };
     let own = (0..CpuSet::MAX_CPU).find(|number| all.is_set(*number)).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! From what was measured and simulated to rows: every schedule at every load, the model of the device, and what was wanted.
+//! From what was measured and simulated to rows: every schedule at every load, the model of the device, and
+//! what was wanted.
 
 use super::calibrate::Calibrated;
 use super::load_result::LoadResult;
@@ -126,8 +127,8 @@ pub(super) enum Missed {
     Over,
 }
 
-/// Hermes beside the fixed batch by round: 99 % of the delays at half load, and the rate at saturation. A ratio of middle figures may be made by few
-/// rounds; so the ratio of each round has its range, too.
+/// Hermes beside the fixed batch by round: 99 % of the delays at half load, and the rate at saturation. A
+/// ratio of middle figures may be made by few rounds; so the ratio of each round has its range, too.
 pub(super) fn beside(
     device: &str,
     batch: &str,

@@ -1,11 +1,13 @@
 //! The same schedules in virtual time, over a small model of the device and of the loop that feeds it.
 //!
-//! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the schedule, hands device batches over and commits what
-//! has come back, and each of these takes the time that it took on the machine. A device is some workers that share a queue; a device batch is cut into
-//! pieces, each of which one worker runs. `gpu::offload_policy` and `gpu::hermes` decide, as in the engine; what stands
-//! around them there, the line of device batches and the loop, is written after it here.
+//! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the
+//! schedule, hands device batches over and commits what has come back, and each of these takes the time that
+//! it took on the machine. A device is some workers that share a queue; a device batch is cut into pieces,
+//! each of which one worker runs. `gpu::offload_policy` and `gpu::hermes` decide, as in the engine; what
+//! stands around them there, the line of device batches and the loop, is written after it here.
 //!
-//! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same delays again.
+//! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same
+//! delays again.
 
 mod placed;
 #[cfg(test)]
@@ -47,7 +49,8 @@ pub(crate) struct Model {
     pub(crate) piece: usize,
     /// How long a worker is busy with a piece.
     pub(crate) service: Line,
-    /// How long it is with one that it begins with while another worker is busy, in thousandths of that; at least 1000.
+    /// How long it is with one that it begins with while another worker is busy, in thousandths of that; at
+    /// least 1000.
     pub(crate) crowded: u64,
     /// Nanoseconds that a device batch is on its way there and back besides, while no worker is busy with it.
     pub(crate) way: u64,

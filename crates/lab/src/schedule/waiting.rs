@@ -1,6 +1,8 @@
-//! How the loop waits while there is nothing to do: as a worker between interfaces does, in the kernel, for packets or until the schedule wants to be asked.
+//! How the loop waits while there is nothing to do: as a worker between interfaces does, in the kernel, for
+//! packets or until the schedule wants to be asked.
 //!
-//! Packets in memory come by no interface. A timer in their place makes a descriptor readable when the next one falls due.
+//! Packets in memory come by no interface. A timer in their place makes a descriptor readable when the next
+//! one falls due.
 
 use ports::live::Waiter;
 use rustix::io::Errno;
@@ -31,7 +33,8 @@ impl Waiting {
         Ok(Waiting { waiter: Waiter::new(&[timer.as_raw_fd()])?, timer })
     }
 
-    /// Returns when the next packet is due, when the schedule wants to be asked again if it does, or after a tick.
+    /// Returns when the next packet is due, when the schedule wants to be asked again if it does, or after a
+    /// tick.
     ///
     /// # Errors
     /// What the kernel says.
@@ -60,11 +63,13 @@ mod tests {
             begin.elapsed()
         };
         let [soon, late] = [Duration::from_micros(100), Duration::from_secs(3600)];
-        // No wait is shorter than what ends it; that one ends at all says that the other one is not waited for.
+        // No wait is shorter than what ends it; that one ends at all says that the other one is not waited
+        // for.
         assert!(wait(late, Some(soon)) >= soon);
         assert!(wait(late, None) >= TICK);
         wait(Duration::ZERO, Some(late));
-        // A packet ends it before the tick; where the processor is taken away, it does so the next time or the one after.
+        // A packet ends it before the tick; where the processor is taken away, it does so the next time or
+        // the one after.
         let waits: Vec<Duration> = (0..200).map(|_| wait(soon, Some(late))).collect();
         assert!(
             waits.iter().all(|waited| *waited >= soon) && waits.iter().any(|waited| *waited < TICK),

@@ -1,7 +1,8 @@
-//! `lab soak`: a gateway that runs for a long time between two hosts: at half load, while programs take over, and under more than it can carry.
+//! `lab soak`: a gateway that runs for a long time between two hosts: at half load, while programs take over,
+//! and under more than it can carry.
 //!
-//! Every packet carries the number that it has in its flow, so that host b sees what is missing and what comes out of order. What the gateway says of
-//! itself is held against what was sent and what arrived.
+//! Every packet carries the number that it has in its flow, so that host b sees what is missing and what
+//! comes out of order. What the gateway says of itself is held against what was sent and what arrived.
 
 mod rows;
 mod setting;
@@ -21,13 +22,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use traffic::Arrived;
 
-/// A switch that takes so long over a packet that more can be sent than it can carry: the longer, the more often its loop does what it does.
+/// A switch that takes so long over a packet that more can be sent than it can carry: the longer, the more
+/// often its loop does what it does.
 const SLOW: &str = include_str!("slow.rav");
 const WORK: &str = "        count work\n";
 /// How often that is to begin with, and at most: more would take longer to compile than a takeover may.
 const LINES: (usize, usize) = (1, 16);
-/// Several times what the program lets a gateway carry can be sent; less and its loop does more. More than what is sent under overload, since then
-/// host b is watched, too.
+/// Several times what the program lets a gateway carry can be sent; less and its loop does more. More than
+/// what is sent under overload, since then host b is watched, too.
 const SENDABLE: f64 = 4.0;
 
 /// Parts of what it can carry that are sent.
@@ -48,7 +50,8 @@ const ASKED: Duration = Duration::from_millis(25);
 /// After an overload, service is to be normal within this time.
 const RECOVERY: Duration = Duration::from_secs(1);
 
-/// What takes over again and again, and what is too much, lasts at most this long; half load as long as asked for.
+/// What takes over again and again, and what is too much, lasts at most this long; half load as long as asked
+/// for.
 const SHORT_PARTS: Duration = Duration::from_secs(60);
 
 /// What is to be done.
@@ -208,8 +211,9 @@ fn parts(plan: &SoakPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, St
     Ok([capacity.rows(), half_load.rows(), takeovers.rows(), overload.rows()].concat())
 }
 
-/// As much as can be sent is sent, and what arrives is counted by host b's interface, before and behind: nobody watches meanwhile, neither there nor at
-/// the gateway. The program gets slower until the gateway is what limits it.
+/// As much as can be sent is sent, and what arrives is counted by host b's interface, before and behind:
+/// nobody watches meanwhile, neither there nor at the gateway. The program gets slower until the gateway is
+/// what limits it.
 fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
     let system = |error: io::Error| error.to_string();
     let mut lines = LINES.0;

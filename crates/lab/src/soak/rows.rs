@@ -87,7 +87,8 @@ impl Part {
         Row::alone(self.0, what, unit, Figure::of([value]), None)
     }
 
-    /// What was sent, of what the gateway carries. No figure, and so a failure of the command, where it was less than it was to be at least.
+    /// What was sent, of what the gateway carries. No figure, and so a failure of the command, where it was
+    /// less than it was to be at least.
     fn load(&self, rate: f64, capacity: f64, least: f64) -> Row {
         let times = rate / capacity;
         if times >= least {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const FLOWS: u16 = 64;
 /// The length of a frame with its check sequence.
 const SIZE: usize = 64;
-/// Where in a frame the source port of its flow stands, less this it is the number of the flow; and the number of the packet.
+/// Where in a frame the source port of its flow stands, less this it is the number of the flow; and the
+/// number of the packet.
 const PORT: usize = 34;
 const FIRST_PORT: u16 = 1024;
 const NUMBER: usize = 42;
@@ -20,7 +21,8 @@ const NUMBER: usize = 42;
 const AT_ONCE: usize = 64;
 /// How often it is looked whether packets are due.
 const TICK: Duration = Duration::from_micros(500);
-/// A sender that was held up makes up for so much time at most: more at once would be another load than the one that was asked for.
+/// A sender that was held up makes up for so much time at most: more at once would be another load than the
+/// one that was asked for.
 const MADE_UP: Duration = Duration::from_millis(10);
 /// After so long without a packet, nothing is on its way any more.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -51,8 +53,8 @@ impl Traffic<'_> {
         self.net.frames(SIZE, FLOWS, DISCARD)
     }
 
-    /// Sends so many packets a second for a time, while `meanwhile` is done again and again, and waits for what is on its way. How many were sent, and
-    /// what arrived.
+    /// Sends so many packets a second for a time, while `meanwhile` is done again and again, and waits for
+    /// what is on its way. How many were sent, and what arrived.
     pub(super) fn run(
         &self,
         rate: f64,

@@ -1,4 +1,5 @@
-//! Whether a program on a device does what the interpreter does: every packet's verdict, bytes and outputs, and the state at the end.
+//! Whether a program on a device does what the interpreter does: every packet's verdict, bytes and outputs,
+//! and the state at the end.
 
 use crate::crossover::DeviceSource;
 use crate::experiment::{Figure, Row};

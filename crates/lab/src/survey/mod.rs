@@ -1,5 +1,6 @@
-//! `lab gpu`: all about one device, in a time that is given: whether every program does there what the interpreter does, what a kernel that
-//! keeps running is worth, the transfer ladder, schedules, and from where on the device pays. It needs neither network nor repository.
+//! `lab gpu`: all about one device, in a time that is given: whether every program does there what the
+//! interpreter does, what a kernel that keeps running is worth, the transfer ladder, schedules, and from
+//! where on the device pays. It needs neither network nor repository.
 
 mod agreement;
 mod persistent;
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 const PACKETS: u64 = 1_100_000;
 /// The same with `quick`.
 const QUICK_PACKETS: u64 = 20_000;
-/// Parts of the time after which no further program is compared, no further burst sent, no further step of the ladder taken, no further load
-/// carried by schedules, and nothing at all begun.
+/// Parts of the time after which no further program is compared, no further burst sent, no further step of
+/// the ladder taken, no further load carried by schedules, and nothing at all begun.
 const ENDS: [f64; 5] = [0.32, 0.4, 0.55, 0.7, 0.95];
 /// Runs of each figure, and the seconds of one.
 const RUNS: usize = 3;
@@ -66,7 +67,8 @@ pub struct Survey {
 /// Does it. `progress` hears what is being done.
 ///
 /// # Errors
-/// There is no device, or tables cannot be made. A program that does not do what it should is no error but a row without a figure.
+/// There is no device, or tables cannot be made. A program that does not do what it should is no error but a
+/// row without a figure.
 pub fn survey(
     plan: &SurveyPlan,
     machine: &Machine,
@@ -166,7 +168,8 @@ pub fn survey(
 }
 
 impl Survey {
-    /// What its files are called, without what is behind the dot: `gpu-` and the model in small letters, digits and hyphens.
+    /// What its files are called, without what is behind the dot: `gpu-` and the model in small letters,
+    /// digits and hyphens.
     pub fn stem(&self) -> String {
         let kept =
             |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { ' ' };
@@ -175,8 +178,8 @@ impl Survey {
         format!("gpu-{}", words.join("-"))
     }
 
-    /// The rows that say most: what did not agree, words to and fro and the rates of bursts, from where on the device pays, and how far the cost
-    /// model is off.
+    /// The rows that say most: what did not agree, words to and fro and the rates of bursts, from where on
+    /// the device pays, and how far the cost model is off.
     pub fn summary(&self) -> String {
         let mut text = format!(
             "{}\n{:.0} s of {:.0} s\n\n{} packets compared with the interpreter's, {} programs with differences\n",

@@ -1,4 +1,5 @@
-//! What a kernel that keeps running is worth on a device: a word on its way there and back, and small bursts on it beside launches.
+//! What a kernel that keeps running is worth on a device: a word on its way there and back, and small bursts
+//! on it beside launches.
 
 use crate::crossover::DeviceSource;
 use crate::crossover::workload::{CASES, Contents, Workload};

@@ -8,7 +8,8 @@ use std::hint::black_box;
 pub(crate) const NONE: u32 = u32::MAX;
 /// Batches in which contenders look up in bulk. The better one of each counts.
 const BATCHES: [usize; 2] = [32, BATCH_MAX];
-/// The largest batch. Queries that a contender looks up one at a time are taken from memory in such batches, too.
+/// The largest batch. Queries that a contender looks up one at a time are taken from memory in such batches,
+/// too.
 pub(crate) const BATCH_MAX: usize = 256;
 
 /// Something that answers a list of queries that it knows.
@@ -26,7 +27,8 @@ pub(crate) trait Contender {
 pub(crate) struct Timed {
     /// Seconds of this thread.
     pub(crate) seconds: f64,
-    /// The first and the last answer of every batch of every pass, added up, so that contenders can be held against each other.
+    /// The first and the last answer of every batch of every pass, added up, so that contenders can be held
+    /// against each other.
     pub(crate) sum: u64,
 }
 
@@ -62,7 +64,8 @@ pub(crate) struct Contest<'a> {
     pub(crate) runs: usize,
     /// Seconds of a run.
     pub(crate) seconds: f64,
-    /// The ratios that are wanted of all but single lookups, each against the best other whose name begins so.
+    /// The ratios that are wanted of all but single lookups, each against the best other whose name begins
+    /// so.
     pub(crate) goals: &'a [(&'a str, f64)],
 }
 
@@ -220,7 +223,8 @@ impl Contest<'_> {
         Ok(lanes)
     }
 
-    /// The rows of one way to look up: our best against every other, and the rest of ours against the best other.
+    /// The rows of one way to look up: our best against every other, and the rest of ours against the best
+    /// other.
     fn report(&self, entries: &[Entry<'_>], lanes: &[Lane], way: Way) -> Vec<Row> {
         // The best batch of each contender, the fastest contender first.
         let mut best: Vec<(&Lane, Figure)> = Vec::new();

@@ -1,8 +1,8 @@
-//! Tables apart from programs: lookups a second, building, changing and memory of each kind, beside the libraries that a professional would
-//! have taken instead.
+//! Tables apart from programs: lookups a second, building, changing and memory of each kind, beside the
+//! libraries that a professional would have taken instead.
 //!
-//! Everything is measured on the same data: made from a seed, or read from files that are named. Before anything is timed, all contenders
-//! answer all queries and must agree.
+//! Everything is measured on the same data: made from a seed, or read from files that are named. Before
+//! anything is timed, all contenders answer all queries and must agree.
 
 mod contest;
 mod exact;
@@ -51,7 +51,8 @@ pub struct TablesPlan {
     pub peers: bool,
     /// Files of routes, each `prefix next-hop` a line, instead of tables that are made.
     pub routes: Vec<PathBuf>,
-    /// ClassBench files `NAME.rules`, each with its `NAME.trace`, or directories of them, instead of rules that are made.
+    /// ClassBench files `NAME.rules`, each with its `NAME.trace`, or directories of them, instead of rules
+    /// that are made.
     pub rules: Vec<PathBuf>,
     /// A file of patterns, a pattern a line, instead of patterns that are made.
     pub patterns: Option<PathBuf>,

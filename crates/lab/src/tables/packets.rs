@@ -44,7 +44,8 @@ impl Payloads {
     }
 }
 
-/// What an Ethernet frame carries behind its TCP or UDP header, without what pads the frame; of fragments, the first.
+/// What an Ethernet frame carries behind its TCP or UDP header, without what pads the frame; of fragments,
+/// the first.
 fn payload(frame: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let mut kind = word(12)?;

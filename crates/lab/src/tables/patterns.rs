@@ -32,7 +32,8 @@ struct Scan<'a, F> {
     scan: F,
 }
 
-/// What aho-corasick and daachorse are given: literals in lower case, each once, and which patterns each stands for.
+/// What aho-corasick and daachorse are given: literals in lower case, each once, and which patterns each
+/// stands for.
 struct Folded {
     literals: Vec<Vec<u8>>,
     owners: Vec<Vec<u32>>,
@@ -248,7 +249,8 @@ fn written(bench: &Bench, patterns: &[SearchPattern]) -> Result<std::path::PathB
     bench.workshop.write("patterns", &data)
 }
 
-/// A file of literals: number, whether case is ignored, length, bytes in hexadecimal digits, and what follows.
+/// A file of literals: number, whether case is ignored, length, bytes in hexadecimal digits, and what
+/// follows.
 fn read(path: &Path) -> Result<Vec<SearchPattern>, String> {
     import::literals::read(&contents(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,4 +1,5 @@
-//! Other libraries, each in a small C program that is compiled where it is needed and spoken to in lines of text.
+//! Other libraries, each in a small C program that is compiled where it is needed and spoken to in lines of
+//! text.
 
 use crate::tables::contest::{Contender, Timed, Way};
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-//! Rules over the five fields of IPv4 packets: sets like those of ClassBench, by size and by what they are modelled on.
+//! Rules over the five fields of IPv4 packets: sets like those of ClassBench, by size and by what they are
+//! modelled on.
 
 use super::contest::{Entry, InProcess, NONE, Way};
 use super::peer::{Library, Method};
@@ -228,7 +229,8 @@ pub(crate) fn read(path: &Path) -> Result<Set, String> {
     })
 }
 
-/// A rule as rte_acl's program reads it: addresses with lengths, ports from and to, the protocol and its mask.
+/// A rule as rte_acl's program reads it: addresses with lengths, ports from and to, the protocol and its
+/// mask.
 fn record(rule: &Rule) -> Vec<u8> {
     let network = |field: RuleField| match field {
         RuleField::Prefix { value, length } => [value as u32, u32::from(length)],
@@ -250,7 +252,8 @@ fn record(rule: &Rule) -> Vec<u8> {
     pairs.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A header as rte_acl looks at it: the protocol, three bytes of nothing, and addresses and ports in the order of the wire.
+/// A header as rte_acl looks at it: the protocol, three bytes of nothing, and addresses and ports in the
+/// order of the wire.
 fn query(header: &[u64; 5]) -> [u8; 16] {
     let [source, destination, source_port, destination_port, protocol] = *header;
     let number = u128::from(protocol) << 120

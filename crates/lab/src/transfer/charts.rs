@@ -1,4 +1,5 @@
-//! Pictures of the experiment as SVG, in the colour of the text around them: lines over batches, bars that are cut into parts, and ladders.
+//! Pictures of the experiment as SVG, in the colour of the text around them: lines over batches, bars that
+//! are cut into parts, and ladders.
 
 use crate::page::escaped;
 use std::fmt::Write;

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const HEADERS: usize = 48;
 /// Packets that one call is to have at least.
 const STRETCH: usize = 1024;
-/// Batches that one call is to have at least where several are under way at once, so that its beginning and end weigh little.
+/// Batches that one call is to have at least where several are under way at once, so that its beginning and
+/// end weigh little.
 const PIPELINED: usize = 8;
 
 /// How packets get to a device and verdicts back.

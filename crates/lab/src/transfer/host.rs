@@ -1,7 +1,8 @@
 //! Ways on the processor: one core or all, by machine code or by the original's algorithms in Rust.
 //!
-//! The idea: packets are taken 256 at a time, or a batch where that is smaller, as a gateway's workers take what has come. Cores share the
-//! units out in turn and wait for nobody, so larger batches bring them nothing and cost them nothing.
+//! The idea: packets are taken 256 at a time, or a batch where that is smaller, as a gateway's workers take
+//! what has come. Cores share the units out in turn and wait for nobody, so larger batches bring them nothing
+//! and cost them nothing.
 
 use super::naive::Naive;
 use super::spans::{Delays, Spans, delays};

@@ -1,8 +1,10 @@
-//! The ladder: one thing about the way to a device is varied at a time, from the setting that is best, beside the iterations of the original.
+//! The ladder: one thing about the way to a device is varied at a time, from the setting that is best, beside
+//! the iterations of the original.
 //!
-//! The idea: from a setting to begin with, each thing in turn takes the value that was fastest in a short run, with what was found before kept.
-//! From the setting that comes out, all values of each thing are measured again, in turns with one another. What a device does not have is a
-//! row with the sentence that says so.
+//! The idea: from a setting to begin with, each thing in turn takes the value that was fastest in a short
+//! run, with what was found before kept. From the setting that comes out, all values of each thing are
+//! measured again, in turns with one another. What a device does not have is a row with the sentence that
+//! says so.
 
 use super::Iteration;
 use super::choice::Chosen;
@@ -65,7 +67,8 @@ impl Thing {
             }
             Thing::Back => {
                 let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit, packed")];
-                // Only of packed bytes is it known that a packet has no third outcome: to be too short for them.
+                // Only of packed bytes is it known that a packet has no third outcome: to be too short for
+                // them.
                 let over = |back| if back == Back::Bit { CopiedPart::Packed } else { base.over };
                 all.into_iter()
                     .map(|(back, name)| (name.to_owned(), Setting { back, over: over(back), ..base }))

@@ -1,8 +1,8 @@
-//! `lab transfer`: the four iterations of the CMU study of a router on a GPU (2012), with its algorithms and with ours, over batches of 8 to
-//! 65,536 packets of 64 bytes, beside one core and all cores.
+//! `lab transfer`: the four iterations of the CMU study of a router on a GPU (2012), with its algorithms and
+//! with ours, over batches of 8 to 65,536 packets of 64 bytes, beside one core and all cores.
 //!
-//! Ways take turns. Every verdict of every batch is held against the interpreter's, and one that is wrong takes the figures of its way
-//! and batch away.
+//! Ways take turns. Every verdict of every batch is held against the interpreter's, and one that is wrong
+//! takes the figures of its way and batch away.
 
 mod charts;
 mod choice;

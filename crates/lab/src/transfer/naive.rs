@@ -1,8 +1,9 @@
-//! The original's algorithms: a binary trie that is walked bit by bit and a loop over rules, as words for devices and as Rust that does
-//! the same over the same words.
+//! The original's algorithms: a binary trie that is walked bit by bit and a loop over rules, as words for
+//! devices and as Rust that does the same over the same words.
 //!
-//! The idea: a trie's node says where zeros and ones go on and what the prefix that ends there says; the longest prefix is the last
-//! that said something. Rules are tried from the first on, field by field. Both take what they find to the verdict word itself.
+//! The idea: a trie's node says where zeros and ones go on and what the prefix that ends there says; the
+//! longest prefix is the last that said something. Rules are tried from the first on, field by field. Both
+//! take what they find to the verdict word itself.
 
 use super::workload::{Function, Workload};
 use packet::Verdict;

@@ -1,7 +1,9 @@
-//! What the original measured: figures read off its plots, whose axis says Gbit/s and whose numbers are millions of bytes a second.
+//! What the original measured: figures read off its plots, whose axis says Gbit/s and whose numbers are
+//! millions of bytes a second.
 //!
-//! Its program prints packets · 64 / 10⁶ as "Gbps": 125 times as much as it moved. Its figures are those of 100 rules on one laptop of 2012;
-//! that they belong to the firewall follows from what it prints of other numbers of rules (2.83 ns a rule and packet on the processor).
+//! Its program prints packets · 64 / 10⁶ as "Gbps": 125 times as much as it moved. Its figures are those of
+//! 100 rules on one laptop of 2012; that they belong to the firewall follows from what it prints of other
+//! numbers of rules (2.83 ns a rule and packet on the processor).
 
 /// The batches of the tables below.
 pub(super) const BATCHES: [usize; 11] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536];

@@ -1,4 +1,5 @@
-//! The experiment as a part of the page: what a batch brings, beside the original's figures; delays; where the time goes; the ladder.
+//! The experiment as a part of the page: what a batch brings, beside the original's figures; delays; where
+//! the time goes; the ladder.
 
 use super::charts::{Line, Lines, Stack, Step, ladder, lines, short, stacks};
 use super::original::{self, Of};
@@ -199,7 +200,8 @@ fn ladders(html: &mut String, rows: &[Row]) {
             let mut groups: Vec<(String, Vec<Step>)> = Vec::new();
             let mut steps: Vec<(&str, &Row)> =
                 pivot.ways.iter().filter_map(|(way, rows)| Some((*way, rows[column]?))).collect();
-            // The setting that was best has other names at other batches; rows are in the order of the ladder.
+            // The setting that was best has other names at other batches; rows are in the order of the
+            // ladder.
             steps.sort_by_key(|(_, row)| std::ptr::from_ref::<Row>(row).addr());
             for (way, row) in steps {
                 let told = way.strip_prefix(LADDER).unwrap_or(way);

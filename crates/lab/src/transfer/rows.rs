@@ -33,8 +33,8 @@ pub(super) const PARTS: [Part; 6] = [
     ("scatter", |spans| spans.scatter),
 ];
 
-/// The rows of a way at a batch; with a wrong verdict, one that says so and nothing else. `paper` is the original's figure in millions of bytes
-/// a second.
+/// The rows of a way at a batch; with a wrong verdict, one that says so and nothing else. `paper` is the
+/// original's figure in millions of bytes a second.
 pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
     let runs = match came {
         Came::Runs(runs) => runs,

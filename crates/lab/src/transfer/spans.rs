@@ -18,7 +18,8 @@ pub(crate) fn delays() -> Delays {
 pub(crate) struct Spans {
     /// Fetching packets from their memory to where they are worked on or go over from.
     pub(crate) gather: Duration,
-    /// What the device's clock says of the time in which nothing else went on, or for the processor the work alone.
+    /// What the device's clock says of the time in which nothing else went on, or for the processor the work
+    /// alone.
     pub(crate) parts: Parts,
     /// What belongs to no other part between handing over and having it back: launching, waking.
     pub(crate) driver: Duration,
@@ -26,7 +27,8 @@ pub(crate) struct Spans {
     pub(crate) scatter: Duration,
     /// All of it by the clock.
     pub(crate) wall: Duration,
-    /// What the device's clock said beyond the time that the processor spent on handing over and waiting: it went on beside other parts.
+    /// What the device's clock said beyond the time that the processor spent on handing over and waiting: it
+    /// went on beside other parts.
     pub(crate) beside: Duration,
     /// What the device's clock says the kernel took, all of it.
     pub(crate) kernel: Duration,
@@ -35,8 +37,9 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// A batch that was fetched for `gather`, then handed over and waited for during `away`, then brought back for `scatter`. `parts` is what
-    /// the device's clock says of it, which is cut in proportion where it is more than `away`.
+    /// A batch that was fetched for `gather`, then handed over and waited for during `away`, then brought
+    /// back for `scatter`. `parts` is what the device's clock says of it, which is cut in proportion where it
+    /// is more than `away`.
     pub(crate) fn of(gather: Duration, away: Duration, parts: Parts, scatter: Duration) -> Spans {
         let said = parts.copy_in + parts.kernel + parts.copy_out;
         let beside = said.saturating_sub(away);
@@ -115,7 +118,8 @@ mod tests {
             assert_eq!(spans.sum(), spans.wall, "{spans:?}");
             let said = copy_in + kernel + copy_out;
             assert_eq!(spans.beside, time(said.saturating_sub(1000)));
-            // What fits is left as the device said it; what does not is cut in proportion, to the nanosecond below.
+            // What fits is left as the device said it; what does not is cut in proportion, to the nanosecond
+            // below.
             let kept = if said <= 1000 { kernel } else { kernel * 1000 / said };
             assert_eq!((spans.parts.kernel, spans.kernel), (time(kept), time(kernel)));
         }

@@ -51,8 +51,8 @@ pub struct Pivot<'a> {
     pub is_ladder: bool,
 }
 
-/// A measure, by function and algorithm, of the rows of the experiment `transfer`. Rows without a figure say why in what they measured, and are among
-/// those of every measure.
+/// A measure, by function and algorithm, of the rows of the experiment `transfer`. Rows without a figure say
+/// why in what they measured, and are among those of every measure.
 pub fn pivots<'a>(rows: &'a [Row], what: &str) -> Vec<Pivot<'a>> {
     let mut pivots: Vec<Pivot<'a>> = Vec::new();
     let wanted = |row: &&Row| row.what == what || row.ours.is_none();

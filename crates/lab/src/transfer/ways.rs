@@ -1,4 +1,5 @@
-//! What gives batches of packets their verdicts, and running it: every verdict is held against the interpreter's.
+//! What gives batches of packets their verdicts, and running it: every verdict is held against the
+//! interpreter's.
 
 use super::original::Of;
 use super::spans::{Delays, Run, Spans};
@@ -21,8 +22,9 @@ pub(crate) trait Way {
         false
     }
 
-    /// Runs batches of a size, one behind the other, whose packets begin at a place and go round, until all places for verdicts are filled. The
-    /// last argument takes every packet's delay, from when it was fetched until its verdict is known.
+    /// Runs batches of a size, one behind the other, whose packets begin at a place and go round, until all
+    /// places for verdicts are filled. The last argument takes every packet's delay, from when it was fetched
+    /// until its verdict is known.
     ///
     /// # Errors
     /// What went wrong, in a sentence.

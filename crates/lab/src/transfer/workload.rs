@@ -1,4 +1,5 @@
-//! What is measured: a function's program with its tables full, packets, and the interpreter's verdict on each.
+//! What is measured: a function's program with its tables full, packets, and the interpreter's verdict on
+//! each.
 
 use crate::measure::SEED;
 use crate::programs::compile;
@@ -144,7 +145,8 @@ impl Judged {
     }
 }
 
-/// Rules with the addresses and ports of access lists and the original's mix of protocols; every other one denies.
+/// Rules with the addresses and ports of access lists and the original's mix of protocols; every other one
+/// denies.
 fn rules() -> Vec<(FlowRule, bool)> {
     let mut random = Random::new(SEED);
     // TCP, UDP, ICMP, any, another one.
@@ -160,7 +162,8 @@ fn rules() -> Vec<(FlowRule, bool)> {
     set.rules.into_iter().enumerate().map(drawn).collect()
 }
 
-/// Packets: in turn one that fits a rule drawn at random (unless an earlier one fits, too), and one with random fields that has a route.
+/// Packets: in turn one that fits a rule drawn at random (unless an earlier one fits, too), and one with
+/// random fields that has a route.
 fn flows(rules: &[(FlowRule, bool)], inside: &[u128]) -> Vec<Flow> {
     let mut random = Random::new(SEED + 1);
     let mut flow = |(number, dst): (usize, &u128)| {

@@ -1,7 +1,9 @@
-//! Programs written again by hand in Rust: the same work, the same tables, the same packet loop; what native code is held against.
+//! Programs written again by hand in Rust: the same work, the same tables, the same packet loop; what native
+//! code is held against.
 //!
-//! A twin is a [`Backend`] like a compiled program, so receiving, accounting and timing are the same for both. Each exists twice: called once
-//! a packet through a function pointer, as compiled code is, and inlined into the loop over the batch, as the compiler of Rust likes it best.
+//! A twin is a [`Backend`] like a compiled program, so receiving, accounting and timing are the same for
+//! both. Each exists twice: called once a packet through a function pointer, as compiled code is, and inlined
+//! into the loop over the batch, as the compiler of Rust likes it best.
 
 mod firewall;
 mod mac_switch;

@@ -1,4 +1,5 @@
-//! The syntax tree of what a program remembers: tables with their entries, counters, meters, registers, pools and groups.
+//! The syntax tree of what a program remembers: tables with their entries, counters, meters, registers, pools
+//! and groups.
 
 use super::{Expr, Name, Param, Type};
 use crate::source::Span;

@@ -1,9 +1,11 @@
 //! Whether the arms of a `match` cover every value, and whether an arm can ever match.
 //!
-//! Both are one question: is there a value that a given pattern fits and no earlier arm fits? For "anything" as the pattern the answer tells whether
-//! arms are missing; for an arm's own pattern whether it can ever match. It is found by splitting on the first part: variants one by one, numbers at
-//! the bounds of the ranges that occur. Two things keep it near linear in the number of arms: of single numbers only the ranges covered so far are
-//! kept, and of other values an arm is compared with those above it that begin with the same number or with none.
+//! Both are one question: is there a value that a given pattern fits and no earlier arm fits? For "anything"
+//! as the pattern the answer tells whether arms are missing; for an arm's own pattern whether it can ever
+//! match. It is found by splitting on the first part: variants one by one, numbers at the bounds of the
+//! ranges that occur. Two things keep it near linear in the number of arms: of single numbers only the ranges
+//! covered so far are kept, and of other values an arm is compared with those above it that begin with the
+//! same number or with none.
 
 use super::Checker;
 use super::hir::{Arm, Pattern, TableValue};
@@ -148,7 +150,8 @@ fn leaves(pattern: &Pattern) -> Vec<&Pattern> {
     }
 }
 
-/// A number with which every value begins that the pattern fits: values that begin with different ones are different.
+/// A number with which every value begins that the pattern fits: values that begin with different ones are
+/// different.
 fn first_number(pattern: &Pattern) -> Option<u128> {
     match pattern {
         Pattern::Range(from, to) if from == to => Some(*from),
@@ -285,7 +288,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The same where the first value is a number: rows come and go while the numbers are passed through once.
+    /// The same where the first value is a number: rows come and go while the numbers are passed through
+    /// once.
     fn useful_number<'p>(
         &mut self,
         whole: (u128, u128),

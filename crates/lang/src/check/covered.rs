@@ -1,4 +1,5 @@
-//! Checksums: where they may stand in a layout, what a pseudo header is made of, and what may be done with them.
+//! Checksums: where they may stand in a layout, what a pseudo header is made of, and what may be done with
+//! them.
 
 use super::hir::{self, Checksum, Expr, ExprKind, Group, Layout};
 use super::types::Type;

@@ -128,7 +128,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks what stands in stages, events and periodic handlers, and the constants and functions that nothing used.
+    /// Checks what stands in stages, events and periodic handlers, and the constants and functions that
+    /// nothing used.
     pub(crate) fn define_bodies(&mut self, items: &[&'a Item]) {
         let mut done_stages = vec![false; self.program.stages.len()];
         let mut done_events = vec![false; self.program.events.len()];
@@ -332,7 +333,8 @@ impl<'a> Checker<'a> {
                     )
                     .help("give the headers different names: later stages know a header by its name"),
                 );
-                // Within its own decoder the name means this layout, so that nothing there is reported besides.
+                // Within its own decoder the name means this layout, so that nothing there is reported
+                // besides.
                 let own = HeaderId(self.program.headers.len());
                 self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
                 return Some(own);

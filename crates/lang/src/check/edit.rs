@@ -119,7 +119,8 @@ impl<'a> Checker<'a> {
         (free && !given).then_some((layout, selector))
     }
 
-    /// The last pushed header takes over the value of the selector that then announces the first: it announces what that did.
+    /// The last pushed header takes over the value of the selector that then announces the first: it
+    /// announces what that did.
     fn takes_over(
         &self,
         header: HeaderId,
@@ -189,7 +190,8 @@ fn word_of(edit: &ast::Edit) -> &'static str {
     }
 }
 
-/// Does a layout describe an IPv4 header? Fragments are made of the fields named here, wherever the layout comes from.
+/// Does a layout describe an IPv4 header? Fragments are made of the fields named here, wherever the layout
+/// comes from.
 fn is_ipv4(layout: &Layout) -> bool {
     let fields: [(&str, u32, u8); 7] = [
         ("version", 0, 4),

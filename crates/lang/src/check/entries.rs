@@ -185,7 +185,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The priority of an entry, which stands exactly where the table chooses by priority; `span` is the whole entry.
+    /// The priority of an entry, which stands exactly where the table chooses by priority; `span` is the
+    /// whole entry.
     pub(super) fn priority(
         &mut self,
         kind: TableKind,

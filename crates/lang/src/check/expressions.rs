@@ -609,7 +609,8 @@ pub(crate) fn constant(value: u128, ty: Type, span: Span) -> Expr {
     Expr { kind: ExprKind::Const(value), ty, span }
 }
 
-/// The edit that converts an expression: `as` binds closer than operators, and what is shifted out of a number is lost before it is converted.
+/// The edit that converts an expression: `as` binds closer than operators, and what is shifted out of a
+/// number is lost before it is converted.
 pub(super) fn converted(expr: &Expr, wanted: &Type) -> (Span, String) {
     let behind = |span: Span| (Span::new(span.file, span.end, span.end), format!(" as {wanted}"));
     let whole = |expr: &Expr| {

@@ -1,4 +1,5 @@
-//! The checked program: names resolved, types known, constants computed. What is left to prove depends on paths and is proven while lowering.
+//! The checked program: names resolved, types known, constants computed. What is left to prove depends on
+//! paths and is proven while lowering.
 
 use super::types::{TableId, Type};
 use crate::ir::{Answer, Entry, EntryFile, Match, TableKind};
@@ -237,7 +238,8 @@ pub struct Table {
 pub enum TableValue {
     /// Columns; none for a set.
     Data(Vec<Type>),
-    /// One of these: name and types of its parameters. Columns: the number of the variant (8 bits), then every variant's parameters.
+    /// One of these: name and types of its parameters. Columns: the number of the variant (8 bits), then
+    /// every variant's parameters.
     Variants(Vec<(String, Vec<(String, Type)>)>),
 }
 
@@ -360,7 +362,8 @@ pub enum StmtKind {
     Extract(HeaderId, Vec<usize>),
     /// `learn` and `insert`; together if there are several. The block is done if they are refused.
     Learn(Vec<Write>, Option<Block>),
-    /// `insert` into a table with longest prefixes or rules, or into a group. The block is done if it is refused.
+    /// `insert` into a table with longest prefixes or rules, or into a group. The block is done if it is
+    /// refused.
     Place(Placement, Option<Block>),
     /// `remove` from a table with longest prefixes or rules, or from a group; values do not count.
     Displace(Placement),
@@ -524,7 +527,8 @@ pub struct Made {
     pub sums: Vec<crate::ir::Sum>,
     /// The end of the received packet follows.
     pub tail: Option<Tail>,
-    /// Of what stands before that end, the last header with a pseudo header, if only headers stand between that a checksum over it may follow.
+    /// Of what stands before that end, the last header with a pseudo header, if only headers stand between
+    /// that a checksum over it may follow.
     pub carrier: Option<Carrier>,
 }
 

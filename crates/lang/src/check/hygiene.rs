@@ -33,7 +33,8 @@ impl Checker<'_> {
     }
 }
 
-/// The warnings of the entries of a table that are never found: [`UNREACHABLE_TOLD`] of them, and how many more there are.
+/// The warnings of the entries of a table that are never found: [`UNREACHABLE_TOLD`] of them, and how many
+/// more there are.
 pub fn warnings(table: &str, found: &[UnreachableFinding], place: &dyn Fn(usize) -> Span) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for UnreachableFinding { entry, by, label, witness } in found.iter().take(UNREACHABLE_TOLD) {

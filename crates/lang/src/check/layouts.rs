@@ -24,7 +24,8 @@ impl Checker<'_> {
             smallest: 0,
             span: item.name.span,
         };
-        // Sizes and conditions name fields before them, so the layout grows in the program while it is being defined.
+        // Sizes and conditions name fields before them, so the layout grows in the program while it is being
+        // defined.
         self.program.layouts.push(layout);
         let mut bits = 0u32;
         let mut run: Vec<usize> = Vec::new();

@@ -1,4 +1,5 @@
-//! "Did you mean": the known name nearest to one that nothing has, found within a budget that holds for a whole program.
+//! "Did you mean": the known name nearest to one that nothing has, found within a budget that holds for a
+//! whole program.
 
 use crate::diagnostic::Diagnostic;
 use crate::limits::LARGEST_LIKENESS;
@@ -85,7 +86,8 @@ impl Likeness {
     }
 }
 
-/// Edits (insert, delete, replace, swap neighbours) from one word to the other: Damerau's distance without overlapping swaps. Three rows are kept.
+/// Edits (insert, delete, replace, swap neighbours) from one word to the other: Damerau's distance without
+/// overlapping swaps. Three rows are kept.
 fn distance(a: &[char], b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let (mut before, mut above): (Vec<usize>, Vec<usize>) = (vec![0; b.len() + 1], (0..=b.len()).collect());

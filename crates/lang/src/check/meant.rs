@@ -1,4 +1,5 @@
-//! What was meant by a name that stands for nothing: a member without its enum, a flag, the layout of a header in place of the header's name.
+//! What was meant by a name that stands for nothing: a member without its enum, a flag, the layout of a
+//! header in place of the header's name.
 
 use super::hir::{HeaderId, LayoutId};
 use super::types::Type;
@@ -138,7 +139,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Reports a name that no header has, with the header that was meant if that can be told; `field` is read of it.
+    /// Reports a name that no header has, with the header that was meant if that can be told; `field` is read
+    /// of it.
     pub(super) fn unknown_header(&mut self, what: &str, name: &str, field: Option<&ast::Name>, span: Span) {
         let fitting = self.headers_with(field);
         let meant = best(&fitting, |header| self.resemblance(name, header));

@@ -1,4 +1,5 @@
-//! From syntax trees to a checked program: names, types, widths, layouts, tables. Reports every independent fault of a program.
+//! From syntax trees to a checked program: names, types, widths, layouts, tables. Reports every independent
+//! fault of a program.
 
 pub mod constants;
 mod coverage;
@@ -34,7 +35,8 @@ use types::{EnumId, TableId, Type};
 /// How the values of a type are shown.
 pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::ColumnKind>;
 
-/// Checks the files of a program, the main file first: the program, the tests of the main file, what was found, how values are shown.
+/// Checks the files of a program, the main file first: the program, the tests of the main file, what was
+/// found, how values are shown.
 ///
 /// `test_layouts` are layouts that only tests may use without importing them.
 pub fn check(
@@ -109,7 +111,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) counter_names: HashMap<String, u32>,
     pub(crate) meter_names: HashMap<String, u32>,
     pub(crate) register_names: HashMap<String, u32>,
-    /// Meters, registers and groups that are declared with a number of cells, be it 1: they are used with an index.
+    /// Meters, registers and groups that are declared with a number of cells, be it 1: they are used with an
+    /// index.
     pub(crate) indexed: HashSet<String>,
     pub(crate) pool_names: HashMap<String, u32>,
     pub(crate) group_names: HashMap<String, u32>,
@@ -209,7 +212,8 @@ impl Checker<'_> {
         walked.or(own).or_else(|| self.header_names.get(name).copied())
     }
 
-    /// How many names may be looked at for one that was meant: none where the fault is not told or too many were looked at before.
+    /// How many names may be looked at for one that was meant: none where the fault is not told or too many
+    /// were looked at before.
     pub(crate) fn candidates(&self) -> usize {
         if self.diagnostics.is_full() { 0 } else { self.likeness.left() }
     }

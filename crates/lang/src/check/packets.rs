@@ -1,7 +1,9 @@
 //! Packets in the program text: headers written by their fields become bytes with holes.
 //!
-//! A field that is not written gets the smallest value its constraint allows; a selector the value for the header that follows; a length the
-//! length; a checksum what it should be, computed here where every byte is constant and else when the packet is made. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
+//! A field that is not written gets the smallest value its constraint allows; a selector the value for the
+//! header that follows; a length the length; a checksum what it should be, computed here where every byte is
+//! constant and else when the packet is made. Sizes must be known, so fields that shape a header are
+//! constants; `bytes` fields are zero.
 
 use super::constants::fold_with;
 use super::hir::{Carrier, ConditionalSize, Expr, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom};
@@ -125,7 +127,8 @@ impl Checker<'_> {
         right.then_some(made)
     }
 
-    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is written.
+    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is
+    /// written.
     fn carrier(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Option<Carrier> {
         let mut parts = packet.parts.iter().rev().peekable();
         parts.next_if(|part| matches!(part, PacketPart::Rest { .. }))?;
@@ -341,7 +344,8 @@ impl Checker<'_> {
         Some(Placed { layout: id, start, end, groups, announces, selects, checked, lengths })
     }
 
-    /// The number of every field that is known while checking; reports fields that shape the header and are not known.
+    /// The number of every field that is known while checking; reports fields that shape the header and are
+    /// not known.
     fn header_numbers(
         &mut self,
         layout: &Layout,

@@ -72,7 +72,8 @@ impl Type {
         matches!(self, Type::Uint(_) | Type::Time | Type::Unknown)
     }
 
-    /// True if `as` between the two is something that people mean: numbers, or an address and the number it is.
+    /// True if `as` between the two is something that people mean: numbers, or an address and the number it
+    /// is.
     pub fn converts_to(&self, wanted: &Type) -> bool {
         let number = |ty: &Type| matches!(ty, Type::Uint(_) | Type::Port | Type::Enum(..) | Type::Time);
         let address = matches!(self, Type::Ip4 | Type::Ip6 | Type::Mac);

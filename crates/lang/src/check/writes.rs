@@ -1,4 +1,5 @@
-//! Writes to tables and groups: what they put where, what happens if it is refused, and how the table stays bounded.
+//! Writes to tables and groups: what they put where, what happens if it is refused, and how the table stays
+//! bounded.
 
 use super::Checker;
 use super::hir::{Placement, Write};
@@ -59,8 +60,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether this names a group or a table with longest prefixes or rules: what `insert` and `remove` put in place there is not a plain
-    /// key.
+    /// Whether this names a group or a table with longest prefixes or rules: what `insert` and `remove` put
+    /// in place there is not a plain key.
     pub(super) fn is_placed(&self, name: &str) -> bool {
         let table = self.table_names.get(name).and_then(|id| self.program.tables.get(id.0));
         self.group_names.contains_key(name)

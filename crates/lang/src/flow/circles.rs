@@ -1,8 +1,9 @@
 //! Circles of stages: the strongly connected components of the stage graph.
 //!
-//! Tarjan's algorithm ("Depth-first search and linear graph algorithms", 1972): a depth-first search numbers the stages and keeps those whose
-//! component is still open on a stack; a stage from which no earlier open stage can be reached closes a component. The search keeps its own
-//! stack, so that long chains of stages do not use up the thread's.
+//! Tarjan's algorithm ("Depth-first search and linear graph algorithms", 1972): a depth-first search numbers
+//! the stages and keeps those whose component is still open on a stack; a stage from which no earlier open
+//! stage can be reached closes a component. The search keeps its own stack, so that long chains of stages do
+//! not use up the thread's.
 
 use super::collect::Facts;
 use crate::check::hir::StageId;

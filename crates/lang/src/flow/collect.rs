@@ -1,4 +1,5 @@
-//! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
+//! What the body of a stage does that matters between stages: transfers, reads of headers, and under which
+//! conditions.
 
 use super::covering::{self, CoveredPlace, CoveredWrite};
 use super::enclosing::EditPlace;
@@ -95,7 +96,8 @@ pub enum Argument {
 pub struct Facts {
     /// Transfers in source order.
     pub transfers: Vec<Transfer>,
-    /// What is known at places of the body. Each entry leads to the one before, so that places share what they have in common.
+    /// What is known at places of the body. Each entry leads to the one before, so that places share what
+    /// they have in common.
     pub conditions: Vec<Known>,
     /// Places read, with the first place in the source; headers of walks aside.
     pub reads: Vec<(Read, Span)>,
@@ -260,7 +262,8 @@ impl Collector<'_> {
         assigned.into_iter().for_each(|local| self.learn(Err(local)));
     }
 
-    /// Blocks of which one is done, each under its condition; behind them, what is gone on one of the ways on is gone.
+    /// Blocks of which one is done, each under its condition; behind them, what is gone on one of the ways on
+    /// is gone.
     fn ways(&mut self, ways: Vec<(Condition, &Block)>, also_none: bool) {
         let before = self.gone.clone();
         let mut after: Option<Gone> = also_none.then(|| before.clone());
@@ -645,7 +648,8 @@ pub fn holds(expr: &Expr, truth: bool) -> Condition {
     }
 }
 
-/// For every arm the condition that it is taken: its pattern fits and no earlier one does. Behind a guard more decides than ranges.
+/// For every arm the condition that it is taken: its pattern fits and no earlier one does. Behind a guard
+/// more decides than ranges.
 fn arm_conditions(value: &Expr, arms: &[Arm<Block>]) -> Vec<Condition> {
     let top = value.ty.largest();
     let mut open = subject(value).map(|subject| (subject, vec![(0, top)]));

@@ -1,7 +1,8 @@
 //! Which checksums cover what a stage writes, and what the stage must be handed to keep them right.
 //!
-//! A checksum over a header covers that header and what a walk finds inside of it. A checksum over payload covers every header decoded behind,
-//! whether one was decoded before depends on the path, so its place may be handed on as "perhaps there".
+//! A checksum over a header covers that header and what a walk finds inside of it. A checksum over payload
+//! covers every header decoded behind, whether one was decoded before depends on the path, so its place may
+//! be handed on as "perhaps there".
 
 use super::Flow;
 use super::collect::{Facts, Read, own_fields};
@@ -36,7 +37,8 @@ pub struct CoveredPlace {
 pub struct Covering {
     /// For every header with such a checksum, the stages that may come behind its decoders.
     behind: BTreeMap<HeaderId, BTreeSet<StageId>>,
-    /// Those of them that may be decoded again behind themselves, so that the place of the first is no longer known.
+    /// Those of them that may be decoded again behind themselves, so that the place of the first is no longer
+    /// known.
     pub lost: BTreeSet<HeaderId>,
     /// Those whose place is handed on as perhaps there.
     pub perhaps: BTreeSet<HeaderId>,
@@ -156,7 +158,8 @@ pub fn never_zero(program: &Program, layout: &Layout) -> bool {
     held || checksum.pseudo && described
 }
 
-/// The innermost header before this one that is certainly decoded and counts what follows it, with the field that does.
+/// The innermost header before this one that is certainly decoded and counts what follows it, with the field
+/// that does.
 pub fn counted_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Option<(HeaderId, usize)> {
     let before = decoded.behind.iter().filter(|(_, second)| *second == header).map(|(first, _)| *first);
     let counts = |header: HeaderId| Some((header, counting(layout(program, header)).next()?));

@@ -1,8 +1,9 @@
 //! Headers around the place of an edit: their lengths count what goes in or out there.
 //!
-//! Where a header was certainly decoded before the place, its length is changed with the packet. Where it only may have been, or where its checksum covers
-//! what follows it, the program is refused: then nobody could say what to write. What may be decoded is a union over all ways, from which only what
-//! was certainly taken out is missing.
+//! Where a header was certainly decoded before the place, its length is changed with the packet. Where it
+//! only may have been, or where its checksum covers what follows it, the program is refused: then nobody
+//! could say what to write. What may be decoded is a union over all ways, from which only what was certainly
+//! taken out is missing.
 
 use super::covering::{CoveredPlace, CoveredWrite, end_of};
 use super::removed::{Decoded, Gone, Removal};
@@ -76,7 +77,8 @@ impl Perhaps {
     }
 }
 
-/// Finds the headers whose lengths change with every edit, lets stages read them, and refuses what cannot be kept right.
+/// Finds the headers whose lengths change with every edit, lets stages read them, and refuses what cannot be
+/// kept right.
 pub(super) fn settle(
     program: &Program,
     flow: &mut Flow,

@@ -1,8 +1,9 @@
 //! Which header's addresses a checksum behind it covers, where edits change that.
 //!
-//! A checksum over a pseudo header covers fields of the header whose `next` leads to it, whatever stands there when the packet leaves. So where
-//! a header with a pseudo header is taken out, its part is taken out of the checksum behind it, and where one is put before, its part is added.
-//! What was in between on some ways only, or would stand between two such headers, is refused: then nobody could say what to write.
+//! A checksum over a pseudo header covers fields of the header whose `next` leads to it, whatever stands
+//! there when the packet leaves. So where a header with a pseudo header is taken out, its part is taken out
+//! of the checksum behind it, and where one is put before, its part is added. What was in between on some
+//! ways only, or would stand between two such headers, is refused: then nobody could say what to write.
 
 use super::covering::{CoveredPlace, CoveredWrite, end_of};
 use super::enclosing::{Perhaps, counting};
@@ -63,7 +64,8 @@ pub fn step_of(layout: &Layout) -> GoverningStep {
     }
 }
 
-/// The layouts that may stand between a header of this layout and the end of a checksum that covers its pseudo header, by number.
+/// The layouts that may stand between a header of this layout and the end of a checksum that covers its
+/// pseudo header, by number.
 pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
     if layout.pseudo.is_none() {
@@ -88,7 +90,8 @@ pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
     }
 }
 
-/// Finds the headers whose part is taken out by every edit, lets stages read them, and refuses what cannot be kept right.
+/// Finds the headers whose part is taken out by every edit, lets stages read them, and refuses what cannot be
+/// kept right.
 pub(super) fn settle(
     program: &Program,
     flow: &mut Flow,
@@ -119,7 +122,8 @@ pub(super) fn settle(
     }
 }
 
-/// The headers whose part goes out of the checksum behind them; the first one that prevents the edit, if one does.
+/// The headers whose part goes out of the checksum behind them; the first one that prevents the edit, if one
+/// does.
 fn taken_out(
     program: &Program,
     flow: &Flow,

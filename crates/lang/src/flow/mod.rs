@@ -1,8 +1,10 @@
-//! The stage graph: which headers are decoded where, which stages form cycles, which are never reached, what each needs from its callers.
+//! The stage graph: which headers are decoded where, which stages form cycles, which are never reached, what
+//! each needs from its callers.
 //!
-//! A header is decoded at the entry of its decoder and nowhere else, so what is decoded at a stage's entry is what is decoded at *every*
-//! transfer to it: a greatest fixpoint with intersection, linear in stages and transfers. What a stage must be handed is what it and the stages
-//! behind it read and do not decode themselves: a least fixpoint with union.
+//! A header is decoded at the entry of its decoder and nowhere else, so what is decoded at a stage's entry is
+//! what is decoded at *every* transfer to it: a greatest fixpoint with intersection, linear in stages and
+//! transfers. What a stage must be handed is what it and the stages behind it read and do not decode
+//! themselves: a least fixpoint with union.
 
 mod circles;
 pub mod collect;
@@ -26,7 +28,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct Flow {
     /// For every stage, what its body does that matters here.
     pub facts: Vec<Facts>,
-    /// Stages in an order in which callers come before those they call, cycles aside; unreachable ones are left out.
+    /// Stages in an order in which callers come before those they call, cycles aside; unreachable ones are
+    /// left out.
     pub order: Vec<StageId>,
     /// The stage lies on a cycle.
     pub cyclic: Vec<bool>,
@@ -332,8 +335,8 @@ fn check_decoded(
                 continue;
             }
             undecoded.insert(header);
-            // A path is as long as the program: of many faults only the first are told with theirs. Without one a header that was taken
-            // out is not told from one that was never decoded.
+            // A path is as long as the program: of many faults only the first are told with theirs. Without
+            // one a header that was taken out is not told from one that was never decoded.
             let start = (removes || paths < MOST_PATHS).then_some(start);
             paths += 1;
             let decoders = decoders.get(&header).map_or(&[][..], Vec::as_slice);
@@ -344,7 +347,8 @@ fn check_decoded(
     undecoded
 }
 
-/// The diagnostic for a header that some path does not decode, from a start with that path and a packet that takes it.
+/// The diagnostic for a header that some path does not decode, from a start with that path and a packet that
+/// takes it.
 fn not_decoded(
     program: &Program,
     flow: &Flow,

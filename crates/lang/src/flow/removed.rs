@@ -1,8 +1,9 @@
 //! What edits take out of the packet, and what may still be read behind them.
 //!
-//! A stage's body is followed statement by statement: behind a `pop` its header is gone, behind a `decapsulate to x` every header but x and those that
-//! were certainly decoded behind it. Where ways meet, what is gone on one of them is gone. Which header was decoded behind which is part of what every
-//! transfer to a stage brings, as is what was decoded at all.
+//! A stage's body is followed statement by statement: behind a `pop` its header is gone, behind a
+//! `decapsulate to x` every header but x and those that were certainly decoded behind it. Where ways meet,
+//! what is gone on one of them is gone. Which header was decoded behind which is part of what every transfer
+//! to a stage brings, as is what was decoded at all.
 
 use super::Flow;
 use super::collect::Facts;

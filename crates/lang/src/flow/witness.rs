@@ -1,4 +1,5 @@
-//! The smallest packet that takes a path: the headers its decoders decode, with the values its conditions ask for.
+//! The smallest packet that takes a path: the headers its decoders decode, with the values its conditions ask
+//! for.
 //!
 //! Conditions that are not about plain fields cannot be met on purpose; then there is no witness.
 
@@ -38,7 +39,8 @@ pub fn packet_where(
     for ((header, field), ranges) in besides {
         narrow(wanted.entry((*header, *field)).or_insert_with(|| allowed(program, *header, *field)), ranges);
     }
-    // A condition on a field that is written may be about what was written and not about what came in; a walk may write anywhere.
+    // A condition on a field that is written may be about what was written and not about what came in; a walk
+    // may write anywhere.
     let written: Vec<(HeaderId, usize)> =
         flow.facts.iter().flat_map(|facts| facts.written.iter().copied()).collect();
     let decoded = |header: HeaderId| program.stages.iter().any(|stage| stage.header == Some(header));

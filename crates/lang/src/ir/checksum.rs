@@ -1,8 +1,9 @@
 //! The Internet checksum (RFC 1071): sums over bytes, and what a made packet gets when its bytes are known.
 //!
-//! Bytes are taken as 16-bit numbers, the more significant byte first, an odd one at the end with zero behind it, and added with the carry put
-//! back in at the low end. That is arithmetic modulo 65,535, so the order does not matter, wider pieces may be added and folded at the end, and in
-//! either order of bytes. A checksum is the complement of the sum, so that a right packet sums up to 65,535.
+//! Bytes are taken as 16-bit numbers, the more significant byte first, an odd one at the end with zero behind
+//! it, and added with the carry put back in at the low end. That is arithmetic modulo 65,535, so the order
+//! does not matter, wider pieces may be added and folded at the end, and in either order of bytes. A checksum
+//! is the complement of the sum, so that a right packet sums up to 65,535.
 
 use super::{Sum, Template};
 
@@ -28,14 +29,16 @@ pub fn folded(total: u64) -> u16 {
 }
 
 impl Template {
-    /// Writes the checksums of a packet made from this template: `packet` holds the template's bytes, their holes filled, and the tail.
+    /// Writes the checksums of a packet made from this template: `packet` holds the template's bytes, their
+    /// holes filled, and the tail.
     pub fn finish(&self, packet: &mut [u8]) {
         self.sums.iter().for_each(|one| one.write(packet));
     }
 }
 
 impl Sum {
-    /// Computes the checksum over the packet and writes it. Bytes that the packet does not have count as zero.
+    /// Computes the checksum over the packet and writes it. Bytes that the packet does not have count as
+    /// zero.
     pub fn write(&self, packet: &mut [u8]) {
         let at = self.at as usize;
         let end = self.end.map_or(packet.len(), |end| end as usize).min(packet.len());

@@ -1,8 +1,9 @@
 //! What a program costs at most: work for one packet, event or timer, and memory for what it remembers.
 //!
-//! The bound of a function is its longest path. Blocks that form a loop (a strongly connected component of the graph) count together:
-//! the loop's longest way without passing the `ok` of a fuel, as often as its fuel allows and once more; what is left has no cycles. Each
-//! figure is maximised by itself, so different figures may come from different paths, and none can be exceeded.
+//! The bound of a function is its longest path. Blocks that form a loop (a strongly connected component of
+//! the graph) count together: the loop's longest way without passing the `ok` of a fuel, as often as its fuel
+//! allows and once more; what is left has no cycles. Each figure is maximised by itself, so different figures
+//! may come from different paths, and none can be exceeded.
 
 use crate::limits::LONGEST_PACKET;
 use std::collections::BTreeMap;
@@ -67,14 +68,15 @@ pub struct Bound {
     pub packets_made: u64,
     /// Events raised.
     pub events: u64,
-    /// Bytes of the packet read or written, and of templates copied out. A tail that is appended to a made packet is not counted, nor what moves
-    /// when a packet gets longer or shorter.
+    /// Bytes of the packet read or written, and of templates copied out. A tail that is appended to a made
+    /// packet is not counted, nor what moves when a packet gets longer or shorter.
     pub bytes_touched: u64,
 }
 
 /// The bounds of a program.
 ///
-/// They hold for programs that `verify` accepts; for others the figures mean nothing, but are given all the same.
+/// They hold for programs that `verify` accepts; for others the figures mean nothing, but are given all the
+/// same.
 pub fn cost(program: &Program) -> Cost {
     let functions = program.functions.iter().map(|function| function_cost(program, function)).collect();
     let footprint = footprint(program);
@@ -216,7 +218,8 @@ fn function_cost(program: &Program, function: &Function) -> FunctionCost {
         .collect();
     let components = Components::of(&successors);
     let mut loops = Vec::new();
-    // By component, which are numbered from the ends of the function to its entry: the most work from there on.
+    // By component, which are numbered from the ends of the function to its entry: the most work from there
+    // on.
     let mut from_there: Vec<Bound> = Vec::new();
     for (number, range) in components.ranges.iter().enumerate() {
         let members = &components.members[range.clone()];
@@ -290,8 +293,8 @@ fn loop_cost(
     }
 }
 
-/// Strongly connected components, each numbered before those that lead to it (Tarjan, "Depth-First Search and Linear Graph Algorithms",
-/// 1972).
+/// Strongly connected components, each numbered before those that lead to it (Tarjan, "Depth-First Search and
+/// Linear Graph Algorithms", 1972).
 struct Components {
     /// Blocks, component by component.
     members: Vec<usize>,

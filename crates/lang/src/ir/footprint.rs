@@ -1,9 +1,12 @@
-//! How much memory a program takes for what it remembers: every table, counter, meter, register, pool and group, by what is allocated for it.
+//! How much memory a program takes for what it remembers: every table, counter, meter, register, pool and
+//! group, by what is allocated for it.
 //!
-//! Exact tables, counters, meters, registers, pools and groups allocate by their declaration alone, so what is told is what they take. Tables of
-//! prefixes and rules allocate by their entries too: what is told of them is the most that they come to, full, whatever their entries; what they take with those
-//! that they have is only known when they are made, see `exec::state::table_set::filled`. Tables of patterns hold what the program lists, since packets make no
-//! patterns. What a program lists or takes from files counts besides, once for all workers, since a program is kept while it runs.
+//! Exact tables, counters, meters, registers, pools and groups allocate by their declaration alone, so what
+//! is told is what they take. Tables of prefixes and rules allocate by their entries too: what is told of
+//! them is the most that they come to, full, whatever their entries; what they take with those that they have
+//! is only known when they are made, see `exec::state::table_set::filled`. Tables of patterns hold what the
+//! program lists, since packets make no patterns. What a program lists or takes from files counts besides,
+//! once for all workers, since a program is kept while it runs.
 
 use super::{Column, Entry, Eviction, GroupMember, Match, Program, Table, TableKind};
 use tables::exact::ExactSpec;
@@ -166,7 +169,8 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
     }
 }
 
-/// The most bytes of the values of so many entries: their words, how many entries hold each, and how equal ones are found; or what each counts.
+/// The most bytes of the values of so many entries: their words, how many entries hold each, and how equal
+/// ones are found; or what each counts.
 fn rows(table: &Table, entries: u64) -> u64 {
     if entries == 0 {
         return 0;

@@ -1,19 +1,23 @@
 //! How much stack a function needs as machine code, known from the IR alone.
 //!
-//! Machine code needs stack for two things. Lists of values on their way to a host function (holes of a made packet, arguments of an event, columns)
-//! lie there as pairs of words, in one place as long as the longest list. Values that live while others are computed lie there where registers do not
-//! suffice: a value lives from where it is made to its last use, on every way between. The estimate is what both come to where they are largest.
-//! The code generator computes some values later than the IR does, from others that then live longer; there is room for that, but no proof that it
-//! suffices, so what is laid out is measured as well when a program is loaded.
+//! Machine code needs stack for two things. Lists of values on their way to a host function (holes of a made
+//! packet, arguments of an event, columns) lie there as pairs of words, in one place as long as the longest
+//! list. Values that live while others are computed lie there where registers do not suffice: a value lives
+//! from where it is made to its last use, on every way between. The estimate is what both come to where they
+//! are largest. The code generator computes some values later than the IR does, from others that then live
+//! longer; there is room for that, but no proof that it suffices, so what is laid out is measured as well
+//! when a program is loaded.
 
 use super::{Function, Instruction, KeyPart, Op, Program, Terminator, Value};
 use crate::limits::{LARGEST_FRAME, LARGEST_WORDS};
 use crate::source::Span;
 
-/// What every function needs: a key, a value and a kept word on their way, saved registers, and what is handed over at calls.
+/// What every function needs: a key, a value and a kept word on their way, saved registers, and what is
+/// handed over at calls.
 const ALWAYS: u64 = (2 * LARGEST_WORDS as u64 + 1) * 8 + 256;
 
-/// Bytes for a word that lives: eight, and half as many for words that the code generator computes later than the IR, from others that live meanwhile.
+/// Bytes for a word that lives: eight, and half as many for words that the code generator computes later than
+/// the IR, from others that live meanwhile.
 const WORD: u64 = 12;
 
 /// Words of the context, the packet and its port, which live as long as the function.
@@ -89,7 +93,8 @@ fn made(key: &[KeyPart]) -> usize {
 /// A place in a block: 0 are its parameters, then come its instructions, then its terminator.
 type Step = usize;
 
-/// Where a value is made, and how many words it takes while it lives; constants are made anew wherever they are used.
+/// Where a value is made, and how many words it takes while it lives; constants are made anew wherever they
+/// are used.
 #[derive(Clone, Copy, Default)]
 struct Made {
     block: usize,
@@ -99,7 +104,8 @@ struct Made {
 
 /// The words of all values that live at once, where that is most.
 ///
-/// From each use of a value one goes back along the edges to where it is made: it lives in all blocks on the way.
+/// From each use of a value one goes back along the edges to where it is made: it lives in all blocks on the
+/// way.
 fn most_alive(function: &Function) -> (u64, Span) {
     let blocks = &function.blocks;
     let made = made_values(function);

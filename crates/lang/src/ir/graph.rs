@@ -1,13 +1,15 @@
 //! The stage graph: which decoder or stage leads to which, with which verdicts, tables and headers.
 //!
-//! A stage reaches from its mark ([`Op::EnterStage`]) along all paths up to the next marks. Blocks that several stages share count for each.
+//! A stage reaches from its mark ([`Op::EnterStage`]) along all paths up to the next marks. Blocks that
+//! several stages share count for each.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
 use super::*;
 
-/// The graph as text for a terminal: for each stage where it can go, which tables it reads and writes, which headers it decodes.
+/// The graph as text for a terminal: for each stage where it can go, which tables it reads and writes, which
+/// headers it decodes.
 pub fn graph(program: &Program) -> String {
     let mut out = String::new();
     for region in regions(program) {

@@ -51,8 +51,8 @@ pub struct Register {
     pub column: Column,
 }
 
-/// Items that are taken and given back, such as address and port pairs. Item `n` is the `n`th combination of its ranges, the last column
-/// changing fastest.
+/// Items that are taken and given back, such as address and port pairs. Item `n` is the `n`th combination of
+/// its ranges, the last column changing fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
     /// Its name.
@@ -96,7 +96,8 @@ impl Pool {
     }
 }
 
-/// Members among which flows are shared out by a hash, so that a member that comes or goes moves as few flows as possible.
+/// Members among which flows are shared out by a hash, so that a member that comes or goes moves as few flows
+/// as possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Its name.
@@ -113,7 +114,8 @@ pub struct Group {
     pub columns: Vec<Column>,
     /// Members to begin with.
     pub members: Vec<GroupMember>,
-    /// The file whose members belong to it, relative to the program's file: whoever loads the program reads it.
+    /// The file whose members belong to it, relative to the program's file: whoever loads the program reads
+    /// it.
     pub file: Option<String>,
 }
 

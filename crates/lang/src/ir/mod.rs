@@ -1,11 +1,13 @@
 //! The intermediate representation: what a checked program is to every back end.
 //!
-//! A program is a set of functions in SSA form over a control-flow graph with block parameters. The *packet function* is run for each
-//! packet and ends in exactly one verdict; *handler functions* are run for events and timers and end in [`Terminator::Done`].
+//! A program is a set of functions in SSA form over a control-flow graph with block parameters. The *packet
+//! function* is run for each packet and ends in exactly one verdict; *handler functions* are run for events
+//! and timers and end in [`Terminator::Done`].
 //!
-//! Every value is an unsigned integer of 1 to 128 bits and is always smaller than two to its width. Positions in a packet are 32-bit
-//! values counted in bytes from its first byte. Bytes may only be read or written behind a [`Terminator::Need`] that has shown them to be
-//! captured; every cycle of blocks passes a [`Terminator::Fuel`]. The verifier (`verify`) checks both, and back ends rely on it.
+//! Every value is an unsigned integer of 1 to 128 bits and is always smaller than two to its width. Positions
+//! in a packet are 32-bit values counted in bytes from its first byte. Bytes may only be read or written
+//! behind a [`Terminator::Need`] that has shown them to be captured; every cycle of blocks passes a
+//! [`Terminator::Fuel`]. The verifier (`verify`) checks both, and back ends rely on it.
 
 pub mod checksum;
 pub mod cost;
@@ -95,7 +97,8 @@ pub struct Reason {
     pub help: String,
 }
 
-/// Index in [`Program::reasons`] of the reason for sending to a port that does not exist. Every program has it first.
+/// Index in [`Program::reasons`] of the reason for sending to a port that does not exist. Every program has
+/// it first.
 pub const NO_SUCH_PORT: u16 = 0;
 
 /// An event.
@@ -129,7 +132,8 @@ pub struct Template {
     pub sums: Vec<Sum>,
 }
 
-/// An Internet checksum of a made packet: the complement of a sum (see [`checksum`]), written into two bytes that count as zero in it.
+/// An Internet checksum of a made packet: the complement of a sum (see [`checksum`]), written into two bytes
+/// that count as zero in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// The first of its two bytes.
@@ -295,8 +299,8 @@ pub enum Op {
         /// So many bytes from `base` on are known to be captured; at least `offset + bytes`.
         proven: u32,
     },
-    /// → 16 bits: the sum (see [`checksum`]) of `bytes` captured bytes from `base` on and of `more` bytes behind them, as far as those are
-    /// captured. With `more`, `bytes` is even.
+    /// → 16 bits: the sum (see [`checksum`]) of `bytes` captured bytes from `base` on and of `more` bytes
+    /// behind them, as far as those are captured. With `more`, `bytes` is even.
     Checksum {
         /// Position, 32 bits.
         base: Value,
@@ -313,16 +317,17 @@ pub enum Op {
     Captured,
     /// → 64 bits: the time in nanoseconds.
     Now,
-    /// → one bit (found), then the value's columns (zero if not found). A hit renews `idle` and recency. The default entry, if set, is found
-    /// when no key fits.
+    /// → one bit (found), then the value's columns (zero if not found). A hit renews `idle` and recency. The
+    /// default entry, if set, is found when no key fits.
     Lookup {
         /// Index of the table.
         table: u32,
         /// One value a key column.
         key: Vec<Value>,
     },
-    /// → the answer of a table of patterns to the bytes from `start` up to `end` (32 bits each, cut to what is captured). For
-    /// [`Answer::First`] as [`Op::Lookup`]; for `All` 32 bits; for `Set` 128 bits. Packet function only.
+    /// → the answer of a table of patterns to the bytes from `start` up to `end` (32 bits each, cut to what
+    /// is captured). For [`Answer::First`] as [`Op::Lookup`]; for `All` 32 bits; for `Set` 128 bits. Packet
+    /// function only.
     Scan {
         /// Index of the table.
         table: u32,
@@ -331,8 +336,8 @@ pub enum Op {
         /// The byte behind the last.
         end: Value,
     },
-    /// → one bit: accepted. Puts an entry into a table with longest prefixes or rules, behind those that are there, or gives the entry with
-    /// the same key this value.
+    /// → one bit: accepted. Puts an entry into a table with longest prefixes or rules, behind those that are
+    /// there, or gives the entry with the same key this value.
     Insert {
         /// Index of the table.
         table: u32,
@@ -343,7 +348,8 @@ pub enum Op {
         /// One value a value column.
         value: Vec<Value>,
     },
-    /// Removes the entry with this key and priority from a table with longest prefixes or rules if it is there.
+    /// Removes the entry with this key and priority from a table with longest prefixes or rules if it is
+    /// there.
     Withdraw {
         /// Index of the table.
         table: u32,
@@ -352,8 +358,9 @@ pub enum Op {
         /// Its priority.
         priority: u32,
     },
-    /// → 2 bits: the colour of this packet (0 green, 1 yellow, 2 red). Spends tokens. The index (32 bits) is smaller than the size, else the
-    /// answer is red; `before` is the colour it had (2 bits), or none if the meter is colour-blind. In handlers a packet of no bytes.
+    /// → 2 bits: the colour of this packet (0 green, 1 yellow, 2 red). Spends tokens. The index (32 bits) is
+    /// smaller than the size, else the answer is red; `before` is the colour it had (2 bits), or none if the
+    /// meter is colour-blind. In handlers a packet of no bytes.
     Mark {
         /// Index of the meter.
         meter: u32,
@@ -378,8 +385,9 @@ pub enum Op {
         /// What it holds from now on.
         value: Value,
     },
-    /// → one bit (there was a free item), then the item's columns (zero if there was none). The item is the first free one at or behind
-    /// `hint` (32 bits) modulo the number of items, from the end on at the beginning.
+    /// → one bit (there was a free item), then the item's columns (zero if there was none). The item is the
+    /// first free one at or behind `hint` (32 bits) modulo the number of items, from the end on at the
+    /// beginning.
     Take {
         /// Index of the pool.
         pool: u32,
@@ -393,7 +401,8 @@ pub enum Op {
         /// One value a column.
         item: Vec<Value>,
     },
-    /// → one bit (the group has a member), then the columns of the member that this hash (32 bits) belongs to.
+    /// → one bit (the group has a member), then the columns of the member that this hash (32 bits) belongs
+    /// to.
     Choose {
         /// Index of the group's declaration.
         group: u32,
@@ -402,7 +411,8 @@ pub enum Op {
         /// The hash.
         hash: Value,
     },
-    /// → one bit (there is such a member), then the port that is the `place`th member of a multicast group by ascending number, from 0.
+    /// → one bit (there is such a member), then the port that is the `place`th member of a multicast group by
+    /// ascending number, from 0.
     Member {
         /// Index of the group's declaration.
         group: u32,
@@ -438,8 +448,8 @@ pub enum Op {
         /// One value a value column.
         value: Vec<Value>,
     },
-    /// → one bit: every key listed is in its table, or its table has (without `evict refuse`, always) as many free places as keys listed here
-    /// are new to it; a key listed twice counts twice.
+    /// → one bit: every key listed is in its table, or its table has (without `evict refuse`, always) as many
+    /// free places as keys listed here are new to it; a key listed twice counts twice.
     HasRoom(Vec<(u32, Vec<Value>)>),
     /// Removes an entry if it is there.
     Remove {
@@ -457,8 +467,8 @@ pub enum Op {
     },
     /// Removes the default entry.
     ClearDefault(u32),
-    /// Adds one packet and its length on the wire to a cell; in handlers one and zero. The index (32 bits) is smaller than the size, else nothing
-    /// happens.
+    /// Adds one packet and its length on the wire to a cell; in handlers one and zero. The index (32 bits) is
+    /// smaller than the size, else nothing happens.
     Count {
         /// Index of the counter.
         counter: u32,
@@ -482,15 +492,17 @@ pub enum Op {
         template: u32,
         /// One value a hole, as wide as the hole.
         values: Vec<Value>,
-        /// The received packet's captured bytes from this position on (32 bits) are appended; nothing if it lies behind the end. Packet function only.
+        /// The received packet's captured bytes from this position on (32 bits) are appended; nothing if it
+        /// lies behind the end. Packet function only.
         tail: Option<Value>,
         /// At most so many bytes of the tail (32 bits); all of them without it.
         limit: Option<Value>,
         /// The port, 16 bits.
         port: Value,
     },
-    /// → one bit: done. Puts a template's bytes, its holes filled, before the packet's byte at a position; behind the captured end counts as the end.
-    /// Nothing happens where the packet has no room left to grow. What was known of captured bytes is no longer known. Packet function only.
+    /// → one bit: done. Puts a template's bytes, its holes filled, before the packet's byte at a position;
+    /// behind the captured end counts as the end. Nothing happens where the packet has no room left to grow.
+    /// What was known of captured bytes is no longer known. Packet function only.
     PushBytes {
         /// Position, 32 bits.
         at: Value,
@@ -499,25 +511,27 @@ pub enum Op {
         /// One value a hole, as wide as the hole.
         values: Vec<Value>,
     },
-    /// Takes bytes out of the packet, as many of them as are captured. What was known of captured bytes is no longer known. Packet function only.
+    /// Takes bytes out of the packet, as many of them as are captured. What was known of captured bytes is no
+    /// longer known. Packet function only.
     PopBytes {
         /// Position of the first, 32 bits.
         at: Value,
         /// How many, 32 bits.
         bytes: Value,
     },
-    /// Takes away everything from this position (32 bits) on, captured or not. What was known of captured bytes is no longer known. Packet function
-    /// only.
+    /// Takes away everything from this position (32 bits) on, captured or not. What was known of captured
+    /// bytes is no longer known. Packet function only.
     Truncate(Value),
-    /// Lets the packet leave in IPv4 fragments, should it be too long when it leaves: the position of its IPv4 header and the longest total length of
-    /// a fragment, 32 bits each. Packet function only.
+    /// Lets the packet leave in IPv4 fragments, should it be too long when it leaves: the position of its
+    /// IPv4 header and the longest total length of a fragment, 32 bits each. Packet function only.
     Fragment {
         /// Position of the header, which later pushes and pops carry along.
         at: Value,
         /// The longest total length.
         mtu: Value,
     },
-    /// Keeps a decoded field for later readers (explicit or full decode): the value must be computed, nothing else follows.
+    /// Keeps a decoded field for later readers (explicit or full decode): the value must be computed, nothing
+    /// else follows.
     Keep(Value),
     /// A decoder or stage begins here (trace only).
     EnterStage(u32),
@@ -594,8 +608,8 @@ pub enum Terminator {
     Branch(Value, Target, Target),
     /// Goes where the value is listed (each value once), else to the default.
     Switch(Value, Vec<(u128, Target)>, Target),
-    /// Goes to `ok` if `base + bytes + more` is at most the captured length and at most `limit`, computed without wrap. On the way to `ok`,
-    /// `bytes` bytes from `base` on are known to be captured.
+    /// Goes to `ok` if `base + bytes + more` is at most the captured length and at most `limit`, computed
+    /// without wrap. On the way to `ok`, `bytes` bytes from `base` on are known to be captured.
     Need {
         /// Position, 32 bits.
         base: Value,

@@ -396,7 +396,8 @@ fn write_manifest(out: &mut Formatter<'_>, manifest: &Manifest) -> fmt::Result {
     writeln!(out, "}}")
 }
 
-/// The width stands where a value is made; values that nothing makes follow as `undefined`, so that no width is lost.
+/// The width stands where a value is made; values that nothing makes follow as `undefined`, so that no width
+/// is lost.
 fn write_function(out: &mut Formatter<'_>, index: usize, function: &Function) -> fmt::Result {
     writeln!(out, "\nfunction f{index} {} {{", Quoted(&function.name))?;
     for (value, name, kind) in &function.names {

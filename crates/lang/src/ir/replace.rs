@@ -1,9 +1,10 @@
 //! Replacing a program by another one: what may go over from what the old one remembers (G12).
 //!
-//! Everything is known again by its name, and goes over if its shape is the same. The shape of a table is its kind, and the widths and kinds of all
-//! columns in their order; where it differs, somebody has to say that the old entries are given up: nothing is guessed. Groups and their members are
-//! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less than a program that can be replaced: where
-//! a shape differs, it begins anew, and that is said.
+//! Everything is known again by its name, and goes over if its shape is the same. The shape of a table is its
+//! kind, and the widths and kinds of all columns in their order; where it differs, somebody has to say that
+//! the old entries are given up: nothing is guessed. Groups and their members are treated alike. What packets
+//! left in meters, registers, pools, counters and delayed events is worth less than a program that can be
+//! replaced: where a shape differs, it begins anew, and that is said.
 
 use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
 use std::fmt::Write;
@@ -150,14 +151,16 @@ pub enum Fate {
     New,
     /// The new program has none of this name, or somebody said that what it held is given up.
     Discarded,
-    /// The shapes differ, and what the old one held is worth less than the replacement: the new one begins anew.
+    /// The shapes differ, and what the old one held is worth less than the replacement: the new one begins
+    /// anew.
     Anew {
         /// The shape in the old program.
         old: String,
         /// The shape in the new program.
         new: String,
     },
-    /// The shapes differ and nobody said that what the old one held is given up: the program cannot be replaced.
+    /// The shapes differ and nobody said that what the old one held is given up: the program cannot be
+    /// replaced.
     Misfit {
         /// The shape in the old program.
         old: String,
@@ -166,8 +169,8 @@ pub enum Fate {
     },
 }
 
-/// What becomes of everything that both programs remember, by name: what the new one has in order, then what only the old one has.
-/// `discard` names what is given up.
+/// What becomes of everything that both programs remember, by name: what the new one has in order, then what
+/// only the old one has. `discard` names what is given up.
 pub fn replacement(old: &Program, new: &Program, discard: &[String]) -> Replacement {
     let of = |shapes: &dyn Fn(&Program) -> Vec<(String, String)>| fates(&shapes(old), &shapes(new), discard);
     let anew = |mut fates: Vec<(String, Fate)>| {

@@ -25,7 +25,8 @@ pub struct Table {
     pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.
     pub counted: bool,
-    /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables only.
+    /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables
+    /// only.
     pub releases: Option<u32>,
     /// Entries of the program text and of the file it names.
     pub entries: Vec<Entry>,
@@ -43,11 +44,11 @@ pub enum TableKind {
     /// Key columns equal the entry's.
     #[default]
     Exact,
-    /// The last key column lies in the entry's prefix, the others equal the entry's; the longest prefix wins. The columns have at most
-    /// 128 bits together.
+    /// The last key column lies in the entry's prefix, the others equal the entry's; the longest prefix wins.
+    /// The columns have at most 128 bits together.
     Lpm,
-    /// Every key column fits the entry's match; the first entry wins, or with `by_priority` the one with the largest priority and among
-    /// equals the first.
+    /// Every key column fits the entry's match; the first entry wins, or with `by_priority` the one with the
+    /// largest priority and among equals the first.
     Rules {
         /// Priorities decide before the order does.
         by_priority: bool,
@@ -187,7 +188,8 @@ pub struct BytePattern {
 }
 
 impl Match {
-    /// Whether a column of this width can be matched so: numbers fit, bits that do not count are zero, ranges are not empty.
+    /// Whether a column of this width can be matched so: numbers fit, bits that do not count are zero, ranges
+    /// are not empty.
     pub fn fits(&self, width: u8) -> bool {
         let fits = |number: u128| width >= 128 || number >> width == 0;
         match self {

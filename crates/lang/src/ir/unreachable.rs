@@ -1,8 +1,8 @@
 //! Entries of a table that can never be found: duplicate, shadowed, hidden, always beaten.
 //!
-//! Rules are boxes in the space of keys: one that earlier rules cover, alone or together, never decides; the `tables` crate subtracts them.
-//! A prefix is hidden if longer ones cover all of it: halve it until one is met or none is left. A pattern never answers first if another
-//! one lies inside it and ends before.
+//! Rules are boxes in the space of keys: one that earlier rules cover, alone or together, never decides; the
+//! `tables` crate subtracts them. A prefix is hidden if longer ones cover all of it: halve it until one is
+//! met or none is left. A pattern never answers first if another one lies inside it and ends before.
 
 use super::{Answer, BytePattern, Column, ColumnKind, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
@@ -167,8 +167,8 @@ fn beaten_patterns(entries: &[Entry]) -> Vec<UnreachableFinding> {
     beaten.map(|(entry, by)| UnreachableFinding { entry, by: vec![by], label, witness: None }).collect()
 }
 
-/// For every pattern the first other one that occurs in each of its occurrences and ends before it, or at its end if it stands before it; and how many steps
-/// that took.
+/// For every pattern the first other one that occurs in each of its occurrences and ends before it, or at its
+/// end if it stands before it; and how many steps that took.
 fn beaten(patterns: &[&BytePattern]) -> (Vec<Option<usize>>, usize) {
     let folded: Vec<Vec<u8>> = patterns.iter().map(|pattern| pattern.bytes.to_ascii_lowercase()).collect();
     let anywhere = |pattern: &BytePattern| pattern.offset == 0 && pattern.depth.is_none();
@@ -188,7 +188,8 @@ fn beaten(patterns: &[&BytePattern]) -> (Vec<Option<usize>>, usize) {
     (by, exact.steps + alike.steps)
 }
 
-/// An automaton after Aho and Corasick: it says which of many patterns lie in a text, in time linear in their lengths.
+/// An automaton after Aho and Corasick: it says which of many patterns lie in a text, in time linear in their
+/// lengths.
 #[derive(Default)]
 struct Inside {
     /// From a state by a byte.

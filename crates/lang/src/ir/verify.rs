@@ -1,8 +1,9 @@
 //! The independent verifier: what every back end may rely on, checked on the IR alone.
 //!
-//! It trusts nothing that the compiler says: indexes, widths and single assignment are checked first (`body`), then what depends on paths
-//! (`flow`: definitions before uses, captured bytes before accesses, fuel in every cycle; `moving` for packets that change their size), then the rights (`manifest`). It is written to
-//! be read in one sitting, takes time close to linear in the program, and does not recurse.
+//! It trusts nothing that the compiler says: indexes, widths and single assignment are checked first
+//! (`body`), then what depends on paths (`flow`: definitions before uses, captured bytes before accesses,
+//! fuel in every cycle; `moving` for packets that change their size), then the rights (`manifest`). It is
+//! written to be read in one sitting, takes time close to linear in the program, and does not recurse.
 
 mod body;
 mod fault;
@@ -19,10 +20,12 @@ use super::*;
 use crate::limits::{MOST_ARGUMENTS, MOST_HOLES, MOST_PORT_SETS, MOST_REASONS};
 use std::collections::HashSet;
 
-/// Checks that a program is well formed, reads and writes captured bytes only, ends, and does no more than its manifest says.
+/// Checks that a program is well formed, reads and writes captured bytes only, ends, and does no more than
+/// its manifest says.
 ///
 /// # Errors
-/// Every fault found. Faults that hide others stop the search: a function's paths are followed only if its instructions are well formed.
+/// Every fault found. Faults that hide others stop the search: a function's paths are followed only if its
+/// instructions are well formed.
 pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     check_declarations(program, &mut errors);

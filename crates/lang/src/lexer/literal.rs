@@ -38,7 +38,8 @@ const MEANT_UNITS: [(&str, &str); 14] = [
 ];
 
 impl Lexer<'_> {
-    /// Reads an IPv6 or MAC address if one stands here; a run of digits and colons that was meant as one is told.
+    /// Reads an IPv6 or MAC address if one stands here; a run of digits and colons that was meant as one is
+    /// told.
     pub(super) fn address_with_colons(&mut self) -> bool {
         let full = self.short_run(|byte| byte.is_ascii_hexdigit() || byte == b':' || byte == b'.');
         let run = &self.text[self.at..self.at + full];

@@ -1,7 +1,9 @@
-//! Checksums of headers that the program need not have decoded: a header with a pseudo header changes, and the header behind it covers that.
+//! Checksums of headers that the program need not have decoded: a header with a pseudo header changes, and
+//! the header behind it covers that.
 //!
-//! The layouts say where that header is: `next` names it by a number and perhaps a condition. Headers in between that have a `next` of their own
-//! (extension headers) are passed, in a loop that uses up fuel. Where nothing is found, or not all of it was captured, nothing is written.
+//! The layouts say where that header is: `next` names it by a number and perhaps a condition. Headers in
+//! between that have a `next` of their own (extension headers) are passed, in a loop that uses up fuel. Where
+//! nothing is found, or not all of it was captured, nothing is written.
 
 use super::covered::Change;
 use super::env::{Env, Variable};
@@ -19,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The way to the header behind.
 struct Search {
     change: Change,
-    /// The part of the pseudo header that is known only where the way ends, if that goes in or out as a whole.
+    /// The part of the pseudo header that is known only where the way ends, if that goes in or out as a
+    /// whole.
     part: Option<Part>,
     /// Headers whose checksums cover the one that is found.
     covering: Vec<HeaderId>,
@@ -59,7 +62,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// A header of this layout went in at a position: the checksum behind it, if there is one, covers it from here on.
+    /// A header of this layout went in at a position: the checksum behind it, if there is one, covers it from
+    /// here on.
     pub(super) fn join_behind(&mut self, carrier: Carrier, position: Value, span: Span) {
         let layout = &self.source.layouts[carrier.layout.0];
         let leads = |next: &Next| {
@@ -242,8 +246,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Passes a header of this layout. It is not decoded by the program, so that one that is cut short or against its constraints ends the way
-    /// and drops nothing.
+    /// Passes a header of this layout. It is not decoded by the program, so that one that is cut short or
+    /// against its constraints ends the way and drops nothing.
     fn pass(&mut self, index: usize, position: Value, search: &mut Search, span: Span) {
         let header = HeaderId(self.source.headers.len() + index);
         let layout = self.layout(header).clone();
@@ -334,7 +338,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// May a field show a checksum that is not written yet? Its own, or bytes behind a header that another layout describes.
+    /// May a field show a checksum that is not written yet? Its own, or bytes behind a header that another
+    /// layout describes.
     pub(crate) fn shows_noted(&self, header: HeaderId, field: usize) -> bool {
         self.env.sums().any(|noted| match noted {
             _ if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) => true,
@@ -362,7 +367,8 @@ impl Lowering<'_> {
         if first == GoverningStep::Passed { GoverningStep::End } else { first }
     }
 
-    /// Headers that may lie where a search behind a header finds its checksum, and have another layout than it takes them for.
+    /// Headers that may lie where a search behind a header finds its checksum, and have another layout than
+    /// it takes them for.
     fn overlaid(&self, header: HeaderId) -> BTreeSet<HeaderId> {
         let stages = &self.source.stages;
         let step = |header: HeaderId| self.step(self.source.headers[header.0].layout.0);

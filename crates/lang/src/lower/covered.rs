@@ -1,8 +1,10 @@
-//! Checksums kept right: what writes change in them is summed up, and written when somebody may see the packet.
+//! Checksums kept right: what writes change in them is summed up, and written when somebody may see the
+//! packet.
 //!
-//! A checksum is the complement of a sum modulo 65,535, so a field that changes from `m` to `m'` changes the sum by `m' - m`, whatever else it
-//! covers (RFC 1624, equation 3). The changes of all writes on a path are added up in one value a checksum, which is folded and added to the
-//! checksum before the packet leaves, is copied, goes to another stage or is looked at. A checksum that was wrong stays wrong by the same
+//! A checksum is the complement of a sum modulo 65,535, so a field that changes from `m` to `m'` changes the
+//! sum by `m' - m`, whatever else it covers (RFC 1624, equation 3). The changes of all writes on a path are
+//! added up in one value a checksum, which is folded and added to the checksum before the packet leaves, is
+//! copied, goes to another stage or is looked at. A checksum that was wrong stays wrong by the same
 //! difference, and a checksum of zero that says "none" stays zero.
 
 use super::Lowering;
@@ -22,7 +24,8 @@ pub(crate) type Change = (Value, u128);
 const LARGEST_SUM: u128 = 1 << 60;
 
 impl Lowering<'_> {
-    /// The sums that a write to a field changes. Where the place of an outer checksum is no longer known, the program is refused.
+    /// The sums that a write to a field changes. Where the place of an outer checksum is no longer known, the
+    /// program is refused.
     pub(crate) fn sums_of(&mut self, header: HeaderId, field: usize, span: Span) -> Vec<Variable> {
         let layout = self.layout(header);
         let counts = layout.fields[field].length_of.is_some_and(|of| of != crate::ast::LengthOf::Header);
@@ -144,7 +147,8 @@ impl Lowering<'_> {
         total.unwrap_or_else(|| (self.constant(0, 64, span), 0))
     }
 
-    /// A value in pieces of at most 32 bits, the least significant first, each 64 bits wide, with their widths.
+    /// A value in pieces of at most 32 bits, the least significant first, each 64 bits wide, with their
+    /// widths.
     fn pieces(&mut self, value: Value, width: u8, span: Span) -> Vec<(Value, u8)> {
         let mut pieces = Vec::new();
         for first in (0..width).step_by(64) {
@@ -162,7 +166,8 @@ impl Lowering<'_> {
         pieces
     }
 
-    /// A change of bytes at a position, as a sum from the start of a header on sees it: behind an odd number of bytes they are swapped.
+    /// A change of bytes at a position, as a sum from the start of a header on sees it: behind an odd number
+    /// of bytes they are swapped.
     pub(super) fn at_byte(&mut self, change: Change, at: Value, covering: HeaderId, span: Span) -> Change {
         let start = self.start_of(covering, span);
         let distance = self.emit(32, Op::Binary(BinaryOp::Sub, at, start), span);

@@ -1,8 +1,10 @@
-//! Changes of the packet's size: what goes in or out, where every header lies then, and what must be shown to be captured again.
+//! Changes of the packet's size: what goes in or out, where every header lies then, and what must be shown to
+//! be captured again.
 //!
-//! A position is a number of bytes from the packet's start, so bytes that go in before a header add to its position. Whether they do go in before it is
-//! known only when the packet is there; so it is computed, header by header, and folds away where positions are constants. Behind a change nothing is
-//! known of captured bytes: a header is checked again before it is read, once on every path.
+//! A position is a number of bytes from the packet's start, so bytes that go in before a header add to its
+//! position. Whether they do go in before it is known only when the packet is there; so it is computed,
+//! header by header, and folds away where positions are constants. Behind a change nothing is known of
+//! captured bytes: a header is checked again before it is read, once on every path.
 
 use super::env::{Breaks, Range, Variable};
 use super::{Lowering, to};
@@ -96,7 +98,8 @@ impl Lowering<'_> {
     fn truncate(&mut self, length: Value, span: Span) {
         self.effect(Op::Truncate(length), span);
         self.nothing_is_proven();
-        // A field that was read before the cut may lie behind it: whether it can be read again must not depend on that.
+        // A field that was read before the cut may lie behind it: whether it can be read again must not
+        // depend on that.
         self.env.loaded.clear();
     }
 
@@ -116,7 +119,8 @@ impl Lowering<'_> {
         let (mut holes, mut values) = self.holes(made, span);
         let wire = self.emit(32, Op::WireLength, span);
         let mut rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
-        // What a short frame was filled up with lies behind all that a header around counts, and in none of its parts.
+        // What a short frame was filled up with lies behind all that a header around counts, and in none of
+        // its parts.
         let around = self.flow.enclosing.get(&span).cloned().unwrap_or_default();
         for &header in &around {
             for field in counting(self.layout(header)).collect::<Vec<_>>() {
@@ -167,7 +171,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Takes headers out of checksums behind them that cover their addresses, before they go or something goes in between.
+    /// Takes headers out of checksums behind them that cover their addresses, before they go or something
+    /// goes in between.
     fn leave_governed(&mut self, span: Span) {
         for header in self.flow.governing.get(&span).cloned().unwrap_or_default() {
             self.leave_behind(header, span);
@@ -241,7 +246,8 @@ impl Lowering<'_> {
         self.current = Some(ok);
     }
 
-    /// Changes the positions of everything that lies behind the place of an edit; `certain` says for which headers that is known.
+    /// Changes the positions of everything that lies behind the place of an edit; `certain` says for which
+    /// headers that is known.
     fn shift(&mut self, shift: Shift, certain: impl Fn(HeaderId) -> Option<bool>, span: Span) {
         let places = self.env.values.iter().filter_map(|(variable, value)| match variable {
             Variable::Place(Read::Perhaps(header)) => Some((Read::Perhaps(*header), *value)),
@@ -288,7 +294,8 @@ impl Lowering<'_> {
         self.nothing_is_proven();
     }
 
-    /// One more than the position of a header that is perhaps there: zero where it is not, also where it was taken out.
+    /// One more than the position of a header that is perhaps there: zero where it is not, also where it was
+    /// taken out.
     fn shift_perhaps(&mut self, shift: Shift, read: Read, position: Value, span: Span) {
         let behind = self.emit(1, Op::Compare(CompareOp::Lt, shift.from, position), span);
         let op = if shift.grows { BinaryOp::Add } else { BinaryOp::Sub };

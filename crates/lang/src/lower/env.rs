@@ -1,4 +1,5 @@
-//! What is known at a point of a program while it is lowered: values of variables, ranges, decided conditions, fields already loaded.
+//! What is known at a point of a program while it is lowered: values of variables, ranges, decided
+//! conditions, fields already loaded.
 
 use super::covered::is_sum;
 use super::persistent::Map;
@@ -51,7 +52,8 @@ impl Range {
     }
 }
 
-/// What is known at a point. It is copied at every fork, so what grows with the program is in maps that share what they have in common.
+/// What is known at a point. It is copied at every fork, so what grows with the program is in maps that share
+/// what they have in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env {
     pub(crate) values: Map<Variable, Value>,
@@ -64,9 +66,11 @@ pub(crate) struct Env {
     pub(crate) decided: Map<Value, bool>,
     /// Fields that were loaded or written on every path here.
     pub(crate) loaded: Map<(HeaderId, usize), Value>,
-    /// Headers of walks whose bytes may have been written through another header: their constraints may no longer hold.
+    /// Headers of walks whose bytes may have been written through another header: their constraints may no
+    /// longer hold.
     pub(crate) overwritten: BTreeSet<HeaderId>,
-    /// Runs of fields that may no longer be known to be captured, because the packet changed its size behind their check.
+    /// Runs of fields that may no longer be known to be captured, because the packet changed its size behind
+    /// their check.
     pub(crate) unproven: BTreeSet<(HeaderId, usize)>,
     /// Headers that may have been taken out of the packet.
     pub(crate) removed: BTreeSet<HeaderId>,

@@ -179,7 +179,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the result.
+    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
+    /// result.
     fn split(&mut self) -> Vec<Range> {
         self.ways.push(Vec::new());
         Vec::new()

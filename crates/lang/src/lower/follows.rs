@@ -1,8 +1,10 @@
-//! Behind a header whose `next` has a condition, something is decoded only where the condition is known to hold.
+//! Behind a header whose `next` has a condition, something is decoded only where the condition is known to
+//! hold.
 //!
-//! Every transfer says of which headers the condition is not known there. A stage that decodes no header itself takes over what the transfers to it say;
-//! on a cycle not all of them have been lowered when it is. So a fault in it waits until all stages are lowered, and is reported if a header whose
-//! condition is not known comes that far.
+//! Every transfer says of which headers the condition is not known there. A stage that decodes no header
+//! itself takes over what the transfers to it say; on a cycle not all of them have been lowered when it is.
+//! So a fault in it waits until all stages are lowered, and is reported if a header whose condition is not
+//! known comes that far.
 
 use super::Lowering;
 use super::conditions::followed;
@@ -13,7 +15,8 @@ use crate::flow::{self, witness::packet_where};
 use crate::source::Span;
 use std::collections::BTreeSet;
 
-/// A stage and a header that may have been decoded last when it is entered, while the condition of the header's `next` is not known to hold.
+/// A stage and a header that may have been decoded last when it is entered, while the condition of the
+/// header's `next` is not known to hold.
 type Unsettled = (StageId, HeaderId);
 
 /// What may follow what, as far as it is known.
@@ -88,7 +91,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Headers that may have been decoded last and whose `next` has a condition that is not known to hold here.
+    /// Headers that may have been decoded last and whose `next` has a condition that is not known to hold
+    /// here.
     fn unsettled_here(&self) -> Vec<HeaderId> {
         let Some(stage) = self.stage else { return Vec::new() };
         let last = match self.source.stages[stage.0].header {
@@ -102,7 +106,8 @@ impl Lowering<'_> {
         last.into_iter().filter(open).collect()
     }
 
-    /// A packet that comes to a transfer of this stage by way of a header although the condition of its `next` does not hold.
+    /// A packet that comes to a transfer of this stage by way of a header although the condition of its
+    /// `next` does not hold.
     fn unsettled_packet(&self, header: HeaderId, when: &Expr, span: Span) -> Option<PacketWitness> {
         let (stage, start) = (self.stage?, self.source.start?);
         let Condition::Within(Subject::Own(field), ranges) = holds(when, false) else { return None };

@@ -1,4 +1,5 @@
-//! Decoding: one check of the length for every run of fields, then the constraints, then what has a computed size.
+//! Decoding: one check of the length for every run of fields, then the constraints, then what has a computed
+//! size.
 
 use super::Decode;
 use super::env::{Range, Variable};
@@ -11,8 +12,8 @@ use crate::ir::{self, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 
 impl Lowering<'_> {
-    /// The value of a place in a header or of the cursor. Where the header is not decoded on every path, which was reported, the packet's way ends:
-    /// a trace of the refused program shows it.
+    /// The value of a place in a header or of the cursor. Where the header is not decoded on every path,
+    /// which was reported, the packet's way ends: a trace of the refused program shows it.
     pub(crate) fn place(&mut self, read: Read) -> Value {
         if let Some(header) = read.header()
             && self.is_undecoded(header)
@@ -293,7 +294,8 @@ impl Lowering<'_> {
         self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let bytes = u32::from(width) / 8;
-        // The length was checked when the header was decoded; the check is repeated here because the proof does not reach this point.
+        // The length was checked when the header was decoded; the check is repeated here because the proof
+        // does not reach this point.
         self.need(header, base, bytes, None, None, span);
         let value = self.load_bits(base, 0, width, bytes, span);
         let name = format!("{}.{}", self.source.headers[header.0].name, described.name);

@@ -1,4 +1,5 @@
-//! `match`: arms are tried in order on every way that is still open; what a way already knows is not tested again.
+//! `match`: arms are tried in order on every way that is still open; what a way already knows is not tested
+//! again.
 
 use super::env::Range;
 use super::expressions::{Shape, scalar};
@@ -17,8 +18,9 @@ const MOST_OPEN: usize = 6;
 const FEWEST_CASES: usize = 4;
 
 impl Lowering<'_> {
-    /// Lowers a `match` from the current point. `body` is called with each arm's body where the arm was taken; nothing is current afterwards unless
-    /// `body` leaves it so: ways out are what `body` makes of them.
+    /// Lowers a `match` from the current point. `body` is called with each arm's body where the arm was
+    /// taken; nothing is current afterwards unless `body` leaves it so: ways out are what `body` makes of
+    /// them.
     pub(crate) fn match_arms<B>(
         &mut self,
         shape: &Shape,
@@ -79,7 +81,8 @@ impl Lowering<'_> {
         self.terminate(end, span);
     }
 
-    /// The leading arms as one switch, if they are enough single values without guards: entries of arms, the way on, how many arms were used.
+    /// The leading arms as one switch, if they are enough single values without guards: entries of arms, the
+    /// way on, how many arms were used.
     #[allow(clippy::type_complexity)]
     fn switch<B>(
         &mut self,

@@ -9,7 +9,8 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{self, Answer, BinaryOp, Op, TableKind, Terminator, Value};
 use crate::source::Span;
 
-/// The multiplier of `hash`: two to the 64 divided by the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4).
+/// The multiplier of `hash`: two to the 64 divided by the golden ratio, odd (Knuth, The Art of Computer
+/// Programming 3, 6.4).
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Lowering<'_> {
@@ -119,7 +120,8 @@ impl Lowering<'_> {
         self.optional(&types, &name, Op::Choose { group, index, hash }, span)
     }
 
-    /// A packet to all members of a group, by ascending port: a copy to each but the last, and the verdict is to send it to that one.
+    /// A packet to all members of a group, by ascending port: a copy to each but the last, and the verdict is
+    /// to send it to that one.
     pub(super) fn send_to_members(&mut self, group: u32, index: Option<&Expr>, span: Span) {
         let index = self.group_index(index);
         self.write_checksums(span);
@@ -147,8 +149,9 @@ impl Lowering<'_> {
         self.terminate(before.map_or(Terminator::Drop(reason), Terminator::Send), span);
     }
 
-    /// The hash of values: every value is cut into words of 64 bits, the more significant first, and mixed in by exclusive or, a
-    /// multiplication modulo two to the 64 and a folding of the upper half onto the lower; the upper half of a last round is the hash.
+    /// The hash of values: every value is cut into words of 64 bits, the more significant first, and mixed in
+    /// by exclusive or, a multiplication modulo two to the 64 and a folding of the upper half onto the lower;
+    /// the upper half of a last round is the hash.
     pub(super) fn hash(&mut self, values: &[Expr], span: Span) -> Shape {
         let mut state = self.constant(u128::from(HASH_MULTIPLIER), 64, span);
         for value in values {

@@ -1,8 +1,9 @@
 //! From the checked program to IR, stage by stage in the order of the stage graph.
 //!
-//! A stage becomes a block whose parameters are the places it needs and its own parameters; statements become blocks behind it. While lowering,
-//! ranges of fields and locals are followed along every path (joined where paths meet), and what must be proven with them is proven here: no
-//! overflow, no lost bits, divisors not zero, constraints kept by writes, nothing decoded behind a later fragment.
+//! A stage becomes a block whose parameters are the places it needs and its own parameters; statements become
+//! blocks behind it. While lowering, ranges of fields and locals are followed along every path (joined where
+//! paths meet), and what must be proven with them is proven here: no overflow, no lost bits, divisors not
+//! zero, constraints kept by writes, nothing decoded behind a later fragment.
 
 mod arithmetic;
 mod behind;
@@ -363,7 +364,8 @@ impl Lowering<'_> {
         (self.program.functions.len() - 1) as u32
     }
 
-    /// The layout of a header. Headers that the program does not name are numbered behind those it does, in the order of layouts.
+    /// The layout of a header. Headers that the program does not name are numbered behind those it does, in
+    /// the order of layouts.
     pub(crate) fn layout(&self, header: HeaderId) -> &hir::Layout {
         match self.source.headers.get(header.0) {
             Some(header) => &self.source.layouts[header.layout.0],

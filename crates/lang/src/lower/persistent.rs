@@ -1,7 +1,9 @@
-//! A sorted map whose copies share what they have in common: copying costs nothing, and comparing two copies costs what they differ in.
+//! A sorted map whose copies share what they have in common: copying costs nothing, and comparing two copies
+//! costs what they differ in.
 //!
-//! It is a treap: sorted by key, and every node has a larger priority than those below it. Priorities are hashes of the keys, so the same keys make the same
-//! tree whatever the order they came in, and trees that come from each other share all nodes but those on the way to what changed.
+//! It is a treap: sorted by key, and every node has a larger priority than those below it. Priorities are
+//! hashes of the keys, so the same keys make the same tree whatever the order they came in, and trees that
+//! come from each other share all nodes but those on the way to what changed.
 
 use std::cmp::Ordering;
 use std::fmt::{Debug, Formatter};

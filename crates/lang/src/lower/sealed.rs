@@ -1,6 +1,8 @@
-//! Pushed headers that cover or count what follows them: nothing behind may change any more, for they have no name and their place is not followed.
+//! Pushed headers that cover or count what follows them: nothing behind may change any more, for they have no
+//! name and their place is not followed.
 //!
-//! The same holds where a header goes in unannounced behind one with a pseudo header: the checksum that covers that is no longer found.
+//! The same holds where a header goes in unannounced behind one with a pseudo header: the checksum that
+//! covers that is no longer found.
 
 use super::env::{Breaks, Sealed};
 use super::statements::each_statement;
@@ -69,7 +71,8 @@ impl Lowering<'_> {
         });
     }
 
-    /// Something changes in a header, between headers, or beside one; refused where a pushed header may not allow it.
+    /// Something changes in a header, between headers, or beside one; refused where a pushed header may not
+    /// allow it.
     pub(super) fn break_seal(&mut self, header: Option<HeaderId>, what: Breaks, span: Span) {
         let Some(sealed) = self.env.sealed.clone() else { return };
         let before = header.is_some_and(|header| match sealed.place {

@@ -200,7 +200,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Headers of walks may share bytes with each other, so nothing known of the others outlives a write to one of them.
+    /// Headers of walks may share bytes with each other, so nothing known of the others outlives a write to
+    /// one of them.
     fn write_through(&mut self, header: HeaderId) {
         if self.decoded_by_stage(header) {
             return;

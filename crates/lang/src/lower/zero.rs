@@ -1,8 +1,10 @@
-//! The two zeros of a checksum: 0 and 0xffff stand for the same sum, and only the bytes that it covers say which one is meant.
+//! The two zeros of a checksum: 0 and 0xffff stand for the same sum, and only the bytes that it covers say
+//! which one is meant.
 //!
-//! A sum with its carries put back is zero only if all bytes are zero; every other sum that 65,535 divides is 0xffff. So a checksum over nothing but
-//! zeros is 0xffff, and one over other bytes 0 (RFC 1071; RFC 1624, section 3). A change that is added up modulo 65,535 cannot tell them apart:
-//! where it comes to 0, the bytes are looked at, unless something that is covered is never zero.
+//! A sum with its carries put back is zero only if all bytes are zero; every other sum that 65,535 divides is
+//! 0xffff. So a checksum over nothing but zeros is 0xffff, and one over other bytes 0 (RFC 1071; RFC 1624,
+//! section 3). A change that is added up modulo 65,535 cannot tell them apart: where it comes to 0, the bytes
+//! are looked at, unless something that is covered is never zero.
 
 use super::env::Variable;
 use super::{Exit, Lowering};
@@ -14,7 +16,8 @@ use crate::ir::{BinaryOp, CompareOp, Op, Value};
 use crate::source::Span;
 
 impl Lowering<'_> {
-    /// A checksum was written that may be 0 where all that it covers is zero: then it is 0xffff. The first `proven` bytes of the header are captured.
+    /// A checksum was written that may be 0 where all that it covers is zero: then it is 0xffff. The first
+    /// `proven` bytes of the header are captured.
     pub(super) fn tell_zeros(
         &mut self,
         header: HeaderId,
@@ -50,7 +53,8 @@ impl Lowering<'_> {
         self.join(exits, span);
     }
 
-    /// Where what a checksum covers ends, if that is behind the bytes that are known to be captured; it may lie behind the captured ones.
+    /// Where what a checksum covers ends, if that is behind the bytes that are known to be captured; it may
+    /// lie behind the captured ones.
     fn end_of_covered(&mut self, header: HeaderId, checksum: Checksum, span: Span) -> Option<Value> {
         let there = |this: &Self, read: Read| this.env.values.contains_key(&Variable::Place(read));
         if checksum.payload {

@@ -1,4 +1,5 @@
-//! Statements that make the packet longer or shorter: `push`, `pop`, `encapsulate`, `decapsulate`, `truncate`, `fragment`.
+//! Statements that make the packet longer or shorter: `push`, `pop`, `encapsulate`, `decapsulate`,
+//! `truncate`, `fragment`.
 
 use super::{Parsed, Parser};
 use crate::ast::{Edit, StmtKind};

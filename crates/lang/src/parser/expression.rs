@@ -1,4 +1,5 @@
-//! Expressions, by precedence climbing: each operator has a level, and an operand of a level takes only tighter operators.
+//! Expressions, by precedence climbing: each operator has a level, and an operand of a level takes only
+//! tighter operators.
 
 use super::pattern::parts_of;
 use super::spelling::STATEMENTS;

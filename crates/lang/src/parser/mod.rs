@@ -1,4 +1,5 @@
-//! The parser: tokens to the syntax tree, by recursive descent; after a fault it goes on at the next statement or declaration.
+//! The parser: tokens to the syntax tree, by recursive descent; after a fault it goes on at the next
+//! statement or declaration.
 
 pub mod codes;
 mod declaration;

@@ -92,7 +92,8 @@ impl Parser<'_> {
         Ok(PacketPart::Header(layout, fields))
     }
 
-    /// The value behind the name of a field. Where there is none, that is told and zero stands for it, so that the rest is read.
+    /// The value behind the name of a field. Where there is none, that is told and zero stands for it, so
+    /// that the rest is read.
     fn field_value(&mut self) -> Parsed<Expr> {
         let span = self.span();
         let flag = self.is(Sign::Dot);

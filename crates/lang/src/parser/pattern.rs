@@ -7,7 +7,8 @@ use crate::source::Span;
 use crate::token::{Sign, TokenKind};
 
 impl Parser<'_> {
-    /// `pattern [ "if" expr ] "=>"`; `parts` is the number of parts of the value, where it is written as several.
+    /// `pattern [ "if" expr ] "=>"`; `parts` is the number of parts of the value, where it is written as
+    /// several.
     pub(super) fn arm_head(&mut self, parts: usize) -> Parsed<(Pattern, Option<Expr>)> {
         let pattern = self.arm_pattern(parts)?;
         let guard = if self.take_word("if") { Some(self.condition()?) } else { None };
@@ -52,7 +53,8 @@ impl Parser<'_> {
         Ok(Pattern { kind: PatternKind::Either(patterns), span })
     }
 
-    /// What follows behind `,`, `||` and `or`, which join alternatives in other languages, and where these signs stand.
+    /// What follows behind `,`, `||` and `or`, which join alternatives in other languages, and where these
+    /// signs stand.
     pub(super) fn foreign_choice<T>(
         &mut self,
         first: T,
@@ -191,7 +193,8 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a pattern can be one of several without a name: `else` fits everything, and what `some x` names would not be there in the others.
+/// Whether a pattern can be one of several without a name: `else` fits everything, and what `some x` names
+/// would not be there in the others.
 fn joins(pattern: &Pattern) -> bool {
     match &pattern.kind {
         PatternKind::Any => false,

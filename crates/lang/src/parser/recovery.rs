@@ -1,7 +1,7 @@
 //! Going on after a fault: where the next statement, member or declaration begins.
 //!
-//! A fault skips to the next place that surely begins something new, jumping over whole braces. A line that begins a
-//! declaration ends every open block at once, and the missing brace is told at the innermost one.
+//! A fault skips to the next place that surely begins something new, jumping over whole braces. A line that
+//! begins a declaration ends every open block at once, and the missing brace is told at the innermost one.
 
 use super::spelling::{ITEMS, STATEMENTS};
 use super::{Fault, Parsed, Parser};
@@ -78,8 +78,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips what is left of the construct that began at token `begin`: until `stop` holds outside of inner braces, or
-    /// the block, the file or the declaration ends.
+    /// Skips what is left of the construct that began at token `begin`: until `stop` holds outside of inner
+    /// braces, or the block, the file or the declaration ends.
     fn skip_until(&mut self, begin: usize, stop: impl Fn(&Self) -> bool) {
         let mut depth = 0u32;
         while !(self.at_end() || self.at > begin && self.at_item()) {

@@ -103,7 +103,8 @@ pub(super) fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str
         .map(|(_, candidate)| candidate)
 }
 
-/// The number of insertions, deletions, replacements and swaps of neighbours between two words (Damerau 1964, restricted).
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words (Damerau 1964,
+/// restricted).
 fn distance(one: &[u8], other: &[u8]) -> usize {
     let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
     for (i, row) in rows.iter_mut().enumerate() {

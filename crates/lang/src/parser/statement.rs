@@ -1,4 +1,5 @@
-//! Blocks and statements. A word of a statement counts as such only where what follows fits, so that locals may bear it.
+//! Blocks and statements. A word of a statement counts as such only where what follows fits, so that locals
+//! may bear it.
 
 use super::pattern::parts_of;
 use super::spelling::{STATEMENTS, nearest};
@@ -379,7 +380,8 @@ impl Parser<'_> {
         Ok(TableWrite { table, keys, value, priority, span: self.since(start) })
     }
 
-    /// `priority n`, on the line where what it belongs to ends: at the begin of a line it is the name of a local.
+    /// `priority n`, on the line where what it belongs to ends: at the begin of a line it is the name of a
+    /// local.
     fn priority(&mut self) -> Parsed<Option<Expr>> {
         if self.first_on_line() || !self.take_word("priority") {
             return Ok(None);

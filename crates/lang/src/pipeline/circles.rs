@@ -1,5 +1,6 @@
-//! Modules that import each other in a circle. Modules that import none that is left are taken away until there are no more; then so are those that none
-//! imports: what is left lies on circles or between them, and of each the shortest way back to itself is looked for.
+//! Modules that import each other in a circle. Modules that import none that is left are taken away until
+//! there are no more; then so are those that none imports: what is left lies on circles or between them, and
+//! of each the shortest way back to itself is looked for.
 
 use super::modules::Module;
 use crate::ast;
@@ -52,7 +53,8 @@ pub(super) fn report(loaded: &BTreeMap<String, Module>, diagnostics: &mut Findin
     }
 }
 
-/// Whether each module is left when those that lead to no circle, and then those that no circle leads to, are taken away.
+/// Whether each module is left when those that lead to no circle, and then those that no circle leads to, are
+/// taken away.
 fn on_circles(imports: &[Vec<(usize, Span)>]) -> Vec<bool> {
     let forward: Vec<Vec<usize>> =
         imports.iter().map(|next| next.iter().map(|(module, _)| *module).collect()).collect();

@@ -19,8 +19,9 @@ pub(super) struct Module {
     wanted: HashSet<String>,
 }
 
-/// The main file and everything it imports, directly or through others. A module brings the names that are asked for and what stands beside them
-/// in it; declarations of the main file go before those that nobody asked for.
+/// The main file and everything it imports, directly or through others. A module brings the names that are
+/// asked for and what stands beside them in it; declarations of the main file go before those that nobody
+/// asked for.
 pub(super) fn modules(
     main: ast::File,
     sources: &mut Sources,

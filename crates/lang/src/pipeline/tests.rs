@@ -1,4 +1,5 @@
-//! Tests of what holds for whole programs: how many faults are told, how long names are, how many files there may be.
+//! Tests of what holds for whole programs: how many faults are told, how long names are, how many files there
+//! may be.
 
 use super::*;
 use crate::limits::{LONGEST_NAME, MOST_FAULTS, MOST_FILES};

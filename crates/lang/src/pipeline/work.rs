@@ -1,4 +1,5 @@
-//! How the work of compiling grows with a program: the bytes that are asked for on the way, for programs of one size and of twice that.
+//! How the work of compiling grows with a program: the bytes that are asked for on the way, for programs of
+//! one size and of twice that.
 
 use super::{CompileOptions, Compiled, compile, compiled, parser};
 use crate::source::Sources;
@@ -16,7 +17,8 @@ fn whole(text: &str) -> Compiled {
     compile("work.rav", text, &|_| None, &CompileOptions::default())
 }
 
-/// How many times more bytes are asked for when a program of a kind is twice as large; what reads the files is left out.
+/// How many times more bytes are asked for when a program of a kind is twice as large; what reads the files
+/// is left out.
 fn growth(program: &dyn Fn(usize) -> String) -> f64 {
     let asked = |size: usize| {
         let text = program(size);

@@ -1,4 +1,5 @@
-//! The pcapng format: blocks, of which some give the byte order, some describe interfaces, and some hold packets.
+//! The pcapng format: blocks, of which some give the byte order, some describe interfaces, and some hold
+//! packets.
 //!
 //! ```text
 //! any block                                        section header (type 0a0d0d0a), after the length

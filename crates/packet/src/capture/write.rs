@@ -1,4 +1,5 @@
-//! Writes captures: pcapng with named interfaces and comments, and classic pcap; both count nanoseconds and are little endian.
+//! Writes captures: pcapng with named interfaces and comments, and classic pcap; both count nanoseconds and
+//! are little endian.
 //!
 //! ```text
 //! pcapng:  section header | interface description, one an interface | enhanced packet, one a packet

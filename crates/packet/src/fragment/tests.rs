@@ -93,7 +93,8 @@ fn pieces_are_the_packet() {
 
 #[test]
 fn the_first_piece_has_all_options_and_the_others_those_to_be_copied() {
-    // Record route (7, not copied), loose source route (131, copied), no operation, router alert (148, copied), end.
+    // Record route (7, not copied), loose source route (131, copied), no operation, router alert (148,
+    // copied), end.
     let options = [7, 3, 4, 131, 7, 4, 1, 2, 3, 4, 1, 148, 4, 0, 0, 0];
     let pieces = cut(&packet(14, &options, 100, 0), 14, 68);
     assert_eq!(pieces[0][14 + 20..14 + 36], options);

@@ -1,4 +1,5 @@
-//! Divides the packets and flows of a profile among classes: every combination of protocol, tag and address family.
+//! Divides the packets and flows of a profile among classes: every combination of protocol, tag and address
+//! family.
 //!
 //! Whole numbers are dealt out by largest remainders, so that they add up exactly. While packets are made,
 //! each is drawn from what is left, like cards from a stack; the order is random and the counts at the end

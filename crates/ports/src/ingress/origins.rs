@@ -63,7 +63,8 @@ impl Origins {
         listed.unwrap_or(0).max(self.other)
     }
 
-    /// By which port a frame enters. The Ethernet payload begins at `payload` and is of `ether_type`; there is none in a frame that is too short.
+    /// By which port a frame enters. The Ethernet payload begins at `payload` and is of `ether_type`; there
+    /// is none in a frame that is too short.
     pub(super) fn port(&self, frame: &[u8], payload: Option<(u16, &[u8])>) -> PortNumber {
         let found = match &self.by {
             By::Subnets(subnets) => payload.and_then(|(ether_type, packet)| {

@@ -1,15 +1,18 @@
-//! A network interface through AF_PACKET sockets: frames come in by a ring shared with the kernel and leave many at a call.
+//! A network interface through AF_PACKET sockets: frames come in by a ring shared with the kernel and leave
+//! many at a call.
 //!
 //! ```text
 //! frame: word status | lengths, offsets, time, tag | … room to grow … | virtio-net header | the packet … | slack
 //!        0           4                                                  FIRST - 10          FIRST (a multiple of 64)
 //! ```
 //!
-//! The ring is of version 2 (Linux, Documentation/networking/packet_mmap.rst): its frames are handed over one by one the moment they are written.
-//! Version 3 hands over whole blocks, the last of them by a timer of at least a millisecond, which every lonely packet would wait for.
+//! The ring is of version 2 (Linux, Documentation/networking/packet_mmap.rst): its frames are handed over one
+//! by one the moment they are written. Version 3 hands over whole blocks, the last of them by a timer of at
+//! least a millisecond, which every lonely packet would wait for.
 //!
-//! With several lanes the sockets are a group (PACKET_FANOUT) that the kernel shares packets out in by a hash of addresses and ports that is the same in
-//! both directions. Fragments of IP have no ports: those of one pair of addresses come by one lane, which may be another than that of their flow.
+//! With several lanes the sockets are a group (PACKET_FANOUT) that the kernel shares packets out in by a hash
+//! of addresses and ports that is the same in both directions. Fragments of IP have no ports: those of one
+//! pair of addresses come by one lane, which may be another than that of their flow.
 
 mod claim;
 mod incoming;

@@ -1,12 +1,14 @@
-//! Network interfaces through AF_XDP sockets: the kernel puts packets into frames of one memory that all ports of a worker share, and sends from there.
+//! Network interfaces through AF_XDP sockets: the kernel puts packets into frames of one memory that all
+//! ports of a worker share, and sends from there.
 //!
 //! ```text
 //! memory: | frames of port 1 … | frames of port 2 … | copies that port 1 sends … | copies that port 2 sends … |
 //! frame:  | 256 bytes: room to grow | the packet … |        an odd number of cache lines, or a power of two for drivers that need no copy
 //! ```
 //!
-//! A packet that leaves by another port of the worker (or by its own) leaves from the frame it came in; its frame goes home when the kernel has sent it.
-//! Other packets are copied into a frame of the port they leave by, and long segments are cut there: such sockets send finished packets only.
+//! A packet that leaves by another port of the worker (or by its own) leaves from the frame it came in; its
+//! frame goes home when the kernel has sent it. Other packets are copied into a frame of the port they leave
+//! by, and long segments are cut there: such sockets send finished packets only.
 
 mod attach;
 mod calls;

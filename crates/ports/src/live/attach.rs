@@ -15,17 +15,20 @@ pub enum PortKind {
     AfPacket,
     /// AF_XDP sockets: the kernel puts packets into memory of the gateway, past its own network stack.
     AfXdp,
-    /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind it.
+    /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind
+    /// it.
     Tap,
 }
 
-/// What to do with packets that hosts on virtual links, and network cards, hand over unfinished: checksums not summed, long segments not cut.
+/// What to do with packets that hosts on virtual links, and network cards, hand over unfinished: checksums
+/// not summed, long segments not cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offloads {
     /// The program gets segments cut into packets; what leaves is joined again where that changes nothing.
     #[default]
     Cut,
-    /// The program gets segments whole. It must not compare lengths with an MTU, nor put packets into tunnels.
+    /// The program gets segments whole. It must not compare lengths with an MTU, nor put packets into
+    /// tunnels.
     Whole,
     /// Long segments are lost and counted.
     Off,
@@ -70,7 +73,8 @@ pub struct WantedPort {
     pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
-    /// Keep what comes in from the kernel's own network stack. Of the queues that it takes packets from AF_XDP does so anyway, of others with this.
+    /// Keep what comes in from the kernel's own network stack. Of the queues that it takes packets from
+    /// AF_XDP does so anyway, of others with this.
     pub keep_from_kernel: bool,
     /// Take what is meant for other stations, too, as a bridge has to and a router must not.
     pub promiscuous: bool,
@@ -132,10 +136,12 @@ pub enum AttachError {
     },
 }
 
-/// Makes interfaces ports 1 and the following, with so many lanes each (at least one). Those of AF_XDP share the memory that packets lie in.
+/// Makes interfaces ports 1 and the following, with so many lanes each (at least one). Those of AF_XDP share
+/// the memory that packets lie in.
 ///
 /// # Errors
-/// The first port that cannot be: its interface is missing or off, or the kernel refuses; then nothing has changed.
+/// The first port that cannot be: its interface is missing or off, or the kernel refuses; then nothing has
+/// changed.
 pub fn attach_all(wanted: &[WantedPort], lanes: u16) -> Result<Vec<Attached>, (PortNumber, AttachError)> {
     let numbered = || (1..).zip(wanted);
     let sharing: Vec<_> = numbered().filter(|(_, wanted)| wanted.kind == PortKind::AfXdp).collect();
@@ -150,7 +156,8 @@ pub fn attach_all(wanted: &[WantedPort], lanes: u16) -> Result<Vec<Attached>, (P
     numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
 }
 
-/// Makes an interface a port with so many lanes (at least one); its packets carry `port`. It shares no memory with others.
+/// Makes an interface a port with so many lanes (at least one); its packets carry `port`. It shares no memory
+/// with others.
 ///
 /// # Errors
 /// The interface is missing or off, or the kernel refuses; then nothing has changed.

@@ -1,13 +1,16 @@
-//! The time that live programs run by: nanoseconds since the machine started, those of its sleep included, which nobody sets.
+//! The time that live programs run by: nanoseconds since the machine started, those of its sleep included,
+//! which nobody sets.
 //!
-//! The time on the wall is for people, and may be set to another at any moment. So nothing is counted or waited for by it: a stamp for people is made when
-//! it is shown or written down, from the program's time and how far the two clocks are apart then.
+//! The time on the wall is for people, and may be set to another at any moment. So nothing is counted or
+//! waited for by it: a stamp for people is made when it is shown or written down, from the program's time and
+//! how far the two clocks are apart then.
 
 use super::sys;
 use std::fmt;
 use std::time::SystemTime;
 
-/// A stamp on the wall that is further back than this is none of a packet that has just come: the clock has been set meanwhile.
+/// A stamp on the wall that is further back than this is none of a packet that has just come: the clock has
+/// been set meanwhile.
 const LONGEST_WAIT: u64 = 10_000_000_000;
 
 /// One look at both clocks.
@@ -29,7 +32,8 @@ impl Now {
         }
     }
 
-    /// The program's time when the kernel wrote this stamp of the wall on a packet that has just come. Where the clock was set since, it is now.
+    /// The program's time when the kernel wrote this stamp of the wall on a packet that has just come. Where
+    /// the clock was set since, it is now.
     pub fn of_stamp(self, wall: u64) -> u64 {
         match self.wall.checked_sub(wall) {
             Some(ago) if ago <= LONGEST_WAIT => self.program.saturating_sub(ago),

@@ -5,8 +5,9 @@
 //! frame 0 | frame 1 | … | rest   the first word of a frame says whose it is
 //! ```
 //!
-//! What is lent are the frames from the oldest full one on, at most to the end of the ring: they lie side by side in memory that is ours alone until
-//! all of them go back together, which happens when the next run is asked for.
+//! What is lent are the frames from the oldest full one on, at most to the end of the ring: they lie side by
+//! side in memory that is ours alone until all of them go back together, which happens when the next run is
+//! asked for.
 
 #![allow(unsafe_code)]
 
@@ -19,13 +20,15 @@ use std::os::fd::OwnedFd;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 1 << 20;
 
-/// How many frames a ring has at least: some milliseconds of a fast interface, for which the thread that empties it may be off its processor.
+/// How many frames a ring has at least: some milliseconds of a fast interface, for which the thread that
+/// empties it may be off its processor.
 const FRAMES: usize = 8192;
 
 /// Where frames lie in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// Bytes of a frame. An odd number of cache lines, so that the beginnings of frames do not all fall on the same few places of a cache.
+    /// Bytes of a frame. An odd number of cache lines, so that the beginnings of frames do not all fall on
+    /// the same few places of a cache.
     pub(crate) frame: usize,
     in_block: usize,
     pub(crate) blocks: usize,
@@ -73,8 +76,9 @@ impl FrameRing {
         sys::taken_over(next) & libc::TP_STATUS_USER == 0
     }
 
-    /// Gives back what is lent, and lends the next full frames: memory, and where in it each lies. Either none of them has the bit `mark` in its
-    /// status, and they are at most `most`; or all have it, and they are at most `most_marked`.
+    /// Gives back what is lent, and lends the next full frames: memory, and where in it each lies. Either
+    /// none of them has the bit `mark` in its status, and they are at most `most`; or all have it, and they
+    /// are at most `most_marked`.
     pub(crate) fn take(
         &mut self,
         most: usize,
@@ -98,11 +102,13 @@ impl FrameRing {
         self.next = end % frames;
         let start = geometry.offset(first);
         let stop = if self.lent == 0 { start } else { geometry.offset(end - 1) + geometry.frame };
-        // SAFETY: the range begins with the first lent frame and ends with the last one, and between them lie only lent frames and the rests of blocks,
-        // which nobody uses. The kernel had handed over every lent frame by its word, whose reading acquired what was written to it, and writes to a
-        // frame only after its word was stored as the kernel's; it may read the words meanwhile, which hold as they are since nobody writes there: before
-        // every packet lie 60 bytes more than its headroom. On this side words of lent frames are read and stored only above, which needs the
-        // ring by `&mut` and so comes after the borrow.
+        // SAFETY: the range begins with the first lent frame and ends with the last one, and between them lie
+        // only lent frames and the rests of blocks, which nobody uses. The kernel had handed over every lent
+        // frame by its word, whose reading acquired what was written to it, and writes to a frame only after
+        // its word was stored as the kernel's; it may read the words meanwhile, which hold as they are since
+        // nobody writes there: before every packet lie 60 bytes more than its headroom. On this side words of
+        // lent frames are read and stored only above, which needs the ring by `&mut` and so comes after the
+        // borrow.
         let memory = unsafe { self.shared.own(start, stop) };
         let places = (first..end).map(move |frame| {
             let at = geometry.offset(frame) - start;

@@ -5,13 +5,15 @@
 //!      ▲ head                      ▲ tail                                                         ▲ tail  ▲ head
 //! ```
 //!
-//! Every frame lies in one piece. What is left before the end and too short for the next frame stays unused; since no frame is longer than [`LONGEST`],
-//! memory of the limit and one such frame always has a place for what the limit admits.
+//! Every frame lies in one piece. What is left before the end and too short for the next frame stays unused;
+//! since no frame is longer than [`LONGEST`], memory of the limit and one such frame always has a place for
+//! what the limit admits.
 
 use packet::VirtioHeader;
 use std::collections::VecDeque;
 
-/// The longest frame that can be held, in bytes: the longest packet of IP, with room for every header before it.
+/// The longest frame that can be held, in bytes: the longest packet of IP, with room for every header before
+/// it.
 pub(crate) const LONGEST: usize = (64 << 10) + 256;
 
 /// A frame, and what is left to do with it.

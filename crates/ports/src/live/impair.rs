@@ -1,8 +1,10 @@
-//! Impairs what passes a port as a bad line would: delay, loss, damage, doubles, another order. What happens to a frame is chosen by a seed alone.
+//! Impairs what passes a port as a bad line would: delay, loss, damage, doubles, another order. What happens
+//! to a frame is chosen by a seed alone.
 //!
-//! The words mean what they mean in Linux' netem, with two differences. Jitter alone does not change the order: a frame leaves no earlier than the one
-//! before it; only `reorder` lets frames pass others. And correlation keeps the delay of the frame before with that probability, so that jitter has
-//! the distribution asked for whatever the correlation is, where netem's gets narrower.
+//! The words mean what they mean in Linux' netem, with two differences. Jitter alone does not change the
+//! order: a frame leaves no earlier than the one before it; only `reorder` lets frames pass others. And
+//! correlation keeps the delay of the frame before with that probability, so that jitter has the distribution
+//! asked for whatever the correlation is, where netem's gets narrower.
 
 use super::held::{Frame, Held};
 use super::middleware::Stage;
@@ -70,7 +72,8 @@ pub enum Distribution {
     Normal,
 }
 
-/// A line that is good or bad for a while (E. N. Gilbert, Bell System Technical Journal 39, 1960; E. O. Elliott, ibid. 42, 1963).
+/// A line that is good or bad for a while (E. N. Gilbert, Bell System Technical Journal 39, 1960; E. O.
+/// Elliott, ibid. 42, 1963).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
     /// How likely it turns bad after a frame, when it is good.
@@ -210,8 +213,9 @@ pub(crate) struct Impairer {
 }
 
 impl Impairer {
-    /// A line on which nothing is yet. A segment that is to be damaged is lost where it is on its way to the program, which has no checksum of it to
-    /// look at; otherwise all pieces that it is cut into have a wrong checksum.
+    /// A line on which nothing is yet. A segment that is to be damaged is lost where it is on its way to the
+    /// program, which has no checksum of it to look at; otherwise all pieces that it is cut into have a wrong
+    /// checksum.
     pub(crate) fn new(impair: Impair, to_program: bool) -> Impairer {
         Impairer {
             dice: Dice::new(impair),

@@ -1,4 +1,5 @@
-//! A mailbox: one thread puts a message in, such as the socket that replaces a lost one, and another thread takes it out.
+//! A mailbox: one thread puts a message in, such as the socket that replaces a lost one, and another thread
+//! takes it out.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,8 +115,8 @@ mod tests {
         assert_eq!(mailbox.take(), None);
     }
 
-    /// Every order of the steps of a thread that puts two messages in and one that looks twice: messages come in their order, none twice, and whatever was
-    /// seen meanwhile, the last one is not lost.
+    /// Every order of the steps of a thread that puts two messages in and one that looks twice: messages come
+    /// in their order, none twice, and whatever was seen meanwhile, the last one is not lost.
     #[test]
     fn no_message_comes_twice_and_the_last_one_arrives() {
         loom::model(|| {

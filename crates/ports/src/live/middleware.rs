@@ -1,4 +1,5 @@
-//! What may stand between a program and a port: shaping, impairment, a trace. Each wraps the halves of a lane, which look the same afterwards.
+//! What may stand between a program and a port: shaping, impairment, a trace. Each wraps the halves of a
+//! lane, which look the same afterwards.
 //!
 //! ```text
 //! program ──► shape ──► impair ──► trace ──► port            as a bottleneck before a bad line, seen at its near end
@@ -32,8 +33,8 @@ pub struct Middleware {
 }
 
 impl Middleware {
-    /// Puts it before a port. With several lanes, what may wait is shared among them evenly, the rate as it is needed, and each lane has chances of its
-    /// own.
+    /// Puts it before a port. With several lanes, what may wait is shared among them evenly, the rate as it
+    /// is needed, and each lane has chances of its own.
     ///
     /// # Errors
     /// The file of the trace cannot be made; then nothing else was done.
@@ -90,7 +91,8 @@ impl Middleware {
     }
 }
 
-/// Something that may hold frames back, lose, change or double them. It has no clock: `now` is nanoseconds since any moment and never goes back.
+/// Something that may hold frames back, lose, change or double them. It has no clock: `now` is nanoseconds
+/// since any moment and never goes back.
 pub(crate) trait Stage: Send {
     /// Takes a frame.
     fn pass(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender);

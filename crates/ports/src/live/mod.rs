@@ -1,4 +1,5 @@
-//! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port while its bytes still lie at another.
+//! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port
+//! while its bytes still lie at another.
 
 mod af_packet;
 mod af_xdp;
@@ -44,8 +45,9 @@ pub struct Attached {
     pub name: String,
     /// What was really obtained, for people.
     pub mode: String,
-    /// One for each worker, as many as were asked for. Packets of one flow come by the same lane; so do those of its other direction,
-    /// unless they come by AF_XDP from queues among which the interface itself shares them out.
+    /// One for each worker, as many as were asked for. Packets of one flow come by the same lane; so do those
+    /// of its other direction, unless they come by AF_XDP from queues among which the interface itself shares
+    /// them out.
     pub lanes: Vec<Lane>,
     /// Whether its interface is there.
     pub presence: Arc<Presence>,
@@ -61,15 +63,17 @@ pub struct Lane {
 
 /// The half of a live port by which packets come in.
 pub trait Receiver: Send {
-    /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the frames lie in. Nothing of the batch before
-    /// it can be reached any more. Packets carry their time of arrival (the program's time), which is `now` where nobody knows better.
+    /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the
+    /// frames lie in. Nothing of the batch before it can be reached any more. Packets carry their time of
+    /// arrival (the program's time), which is `now` where nobody knows better.
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8];
 
-    /// What can be read when a packet is there. It is open, under this number, as long as the port is; what it stands for may be replaced, so it is
-    /// asked for anew for every wait (as by `poll`).
+    /// What can be read when a packet is there. It is open, under this number, as long as the port is; what
+    /// it stands for may be replaced, so it is asked for anew for every wait (as by `poll`).
     fn descriptor(&self) -> RawFd;
 
-    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (the program's time); `None` if nothing waits.
+    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (the program's
+    /// time); `None` if nothing waits.
     fn due(&self) -> Option<u64> {
         None
     }
@@ -86,7 +90,8 @@ pub trait Sender: Send {
     /// Hands over everything that was sent.
     fn flush(&mut self);
 
-    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (the program's time); `None` if nothing waits.
+    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (the program's
+    /// time); `None` if nothing waits.
     fn due(&self) -> Option<u64> {
         None
     }
@@ -102,8 +107,8 @@ pub struct ReceiveLosses {
     pub ring_full: u64,
     /// Were longer than a frame of the ring, so that only a part of them is there.
     pub too_long: u64,
-    /// Were there, but could not be handed over: the kernel had none after all, or a segment is of an unknown kind or would become more packets than any
-    /// kernel makes of one.
+    /// Were there, but could not be handed over: the kernel had none after all, or a segment is of an unknown
+    /// kind or would become more packets than any kernel makes of one.
     pub unreadable: u64,
     /// Were meant for other stations of the link, at a port that does not take those.
     pub foreign: u64,
@@ -146,7 +151,8 @@ impl ReceiveLosses {
 pub struct SendLosses {
     /// The interface had no room for them.
     pub busy: u64,
-    /// The interface did not take them: they are longer than its MTU, or are left unfinished in a way that nobody can finish.
+    /// The interface did not take them: they are longer than its MTU, or are left unfinished in a way that
+    /// nobody can finish.
     pub refused: u64,
     /// The interface was off, without a carrier, or gone.
     pub down: u64,

@@ -1,4 +1,5 @@
-//! The kernel's own word about links, addresses and routes: a socket of rtnetlink, which answers questions and tells of changes.
+//! The kernel's own word about links, addresses and routes: a socket of rtnetlink, which answers questions
+//! and tells of changes.
 
 use super::sys;
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -68,7 +69,8 @@ impl Netlink {
     /// The next messages, or `None` where none came in that time.
     ///
     /// # Errors
-    /// What the kernel says; ENOBUFS means that changes were lost, so that everything has to be asked for again.
+    /// What the kernel says; ENOBUFS means that changes were lost, so that everything has to be asked for
+    /// again.
     pub fn receive(&mut self, nanoseconds: u64) -> io::Result<Option<&[u8]>> {
         sys::wait_to_read(self.socket.as_raw_fd(), nanoseconds);
         match self.socket.recv_from(&mut &mut self.buffer[..], 0) {

@@ -49,12 +49,14 @@ impl Presence {
         self.vanished.load(Ordering::Relaxed)
     }
 
-    /// What was obtained when it came back last, for people; `None` if it never did, so that what was obtained at first still holds.
+    /// What was obtained when it came back last, for people; `None` if it never did, so that what was
+    /// obtained at first still holds.
     pub fn mode(&self) -> Option<String> {
         self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why it could not be used again at the last attempt, for people; `None` while it is there, and before the first.
+    /// Why it could not be used again at the last attempt, for people; `None` while it is there, and before
+    /// the first.
     pub fn refused(&self) -> Option<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -64,8 +66,8 @@ impl Presence {
         self.untraced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells somebody what was obtained whenever it has come back, and what else is to be known, on a thread of its own: no packet waits for whoever hears slowly
-    /// or not at all. The first who asks is told.
+    /// Tells somebody what was obtained whenever it has come back, and what else is to be known, on a thread
+    /// of its own: no packet waits for whoever hears slowly or not at all. The first who asks is told.
     ///
     /// # Errors
     /// No further thread can be had.
@@ -115,7 +117,8 @@ impl Presence {
         }
     }
 
-    /// A part of it that was away is there again, of which nobody is told, and so is all of it; says what was obtained in all.
+    /// A part of it that was away is there again, of which nobody is told, and so is all of it; says what was
+    /// obtained in all.
     pub(crate) fn whole(&self, mut mode: String) -> String {
         mode.push_str(self.before.get().map_or("", String::as_str));
         self.gone_since.store(0, Ordering::Relaxed);

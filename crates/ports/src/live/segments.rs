@@ -1,8 +1,9 @@
 //! Long segments cut before the program sees them, and joined again behind it.
 //!
-//! A program may compare a packet's length with an MTU, put it into a tunnel, or count it: of a segment of 64 KiB that stands for 45 packets all of it would
-//! be wrong. So it gets the packets. The kernel and the host at the other end have far less to do with one segment than with 45 packets; so what leaves
-//! one after the other as it would be cut from a segment is made one again.
+//! A program may compare a packet's length with an MTU, put it into a tunnel, or count it: of a segment of 64
+//! KiB that stands for 45 packets all of it would be wrong. So it gets the packets. The kernel and the host
+//! at the other end have far less to do with one segment than with 45 packets; so what leaves one after the
+//! other as it would be cut from a segment is made one again.
 
 use super::clock::Now;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
@@ -30,7 +31,8 @@ struct Piece {
 /// Cuts what comes in.
 struct Cut {
     inner: Box<dyn Receiver>,
-    /// Where the packets of a batch with segments are copied to, as packets, and which of them the program has.
+    /// Where the packets of a batch with segments are copied to, as packets, and which of them the program
+    /// has.
     region: Region,
     pieces: Vec<Piece>,
     given: usize,
@@ -223,7 +225,8 @@ mod tests {
         }
     }
 
-    /// A finished segment of TCP over IPv4, and what is left to do with it; `kind` 1 says that it is to be cut.
+    /// A finished segment of TCP over IPv4, and what is left to do with it; `kind` 1 says that it is to be
+    /// cut.
     fn segment(data: usize, sequence: u32, kind: u8) -> Frame {
         let mut frame = vec![0u8; 54 + data];
         frame[12] = 8;

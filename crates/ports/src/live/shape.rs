@@ -1,9 +1,10 @@
 //! Keeps what leaves by a port below a rate: a token bucket, and a queue for what is too early.
 //!
-//! A bucket of `burst` bytes fills at the rate; a frame leaves when the bucket holds as many bytes as it has on the wire, and takes them out. One that is
-//! longer than the bucket leaves when that is full, and what follows waits until the debt is paid. So within any time t no more leaves than
-//! rate · t + burst, and one longer frame. The bucket is one number, the time when it will be full, which several workers change without a lock (the virtual
-//! scheduling form of the generic cell rate algorithm, ITU-T I.371).
+//! A bucket of `burst` bytes fills at the rate; a frame leaves when the bucket holds as many bytes as it has
+//! on the wire, and takes them out. One that is longer than the bucket leaves when that is full, and what
+//! follows waits until the debt is paid. So within any time t no more leaves than rate · t + burst, and one
+//! longer frame. The bucket is one number, the time when it will be full, which several workers change
+//! without a lock (the virtual scheduling form of the generic cell rate algorithm, ITU-T I.371).
 
 use super::held::{Frame, Held};
 use super::middleware::Stage;
@@ -23,7 +24,8 @@ pub struct ShapeSettings {
     pub queue: usize,
 }
 
-/// Ticks in a nanosecond: time is counted finely enough for 64 bytes at 100 Gbit/s (5.12 ns), and 64 bits of it last nine years.
+/// Ticks in a nanosecond: time is counted finely enough for 64 bytes at 100 Gbit/s (5.12 ns), and 64 bits of
+/// it last nine years.
 const TICKS: u64 = 64;
 
 /// A token bucket.
@@ -179,8 +181,8 @@ mod tests {
     }
 
     proptest! {
-        /// The twin counts tokens as a fraction of a byte, one nanosecond after the other in spirit: what left within any two moments is compared with
-        /// what the rate allows, and every frame is somewhere.
+        /// The twin counts tokens as a fraction of a byte, one nanosecond after the other in spirit: what
+        /// left within any two moments is compared with what the rate allows, and every frame is somewhere.
         #[test]
         fn never_more_than_the_rate_allows_and_nothing_unaccounted(
             rate in 1_000u64..50_000_000_000,

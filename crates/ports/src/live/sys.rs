@@ -1,4 +1,5 @@
-//! The system calls of live ports, each wrapped once; memory shared with the kernel is reached only through [`Shared`].
+//! The system calls of live ports, each wrapped once; memory shared with the kernel is reached only through
+//! [`Shared`].
 
 #![allow(unsafe_code)]
 
@@ -16,8 +17,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) frame: &'a [u8],
 }
 
-/// Memory that the kernel writes, too. Words whose owner changes are read and written as atomics; bytes are lent as a slice only for a
-/// range that the caller knows to be its own at that time.
+/// Memory that the kernel writes, too. Words whose owner changes are read and written as atomics; bytes are
+/// lent as a slice only for a range that the caller knows to be its own at that time.
 pub(crate) struct Shared {
     start: NonNull<u8>,
     len: usize,
@@ -53,7 +54,8 @@ impl Shared {
     #[inline]
     pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
-        // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word only.
+        // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word
+        // only.
         unsafe { self.start.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
@@ -64,15 +66,17 @@ impl Shared {
     #[inline]
     pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
-        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only; where the kernel has two words of 32 bits there, a
-        // word whose owner changes has handed both over together.
+        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only;
+        // where the kernel has two words of 32 bits there, a word whose owner changes has handed both over
+        // together.
         unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
     /// Bytes that are this side's own for as long as the slice lives.
     ///
     /// # Safety
-    /// The kernel neither reads nor writes the range until the borrow ends, and no word in it is used through [`word`](Shared::word).
+    /// The kernel neither reads nor writes the range until the borrow ends, and no word in it is used through
+    /// [`word`](Shared::word).
     #[inline]
     pub(crate) unsafe fn own(&mut self, start: usize, end: usize) -> &mut [u8] {
         assert!(start <= end && end <= self.len);
@@ -119,7 +123,8 @@ pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: 
     Ok(())
 }
 
-/// Gives a socket's receive buffer so many bytes, or as many as may be had without the right to more (CAP_NET_ADMIN); says how many it has now.
+/// Gives a socket's receive buffer so many bytes, or as many as may be had without the right to more
+/// (CAP_NET_ADMIN); says how many it has now.
 pub(crate) fn set_receive_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
     set_buffer(fd, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), bytes)
 }
@@ -149,7 +154,8 @@ fn option(fd: &OwnedFd, level: i32, option: i32) -> io::Result<i32> {
     Ok(value)
 }
 
-/// Whether a packet socket sends to its interface directly, past the queueing discipline. The direct way does not cut segments.
+/// Whether a packet socket sends to its interface directly, past the queueing discipline. The direct way does
+/// not cut segments.
 pub(crate) fn send_directly(fd: &OwnedFd, directly: bool) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, i32::from(directly))
 }
@@ -232,7 +238,8 @@ pub(crate) fn interface_is_up(fd: &OwnedFd, name: &str) -> io::Result<bool> {
     Ok(interface_flags(fd, name)? & libc::IFF_UP != 0)
 }
 
-/// Whether the interface has a carrier: somebody is at the other end. The interface's flags would say so up to a second later.
+/// Whether the interface has a carrier: somebody is at the other end. The interface's flags would say so up
+/// to a second later.
 pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool> {
     /// ETHTOOL_GLINK of linux/ethtool.h.
     const ASK_LINK: u32 = 0x0a;
@@ -240,7 +247,8 @@ pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool
     let mut value = [ASK_LINK, 0];
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-    // SAFETY: the request and the value that it points to live throughout the call, and the kernel writes the second word of the value.
+    // SAFETY: the request and the value that it points to live throughout the call, and the kernel writes the
+    // second word of the value.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
     Ok(value[1] != 0)
 }
@@ -270,7 +278,8 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Binds a packet socket to an interface, by which it sends, and of which it sees the frames of a protocol from then on (ETH_P_ALL: of all; 0: of none).
+/// Binds a packet socket to an interface, by which it sends, and of which it sees the frames of a protocol
+/// from then on (ETH_P_ALL: of all; 0: of none).
 pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32, protocol: i32) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -293,7 +302,8 @@ pub(crate) fn bound_interface(fd: &OwnedFd) -> Option<u32> {
     u32::try_from(address.sll_ifindex).ok().filter(|&index| index != 0)
 }
 
-/// Lets nothing into a socket before [`begin`]: what it sees between being bound and joining a group, another socket of the group sees, too.
+/// Lets nothing into a socket before [`begin`]: what it sees between being bound and joining a group, another
+/// socket of the group sees, too.
 pub(crate) fn hold(fd: &OwnedFd) -> io::Result<()> {
     // One instruction of classic BPF: return 0, which keeps no byte of any packet.
     let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
@@ -306,10 +316,12 @@ pub(crate) fn begin(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0i32)
 }
 
-/// By flow; and not what leaves, for a group does not ask its sockets about that (`PACKET_FANOUT_FLAG_IGNORE_OUTGOING`, Linux 5.14).
+/// By flow; and not what leaves, for a group does not ask its sockets about that
+/// (`PACKET_FANOUT_FLAG_IGNORE_OUTGOING`, Linux 5.14).
 const FANOUT: u32 = libc::PACKET_FANOUT_HASH | 0x4000;
 
-/// Makes a bound packet socket the first of a group that shares the packets of its interface out by flow, and returns the number of the group.
+/// Makes a bound packet socket the first of a group that shares the packets of its interface out by flow, and
+/// returns the number of the group.
 pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
     let way = FANOUT | libc::PACKET_FANOUT_FLAG_UNIQUEID;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, (way << 16) as i32)?;
@@ -348,14 +360,16 @@ pub(crate) fn send_frames<'a>(fd: &OwnedFd, frames: impl Iterator<Item = Outgoin
         message.msg_hdr.msg_iov = place[first..].as_mut_ptr();
         message.msg_hdr.msg_iovlen = place.len() - first;
     }
-    // SAFETY: every message points to its one or two parts and these to bytes that live as long as `'a`; the kernel only reads them.
+    // SAFETY: every message points to its one or two parts and these to bytes that live as long as `'a`; the
+    // kernel only reads them.
     let sent = check(unsafe {
         libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
     })?;
     Ok(sent as usize)
 }
 
-/// Receives the next frame and what stands before it, and returns how long the frame really is; what does not fit is lost.
+/// Receives the next frame and what stands before it, and returns how long the frame really is; what does not
+/// fit is lost.
 ///
 /// # Errors
 /// Nothing is there.
@@ -375,8 +389,9 @@ pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -
     }
 }
 
-/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has; `polled` is room for the question. A descriptor with an error that stays, as
-/// of a TAP device that was deleted, ends no wait, but none is longer than [`ERROR_STAYS`] then.
+/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one
+/// has; `polled` is room for the question. A descriptor with an error that stays, as of a TAP device that was
+/// deleted, ends no wait, but none is longer than [`ERROR_STAYS`] then.
 pub(crate) fn wait(fds: &[RawFd], polled: &mut Vec<libc::pollfd>, nanoseconds: u64) -> io::Result<bool> {
     polled.clear();
     polled.extend(fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
@@ -396,7 +411,8 @@ pub(crate) fn wait(fds: &[RawFd], polled: &mut Vec<libc::pollfd>, nanoseconds: u
     Ok(polled.first().is_some_and(|first| first.revents != 0))
 }
 
-/// How long a wait is at most while a descriptor has an error that stays, in nanoseconds: whoever reads from it is to look again what has become of it.
+/// How long a wait is at most while a descriptor has an error that stays, in nanoseconds: whoever reads from
+/// it is to look again what has become of it.
 const ERROR_STAYS: u64 = 10_000_000;
 
 /// Waits for descriptors; says whether there is something to look at.
@@ -423,7 +439,8 @@ pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
     unsafe { libc::poll(&raw mut polled, 1, milliseconds) };
 }
 
-/// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at once. Says whether it is one.
+/// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at
+/// once. Says whether it is one.
 fn forget_error(fd: RawFd) -> bool {
     let mut error = 0i32;
     let mut size = size_of_val(&error) as libc::socklen_t;
@@ -466,7 +483,8 @@ pub fn pin(core: u16) -> io::Result<()> {
     }
     // SAFETY: the number was just found to be inside the set.
     unsafe { libc::CPU_SET(usize::from(core), &mut cores) };
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling thread.
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling
+    // thread.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&cores), &raw const cores) })?;
     Ok(())
 }
@@ -478,7 +496,8 @@ pub fn pin(core: u16) -> io::Result<()> {
 pub fn keep_off(cores: &[u16]) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure, the empty set.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling thread.
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling
+    // thread.
     check(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) })?;
     for &core in cores.iter().filter(|&&core| usize::from(core) < libc::CPU_SETSIZE as usize) {
         // SAFETY: the number was just found to be inside the set.
@@ -508,11 +527,13 @@ pub fn cycles() -> u64 {
     since_start()
 }
 
-/// Nanoseconds since the machine started, those of its sleep included. Nobody sets this clock, and it never goes back.
+/// Nanoseconds since the machine started, those of its sleep included. Nobody sets this clock, and it never
+/// goes back.
 #[inline]
 pub(crate) fn since_start() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to the place that is passed, and nothing else; where it does not know the clock, it is 0.
+    // SAFETY: the kernel writes to the place that is passed, and nothing else; where it does not know the
+    // clock, it is 0.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

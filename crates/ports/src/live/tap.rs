@@ -1,11 +1,13 @@
-//! A TAP device: an interface of this machine whose other end is a port, so that the machine itself is one of the hosts behind the gateway.
+//! A TAP device: an interface of this machine whose other end is a port, so that the machine itself is one of
+//! the hosts behind the gateway.
 //!
 //! ```text
 //! read and written at once: | virtio-net header, 10 bytes | the packet … |
 //! ```
 //!
-//! (Linux, Documentation/networking/tuntap.rst.) The device is made when the port is attached, unless it is there, and goes with the process. With several
-//! lanes it has as many queues, and the kernel shares packets out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
+//! (Linux, Documentation/networking/tuntap.rst.) The device is made when the port is attached, unless it is
+//! there, and goes with the process. With several lanes it has as many queues, and the kernel shares packets
+//! out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
 
 mod calls;
 
@@ -70,7 +72,8 @@ struct Device {
     away: AtomicUsize,
 }
 
-/// A lane's place at the device. A device that is deleted is missed by each lane at another time, and counted by the first.
+/// A lane's place at the device. A device that is deleted is missed by each lane at another time, and counted
+/// by the first.
 #[derive(Default)]
 struct Place {
     /// How often the device had been deleted when the lane got its queue.
@@ -176,8 +179,8 @@ impl Device {
         not_sent(&fs::read_to_string("/proc/thread-self/net/dev").ok()?, &self.name)
     }
 
-    /// A lane has missed its queue: makes a device again that somebody has deleted, unless another lane has, under the number of the queue. Says whether
-    /// the lane has one again.
+    /// A lane has missed its queue: makes a device again that somebody has deleted, unless another lane has,
+    /// under the number of the queue. Says whether the lane has one again.
     fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) -> bool {
         self.missed(place, now);
         if now < place.again {
@@ -213,7 +216,8 @@ impl Device {
         }
     }
 
-    /// A lane has a queue again, of a device that had been deleted so often. Lanes that miss the same deletion later tell nobody of the return.
+    /// A lane has a queue again, of a device that had been deleted so often. Lanes that miss the same
+    /// deletion later tell nobody of the return.
     fn found(&self, place: &mut Place, deleted: u64, offloads: Option<Offloads>) {
         *place = Place { deleted, ..Place::default() };
         if self.away.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -301,7 +305,8 @@ struct Unsent {
 }
 
 impl Unsent {
-    /// Of all together, where the device of now says so many. Where another lane has a queue of the next one already, that may say less.
+    /// Of all together, where the device of now says so many. Where another lane has a queue of the next one
+    /// already, that may say less.
     fn of(&mut self, figure: u64) -> u64 {
         self.all = self.all.max(self.carried + figure.saturating_sub(self.base));
         self.all
@@ -373,7 +378,8 @@ mod tests {
             find(place);
             assert_eq!(presence.gone_since().is_none(), number == 3, "back once all lanes are");
         }
-        // The first lane misses the next one and has a queue again before the others look, and then one more; the last one sees but one.
+        // The first lane misses the next one and has a queue again before the others look, and then one more;
+        // the last one sees but one.
         let [first, second, last] = &mut places;
         device.missed(first, 7);
         find(first);

@@ -1,11 +1,13 @@
 //! Writes what passes a port to a capture, with the direction, on a thread of its own.
 //!
-//! Packets are copied into chunks, which a bounded number of goes round between the packet loop and the thread that writes: the loop never waits, and what finds
-//! no chunk with room is counted. A capture that is full becomes the one before, in the place of that one, and a new one begins: the
-//! latest packets are always there, in at most twice the size.
+//! Packets are copied into chunks, which a bounded number of goes round between the packet loop and the
+//! thread that writes: the loop never waits, and what finds no chunk with room is counted. A capture that is
+//! full becomes the one before, in the place of that one, and a new one begins: the latest packets are always
+//! there, in at most twice the size.
 //!
-//! Where the capture cannot be written, as on a full disk, what is not whole is cut off it, packets are counted as missing, and it is tried again once a
-//! second: then a section of its own goes on behind what is there.
+//! Where the capture cannot be written, as on a full disk, what is not whole is cut off it, packets are
+//! counted as missing, and it is tried again once a second: then a section of its own goes on behind what is
+//! there.
 
 use super::presence::Presence;
 use packet::capture::write::{CaptureRemarks, Direction, Interface, PcapngWriter};
@@ -120,7 +122,8 @@ fn recorders_of(mut writer: Writer, interface: &str, recorders: usize) -> io::Re
 }
 
 impl Recorder {
-    /// Writes a packet down that passes at `time` of the program; for people, the clock on the `wall` shows this.
+    /// Writes a packet down that passes at `time` of the program; for people, the clock on the `wall` shows
+    /// this.
     pub(crate) fn record(&mut self, time: u64, wall: u64, frame: &[u8]) {
         if self.bytes.len() + PREFIX + frame.len() > CHUNK {
             self.give(1);
@@ -198,7 +201,8 @@ struct Open {
     file: File,
     /// What it held before the writer began.
     before: u64,
-    /// How long it is up to what was handed to the system whole, and how many packets came since, by recorder.
+    /// How long it is up to what was handed to the system whole, and how many packets came since, by
+    /// recorder.
     whole: u64,
     since: Vec<u64>,
 }
@@ -280,7 +284,8 @@ impl Writer {
         )));
     }
 
-    /// What there is of the capture to go on with; one that is full makes way first, so that what cannot make way is not taken for mended.
+    /// What there is of the capture to go on with; one that is full makes way first, so that what cannot make
+    /// way is not taken for mended.
     fn unfinished(&self) -> io::Result<File> {
         if fs::metadata(&self.trace.file).is_ok_and(|found| found.len() >= self.trace.size) {
             self.make_way()?;
@@ -439,7 +444,8 @@ mod tests {
         assert!(start(&trace, "eth0", 2, Arc::default()).is_err());
     }
 
-    /// A file that cannot be written takes the place of one that can, and goes again: as a disk that is full, and is no more.
+    /// A file that cannot be written takes the place of one that can, and goes again: as a disk that is full,
+    /// and is no more.
     #[test]
     fn what_cannot_be_written_is_counted_and_said_and_goes_on_when_it_can_be() {
         let trace = trace("full", 1 << 30);
@@ -472,7 +478,8 @@ mod tests {
             record(&mut recorder);
         }
         let some = record(&mut recorder);
-        // Full again, and again not: what is there already stays whole, and a section of its own goes on behind it.
+        // Full again, and again not: what is there already stays whole, and a section of its own goes on
+        // behind it.
         while fs::metadata(&disk).expect("is there").len() < 1000 {
             record(&mut recorder);
         }

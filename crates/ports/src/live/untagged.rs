@@ -4,8 +4,9 @@
 //! destination 6 | source 6 | 0x8100 | priority 3, drop 1, VLAN 12: zero | type 2 | …
 //! ```
 //!
-//! A station that is no part of VLANs takes such a packet for an untagged one (IEEE 802.1Q, 6.9.1), as the kernel's own stack does. So ports do: the program gets
-//! the packet without the tag, and it leaves without it.
+//! A station that is no part of VLANs takes such a packet for an untagged one (IEEE 802.1Q, 6.9.1), as the
+//! kernel's own stack does. So ports do: the program gets the packet without the tag, and it leaves without
+//! it.
 
 /// Bytes of a tag, and where it begins.
 const TAG: usize = 4;

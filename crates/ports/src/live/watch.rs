@@ -1,9 +1,11 @@
-//! The watch over a port's interface: whether it is still there, several times a second, off the path of packets.
+//! The watch over a port's interface: whether it is still there, several times a second, off the path of
+//! packets.
 //!
-//! A socket whose interface was deleted, or moved to another network namespace, stays without one for good, also when another of the same name is made or the
-//! same one returns. The number of the interface does not tell: one that returns may have its old number. But a packet socket that is bound to
-//! the interface tells, for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One that receives nothing is
-//! kept for that.
+//! A socket whose interface was deleted, or moved to another network namespace, stays without one for good,
+//! also when another of the same name is made or the same one returns. The number of the interface does not
+//! tell: one that returns may have its old number. But a packet socket that is bound to the interface tells,
+//! for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One
+//! that receives nothing is kept for that.
 
 use super::clock::{Clock, MachineClock};
 use super::presence::Presence;
@@ -41,7 +43,8 @@ fn go_on<W: Watched>(port: &Weak<W>) {
     }
 }
 
-/// One look: where the interface of what is held has gone, it is let go, and whatever is there of that name is opened.
+/// One look: where the interface of what is held has gone, it is let go, and whatever is there of that name
+/// is opened.
 pub(super) fn look<H>(
     held: &Mutex<Option<H>>,
     witness: impl FnOnce(&H) -> &Witness,
@@ -74,7 +77,8 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// For the interface of this number, which is asked for packets that are meant for others, too, if `all` is wanted.
+    /// For the interface of this number, which is asked for packets that are meant for others, too, if `all`
+    /// is wanted.
     ///
     /// # Errors
     /// There is none, or the right to open packet sockets is missing.

@@ -1,4 +1,5 @@
-//! `agree --seconds N --seed S [--programs N] [--out DIRECTORY]`: compares the back ends over random programs and packets.
+//! `agree --seconds N --seed S [--programs N] [--out DIRECTORY]`: compares the back ends over random programs
+//! and packets.
 
 use packet::LinkType;
 use packet::capture::write::PcapWriter;

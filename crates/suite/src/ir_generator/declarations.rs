@@ -1,6 +1,8 @@
-//! What a made program remembers and makes: tables of every kind, meters, registers, pools, groups, counters, events, templates.
+//! What a made program remembers and makes: tables of every kind, meters, registers, pools, groups, counters,
+//! events, templates.
 //!
-//! All of a kind stand in fixed places, so that instructions that ask for a kind find one, and more of them behind those.
+//! All of a kind stand in fixed places, so that instructions that ask for a kind find one, and more of them
+//! behind those.
 
 use crate::random::SuiteRandom;
 use lang::ir::{
@@ -13,7 +15,8 @@ use lang::source::Span;
 /// The counter that has a cell for every block of the program.
 pub(super) const OF_BLOCKS: u32 = 0;
 
-/// Declarations, without functions; events and handlers by the clock name the functions behind the packet function in turn.
+/// Declarations, without functions; events and handlers by the clock name the functions behind the packet
+/// function in turn.
 pub(super) fn made(random: &mut SuiteRandom) -> Program {
     let mut program = Program { name: "made".to_owned(), ..Program::default() };
     program.reasons = ["no_such_port", "one", "two"].map(reason).to_vec();
@@ -149,7 +152,8 @@ fn template(random: &mut SuiteRandom) -> Template {
     Template { bytes, holes, sums }
 }
 
-/// Two exact tables, of which the second holds items of the first pool; then one of prefixes, one of rules, and those of patterns with each answer.
+/// Two exact tables, of which the second holds items of the first pool; then one of prefixes, one of rules,
+/// and those of patterns with each answer.
 fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
     use TableKind::{Exact, Lpm, Patterns, Rules};
     let by_priority = random.one_in(2);

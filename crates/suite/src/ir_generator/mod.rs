@@ -1,8 +1,9 @@
 //! IR made from scratch: functions out of every instruction there is, over tables and memory of every kind.
 //!
-//! A function grows block by block. What a block may use is known where it begins: values made on every way to it, and how many bytes behind which of
-//! them are captured. Branches may meet again in a block that was opened before them, and loops go back to one whose terminator uses up fuel. So
-//! what is made is well formed, and a program that the verifier refuses is a fault of one of both.
+//! A function grows block by block. What a block may use is known where it begins: values made on every way
+//! to it, and how many bytes behind which of them are captured. Branches may meet again in a block that was
+//! opened before them, and loops go back to one whose terminator uses up fuel. So what is made is well
+//! formed, and a program that the verifier refuses is a fault of one of both.
 
 mod declarations;
 mod instructions;
@@ -59,7 +60,8 @@ pub fn packets(random: &mut SuiteRandom, count: usize, ports: u16) -> Arrivals {
     arrivals
 }
 
-/// A block that may be gone to from where it is known: its parameters, each with how many bytes behind it must be captured.
+/// A block that may be gone to from where it is known: its parameters, each with how many bytes behind it
+/// must be captured.
 #[derive(Clone)]
 struct Exit {
     block: BlockId,
@@ -130,7 +132,8 @@ impl Maker<'_> {
         Exit { block: BlockId(self.function.blocks.len() as u32 - 1), params: params.to_vec() }
     }
 
-    /// What is known where a block begins that is gone to from places where all of `before` is known, and perhaps later.
+    /// What is known where a block begins that is gone to from places where all of `before` is known, and
+    /// perhaps later.
     fn enter(&self, before: &Scope, block: &Exit) -> Scope {
         let mut scope = Scope { at: block.block, ..before.clone() };
         if self.resizes {

@@ -1,4 +1,5 @@
-//! Which instructions of a made program were run: a counter with a cell for every block says which blocks were.
+//! Which instructions of a made program were run: a counter with a cell for every block says which blocks
+//! were.
 
 use super::declarations::OF_BLOCKS;
 use lang::ir::{Instruction, Op, Program, Value};
@@ -85,7 +86,8 @@ pub fn instructions(program: &Program) -> BTreeSet<&'static str> {
     of_blocks(program, |_| true)
 }
 
-/// The instructions that were run, by the numbers of the counter of blocks; none of a program that does not count them.
+/// The instructions that were run, by the numbers of the counter of blocks; none of a program that does not
+/// count them.
 pub fn probed(program: &Program, counters: &[Vec<(u64, u64)>]) -> BTreeSet<&'static str> {
     if !program.counters[OF_BLOCKS as usize].indexed {
         return BTreeSet::new();

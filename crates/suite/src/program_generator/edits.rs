@@ -1,4 +1,5 @@
-//! Random changes of a packet's size. What takes headers out stands where nothing comes behind it, so that no read of them follows.
+//! Random changes of a packet's size. What takes headers out stands where nothing comes behind it, so that no
+//! read of them follows.
 
 use super::Writer;
 use super::expressions::Scope;
@@ -60,7 +61,8 @@ impl Writer {
         self.close("}");
     }
 
-    /// A header beside which the size may change: nowhere in the program does a header count or sum up what is around it.
+    /// A header beside which the size may change: nowhere in the program does a header count or sum up what
+    /// is around it.
     fn edge(&mut self, scope: &Scope) -> Option<(String, usize)> {
         let minds = |layout: &GeneratedLayout| {
             layout.fields.iter().any(|field| {

@@ -1,4 +1,5 @@
-//! Random expressions of a wanted type; what the checker must prove is made provable by masks, remainders and guards.
+//! Random expressions of a wanted type; what the checker must prove is made provable by masks, remainders and
+//! guards.
 
 use super::Writer;
 use super::model::{FieldKind, GeneratedType, Holds};

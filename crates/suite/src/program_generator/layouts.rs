@@ -1,4 +1,5 @@
-//! Random layouts: fields of every width at every place in a byte, sizes and conditions from fields before them.
+//! Random layouts: fields of every width at every place in a byte, sizes and conditions from fields before
+//! them.
 
 use super::Writer;
 use super::model::{ENUMS, FieldKind, GeneratedField, GeneratedLayout, GeneratedType};

@@ -149,7 +149,8 @@ impl Writer {
         self.functions.push((params, result));
     }
 
-    /// Decides which stages and decoders there are and who goes where: forward, and back to what consumes bytes or has a cap.
+    /// Decides which stages and decoders there are and who goes where: forward, and back to what consumes
+    /// bytes or has a cap.
     fn graph(&mut self) {
         let count = self.random.between(2, 7) as usize;
         for index in 0..count {

@@ -1,4 +1,5 @@
-//! Packets by their ends: addresses, ports and checksums of IPv4 with TCP, UDP or an echo, read and rewritten with another library's sums.
+//! Packets by their ends: addresses, ports and checksums of IPv4 with TCP, UDP or an echo, read and rewritten
+//! with another library's sums.
 
 use etherparse::checksum::Sum16BitWords;
 
@@ -41,7 +42,8 @@ pub(crate) fn place(frame: &[u8]) -> usize {
         }
 }
 
-/// The ends of a whole, unfragmented packet of IPv4 that holds TCP, UDP or an echo and has sound lengths; none of another.
+/// The ends of a whole, unfragmented packet of IPv4 that holds TCP, UDP or an echo and has sound lengths;
+/// none of another.
 pub(crate) fn ends(frame: &[u8]) -> Option<Ends> {
     if frame.len() < 34 || frame[12..14] != [8, 0] || !(0x45..=0x4f).contains(&frame[14]) {
         return None;

@@ -1,4 +1,5 @@
-//! Slots under way out of step: a device against the twin of its kernel, with tables that change between batches, word by word.
+//! Slots under way out of step: a device against the twin of its kernel, with tables that change between
+//! batches, word by word.
 
 use engine::offload::host;
 use exec::Backend;
@@ -48,7 +49,8 @@ impl Flights {
         self.offload.kernel()
     }
 
-    /// Fills, hands over and reads slots in an order that chance gives, and changes tables in between. How many batches told no times.
+    /// Fills, hands over and reads slots in an order that chance gives, and changes tables in between. How
+    /// many batches told no times.
     pub(crate) fn agree(&mut self, what: &str, device: &mut dyn Device) -> usize {
         let Geometry { packets: most, slots, stride, verdict_bits: bits, .. } = *device.geometry();
         let Geometry { record_words, returns_bytes, .. } = *device.geometry();

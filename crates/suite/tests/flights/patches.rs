@@ -2,8 +2,8 @@
 
 use gpu::{Device, Geometry};
 
-/// Changes words of a table while slots are under way, which see them as they were when they were handed over. The device runs the kernel of
-/// [`gpu::check`], with several slots.
+/// Changes words of a table while slots are under way, which see them as they were when they were handed
+/// over. The device runs the kernel of [`gpu::check`], with several slots.
 pub(crate) fn patches(what: &str, device: &mut dyn Device) {
     let Geometry { packets, slots, stride, .. } = *device.geometry();
     let mut table = [1_u32; 64];
@@ -13,7 +13,8 @@ pub(crate) fn patches(what: &str, device: &mut dyn Device) {
         for slot in 0..slots {
             let input = device.input(slot).expect(what);
             input.bytes.fill(0);
-            // The bytes are zero, so a packet looks up its column times a power of 31, which is as good as its column.
+            // The bytes are zero, so a packet looks up its column times a power of 31, which is as good as
+            // its column.
             input.columns.iter_mut().zip(0..).for_each(|(word, packet)| *word = packet);
             device.submit(slot, packets).expect(what);
             seen.push(table);

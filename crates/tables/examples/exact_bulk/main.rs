@@ -1,7 +1,9 @@
-//! Measures bulk lookups in exact tables: millions of lookups a second, keys of 8 and 16 bytes, 65,536 and a million of them.
+//! Measures bulk lookups in exact tables: millions of lookups a second, keys of 8 and 16 bytes, 65,536 and a
+//! million of them.
 //!
-//! All keys are asked for in random order and all are found. *single* finds one key after the other; *peek* and *find* take 64 at a
-//! time, without and with renewal of an age-and-recency table; the rounds of all columns alternate.
+//! All keys are asked for in random order and all are found. *single* finds one key after the other; *peek*
+//! and *find* take 64 at a time, without and with renewal of an age-and-recency table; the rounds of all
+//! columns alternate.
 
 use std::hint::black_box;
 use std::time::Instant;

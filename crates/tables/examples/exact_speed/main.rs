@@ -1,4 +1,5 @@
-//! Measures exact tables: nanoseconds for what a learning switch does with a packet (one learn, one find), several sizes.
+//! Measures exact tables: nanoseconds for what a learning switch does with a packet (one learn, one find),
+//! several sizes.
 //!
 //! The last columns hold the same work on a table that keeps its orders in linked lists, for comparison.
 

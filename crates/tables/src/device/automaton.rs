@@ -11,10 +11,11 @@
 //!       first one, and bit 31 if that has a list
 //! ```
 //!
-//! The idea: a state stands for the longest end of what was read that some pattern begins with; the table says for each
-//! state and byte which one that is next. Case is taken off all bytes first, so patterns whose case counts are compared once
-//! more where they are found. Bytes that no pattern has are one class, so a row is as long as the alphabet in use.
-//! (Aho and Corasick, *Efficient string matching: an aid to bibliographic search*, 1975.)
+//! The idea: a state stands for the longest end of what was read that some pattern begins with; the table
+//! says for each state and byte which one that is next. Case is taken off all bytes first, so patterns whose
+//! case counts are compared once more where they are found. Bytes that no pattern has are one class, so a row
+//! is as long as the alphabet in use. (Aho and Corasick, *Efficient string matching: an aid to bibliographic
+//! search*, 1975.)
 
 use super::patterns::append;
 use crate::patterns::{LIMIT, PatternsBuildError, SearchPattern};
@@ -29,7 +30,8 @@ const FOUND: u32 = 1 << 31;
 /// The image of the patterns' automaton.
 ///
 /// # Errors
-/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for a table above [`LIMIT`].
+/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for a table
+/// above [`LIMIT`].
 pub fn image(patterns: &[SearchPattern]) -> Result<Vec<u32>, PatternsBuildError> {
     image_within(patterns, LIMIT)
 }
@@ -43,7 +45,8 @@ pub(super) fn image_within(patterns: &[SearchPattern], limit: u64) -> Result<Vec
         return Err(PatternsBuildError::Empty { pattern });
     }
     let limit = limit.min(u64::from(FOUND) * 4 - 1);
-    // The header, the classes and a row are below 2 KiB; a pattern's fields and its place in a list take 48 bytes at most.
+    // The header, the classes and a row are below 2 KiB; a pattern's fields and its place in a list take 48
+    // bytes at most.
     let own = patterns.iter().map(|pattern| pattern.bytes.len() as u64 + 48).sum::<u64>() + 2048;
     let refused = |bytes: u64| PatternsBuildError::TooLarge { bytes, limit };
     let room = limit.checked_sub(own).ok_or(refused(own))? / 4;
@@ -101,7 +104,8 @@ impl Automaton {
         Ok(())
     }
 
-    /// Gives every state all its steps; the states, those of shorter strings first, each with the one for its longest proper end.
+    /// Gives every state all its steps; the states, those of shorter strings first, each with the one for its
+    /// longest proper end.
     fn close(&mut self) -> Vec<(usize, usize)> {
         let mut order = Vec::with_capacity(self.lists.len());
         let mut fails = vec![0usize; self.lists.len()];

@@ -1,4 +1,5 @@
-//! Patterns as Bloom filters, one a length of prefix, with the patterns behind them: for tables whose automaton is too large.
+//! Patterns as Bloom filters, one a length of prefix, with the patterns behind them: for tables whose
+//! automaton is too large.
 //!
 //! ```text
 //! word  0      1        2         3        4  5  6         7
@@ -11,7 +12,8 @@
 //!  then for each class its filter | slots: the first entry of each, and the end | entries: hash, 64 bits, pattern; ascending
 //! ```
 //!
-//! The filters, the hash and the classes are those of [`BloomScanner`]; `docs/tables/patterns.md` says how they work.
+//! The filters, the hash and the classes are those of [`BloomScanner`]; `docs/tables/patterns.md` says how
+//! they work.
 
 use super::patterns::append;
 use crate::patterns::{BloomScanner, LIMIT, PatternsBuildError, SearchPattern};
@@ -24,7 +26,8 @@ const CLASS_WORDS: usize = 8;
 /// The image of the patterns' filters.
 ///
 /// # Errors
-/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image above [`LIMIT`].
+/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image
+/// above [`LIMIT`].
 pub fn image(patterns: &[SearchPattern]) -> Result<Vec<u32>, PatternsBuildError> {
     // A pattern's fields, and less than that for filter, slot and entry.
     let bytes: u64 = patterns.iter().map(|pattern| pattern.bytes.len() as u64 + 64).sum();

@@ -8,19 +8,21 @@
 //!  16  slots, each of so many words: tag | key, 64-bit words | value, 64-bit words | zeros; all zero where it is free
 //! ```
 //!
-//! Of 64-bit words the lower half comes first. The idea: the low bits of a key's hash choose a slot, and the key is in it or
-//! behind it, before the next free one, which is never further than [`LONGEST_RUN`]. The number of slots is a power of two and at
-//! least twice that of the entries, so most keys lie in their own slot. A slot of up to 8 words does not cross a sector of 32 bytes.
+//! Of 64-bit words the lower half comes first. The idea: the low bits of a key's hash choose a slot, and the
+//! key is in it or behind it, before the next free one, which is never further than [`LONGEST_RUN`]. The
+//! number of slots is a power of two and at least twice that of the entries, so most keys lie in their own
+//! slot. A slot of up to 8 words does not cross a sector of 32 bytes.
 //!
-//! The hash of words w₁ … wₙ is 64 bits wide: h₀ = start, hᵢ = the exclusive or of both halves of (hᵢ₋₁ xor wᵢ) × multiplier, and in the
-//! end that of (hₙ xor multiplier) × (start with the lowest bit set). The tag is its upper half with the lowest bit set.
+//! The hash of words w₁ … wₙ is 64 bits wide: h₀ = start, hᵢ = the exclusive or of both halves of (hᵢ₋₁ xor
+//! wᵢ) × multiplier, and in the end that of (hₙ xor multiplier) × (start with the lowest bit set). The tag is
+//! its upper half with the lowest bit set.
 
 use crate::exact::LONGEST_RUN;
 use crate::exact::hash::{Hash, folded, next_seed};
 use std::ops::Range;
 
-/// `u32 exact_find(GLOBAL const u32 *image, const u64 *key, u32 key_words)`: the place of the value's first word in the image,
-/// counted in words of 32 bits, or [`NONE`](super::NONE).
+/// `u32 exact_find(GLOBAL const u32 *image, const u64 *key, u32 key_words)`: the place of the value's first
+/// word in the image, counted in words of 32 bits, or [`NONE`](super::NONE).
 pub const TEXT: &str = include_str!("exact.h");
 
 /// Words of 32 bits from one slot to the next, of an image whose keys and values have so many words of 64.
@@ -39,7 +41,8 @@ pub fn first_value(key_words: usize) -> u32 {
     (HEADER + 1 + 2 * key_words) as u32
 }
 
-/// What `exact_find` answers, told in Rust: the place of the value's first word in the image, or [`NONE`](super::NONE).
+/// What `exact_find` answers, told in Rust: the place of the value's first word in the image, or
+/// [`NONE`](super::NONE).
 pub fn find(image: &[u32], key: &[u64]) -> u32 {
     let long = |at: usize| u64::from(image[at]) | u64::from(image[at + 1]) << 32;
     let (mask, size) = (image[4] - 1, image[5] as usize);
@@ -78,7 +81,8 @@ pub struct SizeError {
     pub bytes: u64,
 }
 
-/// The image of an exact table, changed entry by entry, which knows what of it has changed since it was last uploaded.
+/// The image of an exact table, changed entry by entry, which knows what of it has changed since it was last
+/// uploaded.
 #[derive(Clone, Debug)]
 pub struct DeviceExact {
     key_words: usize,
@@ -94,7 +98,8 @@ pub struct DeviceExact {
 }
 
 impl DeviceExact {
-    /// A table without entries, with room for `capacity` before it must grow. The seed chooses the hash function.
+    /// A table without entries, with room for `capacity` before it must grow. The seed chooses the hash
+    /// function.
     ///
     /// # Errors
     /// [`SizeError`] if the image had 2³² words or more, or more than this machine gives.
@@ -237,13 +242,14 @@ impl DeviceExact {
         self.entries == 0
     }
 
-    /// All words of the image. Their number changes only when the table grows, and then all of them have changed.
+    /// All words of the image. Their number changes only when the table grows, and then all of them have
+    /// changed.
     pub fn image(&self) -> &[u32] {
         &self.words
     }
 
-    /// The words that have changed since this was last asked, ascending and apart. The first time it is the whole image, and so
-    /// it is after much has changed.
+    /// The words that have changed since this was last asked, ascending and apart. The first time it is the
+    /// whole image, and so it is after much has changed.
     pub fn take_changes(&mut self) -> Vec<Range<usize>> {
         let mut slots = std::mem::take(&mut self.changed);
         if std::mem::take(&mut self.all_changed) {

@@ -12,8 +12,9 @@
 
 use crate::lpm::LpmTable;
 
-/// `u32 lpm_find(GLOBAL const u32 *image, u64 high, u64 low)`: the value of the longest prefix that contains the address, or
-/// [`NONE`](super::NONE). The address is the number that [`Lpm::find`](crate::lpm::Lpm::find) takes, in two halves.
+/// `u32 lpm_find(GLOBAL const u32 *image, u64 high, u64 low)`: the value of the longest prefix that contains
+/// the address, or [`NONE`](super::NONE). The address is the number that [`Lpm::find`](crate::lpm::Lpm::find)
+/// takes, in two halves.
 pub const TEXT: &str = include_str!("lpm.h");
 
 /// The image of a table: the words of [`LpmTable::image`].
@@ -102,7 +103,8 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
 }
 ";
 
-    /// Prefixes of every length that nest, and addresses at and around their borders; the bits of a direct cell.
+    /// Prefixes of every length that nest, and addresses at and around their borders; the bits of a direct
+    /// cell.
     fn agrees(
         program: &Program,
         width: u8,

@@ -7,24 +7,27 @@
 //!                    └────────┴────────┴─────────┴───────┴────────────────────┴──────────┴─────┘
 //! ```
 //!
-//! Case is 1 where letters match in their own case only; where it is 0, the bytes are in lower case. Bytes begin at a whole
-//! word, the first in its lowest bits. Places are counted in words from the beginning of the image.
+//! Case is 1 where letters match in their own case only; where it is 0, the bytes are in lower case. Bytes
+//! begin at a whole word, the first in its lowest bits. Places are counted in words from the beginning of the
+//! image.
 
 use crate::patterns::SearchPattern;
 
 /// The searches, over an image of [`automaton`](super::automaton):
 ///
-/// - `u32 patterns_first(GLOBAL const u32 *image, GLOBAL const u8 *bytes, u32 length)`: the pattern, by its place in the list, whose
-///   occurrence ends first, and of several that end there the one that stands first; or [`NONE`](super::NONE).
+/// - `u32 patterns_first(GLOBAL const u32 *image, GLOBAL const u8 *bytes, u32 length)`: the pattern, by its
+///   place in the list, whose occurrence ends first, and of several that end there the one that stands first;
+///   or [`NONE`](super::NONE).
 /// - `u32 patterns_all(…)`: how many occurrences there are, at most 2³² − 1.
-/// - `void patterns_set(…, u64 *set)`: sets bit *v* of the 128 bits of `set` for each pattern of value *v* that occurs.
+/// - `void patterns_set(…, u64 *set)`: sets bit *v* of the 128 bits of `set` for each pattern of value *v*
+///   that occurs.
 ///
-/// `patterns_first_bloom`, `patterns_all_bloom` and `patterns_set_bloom` do the same over an image of [`bloom`](super::bloom).
-/// `u32 patterns_value(image, pattern)` is the value of a pattern in either.
+/// `patterns_first_bloom`, `patterns_all_bloom` and `patterns_set_bloom` do the same over an image of
+/// [`bloom`](super::bloom). `u32 patterns_value(image, pattern)` is the value of a pattern in either.
 pub const TEXT: &str = include_str!("patterns.h");
 
-/// What `patterns_first`, `patterns_all`, `patterns_set` and `patterns_value` answer, told in Rust over either image: every pattern is tried
-/// at every place, so automaton and filters have no part in it.
+/// What `patterns_first`, `patterns_all`, `patterns_set` and `patterns_value` answer, told in Rust over
+/// either image: every pattern is tried at every place, so automaton and filters have no part in it.
 pub struct Occurrences<'a> {
     image: &'a [u32],
     bytes: &'a [u8],
@@ -36,7 +39,8 @@ impl<'a> Occurrences<'a> {
         Occurrences { image, bytes }
     }
 
-    /// The number of the pattern whose occurrence ends first, of several the smallest, or [`NONE`](super::NONE).
+    /// The number of the pattern whose occurrence ends first, of several the smallest, or
+    /// [`NONE`](super::NONE).
     pub fn first(&self) -> u32 {
         self.ends().min().map_or(super::NONE, |(_, number)| number)
     }

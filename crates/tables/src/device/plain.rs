@@ -1,4 +1,5 @@
-//! Runs a device text as plain C: compiled with every check that the compiler has, fed by a file, asked through a pipe.
+//! Runs a device text as plain C: compiled with every check that the compiler has, fed by a file, asked
+//! through a pipe.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -39,8 +40,9 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles `texts` with `answer`, the C function `static void answer(const u32 *image, const u8 *asked, u64 bytes)` that
-    /// calls `tell(u32)` once an answer.
+    /// Compiles `texts` with `answer`, the C function
+    /// `static void answer(const u32 *image, const u8 *asked, u64 bytes)` that calls `tell(u32)` once an
+    /// answer.
     pub(super) fn build(texts: &[&str], answer: &str) -> Program {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

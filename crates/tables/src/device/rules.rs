@@ -11,9 +11,9 @@
 //!  then    the sections in that order, each from a multiple of 64 bytes on
 //! ```
 //!
-//! [`linear`](super::linear) makes the image of rules in order of trial. [`TEXT`] has a function for each that learns the
-//! columns from the image, for packed keys of at most 1,024 bits; [`text`] prints functions that know the columns of one
-//! table, have no such bound and are faster.
+//! [`linear`](super::linear) makes the image of rules in order of trial. [`TEXT`] has a function for each
+//! that learns the columns from the image, for packed keys of at most 1,024 bits; [`text`] prints functions
+//! that know the columns of one table, have no such bound and are faster.
 
 mod twin;
 
@@ -23,8 +23,9 @@ use std::fmt::Write;
 pub use twin::{find, find_linear};
 
 /// `u32 rules_find(GLOBAL const u32 *image, const u64 *key)` over an image of trees and
-/// `u32 rules_find_linear(GLOBAL const u32 *image, const u64 *key)` over one of rules in order: the value of the first rule that
-/// fits, or [`NONE`](super::NONE). The key has the words that [`Rules::find`](crate::rules::Rules::find) takes.
+/// `u32 rules_find_linear(GLOBAL const u32 *image, const u64 *key)` over one of rules in order: the value of
+/// the first rule that fits, or [`NONE`](super::NONE). The key has the words that
+/// [`Rules::find`](crate::rules::Rules::find) takes.
 pub const TEXT: &str = include_str!("rules.h");
 
 /// The image of trees of a table's [`LpmImage`](crate::rules::RulesImage).
@@ -32,8 +33,8 @@ pub fn image(image: &crate::rules::RulesImage) -> Vec<u32> {
     super::words(&image.to_bytes())
 }
 
-/// Functions for the columns of one table, to stand behind [`TEXT`]: `NAME` does as `rules_find`, and `NAME_linear` as
-/// `rules_find_linear`.
+/// Functions for the columns of one table, to stand behind [`TEXT`]: `NAME` does as `rules_find`, and
+/// `NAME_linear` as `rules_find_linear`.
 pub fn text(name: &str, spec: &RulesSpec) -> String {
     let shape = Shape::of(spec);
     let words = shape.layout.words();

@@ -1,4 +1,5 @@
-//! The fast exact table for keys of any width: one of three, chosen by the number of key words when it is made.
+//! The fast exact table for keys of any width: one of three, chosen by the number of key words when it is
+//! made.
 
 use super::slots::NoMemory;
 use super::table::{HashTable, Table1, Table2, TableN};
@@ -56,19 +57,22 @@ impl ExactTable {
         dispatch!(self, table => table.spec())
     }
 
-    /// Bytes held, without what allocators add; twice as many or more while entries are being moved after a resize.
+    /// Bytes held, without what allocators add; twice as many or more while entries are being moved after a
+    /// resize.
     pub fn bytes(&self) -> usize {
         dispatch!(self, table => table.bytes())
     }
 
-    /// Starts to fetch the slot that `key` belongs in, so that an operation on it some time later need not wait for memory.
+    /// Starts to fetch the slot that `key` belongs in, so that an operation on it some time later need not
+    /// wait for memory.
     #[inline]
     pub fn prefetch(&self, key: &[u64]) {
         dispatch!(self, table => table.prefetch(key))
     }
 
-    /// The first value word of each key (0 in a set), or `missing` for a key that is not there, without any effect. Keys lie one after
-    /// the other; what is looked up ends with the keys or with the room for values.
+    /// The first value word of each key (0 in a set), or `missing` for a key that is not there, without any
+    /// effect. Keys lie one after the other; what is looked up ends with the keys or with the room for
+    /// values.
     pub fn peek_bulk(&self, keys: &[u64], missing: u64, values: &mut [u64]) {
         dispatch!(self, table => table.peek_bulk(keys, missing, values))
     }
@@ -83,13 +87,14 @@ impl ExactTable {
         dispatch!(self, table => table.held())
     }
 
-    /// Entries that still lie where they were before a resize. Each operation that does not find its key where it lies now moves up
-    /// to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) of them.
+    /// Entries that still lie where they were before a resize. Each operation that does not find its key
+    /// where it lies now moves up to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) of them.
     pub fn left_to_move(&self) -> usize {
         dispatch!(self, table => table.left_to_move())
     }
 
-    /// Moves up to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) entries, for a caller with time to spare; how many are left.
+    /// Moves up to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) entries, for a caller with time to spare; how many
+    /// are left.
     pub fn move_some(&mut self) -> usize {
         dispatch!(self, table => table.move_some())
     }

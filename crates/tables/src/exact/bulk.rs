@@ -1,16 +1,17 @@
 //! Bulk lookups: many keys at once, so that their memory accesses overlap and no branch has to be guessed.
 //!
-//! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the tags tell for each key the
-//! slot it must lie in or that it is not there, and the slots are fetched; then keys are compared. Only what the tags could not settle
-//! (about one key in two hundred, with half of the slots taken) is looked for slot by slot.
+//! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the
+//! tags tell for each key the slot it must lie in or that it is not there, and the slots are fetched; then
+//! keys are compared. Only what the tags could not settle (about one key in two hundred, with half of the
+//! slots taken) is looked for slot by slot.
 
 use super::MARK_AGE;
 use super::generation::{Generation, same};
 use super::table::HashTable;
 use super::tags::{Sight, Tags};
 
-/// Keys in flight. A step ends by waiting for its last access, so the more keys share that wait the better, as long as their notes
-/// stay in the nearest cache.
+/// Keys in flight. A step ends by waiting for its last access, so the more keys share that wait the better,
+/// as long as their notes stay in the nearest cache.
 const GROUP: usize = 256;
 
 /// The slot of a key that is not there.

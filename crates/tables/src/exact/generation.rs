@@ -1,11 +1,13 @@
-//! The entries of a table in one array of slots, with their orders: what is replaced when a table changes its size.
+//! The entries of a table in one array of slots, with their orders: what is replaced when a table changes its
+//! size.
 //!
-//! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that slot's number
-//! and time. What must be known across entries (who expires first, who was used longest ago) is kept as lower bounds in
-//! two trees that are put right only where somebody asks, so hits and confirming learns do not pay for order. They do in a table that is
-//! nearly full, where all bounds are kept right, so that a new key finds at once what makes room for it.
-//! Slots number twice the capacity or more and deletion shifts entries back, so probes stay short without tombstones. Every
-//! search ends at the first empty slot, and no key is let in that makes the way there longer than [`LONGEST_RUN`].
+//! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that
+//! slot's number and time. What must be known across entries (who expires first, who was used longest ago) is
+//! kept as lower bounds in two trees that are put right only where somebody asks, so hits and confirming
+//! learns do not pay for order. They do in a table that is nearly full, where all bounds are kept right, so
+//! that a new key finds at once what makes room for it. Slots number twice the capacity or more and deletion
+//! shifts entries back, so probes stay short without tombstones. Every search ends at the first empty slot,
+//! and no key is let in that makes the way there longer than [`LONGEST_RUN`].
 
 use super::hash::Hash;
 use super::memory::Lines;
@@ -170,7 +172,8 @@ impl<const K: usize> Generation<K> {
         (self.deadline(slot), self.recent(slot))
     }
 
-    /// The entry in a slot had these measures and has others now: puts its leaf right, if it was right before.
+    /// The entry in a slot had these measures and has others now: puts its leaf right, if it was right
+    /// before.
     pub(super) fn raised(&mut self, slot: usize, before: (Option<u64>, Option<u64>)) {
         let (leaf, now) = (leaf_of(slot), self.measures(slot));
         let was_first = |order: &Option<Order>, before: Option<u64>, now: Option<u64>| {
@@ -340,7 +343,8 @@ thread_local! {
     pub(super) static LOOKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Whether the words are the same; a loop, since a call to compare so few bytes would cost more than the comparison.
+/// Whether the words are the same; a loop, since a call to compare so few bytes would cost more than the
+/// comparison.
 #[inline(always)]
 pub(super) fn same(one: &[u64], other: &[u64]) -> bool {
     if one.len() != other.len() {

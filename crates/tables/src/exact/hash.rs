@@ -1,10 +1,11 @@
 //! The seeded hash of a key's words.
 //!
-//! The idea: each word is combined with what came before and multiplied to 128 bits, whose halves are combined again. The
-//! high half carries every bit of the input down to the low bits that choose the slot. Both the start and the multiplier
-//! come from the seed. One such step maps keys at a regular distance to homes at a regular distance, which for about one seed in
-//! a hundred is close to zero; so a last step, with the two exchanged, follows. Whoever does not know the seed then knows no
-//! keys that are more likely than others to meet.
+//! The idea: each word is combined with what came before and multiplied to 128 bits, whose halves are
+//! combined again. The high half carries every bit of the input down to the low bits that choose the slot.
+//! Both the start and the multiplier come from the seed. One such step maps keys at a regular distance to
+//! homes at a regular distance, which for about one seed in a hundred is close to zero; so a last step, with
+//! the two exchanged, follows. Whoever does not know the seed then knows no keys that are more likely than
+//! others to meet.
 
 /// A hash function chosen by a seed.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,8 @@ pub(crate) fn next_seed(seed: u64) -> u64 {
     mixed(seed ^ 0xa076_1d64_78bd_642f)
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -87,7 +89,8 @@ mod tests {
                 for key in (0..1u64 << 12).map(|i| i << step) {
                     homes[(hash.of(&[key]) & 0x1fff) as usize] += 1;
                 }
-                // A random function takes about 3223 of the homes. One multiplication takes 2 for some of these seeds.
+                // A random function takes about 3223 of the homes. One multiplication takes 2 for some of
+                // these seeds.
                 let taken = homes.iter().filter(|keys| **keys > 0).count();
                 assert!(taken > 2800, "seed {seed}, step {step}: {taken}");
             }

@@ -1,8 +1,11 @@
-//! Which entry of a table holds an item of a pool, by the item's number: so that one that has ended is found before it is taken out.
+//! Which entry of a table holds an item of a pool, by the item's number: so that one that has ended is found
+//! before it is taken out.
 //!
-//! The idea: the deadlines of the entries lie in an [`Order`] whose leaves are the items, and here every bound is exact, since whoever
-//! changes an entry says so, but after other times hold for all of them at once. The first item from a number on whose entry has ended is then one way up and down, however many there are. Each item is
-//! thought to have one holder. Where a program gives an item to two entries, which it should not, nothing can be told any more.
+//! The idea: the deadlines of the entries lie in an [`Order`] whose leaves are the items, and here every
+//! bound is exact, since whoever changes an entry says so, but after other times hold for all of them at
+//! once. The first item from a number on whose entry has ended is then one way up and down, however many
+//! there are. Each item is thought to have one holder. Where a program gives an item to two entries, which it
+//! should not, nothing can be told any more.
 
 use super::order::Order;
 use super::slots::NoMemory;
@@ -10,7 +13,8 @@ use super::slots::NoMemory;
 /// The number of the item that a value is; none where it is no item.
 pub type Numbering = Box<dyn Fn(&[u64]) -> Option<u32> + Send>;
 
-/// The most items that are kept by number; with more of them, all that has ended is taken out where one is asked for.
+/// The most items that are kept by number; with more of them, all that has ended is taken out where one is
+/// asked for.
 pub const MOST_NUMBERED: u32 = 1 << 22;
 
 /// The entries by their items.
@@ -86,7 +90,8 @@ impl Items {
         self.deadlines.hasten(by);
     }
 
-    /// The first item from this one on, and behind the last the first of all, whose entry has ended at `horizon`.
+    /// The first item from this one on, and behind the last the first of all, whose entry has ended at
+    /// `horizon`.
     pub(super) fn first_ended(&self, from: u32, horizon: u64) -> Option<usize> {
         let from = from as usize % self.items.max(1);
         let next = |from| self.deadlines.next(from, horizon);

@@ -1,8 +1,10 @@
-//! Zeroed memory for slots, aligned to cache lines and, where it is large, to the processor's large pages; and the hint to fetch.
+//! Zeroed memory for slots, aligned to cache lines and, where it is large, to the processor's large pages;
+//! and the hint to fetch.
 //!
-//! The memory comes from the allocator's zeroing call, so a large array is handed out as pages that the system clears when they are
-//! first touched: making a table of any size takes the same short time. Arrays of 2 MiB and more begin at such a boundary, and the
-//! system is asked to use pages of that size for them, since a lookup in an array of small pages misses the address cache too.
+//! The memory comes from the allocator's zeroing call, so a large array is handed out as pages that the
+//! system clears when they are first touched: making a table of any size takes the same short time. Arrays of
+//! 2 MiB and more begin at such a boundary, and the system is asked to use pages of that size for them, since
+//! a lookup in an array of small pages misses the address cache too.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -45,7 +47,8 @@ impl Lines {
         let count = count.max(1);
         let missing = NoMemory { bytes: count.saturating_mul(size_of::<Line>()) };
         let align = if missing.bytes >= LARGE { LARGE } else { align_of::<Line>() };
-        // Alignment beyond the allocator's own would make it clear the memory at once, so the array is placed inside more of it.
+        // Alignment beyond the allocator's own would make it clear the memory at once, so the array is placed
+        // inside more of it.
         let room = missing.bytes.checked_add(align).filter(|room| *room <= isize::MAX as usize);
         let Some(layout) = room.and_then(|room| Layout::from_size_align(room, 8).ok()) else {
             return Err(missing);
@@ -94,15 +97,17 @@ impl Lines {
         self.count * size_of::<Line>()
     }
 
-    /// Writes what is there, in every page: the system gives memory where it is first written, and takes its time to clear a large page.
+    /// Writes what is there, in every page: the system gives memory where it is first written, and takes its
+    /// time to clear a large page.
     pub(super) fn touch(&mut self) {
         for byte in self.as_mut_bytes().iter_mut().step_by(SMALL) {
             *byte = std::hint::black_box(*byte);
         }
     }
 
-    /// Gives the memory of the large page before line `end` back; its lines are zeros from then on. Does nothing unless a large
-    /// page ends there. What has been given back costs no time when the array is freed.
+    /// Gives the memory of the large page before line `end` back; its lines are zeros from then on. Does
+    /// nothing unless a large page ends there. What has been given back costs no time when the array is
+    /// freed.
     pub(super) fn clear_page_before(&mut self, end: usize) {
         let lines = LARGE / size_of::<Line>();
         if end == 0 || !end.is_multiple_of(lines) || end > self.count || self.bytes() < LARGE {
@@ -141,7 +146,8 @@ impl Drop for Lines {
 /// Asks for large pages. Where there are none, nothing changes.
 #[cfg(target_os = "linux")]
 fn advise(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the range is whole large pages inside memory that was just allocated; the advice does not change what it holds.
+    // SAFETY: the range is whole large pages inside memory that was just allocated; the advice does not
+    // change what it holds.
     unsafe { libc::madvise(start.as_ptr().cast(), bytes / LARGE * LARGE, libc::MADV_HUGEPAGE) };
 }
 
@@ -154,7 +160,8 @@ fn advise(_start: NonNull<u8>, _bytes: usize) {}
 /// The range is memory of the caller's that nothing else uses, for which zeros are valid.
 unsafe fn clear(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: private memory of the allocator's, whole pages of it, as the caller promises; the system hands out zeros for it.
+    // SAFETY: private memory of the allocator's, whole pages of it, as the caller promises; the system hands
+    // out zeros for it.
     let given_back = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0;
     #[cfg(not(target_os = "linux"))]
     let given_back = false;

@@ -1,14 +1,16 @@
-//! The exact table that is easy to believe: one ordered map of entries and one ordered set for each thing that is asked.
+//! The exact table that is easy to believe: one ordered map of entries and one ordered set for each thing
+//! that is asked.
 //!
-//! The idea: every operation does at once, in full, what the trait's documentation says. Deadlines and order of use are
-//! sets that hold each entry's current place, never a bound of it. It costs a logarithm an operation and allocates, which
-//! a judge may.
+//! The idea: every operation does at once, in full, what the trait's documentation says. Deadlines and order
+//! of use are sets that hold each entry's current place, never a bound of it. It costs a logarithm an
+//! operation and allocates, which a judge may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evict, Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 
-/// An exact table made of ordered maps: the judge of [`ExactTable`](super::ExactTable), and what the interpreter uses.
+/// An exact table made of ordered maps: the judge of [`ExactTable`](super::ExactTable), and what the
+/// interpreter uses.
 pub struct ExactModel {
     spec: ExactSpec,
     clock: u64,

@@ -1,9 +1,12 @@
-//! Which slot holds the entry that is first by some rising measure (deadline, recency): a tree of least bounds over the slots.
+//! Which slot holds the entry that is first by some rising measure (deadline, recency): a tree of least
+//! bounds over the slots.
 //!
-//! The idea: a leaf stands for [`FAN`] slots in a row and a node for as many leaves or nodes; each keeps a bound at or below the measures of
-//! all entries under it, and a node's is the least of those under it. Renewing an entry only raises its measure, so the bounds stay true when nobody tells
-//! the tree. Whoever looks for the first entry goes down along the least bound and puts the leaf right if its entries have moved on. As long as all leaves
-//! are right, which is the caller's matter, that is one way down, however many entries there are.
+//! The idea: a leaf stands for [`FAN`] slots in a row and a node for as many leaves or nodes; each keeps a
+//! bound at or below the measures of all entries under it, and a node's is the least of those under it.
+//! Renewing an entry only raises its measure, so the bounds stay true when nobody tells the tree. Whoever
+//! looks for the first entry goes down along the least bound and puts the leaf right if its entries have
+//! moved on. As long as all leaves are right, which is the caller's matter, that is one way down, however
+//! many entries there are.
 //!
 //! ```text
 //! level 0: bound of slots 8 i .. 8 i + 8, `u64::MAX` where none of them is in the order      (slots / 8 words)
@@ -162,7 +165,8 @@ impl Order {
         place
     }
 
-    /// The first leaf from this one on whose bound is at or below `limit`: a way up to where there is one on the right, and down again.
+    /// The first leaf from this one on whose bound is at or below `limit`: a way up to where there is one on
+    /// the right, and down again.
     pub(super) fn next(&self, leaf: usize, limit: u64) -> Option<usize> {
         let (mut from, limit) = (leaf, self.noted(limit));
         for (height, level) in self.levels.iter().enumerate() {
@@ -181,8 +185,9 @@ impl Order {
         None
     }
 
-    /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which entry of a leaf has the smallest measure now:
-    /// (measure, slot). Each leaf that is looked at takes a step, of which there are so many.
+    /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which
+    /// entry of a leaf has the smallest measure now: (measure, slot). Each leaf that is looked at takes a
+    /// step, of which there are so many.
     pub(super) fn first(
         &mut self,
         limit: u64,

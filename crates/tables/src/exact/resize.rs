@@ -1,12 +1,13 @@
 //! Changing the capacity of a table that is in use, or its hash function, a few entries at a time.
 //!
-//! The idea: a resize makes an empty generation of the new size and sets the old one aside; nothing else happens then. From there on
-//! an operation that does not find its key in the current generation looks for it in the older ones, takes it over, and moves a few
-//! more entries, slot after slot; memory behind them is given back as it empties. So the longest operation is as long as any other
-//! but for [`MOVED_AT_ONCE`] moves, whatever the size. There are never more than [`MOST_OLDER`] older generations: a resize that
-//! would need another one first empties the oldest. A new hash function is a resize to the same size, but one that nobody asked for: it never
-//! empties anything at once. A table that takes the place of another with another capacity or other times has that one's entries as an older
-//! generation, too.
+//! The idea: a resize makes an empty generation of the new size and sets the old one aside; nothing else
+//! happens then. From there on an operation that does not find its key in the current generation looks for it
+//! in the older ones, takes it over, and moves a few more entries, slot after slot; memory behind them is
+//! given back as it empties. So the longest operation is as long as any other but for [`MOVED_AT_ONCE`]
+//! moves, whatever the size. There are never more than [`MOST_OLDER`] older generations: a resize that would
+//! need another one first empties the oldest. A new hash function is a resize to the same size, but one that
+//! nobody asked for: it never empties anything at once. A table that takes the place of another with another
+//! capacity or other times has that one's entries as an older generation, too.
 
 use super::generation::Generation;
 use super::hash::next_seed;
@@ -120,7 +121,8 @@ impl<const K: usize> HashTable<K> {
         less(self.spec.idle, old.spec.idle).max(less(self.spec.age, old.spec.age))
     }
 
-    /// Whether all entries, but permanent ones, may end so much sooner and their deadlines stay in order: sums of times stay small, and none is without.
+    /// Whether all entries, but permanent ones, may end so much sooner and their deadlines stay in order:
+    /// sums of times stay small, and none is without.
     fn may_hasten(&self, by: u64) -> bool {
         let last = self.deadline_now();
         let so_far = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
@@ -147,7 +149,8 @@ impl<const K: usize> HashTable<K> {
         self.next_deadline = self.bound();
     }
 
-    /// Whether a key that is not there may come in and leave all searches short; goes on with the next seed where the present one gathers too many.
+    /// Whether a key that is not there may come in and leave all searches short; goes on with the next seed
+    /// where the present one gathers too many.
     pub(super) fn gives_way(&mut self, key: &[u64]) -> bool {
         let (Ok(slot) | Err(slot)) = self.current.probe(key);
         self.current.stays_short(slot) || self.rehash()
@@ -175,7 +178,8 @@ impl<const K: usize> HashTable<K> {
         if self.older.is_empty() {
             return None;
         }
-        // First, since moving may begin another generation, and then a slot that was found before would be one of the wrong generation.
+        // First, since moving may begin another generation, and then a slot that was found before would be
+        // one of the wrong generation.
         self.pass(PASSED_AT_ONCE, MOVED_AT_ONCE);
         if let Ok(slot) = self.current.probe(key) {
             return Some(slot);
@@ -185,8 +189,8 @@ impl<const K: usize> HashTable<K> {
         Some(self.take_over(older, from))
     }
 
-    /// Moves an entry of an older generation into the current one. It goes in even where it makes a run too long and no other seed can be had: that takes
-    /// keys that were made for several seeds at once.
+    /// Moves an entry of an older generation into the current one. It goes in even where it makes a run too
+    /// long and no other seed can be had: that takes keys that were made for several seeds at once.
     fn take_over(&mut self, older: usize, from: usize) -> usize {
         let mut key = [0; MAX_KEY_WORDS];
         let held = self.older[older].generation.slots.key(from);
@@ -197,7 +201,8 @@ impl<const K: usize> HashTable<K> {
         self.current.adopt(older, from)
     }
 
-    /// Moves entries of the oldest generation until so many slots have been passed or entries moved; how many are left in all.
+    /// Moves entries of the oldest generation until so many slots have been passed or entries moved; how many
+    /// are left in all.
     fn pass(&mut self, mut slots: usize, mut moves: usize) -> usize {
         while slots > 0
             && moves > 0

@@ -8,8 +8,9 @@
 //! stamp: 0 = the slot is empty; bit 63 = the entry is permanent; bits 0..63 = number of the last hit or learn
 //! ```
 //!
-//! Slots are padded to a power of two of words and the array starts at a cache line, so a slot of up to 8 words never
-//! crosses one. Every access masks the slot number with the size of the array, which is what makes unchecked access sound.
+//! Slots are padded to a power of two of words and the array starts at a cache line, so a slot of up to 8
+//! words never crosses one. Every access masks the slot number with the size of the array, which is what
+//! makes unchecked access sound.
 
 use super::memory::{Lines, prefetch};
 use super::tags::WINDOW;
@@ -126,15 +127,15 @@ impl<const K: usize> Slots<K> {
 
     #[inline(always)]
     pub(super) fn key(&self, slot: usize) -> &[u64] {
-        // SAFETY: words 1 .. 1 + key_words lie inside the slot (`new`), the slot inside the array (`place`), and every word
-        // of the array is initialised.
+        // SAFETY: words 1 .. 1 + key_words lie inside the slot (`new`), the slot inside the array (`place`),
+        // and every word of the array is initialised.
         unsafe { std::slice::from_raw_parts(self.place(slot).add(1), self.key_words()) }
     }
 
     #[inline(always)]
     pub(super) fn value(&self, slot: usize) -> &[u64] {
-        // SAFETY: words 1 + key_words .. 1 + key_words + value_words lie inside the slot (`new`), the slot inside the array
-        // (`place`), and every word of the array is initialised.
+        // SAFETY: words 1 + key_words .. 1 + key_words + value_words lie inside the slot (`new`), the slot
+        // inside the array (`place`), and every word of the array is initialised.
         unsafe { std::slice::from_raw_parts(self.place(slot).add(1 + self.key_words()), self.value_words) }
     }
 
@@ -198,8 +199,8 @@ impl<const K: usize> Slots<K> {
     #[inline(always)]
     fn word(&self, slot: usize, offset: usize) -> u64 {
         debug_assert!(offset < 1 << self.shift);
-        // SAFETY: the slot lies inside the array (`place`), all of it is initialised, and every offset used in this file is
-        // less than the words of a slot (`new`).
+        // SAFETY: the slot lies inside the array (`place`), all of it is initialised, and every offset used
+        // in this file is less than the words of a slot (`new`).
         unsafe { *self.place(slot).add(offset) }
     }
 

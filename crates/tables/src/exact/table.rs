@@ -1,7 +1,8 @@
 //! The fast exact table: what its operations do with the entries of its generations.
 //!
-//! All entries lie in one generation, except after a resize: then those that have not moved yet lie in older ones, where they are
-//! looked for when the current one does not hold them. A hit in the current one therefore costs nothing more.
+//! All entries lie in one generation, except after a resize: then those that have not moved yet lie in older
+//! ones, where they are looked for when the current one does not hold them. A hit in the current one
+//! therefore costs nothing more.
 
 use super::generation::{Generation, same};
 use super::items::Items;
@@ -30,12 +31,14 @@ pub struct HashTable<const K: usize> {
     clock: u64,
     /// Number of the latest hit or learn.
     sequence: u64,
-    /// A lower bound of the earliest deadline, ns; a copy of the trees', where the caller's check finds it at once.
+    /// A lower bound of the earliest deadline, ns; a copy of the trees', where the caller's check finds it at
+    /// once.
     pub(super) next_deadline: u64,
     /// Entries have ended whose deadline is at or before this time, ns, be they taken out or not.
     pub(super) horizon: u64,
     pub(super) marks: u8,
-    /// The table is nearly full: whatever changes an entry puts the orders right, so that the first of all is found in one way down.
+    /// The table is nearly full: whatever changes an entry puts the orders right, so that the first of all is
+    /// found in one way down.
     in_order: bool,
     /// Somebody has to know of every hit: the orders, or the items.
     watched: bool,
@@ -54,21 +57,24 @@ impl HashTable<1> {
         self.find_or(&[key], now, self.marks, |table, now| table.find_older1(key, now))
     }
 
-    /// [`HashTable::find1`] where the spec's [`ExactSpec::marks`] are known when the code is compiled; other `MARKS` renew wrongly.
+    /// [`HashTable::find1`] where the spec's [`ExactSpec::marks`] are known when the code is compiled; other
+    /// `MARKS` renew wrongly.
     #[inline]
     pub fn find1_marking<const MARKS: u8>(&mut self, key: u64, now: u64) -> Option<&[u64]> {
         debug_assert_eq!(MARKS, self.marks);
         self.find_or(&[key], now, MARKS, |table, now| table.find_older1(key, now))
     }
 
-    /// A find of a key that the current generation does not hold. Passing the key by value keeps it out of memory where it is found.
+    /// A find of a key that the current generation does not hold. Passing the key by value keeps it out of
+    /// memory where it is found.
     #[cold]
     #[inline(never)]
     fn find_older1(&mut self, key: u64, now: u64) -> Option<&[u64]> {
         self.find_older(&[key], now)
     }
 
-    /// [`HashTable::learn1`] for values of one word where the spec's [`ExactSpec::marks`] are known when the code is compiled.
+    /// [`HashTable::learn1`] for values of one word where the spec's [`ExactSpec::marks`] are known when the
+    /// code is compiled.
     #[inline]
     pub fn learn11_marking<const MARKS: u8>(&mut self, key: u64, value: u64, now: u64) -> Learned {
         debug_assert_eq!((MARKS, 1), (self.marks, self.current.slots.value_words()));
@@ -362,8 +368,8 @@ impl<const K: usize> HashTable<K> {
         Learned::New
     }
 
-    /// Takes out the entry used longest ago, and the next one if the table still holds its capacity or more, as after it was made
-    /// smaller; false if there was none.
+    /// Takes out the entry used longest ago, and the next one if the table still holds its capacity or more,
+    /// as after it was made smaller; false if there was none.
     fn make_room(&mut self) -> bool {
         let made = self.evict();
         if made && self.len() >= self.spec.capacity {
@@ -382,8 +388,8 @@ impl<const K: usize> HashTable<K> {
         true
     }
 
-    /// Takes out the entry that holds an item if it has ended. If not, as may be where the table took the place of one with other times, its
-    /// deadline is noted. Says whether it has.
+    /// Takes out the entry that holds an item if it has ended. If not, as may be where the table took the
+    /// place of one with other times, its deadline is noted. Says whether it has.
     fn take_out_holder(&mut self, item: usize, gone: &mut dyn FnMut(&[u64])) -> bool {
         let mut key = [0; MAX_KEY_WORDS];
         let key = &mut key[..self.spec.key_words];
@@ -448,9 +454,10 @@ impl<const K: usize> HashTable<K> {
         entries
     }
 
-    /// A new key is to come: where the table is nearly full by then, its orders are put right, a few leaves for each new key, and kept so. That is done when
-    /// there is no room left, since the keys that fill the last eighth are enough for all leaves: there are at most four slots an entry of the capacity.
-    /// Only a table that was made smaller may still have some left.
+    /// A new key is to come: where the table is nearly full by then, its orders are put right, a few leaves
+    /// for each new key, and kept so. That is done when there is no room left, since the keys that fill the
+    /// last eighth are enough for all leaves: there are at most four slots an entry of the capacity. Only a
+    /// table that was made smaller may still have some left.
     fn keep_order(&mut self) {
         let (held, capacity) = (self.len(), self.spec.capacity);
         if held >= capacity - capacity / 8 {

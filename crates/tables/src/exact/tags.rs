@@ -1,8 +1,10 @@
-//! One byte a slot that says, without looking at the slot, whether a key may lie there: the index of bulk lookups.
+//! One byte a slot that says, without looking at the slot, whether a key may lie there: the index of bulk
+//! lookups.
 //!
-//! The idea: an entry lies at its home slot or soon after it, and the tags of eight slots in a row are compared at once. So a
-//! bulk lookup knows the slot before it has read any, fetches just that one, and hardly ever has to guess at a branch: that, more
-//! than the fetching, is what makes it faster than single ones, which look at slots one after the other and leave the tags alone.
+//! The idea: an entry lies at its home slot or soon after it, and the tags of eight slots in a row are
+//! compared at once. So a bulk lookup knows the slot before it has read any, fetches just that one, and
+//! hardly ever has to guess at a branch: that, more than the fetching, is what makes it faster than single
+//! ones, which look at slots one after the other and leave the tags alone.
 //!
 //! ```text
 //! byte i: 0 = slot i is empty; otherwise the highest 8 bits of the hash of its key, 1 for 0
@@ -128,7 +130,8 @@ impl Tags {
         };
         match first_equal(window, tag) {
             Some(behind) => Sight::Likely(behind),
-            // Every entry lies before the first empty slot behind its home, so an empty one in sight ends the search.
+            // Every entry lies before the first empty slot behind its home, so an empty one in sight ends the
+            // search.
             None if first_equal(window, 0).is_some() => Sight::Absent,
             None => Sight::Likely(0),
         }
@@ -137,8 +140,9 @@ impl Tags {
 
 /// The place of the first byte of the window that is `tag`.
 ///
-/// The idea: a byte of the difference is zero where both are equal, and subtracting one from every byte borrows into its highest bit
-/// only there or behind such a byte ("Hacker's Delight", section 6-1); so the lowest such bit tells the first equal byte exactly.
+/// The idea: a byte of the difference is zero where both are equal, and subtracting one from every byte
+/// borrows into its highest bit only there or behind such a byte ("Hacker's Delight", section 6-1); so the
+/// lowest such bit tells the first equal byte exactly.
 #[inline(always)]
 fn first_equal(window: &[u8; WINDOW], tag: u8) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;

@@ -1,4 +1,5 @@
-//! The fast table against the model: random operations over few keys, small capacities and every kind of spec.
+//! The fast table against the model: random operations over few keys, small capacities and every kind of
+//! spec.
 
 use proptest::prelude::*;
 
@@ -68,8 +69,8 @@ fn specs() -> impl Strategy<Value = ExactSpec> {
     )
 }
 
-/// A key whose words differ in one place at a time, so that comparing too few of them would be seen. Key 0 is all zeros,
-/// as an empty slot is.
+/// A key whose words differ in one place at a time, so that comparing too few of them would be seen. Key 0 is
+/// all zeros, as an empty slot is.
 fn key(spec: &ExactSpec, number: u64) -> Vec<u64> {
     let mut words = vec![0; spec.key_words];
     words[number as usize % spec.key_words] = number;
@@ -144,7 +145,8 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                     heir.inherit(&mut table);
                     judge.inherit(&mut model);
                     (table, model) = (heir, judge);
-                    // What the new times end has ended at once in one, and at the next look at the time in the other.
+                    // What the new times end has ended at once in one, and at the next look at the time in
+                    // the other.
                     table.expire(now);
                     model.expire(now);
                 }
@@ -693,7 +695,8 @@ fn keys_for_another_seed_are_as_good_as_any() {
         let mut table = of_one_word(1 << 16, seed);
         keys.iter().for_each(|key| assert_eq!(table.learn1(*key, &[*key], 0), Learned::New));
         let all: usize = keys.iter().map(|key| probes(&mut table, *key)).sum();
-        // With half of the slots taken a hit takes 1.5 probes on average (Knuth, The Art of Computer Programming 3, 6.4).
+        // With half of the slots taken a hit takes 1.5 probes on average (Knuth, The Art of Computer
+        // Programming 3, 6.4).
         assert!((140..160).contains(&(100 * all / keys.len())), "seed {seed}: {all} probes");
         assert_eq!(table.left_to_move(), 0, "the seed has not changed");
     }

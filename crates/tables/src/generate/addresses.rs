@@ -1,4 +1,5 @@
-//! Addresses to look up: uniform, uniform over routes, and few destinations much more often than others (Zipf).
+//! Addresses to look up: uniform, uniform over routes, and few destinations much more often than others
+//! (Zipf).
 
 use super::routes::GeneratedRoutes;
 use super::{Random, Version, Weighted};

@@ -1,7 +1,8 @@
 //! Literal patterns like those of intrusion detection rules, and payload in which some of them are planted.
 //!
-//! The idea: patterns are words of web requests joined by punctuation, or random bytes, of the lengths that published rule sets have;
-//! payload is made of the same words, so that a search often begins to match and seldom goes on. What is planted is known by place.
+//! The idea: patterns are words of web requests joined by punctuation, or random bytes, of the lengths that
+//! published rule sets have; payload is made of the same words, so that a search often begins to match and
+//! seldom goes on. What is planted is known by place.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -148,7 +149,8 @@ impl Literals {
         Literals { literals }
     }
 
-    /// A line a literal: number, 1 if the case is ignored, length, bytes in hexadecimal, and the number again.
+    /// A line a literal: number, 1 if the case is ignored, length, bytes in hexadecimal, and the number
+    /// again.
     pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         writeln!(out, "# id\tnocase(0/1)\tlength\thex_bytes\tfirst_sid")?;
         for (number, literal) in self.literals.iter().enumerate() {

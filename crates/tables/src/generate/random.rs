@@ -1,7 +1,7 @@
 //! The source of randomness of all generators, and choices by weight.
 
-/// Random numbers that depend on the seed alone: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", 2014). Not for secrets.
+/// Random numbers that depend on the seed alone: SplitMix64 (Steele, Lea, Flood, "Fast splittable
+/// pseudorandom number generators", 2014). Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -52,7 +52,8 @@ impl Random {
         from.get(self.below(from.len() as u64) as usize)
     }
 
-    /// The repeats of a Pareto distribution with shape 1: 1 in half of the cases, `n` or more in one of `n`; at most `limit`.
+    /// The repeats of a Pareto distribution with shape 1: 1 in half of the cases, `n` or more in one of `n`;
+    /// at most `limit`.
     pub fn pareto(&mut self, limit: u64) -> u64 {
         (u64::MAX / (self.word() | 1)).clamp(1, limit.max(1))
     }
@@ -60,8 +61,9 @@ impl Random {
 
 /// Choices by weight in constant time: the alias method (Walker 1977, Vose 1991), in whole numbers.
 ///
-/// The idea: each of `n` columns is as high as the mean weight and holds a part of one item topped up with one other; a draw
-/// picks a column and then one of the two parts. The table is made by pairing an item below the mean with one above it.
+/// The idea: each of `n` columns is as high as the mean weight and holds a part of one item topped up with
+/// one other; a draw picks a column and then one of the two parts. The table is made by pairing an item below
+/// the mean with one above it.
 #[derive(Clone, Debug)]
 pub struct Weighted {
     total: u64,
@@ -70,7 +72,8 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Choices with these weights, whose sum times whose number must stay below 2^127 (it does for any that fit memory).
+    /// Choices with these weights, whose sum times whose number must stay below 2^127 (it does for any that
+    /// fit memory).
     pub fn new(weights: &[u64]) -> Weighted {
         let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
         // Halving all weights until their sum fits 64 bits keeps their shares.

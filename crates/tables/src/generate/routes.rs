@@ -1,7 +1,9 @@
-//! Routes as in a full Internet table: how long prefixes are, how they nest and neighbour, and who their next hops are.
+//! Routes as in a full Internet table: how long prefixes are, how they nest and neighbour, and who their next
+//! hops are.
 //!
-//! The idea: each length gets its share of the count, shortest first. A prefix is the neighbour of the one before it, or lies
-//! inside a random shorter one, or in one of the blocks that are in use at all. Neighbours share their next hop.
+//! The idea: each length gets its share of the count, shortest first. A prefix is the neighbour of the one
+//! before it, or lies inside a random shorter one, or in one of the blocks that are in use at all. Neighbours
+//! share their next hop.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,8 +13,8 @@ use super::{Random, Version, Weighted, write_address};
 /// The most routes that are made.
 pub const MAX_ROUTES: usize = 1 << 22;
 
-/// Shares of lengths in thousandths of a percent, of the tables that route collectors published in 2022 (RouteViews, RIPE RIS;
-/// about 900,000 and 160,000 prefixes).
+/// Shares of lengths in thousandths of a percent, of the tables that route collectors published in 2022
+/// (RouteViews, RIPE RIS; about 900,000 and 160,000 prefixes).
 const LENGTHS_V4: [(u8, u64); 22] = [
     (8, 2),
     (9, 1),
@@ -142,8 +144,8 @@ pub fn next_hop_address(version: Version, number: u32) -> u128 {
     base + u128::from(number)
 }
 
-/// How many prefixes of each length, shortest first; what rounding leaves over goes to the most frequent length, and none gets
-/// more than about half of what fits into the used address space.
+/// How many prefixes of each length, shortest first; what rounding leaves over goes to the most frequent
+/// length, and none gets more than about half of what fits into the used address space.
 fn shares(version: Version, count: usize) -> Vec<(u8, usize)> {
     let lengths: &[(u8, u64)] = match version {
         Version::V4 => &LENGTHS_V4,
@@ -180,8 +182,8 @@ impl Maker {
     fn new(spec: &RoutesSpec) -> Maker {
         let mut random = Random::new(spec.seed);
         let count = spec.count.min(MAX_ROUTES);
-        // A full IPv4 table uses 35,000 of 56,000 blocks of 16 bits, one for 26 routes; of IPv6 prefixes one in five begins a
-        // block of 32 bits.
+        // A full IPv4 table uses 35,000 of 56,000 blocks of 16 bits, one for 26 routes; of IPv6 prefixes one
+        // in five begins a block of 32 bits.
         let blocks = match spec.version {
             Version::V4 => {
                 let mut blocks: Vec<u128> = (0x0100..0xe000u128)
@@ -249,7 +251,8 @@ impl Maker {
     fn placed(&mut self, length: u8, covering: usize) -> Route {
         let free_below = |used: u8| if used < 128 { u128::MAX >> used } else { 0 };
         let width = self.version.width();
-        // In percent; with what lands in covered space by chance it makes 51 % of IPv4 and 57 % of IPv6 routes.
+        // In percent; with what lands in covered space by chance it makes 51 % of IPv4 and 57 % of IPv6
+        // routes.
         let nested = if self.version == Version::V4 { 45 } else { 60 };
         let parent = self.routes[..covering].get(self.random.below(covering as u64) as usize).copied();
         let random = self.random.wide();
@@ -264,7 +267,8 @@ impl Maker {
             None => {
                 let next_hop = self.hops.draw(&mut self.random) as u32;
                 let mut route = Route { bits: 0, length, next_hop };
-                // Where most of the space is taken, a place of its own may not be found; then a covered one will do.
+                // Where most of the space is taken, a place of its own may not be found; then a covered one
+                // will do.
                 for _ in 0..8 {
                     let block = self.random.pick(&self.blocks).copied().unwrap_or(1 << (width - 3));
                     let free = if width == 32 { 16 } else { 96 };

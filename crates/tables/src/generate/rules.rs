@@ -1,9 +1,11 @@
-//! Rule sets over the five fields of a flow, in the manner of access lists, firewalls and chains of a Linux gateway.
+//! Rule sets over the five fields of a flow, in the manner of access lists, firewalls and chains of a Linux
+//! gateway.
 //!
-//! The idea: addresses come from two pools of prefixes, smaller than the rule set by a factor that the flavour sets, so that rules
-//! share them as in real sets; ports come in the five classes of Taylor and Turner ("ClassBench: a packet classification
-//! benchmark", 2007): any, 0 to 1023, 1024 to 65535, another range, one port. Narrow rules mostly stand before wide ones. All
-//! shares are rounded from that paper and from Gupta and McKeown ("Packet classification on multiple fields", 1999).
+//! The idea: addresses come from two pools of prefixes, smaller than the rule set by a factor that the
+//! flavour sets, so that rules share them as in real sets; ports come in the five classes of Taylor and
+//! Turner ("ClassBench: a packet classification benchmark", 2007): any, 0 to 1023, 1024 to 65535, another
+//! range, one port. Narrow rules mostly stand before wide ones. All shares are rounded from that paper and
+//! from Gupta and McKeown ("Packet classification on multiple fields", 1999).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -116,7 +118,8 @@ impl GeneratedRules {
         let mut rules: Vec<(u64, FlowRule)> = Vec::with_capacity(count);
         while rules.len() < count {
             let mut rule = maker.rule();
-            // A small pool may not hold so many different rules; then a host takes the place of the destination.
+            // A small pool may not hold so many different rules; then a host takes the place of the
+            // destination.
             if !taken.insert(rule) {
                 rule.destination = Network { address: maker.random.word() as u32, length: 32 };
                 if !taken.insert(rule) {
@@ -247,7 +250,8 @@ impl Maker {
             3 => (None, false),
             _ => (random.pick(&OTHERS).copied(), false),
         };
-        // Of two draws the lower place is taken, so early members of a pool are shared by more rules than late ones.
+        // Of two draws the lower place is taken, so early members of a pool are shared by more rules than
+        // late ones.
         let favoured = |random: &mut Random, pool: &[Network]| {
             let place = random.below(pool.len() as u64).min(random.below(pool.len() as u64));
             pool[place as usize]

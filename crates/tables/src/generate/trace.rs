@@ -1,4 +1,5 @@
-//! Traces for rule sets: headers that rules match, repeated as in real traffic, with some that were made without the rules.
+//! Traces for rule sets: headers that rules match, repeated as in real traffic, with some that were made
+//! without the rules.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use super::rules::{FlowRule, GeneratedRules, Network, RuleFlow};
 pub struct TraceSpec {
     /// How many.
     pub count: usize,
-    /// The most times that a header comes in a row; how often it does follows a Pareto distribution of shape 1 (as in
-    /// ClassBench), so 1 is no locality at all and 100 means a mean of about 5.
+    /// The most times that a header comes in a row; how often it does follows a Pareto distribution of shape
+    /// 1 (as in ClassBench), so 1 is no locality at all and 100 means a mean of about 5.
     pub repeats: u64,
     /// Headers made without the rules, in percent; 5 is usual.
     pub random: u64,
@@ -56,8 +57,8 @@ impl GeneratedTrace {
         GeneratedTrace { headers }
     }
 
-    /// A line a header: source, destination, ports, protocol, the rule it was made for and the first that matches it, from 0,
-    /// or -1. Finds the latter by looking at one rule after the other.
+    /// A line a header: source, destination, ports, protocol, the rule it was made for and the first that
+    /// matches it, from 0, or -1. Finds the latter by looking at one rule after the other.
     pub fn write(&self, rules: &GeneratedRules, out: &mut impl fmt::Write) -> fmt::Result {
         let mut last: Option<(RuleFlow, Option<usize>)> = None;
         let number = |rule: Option<usize>| rule.map_or(-1, |rule| rule as i64);

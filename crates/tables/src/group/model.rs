@@ -1,4 +1,5 @@
-//! The group that is easy to believe: one bucket moves at a time, and all loads are counted anew before the next one does.
+//! The group that is easy to believe: one bucket moves at a time, and all loads are counted anew before the
+//! next one does.
 
 use std::collections::BTreeMap;
 

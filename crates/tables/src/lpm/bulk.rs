@@ -1,15 +1,17 @@
 //! Looking up many addresses at once.
 //!
-//! The idea: a lookup alone spends its time waiting for memory. So all addresses of a batch ask for their cells first, by
-//! prefetches, and read them when they have come; in the tree, every address takes one step and asks for its next node
-//! before any takes the following step. Lines and dense nodes are stepped apart, so that no branch has to be guessed.
+//! The idea: a lookup alone spends its time waiting for memory. So all addresses of a batch ask for their
+//! cells first, by prefetches, and read them when they have come; in the tree, every address takes one step
+//! and asks for its next node before any takes the following step. Lines and dense nodes are stepped apart,
+//! so that no branch has to be guessed.
 
 use super::lookup::{LINE_BITS, Method, TOGETHER, View, granule, is_dense, is_line, stride};
 use super::vector;
 use super::vector::Keys;
 
 impl View<'_> {
-    /// Looks up addresses of at most 32 bits by `method`, or by the portable one if the machine has not got it.
+    /// Looks up addresses of at most 32 bits by `method`, or by the portable one if the machine has not got
+    /// it.
     pub(super) fn find_bulk32(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
         let method = if vector::has(method) { method } else { Method::Portable };
         for (addresses, out) in addresses.chunks(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
@@ -97,7 +99,8 @@ impl List {
 }
 
 impl<const WIDE: bool> Walks<WIDE> {
-    /// Walks that are still at the root, of at most [`TOGETHER`] addresses; `key` tells an address's bits from the left.
+    /// Walks that are still at the root, of at most [`TOGETHER`] addresses; `key` tells an address's bits
+    /// from the left.
     #[inline(always)]
     fn new<A>(addresses: &[A], key: impl Fn(&A) -> (u64, u64)) -> Self {
         let mut walks =

@@ -1,7 +1,7 @@
 //! The numbers that cells hold for values.
 //!
-//! The idea: as long as every value is small enough it is its own code and a lookup ends with the cell. Otherwise each
-//! distinct value gets a place in a palette, kept as long as a prefix or a reader may need it.
+//! The idea: as long as every value is small enough it is its own code and a lookup ends with the cell.
+//! Otherwise each distinct value gets a place in a palette, kept as long as a prefix or a reader may need it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -84,8 +84,8 @@ impl Codes {
         Codes { form, known: HashMap::new(), values: Vec::new(), free: Vec::new(), cut: VecDeque::new() }
     }
 
-    /// A code for one more prefix of `value`, and whether its place in the palette must be written; none if the form has
-    /// no room for it.
+    /// A code for one more prefix of `value`, and whether its place in the palette must be written; none if
+    /// the form has no room for it.
     pub(super) fn take(&mut self, value: u32, oldest: impl FnOnce() -> u64) -> Option<(Code, bool)> {
         if !self.form.indexed {
             return (value < limit(self.form.cell_bits)).then_some((value, false));

@@ -1,9 +1,10 @@
-//! The first table of DIR-24-8: one cell for each value of the first 24 bits of an IPv4 address (Gupta, Lin and McKeown, "Routing lookups in hardware
-//! at memory access speeds", INFOCOM 1998).
+//! The first table of DIR-24-8: one cell for each value of the first 24 bits of an IPv4 address (Gupta, Lin
+//! and McKeown, "Routing lookups in hardware at memory access speeds", INFOCOM 1998).
 //!
-//! The idea: a cell holds the code of the longest prefix of at most 24 bits. Where longer prefixes begin, the cell holds a mark that
-//! sends the lookup on: to the tree, which stands in the place of the second table of the paper and knows the addresses of such cells in full. A cell that
-//! does not need its mark any more gets a code at once; the tree forgets the cell when no reader can have seen the mark.
+//! The idea: a cell holds the code of the longest prefix of at most 24 bits. Where longer prefixes begin, the
+//! cell holds a mark that sends the lookup on: to the tree, which stands in the place of the second table of
+//! the paper and knows the addresses of such cells in full. A cell that does not need its mark any more gets
+//! a code at once; the tree forgets the cell when no reader can have seen the mark.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -41,7 +42,8 @@ impl Dir24 {
         Ok(())
     }
 
-    /// Brings cells and tree to what `routes` say of `region`, whose prefix has changed. On failure nothing has changed.
+    /// Brings cells and tree to what `routes` say of `region`, whose prefix has changed. On failure nothing
+    /// has changed.
     pub(super) fn change(
         &mut self,
         nodes: &mut Nodes,
@@ -116,7 +118,8 @@ impl Dir24 {
         sizes::ordered::<u32, ()>(self.known.len() as u64)
     }
 
-    /// Takes out of the tree what no reader can ask it for any more; what lacks room now stays for a later change.
+    /// Takes out of the tree what no reader can ask it for any more; what lacks room now stays for a later
+    /// change.
     fn forget(&mut self, nodes: &mut Nodes, routes: &Routes, number: u64, oldest: u64) {
         while let Some((cut, at)) = self.unmarked.pop_front_if(|(number, _)| *number < oldest) {
             let again = load(nodes, at as usize) == nodes.snapshot.layout.escape();

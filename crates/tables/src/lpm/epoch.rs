@@ -1,9 +1,11 @@
-//! Epoch-based reclamation: when memory that readers may still look at can be used again (Fraser, "Practical lock-freedom", 2004, section 5.2.3;
-//! readers behave as in RCU, read-copy-update, by McKenney and Slingwine, 1998).
+//! Epoch-based reclamation: when memory that readers may still look at can be used again (Fraser, "Practical
+//! lock-freedom", 2004, section 5.2.3; readers behave as in RCU, read-copy-update, by McKenney and Slingwine,
+//! 1998).
 //!
-//! The idea: the writer counts its changes, and the count is the epoch. A reader pins the current epoch when it begins a batch and takes the pin back
-//! when the batch ends. Memory that was cut off in epoch n is free once every pinned epoch is above n, because a reader that began later
-//! could not find it any more. A reader stores and fences once a batch; it never waits.
+//! The idea: the writer counts its changes, and the count is the epoch. A reader pins the current epoch when
+//! it begins a batch and takes the pin back when the batch ends. Memory that was cut off in epoch n is free
+//! once every pinned epoch is above n, because a reader that began later could not find it any more. A reader
+//! stores and fences once a batch; it never waits.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The pin of a reader between two batches.
 const IDLE: u64 = 0;
 
-/// A number that threads share; a trait, so that a model checker may put its own in the place of the machine's.
+/// A number that threads share; a trait, so that a model checker may put its own in the place of the
+/// machine's.
 pub(super) trait Shared {
     fn with(value: u64) -> Self;
     fn load(&self, order: Ordering) -> u64;
@@ -41,7 +44,8 @@ impl Shared for AtomicU64 {
 #[inline]
 pub(super) fn enter<S: Shared>(changes: &S, pin: &S) {
     pin.store(changes.load(Ordering::Acquire), Ordering::Relaxed);
-    // Either the writer, after its own fence, sees the pin, or the loads that follow see what the writer did before it.
+    // Either the writer, after its own fence, sees the pin, or the loads that follow see what the writer did
+    // before it.
     S::fence();
 }
 
@@ -135,8 +139,9 @@ mod tests {
         }
     }
 
-    /// Every order of the steps of a reader and a writer: the writer publishes a new node in the place of an old one and
-    /// uses the old one's memory again as soon as it may. The reader must find one of the two, whole.
+    /// Every order of the steps of a reader and a writer: the writer publishes a new node in the place of an
+    /// old one and uses the old one's memory again as soon as it may. The reader must find one of the two,
+    /// whole.
     #[test]
     fn memory_is_never_used_again_under_a_reader() {
         use loom::sync::Arc;

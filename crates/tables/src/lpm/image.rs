@@ -8,8 +8,8 @@
 //!      then, each from a multiple of 16 words: palette, direct cells, root cells, heap of nodes
 //! ```
 //!
-//! Words are little-endian and 32 bits wide. All places are counted in words from the first, so the image means the same
-//! wherever it lies.
+//! Words are little-endian and 32 bits wide. All places are counted in words from the first, so the image
+//! means the same wherever it lies.
 
 use super::MAX_WIDTH;
 use super::lookup::{Cell, GRANULE, LINE_CELLS, LINE_COUNT, LINE_FIRST, Method, View};
@@ -204,8 +204,8 @@ impl LpmImage {
         self.view().find(address)
     }
 
-    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
-    /// both reach.
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
+    /// `addresses[i]`, as far as both reach.
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.view().find_bulk32(Method::best(), addresses, out);
     }

@@ -1,8 +1,9 @@
 //! Looking up one address in an image: the walk that every other way of looking up must agree with.
 //!
-//! The idea: for 32-bit addresses, the first 24 bits choose a cell that nearly always holds the answer. Otherwise a walk
-//! begins at a root chosen by the first bits; each node eats some more: a dense node is an array with a cell for each value
-//! of its 4 to 16 bits, a line is one cache line with the starts of at most ten intervals of its 16 bits and a cell for each.
+//! The idea: for 32-bit addresses, the first 24 bits choose a cell that nearly always holds the answer.
+//! Otherwise a walk begins at a root chosen by the first bits; each node eats some more: a dense node is an
+//! array with a cell for each value of its 4 to 16 bits, a line is one cache line with the starts of at most
+//! ten intervals of its 16 bits and a cell for each.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

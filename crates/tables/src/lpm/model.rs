@@ -1,7 +1,7 @@
 //! The longest-prefix table that is easy to believe: an ordered map, asked once for each length.
 //!
-//! The idea: the longest prefix that contains an address is found by looking up the address cut to every length, the
-//! longest first. That is up to 129 searches of a map, which a judge may take.
+//! The idea: the longest prefix that contains an address is found by looking up the address cut to every
+//! length, the longest first. That is up to 129 searches of a map, which a judge may take.
 
 use std::collections::BTreeMap;
 

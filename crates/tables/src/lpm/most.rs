@@ -1,7 +1,8 @@
 //! The most memory that a table comes to at its capacity.
 //!
-//! The idea: a node is a pure function of its region's borders, so an image made anew takes, for each prefix, a bounded number of words. An image that is
-//! changed again and again loses some to holes; it may have as many as are enough for one made anew, and is made anew when they are used up.
+//! The idea: a node is a pure function of its region's borders, so an image made anew takes, for each prefix,
+//! a bounded number of words. An image that is changed again and again loses some to holes; it may have as
+//! many as are enough for one made anew, and is made anew when they are used up.
 
 use super::LpmSpec;
 use super::codes::cell_bits;
@@ -15,18 +16,20 @@ use crate::sizes;
 pub(super) const ROOT_BITS: u8 = 16;
 /// Words of heap that an image may have beside those for its prefixes.
 pub(super) const LEAST_HEAP: usize = 1 << 16;
-/// Words of heap for each prefix of a table of at most 32 bits. Both of its borders lie in a line of their own or in a dense node of as many more words as
-/// `NARROW` allows: 20 words each.
+/// Words of heap for each prefix of a table of at most 32 bits. Both of its borders lie in a line of their
+/// own or in a dense node of as many more words as `NARROW` allows: 20 words each.
 const NARROW_PREFIX: usize = 48;
-/// The same of a wider table that saves bytes; one that saves steps and takes more is made so. Both borders of a prefix share a path but for one node. Where 150
-/// prefixes share a region of 16 bits, a dense node costs each 437 words; nodes of 4 bits as far as the first 48, or of 8 bits for two prefixes, cost up to 64 or
-/// 256 where there is no such node; and five lines lie behind.
+/// The same of a wider table that saves bytes; one that saves steps and takes more is made so. Both borders
+/// of a prefix share a path but for one node. Where 150 prefixes share a region of 16 bits, a dense node
+/// costs each 437 words; nodes of 4 bits as far as the first 48, or of 8 bits for two prefixes, cost up to 64
+/// or 256 where there is no such node; and five lines lie behind.
 const WIDE_PREFIX: usize = 600;
 /// Words of heap up to which wide tables take bytes to save steps: the image stays within 64 MiB.
 pub(super) const GENEROUS: usize = (1 << 24) - (1 << 17);
 /// Words that an image has at most: a cell tells 2^26 places, of a granule each, apart. That is 4 GiB.
 pub(super) const MOST_WORDS: usize = GRANULE << 26;
-/// Bytes that the writer notes of each granule: that it is free, or cut off, and a sixteenth of that of how worn it is.
+/// Bytes that the writer notes of each granule: that it is free, or cut off, and a sixteenth of that of how
+/// worn it is.
 const NOTED: u64 = 28;
 /// Bytes of notes that there may be however small the image is.
 const LEAST_NOTED: u64 = 64 << 10;
@@ -39,7 +42,8 @@ pub(super) fn heap(spec: LpmSpec) -> usize {
 /// See [`LpmSpec::at_most`].
 pub(super) fn bytes(spec: LpmSpec) -> u64 {
     let prefixes = spec.capacity as u64;
-    // A palette is for values that do not fit into cells of the same width, and is smaller than the next wider cells.
+    // A palette is for values that do not fit into cells of the same width, and is smaller than the next
+    // wider cells.
     let cell_bits = if spec.width == 32 { cell_bits(spec.capacity as u32) } else { 0 };
     let layout = Layout::new(spec.width, cell_bits, false, 0, ROOT_BITS);
     let words = (layout.heap + heap(spec)).min(MOST_WORDS) as u64;
@@ -59,8 +63,9 @@ mod tests {
     use crate::lpm::{MAX_WIDTH, Prefix, leading};
     use std::collections::BTreeMap;
 
-    /// Prefixes that share a path and part on it: at each step of so many bits in one of so many ways, as long as there are few enough of them. Some are
-    /// cut behind 48 bits, so that dense nodes stand on the path of all.
+    /// Prefixes that share a path and part on it: at each step of so many bits in one of so many ways, as
+    /// long as there are few enough of them. Some are cut behind 48 bits, so that dense nodes stand on the
+    /// path of all.
     fn parting(random: &mut Random, width: u8, step: u8) -> BTreeMap<Prefix, u32> {
         const WAYS: [usize; 14] = [1, 1, 1, 1, 2, 3, 5, 10, 16, 31, 81, 151, 301, 501];
         let (mut bits, mut length) = (vec![0_u128], 0);

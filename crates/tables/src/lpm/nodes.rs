@@ -24,7 +24,8 @@ pub(super) struct Nodes {
     free: [Vec<u32>; 4],
     /// Nodes cut off, with the number of the change that did it.
     cut: VecDeque<(u64, u32)>,
-    /// Of the dense node at a granule: changes that went through it, and how many it bears before it is made anew.
+    /// Of the dense node at a granule: changes that went through it, and how many it bears before it is made
+    /// anew.
     worn: HashMap<u32, (u32, u32)>,
 }
 
@@ -74,7 +75,8 @@ impl Nodes {
 
     /// Counts a change that goes through the dense node at a granule; whether it has borne too many.
     pub(super) fn outgrown(&mut self, granule: u32) -> bool {
-        // So that what is known of nodes takes no more than they do; one that is forgotten bears a few changes more.
+        // So that what is known of nodes takes no more than they do; one that is forgotten bears a few
+        // changes more.
         if self.worn.len() > (self.end() / GRANULE / 16).max(FEW) {
             self.worn = HashMap::new();
         }
@@ -101,7 +103,8 @@ impl Nodes {
         }
     }
 
-    /// Everything below `cell`, which no new reader finds any more, is free once the change `number` has passed.
+    /// Everything below `cell`, which no new reader finds any more, is free once the change `number` has
+    /// passed.
     pub(super) fn cut(&mut self, cell: Cell, number: u64) {
         for child in self.children(cell) {
             self.cut(child, number);

@@ -26,8 +26,8 @@ impl Snapshot {
 /// The image that a table has at the moment; another takes its place when it must grow.
 pub(super) type Current = Arc<ArcSwap<Snapshot>>;
 
-/// One thread's way to look up in a table that another thread changes. It never waits for the writer, and each answer is
-/// one that the table as a whole gave at some moment of the lookup.
+/// One thread's way to look up in a table that another thread changes. It never waits for the writer, and
+/// each answer is one that the table as a whole gave at some moment of the lookup.
 pub struct LpmReader {
     image: Cache<Current, Arc<Snapshot>>,
     epochs: Arc<Epochs>,
@@ -57,8 +57,8 @@ impl LpmReader {
         self.pin().find32(address)
     }
 
-    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
-    /// both reach.
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
+    /// `addresses[i]`, as far as both reach.
     pub fn find_bulk32(&mut self, addresses: &[u32], out: &mut [u32]) {
         self.pin().find_bulk32(addresses, out);
     }
@@ -94,8 +94,8 @@ impl Pinned<'_> {
         self.image.view().find32(address)
     }
 
-    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
-    /// both reach.
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
+    /// `addresses[i]`, as far as both reach.
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.image.view().find_bulk32(Method::best(), addresses, out);
     }

@@ -1,8 +1,9 @@
-//! The prefixes themselves, in order: what the image is made from, and what answers which prefix it was that matched.
+//! The prefixes themselves, in order: what the image is made from, and what answers which prefix it was that
+//! matched.
 //!
-//! The idea: sorted by first address and then by length, a prefix stands directly before everything it contains. So one
-//! pass with a stack turns any part of the table into intervals of addresses with one answer each, and the prefix that
-//! contains another is its predecessor or has what both have in common.
+//! The idea: sorted by first address and then by length, a prefix stands directly before everything it
+//! contains. So one pass with a stack turns any part of the table into intervals of addresses with one answer
+//! each, and the prefix that contains another is its predecessor or has what both have in common.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ pub(super) type Code = u32;
 /// The code of addresses that no prefix contains.
 pub(super) const NO_CODE: Code = (1 << 30) - 1;
 
-/// A region of addresses aligned to the left of 128 bits: those whose first `length` bits are those of `bits`.
+/// A region of addresses aligned to the left of 128 bits: those whose first `length` bits are those of
+/// `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) bits: u128,
@@ -33,7 +35,8 @@ impl Region {
     }
 }
 
-/// From `start` on, up to the next interval's start or the end of the region, addresses have the answer `code`.
+/// From `start` on, up to the next interval's start or the end of the region, addresses have the answer
+/// `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: u128,
@@ -129,7 +132,8 @@ impl Routes {
             if common >= length {
                 return Some((Region { bits, length }, *code));
             }
-            // What contains both begins at or before the one found, and is no longer than what they have in common.
+            // What contains both begins at or before the one found, and is no longer than what they have in
+            // common.
             wanted = region.shortened(common);
         }
     }

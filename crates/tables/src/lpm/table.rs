@@ -1,8 +1,8 @@
 //! The fast longest-prefix table: prefixes in order, and the image that lookups read.
 //!
-//! The idea: the prefixes decide, the image follows. A change goes into the ordered prefixes first; then the cells and nodes
-//! of the image that it touches are made anew and published. An image that has no room left, or whose form no longer holds
-//! all values, is made again beside the old one and takes its place.
+//! The idea: the prefixes decide, the image follows. A change goes into the ordered prefixes first; then the
+//! cells and nodes of the image that it touches are made anew and published. An image that has no room left,
+//! or whose form no longer holds all values, is made again beside the old one and takes its place.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ use super::{Lpm, LpmBuildError, LpmInsertError, LpmSpec, LpmSpecError, NONE, Pre
 pub enum Variant {
     /// Fewest steps a lookup: a cell for each of the first 24 bits of a 32-bit address, of 1, 2 or 4 bytes.
     Fast,
-    /// Fewest bytes: a tree from the first bits on, for caches and graphics cards. Only 32-bit addresses differ.
+    /// Fewest bytes: a tree from the first bits on, for caches and graphics cards. Only 32-bit addresses
+    /// differ.
     Compact,
 }
 
@@ -40,7 +41,8 @@ const HEAP_FOR_PREFIX: usize = 48;
 /// Words of heap that a new image begins with at most; it grows when that is not enough.
 const MOST_HEAP: usize = 1 << 27;
 
-/// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`LpmReader`].
+/// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a
+/// [`LpmReader`].
 pub struct LpmTable {
     spec: LpmSpec,
     variant: Variant,
@@ -131,7 +133,8 @@ impl LpmTable {
         Ok(LpmTable { spec, variant, routes, codes, nodes, direct, heap, most, current, epochs })
     }
 
-    /// Bytes that a table takes which was made of all its prefixes at once: of its image what is in use, in large pages.
+    /// Bytes that a table takes which was made of all its prefixes at once: of its image what is in use, in
+    /// large pages.
     pub fn allocated(&self) -> u64 {
         let LpmTable { routes, codes, nodes, direct, .. } = self;
         nodes.snapshot.words.taken(nodes.end())
@@ -157,7 +160,8 @@ impl LpmTable {
         self.nodes.snapshot.view().find32(address)
     }
 
-    /// Asks for the memory that [`find32`](LpmTable::find32) of this address reads first, some time before it is called.
+    /// Asks for the memory that [`find32`](LpmTable::find32) of this address reads first, some time before it
+    /// is called.
     #[inline]
     pub fn prefetch32(&self, address: u32) {
         self.nodes.snapshot.view().prefetch32(address);
@@ -169,8 +173,8 @@ impl LpmTable {
         self.nodes.snapshot.view().find(address)
     }
 
-    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
-    /// both reach.
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
+    /// `addresses[i]`, as far as both reach.
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.find_bulk32_by(Method::best(), addresses, out);
     }
@@ -180,14 +184,14 @@ impl LpmTable {
         self.find_bulk128_by(Method::best(), addresses, out);
     }
 
-    /// The same as [`find_bulk32`](LpmTable::find_bulk32) by a method of one's choice; the portable one if the machine has not
-    /// got it.
+    /// The same as [`find_bulk32`](LpmTable::find_bulk32) by a method of one's choice; the portable one if
+    /// the machine has not got it.
     pub fn find_bulk32_by(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
         self.nodes.snapshot.view().find_bulk32(method, addresses, out);
     }
 
-    /// The same as [`find_bulk128`](LpmTable::find_bulk128) by a method of one's choice; the portable one if the machine has
-    /// not got it.
+    /// The same as [`find_bulk128`](LpmTable::find_bulk128) by a method of one's choice; the portable one if
+    /// the machine has not got it.
     pub fn find_bulk128_by(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
         self.nodes.snapshot.view().find_bulk128(method, addresses, out);
     }
@@ -299,8 +303,8 @@ impl From<Unmade> for LpmInsertError {
     }
 }
 
-/// Makes a whole image of at most `most` words, with at least `heap` words for nodes where it may be as large. A wide table's
-/// takes bytes to save steps if that leaves a quarter of [`GENEROUS`] for changes.
+/// Makes a whole image of at most `most` words, with at least `heap` words for nodes where it may be as
+/// large. A wide table's takes bytes to save steps if that leaves a quarter of [`GENEROUS`] for changes.
 fn make(
     spec: LpmSpec,
     routes: &Routes,
@@ -328,7 +332,8 @@ fn make(
     }
 }
 
-/// The same with exactly `heap` words for nodes, or as many as the whole may have; none if they do not suffice.
+/// The same with exactly `heap` words for nodes, or as many as the whole may have; none if they do not
+/// suffice.
 fn attempt(
     spec: LpmSpec,
     routes: &Routes,

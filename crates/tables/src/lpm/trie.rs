@@ -1,21 +1,22 @@
 //! Building and changing the tree of nodes below the root cells.
 //!
-//! The idea: a node is a pure function of the intervals of its region. Few intervals make a line, many make a dense node
-//! whose cells are made the same way; the first 48 bits of wide tables get dense nodes only. A change makes the smallest
-//! subtree that holds it anew, beside the old one, and publishes it with one store, so that a reader walks through the old or
-//! the new and never through a mixture.
+//! The idea: a node is a pure function of the intervals of its region. Few intervals make a line, many make a
+//! dense node whose cells are made the same way; the first 48 bits of wide tables get dense nodes only. A
+//! change makes the smallest subtree that holds it anew, beside the old one, and publishes it with one store,
+//! so that a reader walks through the old or the new and never through a mixture.
 
 use super::lookup::{Cell, GRANULE, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Interval, Region, extend};
 
-/// Intervals of the next 16 bits up to which a dense node eats so many bits; with more than the last it eats 16. A table of
-/// at most 32 bits spends at most about a hundred bytes an interval.
+/// Intervals of the next 16 bits up to which a dense node eats so many bits; with more than the last it
+/// eats 16.
+/// A table of at most 32 bits spends at most about a hundred bytes an interval.
 const NARROW: [(usize, u32); 3] = [(80, 4), (1500, 8), (12_000, 12)];
 /// The same for wider tables, which have more steps to save and spend up to about three hundred.
 const WIDE: [(usize, u32); 3] = [(LINE_CELLS, 4), (60, 8), (1000, 12)];
-/// Wider tables get nothing but dense nodes for the borders within so many bits, which nearly all prefixes of IPv6 have at
-/// most: sixteen addresses step through those at once.
+/// Wider tables get nothing but dense nodes for the borders within so many bits, which nearly all prefixes of
+/// IPv6 have at most: sixteen addresses step through those at once.
 const NEAR: u32 = 48;
 /// With more intervals of the next 16 bits than this, such a node eats them at once.
 const MANY: usize = 300;
@@ -54,7 +55,8 @@ impl Change {
     }
 }
 
-/// Makes anew what `region` needs; `source` appends the intervals of any region. On failure nothing has changed.
+/// Makes anew what `region` needs; `source` appends the intervals of any region. On failure nothing has
+/// changed.
 pub(super) fn change(
     nodes: &mut Nodes,
     region: Region,
@@ -162,7 +164,8 @@ fn slot(address: u128, depth: u32, bits: u32) -> usize {
     (address.checked_shl(depth).unwrap_or(0) >> (128 - bits)) as usize
 }
 
-/// Makes the nodes of the region of `depth` bits at `base`. The first interval begins at or before it, the others in it.
+/// Makes the nodes of the region of `depth` bits at `base`. The first interval begins at or before it, the
+/// others in it.
 fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> Result<Cell, Exhausted> {
     // An interval that begins with the region leaves nothing of the one before.
     let over = intervals.get(1).is_some_and(|second| second.start == base);
@@ -177,7 +180,8 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
     }
 }
 
-/// The bits that the dense node of a region of `depth` bits eats, whose next 16 bits have `parts` intervals; none for a line.
+/// The bits that the dense node of a region of `depth` bits eats, whose next 16 bits have `parts` intervals;
+/// none for a line.
 fn stride(nodes: &Nodes, depth: u32, intervals: &[Interval], parts: usize) -> Option<u32> {
     let layout = &nodes.snapshot.layout;
     let (wide, root_bits) = (layout.width > 32, u32::from(layout.root_bits));

@@ -1,7 +1,7 @@
 //! The instructions that safe code has no name for: prefetches, and gathers of many cells at once.
 //!
-//! Cells are read as whole aligned words, each once, as the atomic loads elsewhere do; a processor that gathers reads every
-//! lane by itself.
+//! Cells are read as whole aligned words, each once, as the atomic loads elsewhere do; a processor that
+//! gathers reads every lane by itself.
 
 use std::sync::atomic::AtomicU32;
 
@@ -81,7 +81,8 @@ pub(super) enum Keys<'a> {
     Wide(&'a [u128]),
 }
 
-/// Takes a batch of addresses through the tree with AVX-512; false, and nothing done, where that is not the method.
+/// Takes a batch of addresses through the tree with AVX-512; false, and nothing done, where that is not the
+/// method.
 pub(super) fn walk512(view: &View<'_>, method: Method, keys: Keys<'_>, out: &mut [u32]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if method == Method::Avx512 && has(method) && view.layout.root_bits == super::walk512::ROOT_BITS {
@@ -118,9 +119,11 @@ mod x86 {
     use super::super::lookup::TOGETHER;
     use super::{GRANULE, LINE_CELLS, LINE_FIRST, View, Walks};
 
-    /// Looks up a multiple of sixteen addresses, at most [`TOGETHER`], in cells of which a word holds 2^`LOG`.
+    /// Looks up a multiple of sixteen addresses, at most [`TOGETHER`], in cells of which a word holds
+    /// 2^`LOG`.
     ///
-    /// Cells are fetched one by one, which costs the processor less than to gather them: about a tenth of the time where they lie in its caches.
+    /// Cells are fetched one by one, which costs the processor less than to gather them: about a tenth of the
+    /// time where they lie in its caches.
     ///
     /// # Safety
     /// All direct cells and the whole palette lie in the view's words.
@@ -137,8 +140,9 @@ mod x86 {
         let mut escaped = [0u16; TOGETHER / 16];
         let rounds = addresses.as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<16>().0).zip(&mut escaped);
         for ((addresses, out), escaped) in rounds {
-            // SAFETY: sixteen addresses are read and sixteen answers written, where the arrays are. The words are direct
-            // cells, which a 24-bit number cannot miss, and places of the palette, where every code has one.
+            // SAFETY: sixteen addresses are read and sixteen answers written, where the arrays are. The words
+            // are direct cells, which a 24-bit number cannot miss, and places of the palette, where every
+            // code has one.
             unsafe {
                 let address = _mm512_loadu_si512(addresses.as_ptr().cast());
                 let mut words = [0; 16];
@@ -189,8 +193,9 @@ mod x86 {
         let mut escaped = [0u8; TOGETHER / 8];
         let rounds = addresses.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0).zip(&mut escaped);
         for ((addresses, out), escaped) in rounds {
-            // SAFETY: eight addresses are read and eight answers written, where the arrays are. The gathered words are
-            // direct cells, which a 24-bit number cannot miss, and places of the palette, where every code has one.
+            // SAFETY: eight addresses are read and eight answers written, where the arrays are. The gathered
+            // words are direct cells, which a 24-bit number cannot miss, and places of the palette, where
+            // every code has one.
             unsafe {
                 let address = _mm256_loadu_si256(addresses.as_ptr().cast());
                 let word = _mm256_srlv_epi32(address, word_shift);

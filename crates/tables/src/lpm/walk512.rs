@@ -1,9 +1,10 @@
 //! The tree walked with AVX-512: sixteen addresses take a step through dense nodes at once.
 //!
-//! The idea: a few vectors of sixteen addresses each stay in registers from the root on, and each takes a step before any
-//! takes the next one, so that the memory of all of them is asked for at the same time. The 32 bits behind a root cell's 16
-//! last for all the dense nodes that tables of the Internet have. What comes to a line, or deeper, is put aside and goes on
-//! one by one with all of its bits, each address asking for the memory of its next step before any takes it.
+//! The idea: a few vectors of sixteen addresses each stay in registers from the root on, and each takes a
+//! step before any takes the next one, so that the memory of all of them is asked for at the same time. The
+//! 32 bits behind a root cell's 16 last for all the dense nodes that tables of the Internet have. What comes
+//! to a line, or deeper, is put aside and goes on one by one with all of its bits, each address asking for
+//! the memory of its next step before any takes it.
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
@@ -58,7 +59,8 @@ impl Left {
 /// Takes a batch of at most [`TOGETHER`] addresses to their values.
 ///
 /// # Safety
-/// The view is of a sound image whose root takes 16 bits: root, palette, and every word that cells lead to lie in its words.
+/// The view is of a sound image whose root takes 16 bits: root, palette, and every word that cells lead to
+/// lie in its words.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
 pub(super) unsafe fn walk(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
     let count = out.len().min(TOGETHER);
@@ -158,8 +160,8 @@ fn bits(view: &View<'_>, keys: Keys<'_>, first: usize) -> (__m512i, __m512i) {
     }
 }
 
-/// Takes `COUNT` vectors of addresses from `first` on through dense nodes, writes the values of those that have arrived
-/// and puts the others aside.
+/// Takes `COUNT` vectors of addresses from `first` on through dense nodes, writes the values of those that
+/// have arrived and puts the others aside.
 ///
 /// # Safety
 /// As for [`walk`].

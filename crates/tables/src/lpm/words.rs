@@ -1,4 +1,5 @@
-//! The memory of an image: 32-bit words that one thread writes and many read, on large pages where the system has them.
+//! The memory of an image: 32-bit words that one thread writes and many read, on large pages where the system
+//! has them.
 //!
 //! The system gives the pages when they are first written, so room that a table may never need costs nothing.
 
@@ -23,7 +24,8 @@ impl Words {
     pub(super) fn new(count: usize) -> Result<Words, usize> {
         let bytes = count.saturating_mul(4);
         let large = bytes >= LARGE_PAGE;
-        // Whole large pages, of which the first begins somewhere inside; memory that is smaller than one gets none.
+        // Whole large pages, of which the first begins somewhere inside; memory that is smaller than one gets
+        // none.
         let bytes = if large {
             bytes.saturating_add(LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE + LARGE_PAGE
         } else {
@@ -42,12 +44,14 @@ impl Words {
     /// All of them.
     #[inline]
     pub(super) fn all(&self) -> &[AtomicU32] {
-        // SAFETY: the mapping is `count` words longer than `skipped`, which is a multiple of a word from its page-aligned
-        // beginning, lives as long as `self`, was zeroed by the system and is only ever reached as atomic words.
+        // SAFETY: the mapping is `count` words longer than `skipped`, which is a multiple of a word from its
+        // page-aligned beginning, lives as long as `self`, was zeroed by the system and is only ever reached
+        // as atomic words.
         unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().add(self.skipped).cast(), self.count) }
     }
 
-    /// Bytes that the system has given where the first `used` words have been written: pages, and large ones where there is room for one.
+    /// Bytes that the system has given where the first `used` words have been written: pages, and large ones
+    /// where there is room for one.
     pub(super) fn taken(&self, used: usize) -> u64 {
         taken(self.count as u64, used as u64)
     }

@@ -1,10 +1,12 @@
-//! The meter that is easy to believe: the paragraphs of RFC 2697 and RFC 2698 in 128-bit arithmetic, nothing cut short.
+//! The meter that is easy to believe: the paragraphs of RFC 2697 and RFC 2698 in 128-bit arithmetic, nothing
+//! cut short.
 
 use std::collections::BTreeMap;
 
 use super::{Colour, MeterError, MeterRates, MeterSpec};
 
-/// A meter over an ordered map of the cells that were ever asked: the judge of [`MeterTable`](super::MeterTable).
+/// A meter over an ordered map of the cells that were ever asked: the judge of
+/// [`MeterTable`](super::MeterTable).
 pub struct MeterModel {
     spec: MeterSpec,
     cells: BTreeMap<u32, Cell>,
@@ -49,8 +51,8 @@ impl MeterModel {
         let came = self.spec.before(colour);
         match self.spec.rates {
             MeterRates::Single { committed, .. } => {
-                // "If Tc is less than CBS, Tc is incremented by one, else if Te is less then EBS, Te is": the sum of both
-                // grows by all that arrives, the committed bucket first.
+                // "If Tc is less than CBS, Tc is incremented by one, else if Te is less then EBS, Te is": the
+                // sum of both grows by all that arrives, the committed bucket first.
                 let arrived = u128::from(committed) * passed;
                 let room = cbs - state.committed;
                 if arrived <= room {

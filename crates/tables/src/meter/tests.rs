@@ -69,7 +69,8 @@ fn a_rate_that_divides_nothing_evenly_never_drifts() {
         now += 1 + step * 7919 % 100;
         green += u64::from(meter.mark(0, 1, Colour::Green, now) == Colour::Green);
     }
-    // A step of at most 100 ns is shorter than a token's 142, so the bucket of two is never full and nothing is cut off.
+    // A step of at most 100 ns is shorter than a token's 142, so the bucket of two is never full and nothing
+    // is cut off.
     let arrived = (u128::from(now) * 7_000_003 / u128::from(SECOND)) as u64;
     assert_eq!(green, arrived);
 }

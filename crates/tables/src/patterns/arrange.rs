@@ -1,8 +1,10 @@
-//! Chooses of each string the window by which it is found, and the bucket of the first filter that lets it pass.
+//! Chooses of each string the window by which it is found, and the bucket of the first filter that lets it
+//! pass.
 //!
-//! The first filter knows, for each bucket and each of a few places, which bytes it lets pass there; a place of a packet
-//! passes if one bucket lets all its bytes pass. A bucket therefore also passes every mixture of its windows' bytes. So
-//! windows are put where they add least to what the bucket is likely to pass, and moved a few times until little is gained.
+//! The first filter knows, for each bucket and each of a few places, which bytes it lets pass there; a place
+//! of a packet passes if one bucket lets all its bytes pass. A bucket therefore also passes every mixture of
+//! its windows' bytes. So windows are put where they add least to what the bucket is likely to pass, and
+//! moved a few times until little is gained.
 
 use super::frequency::{Frequency, KINDS};
 use super::image::{POSITIONS, WINDOW};
@@ -32,13 +34,15 @@ pub(super) type Shuffle = [[u8; 256]; POSITIONS];
 /// Windows tried for a string, the rarest so many, and how often each string is placed.
 const TRIED: usize = 6;
 const ROUNDS: usize = 5;
-/// What a place that passes costs beside a window that occurs, which has to be compared: about 3 cycles to 40.
+/// What a place that passes costs beside a window that occurs, which has to be compared: about 3 cycles
+/// to 40.
 const PASS: f32 = 3.;
 const OCCUR: f32 = 40.;
 /// Strings above which two windows are tried and each string is placed twice, to bound the time of a build.
 const MANY: usize = 20_000;
 
-/// Chooses window and bucket for every string, among some of the buckets, and adds to `shuffles` what these let pass.
+/// Chooses window and bucket for every string, among some of the buckets, and adds to `shuffles` what these
+/// let pass.
 pub(super) fn arrange(
     texts: &[&Text],
     among: Range<usize>,
@@ -82,8 +86,8 @@ fn cheapest(text: &Text, tried: &[(usize, f32)], buckets: &[Bucket], frequency: 
     best.1
 }
 
-/// The `most` rarest windows of a string and how probable each is. A window of one byte four times over is only taken if there
-/// is no other, since such windows come in runs.
+/// The `most` rarest windows of a string and how probable each is. A window of one byte four times over is
+/// only taken if there is no other, since such windows come in runs.
 fn rarest(text: &Text, most: usize, frequency: &Frequency) -> Vec<(usize, f32)> {
     let length = text.bytes.len();
     let size = length.min(WINDOW);

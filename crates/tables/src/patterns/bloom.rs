@@ -1,15 +1,16 @@
 //! A scanner of Bloom filters, one a length, as the Hermes paper runs on a GPU, with every hit confirmed.
 //!
-//! A pattern of length L belongs to the class of the longest prefix length that does not exceed L. For each class a
-//! Bloom filter holds the prefixes. At each place of a packet and for each class, the bytes there are hashed; only if
-//! all of the filter's bits are set is the prefix looked up, and what has it is compared.
+//! A pattern of length L belongs to the class of the longest prefix length that does not exceed L. For each
+//! class a Bloom filter holds the prefixes. At each place of a packet and for each class, the bytes there are
+//! hashed; only if all of the filter's bits are set is the prefix looked up, and what has it is compared.
 
 use super::{PatternMatch, PatternsBuildError, SearchPattern, searched};
 use std::collections::BTreeMap;
 
 /// The prefix lengths of the classes.
 const CLASSES: [usize; 7] = [1, 2, 3, 4, 8, 16, 32];
-/// Bits of a filter for each prefix it holds, at least; with four bits set a prefix, about one place in 400 passes wrongly.
+/// Bits of a filter for each prefix it holds, at least; with four bits set a prefix, about one place in 400
+/// passes wrongly.
 const BITS: usize = 16;
 /// Bits set for each prefix.
 const HASHES: u32 = 4;
@@ -139,15 +140,16 @@ impl Class {
     }
 }
 
-/// The bits of a hash in a filter of so many words: two halves, the second added again and again (Kirsch, Mitzenmacher:
-/// Less Hashing, Same Performance, 2006).
+/// The bits of a hash in a filter of so many words: two halves, the second added again and again (Kirsch,
+/// Mitzenmacher: Less Hashing, Same Performance, 2006).
 #[inline]
 fn bits(hash: u64, words: usize) -> impl Iterator<Item = usize> {
     let (one, two) = (hash as u32, (hash >> 32) as u32 | 1);
     (0..HASHES).map(move |time| one.wrapping_add(two.wrapping_mul(time)) as usize & (words * 64 - 1))
 }
 
-/// Eight bytes at a time, letters as if in lower case; the marks whose bit 5 is clear fall together with others.
+/// Eight bytes at a time, letters as if in lower case; the marks whose bit 5 is clear fall together with
+/// others.
 #[inline]
 fn hash(prefix: &[u8]) -> u64 {
     let mut hash = prefix.len() as u64;

@@ -1,7 +1,7 @@
 //! Builds the image of a pattern table, and owns it.
 //!
-//! Patterns that match the same bytes become one string with several uses. A string of one byte over and over is found
-//! by its run; every other string is found by one window of 1 to 4 bytes, chosen by `arrange`.
+//! Patterns that match the same bytes become one string with several uses. A string of one byte over and over
+//! is found by its run; every other string is found by one window of 1 to 4 bytes, chosen by `arrange`.
 
 use super::arrange::{Choice, Shuffle, Text, arrange};
 use super::frequency::Frequency;
@@ -26,7 +26,8 @@ impl Scanner {
     /// Builds the table of the patterns; a match names a pattern by its place in this list.
     ///
     /// # Errors
-    /// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image above [`LIMIT`].
+    /// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image
+    /// above [`LIMIT`].
     pub fn build(patterns: &[SearchPattern]) -> Result<Scanner, PatternsBuildError> {
         Scanner::build_within(patterns, LIMIT)
     }
@@ -39,7 +40,8 @@ impl Scanner {
         Scanner::build_in_groups(patterns, limit, long_groups)
     }
 
-    /// As [`Scanner::build_within`], with as many groups of buckets as `groups` says for a number of long strings.
+    /// As [`Scanner::build_within`], with as many groups of buckets as `groups` says for a number of long
+    /// strings.
     pub(super) fn build_in_groups(
         patterns: &[SearchPattern],
         limit: u64,
@@ -61,7 +63,8 @@ impl Scanner {
         Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts })
     }
 
-    /// Bytes of the image of patterns of these lengths, at most: some may share a string or be runs, which takes less.
+    /// Bytes of the image of patterns of these lengths, at most: some may share a string or be runs, which
+    /// takes less.
     pub fn at_most(lengths: impl Iterator<Item = usize>) -> u64 {
         let mut counts = Counts { longest: 1, ..Counts::default() };
         let mut long = 0;
@@ -123,7 +126,8 @@ impl Scanner {
     }
 }
 
-/// How many groups of buckets so many long strings have. More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
+/// How many groups of buckets so many long strings have. More buckets pass less and cost more; below these
+/// sizes what they keep out is cheaper to look up.
 fn long_groups(strings: usize) -> usize {
     match strings {
         0..12_000 => 1,
@@ -311,7 +315,8 @@ impl Plan {
     }
 }
 
-/// Up to eight bytes of a string as value and mask: a letter that may have either case is compared without bit 5.
+/// Up to eight bytes of a string as value and mask: a letter that may have either case is compared without
+/// bit 5.
 fn masked(bytes: &[u8], nocase: bool) -> (u64, u64) {
     let (mut value, mut mask) = ([0; 8], [0; 8]);
     for (at, &byte) in bytes.iter().enumerate() {

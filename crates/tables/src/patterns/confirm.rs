@@ -1,8 +1,9 @@
 //! From places that passed the first filter to occurrences, in order.
 //!
-//! A segment of a packet is sifted, what passed is looked up and compared, and what matched is told in order: what ends
-//! behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait apart as (begin, end)
-//! and are told byte by byte, so a long run costs no more than the occurrences it holds.
+//! A segment of a packet is sifted, what passed is looked up and compared, and what matched is told in order:
+//! what ends behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait
+//! apart as (begin, end) and are told byte by byte, so a long run costs no more than the occurrences it
+//! holds.
 
 use super::image::{Entry, PatternsImage, WINDOW, hash, short_bit, u32_in, u64_in};
 use super::sift::{Passed, SEGMENT};
@@ -10,7 +11,8 @@ use super::{PatternMatch, searched};
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-/// The room that a search works in; a thread keeps one and uses it again, so a search allocates nothing once warm.
+/// The room that a search works in; a thread keeps one and uses it again, so a search allocates nothing once
+/// warm.
 struct Room {
     passed: Passed,
     /// Occurrences not yet told: the end in the high half, the pattern in the low one.

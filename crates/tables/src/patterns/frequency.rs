@@ -1,9 +1,9 @@
-//! How often bytes are met in packets: a guess made of three kinds of payload, by which the builder tells a rare window
-//! from a common one.
+//! How often bytes are met in packets: a guess made of three kinds of payload, by which the builder tells a
+//! rare window from a common one.
 //!
-//! A byte alone says little, since its neighbours are of the same kind. So a window's probability is taken in each kind
-//! on its own, and the kinds are then mixed: compressed or ciphered bytes (all alike), text of protocols (letters as in
-//! English, the marks of HTTP), and binary fields (zeros, small numbers, FF).
+//! A byte alone says little, since its neighbours are of the same kind. So a window's probability is taken in
+//! each kind on its own, and the kinds are then mixed: compressed or ciphered bytes (all alike), text of
+//! protocols (letters as in English, the marks of HTTP), and binary fields (zeros, small numbers, FF).
 
 /// The kinds of payload that are mixed.
 pub(super) const KINDS: usize = 3;
@@ -51,8 +51,8 @@ const MARKS: [(u8, f32); 26] = [
 #[derive(Clone, Debug)]
 pub(super) struct Frequency {
     kinds: [[f32; 256]; KINDS],
-    /// How often a text byte follows another, learned from the patterns themselves: what many patterns share is a
-    /// protocol's own word, and traffic is full of it.
+    /// How often a text byte follows another, learned from the patterns themselves: what many patterns share
+    /// is a protocol's own word, and traffic is full of it.
     follows: Vec<f32>,
 }
 
@@ -60,7 +60,8 @@ impl Frequency {
     /// The guess, with the followers that `samples` show.
     pub(super) fn learned<'a>(samples: impl Iterator<Item = &'a [u8]>) -> Frequency {
         let kinds = [[1. / 256.; 256], text(), binary()];
-        // Each row begins as if the guess had been seen 20 times, so few samples cannot make a byte impossible.
+        // Each row begins as if the guess had been seen 20 times, so few samples cannot make a byte
+        // impossible.
         const PRIOR: f32 = 20.;
         let mut follows = vec![0f32; 65536];
         for row in follows.chunks_exact_mut(256) {

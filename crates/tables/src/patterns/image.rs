@@ -1,6 +1,7 @@
 //! The flat image of a pattern table: what the scanner reads, and what a GPU is sent.
 //!
-//! All numbers are little-endian; every section begins at a multiple of 64 bytes, in this order and without gaps else.
+//! All numbers are little-endian; every section begins at a multiple of 64 bytes, in this order and without
+//! gaps else.
 //!
 //! ```text
 //!   0  magic "RVPT"    4  version 1        8  bytes of the image    12  patterns
@@ -19,8 +20,8 @@
 //!      pairs      value u64, mask u64: eight bytes of a string; matches where (packet & mask) = value
 //! ```
 //!
-//! Flags: bits 0 to 2 say that strings of 1, 2 and 3 bytes exist, bit 3 that longer ones do, bit 4 that a window of one
-//! letter four times over exists, bit 5 that run patterns exist.
+//! Flags: bits 0 to 2 say that strings of 1, 2 and 3 bytes exist, bit 3 that longer ones do, bit 4 that a
+//! window of one letter four times over exists, bit 5 that run patterns exist.
 
 use std::ops::Range;
 
@@ -37,12 +38,14 @@ const HEADER: usize = 64;
 
 /// Bit of the flags: long strings exist.
 pub(super) const LONG: u32 = 8;
-/// Bit of the flags: a window of one letter, in either case, four times over exists. No other byte fills a window.
+/// Bit of the flags: a window of one letter, in either case, four times over exists. No other byte fills a
+/// window.
 pub(super) const SAME: u32 = 16;
 /// Bit of the flags: run patterns exist.
 pub(super) const RUNS: u32 = 32;
 
-/// The hash of a window: high bits choose the bit of the bitmap and the slot of the directory. Case does not count.
+/// The hash of a window: high bits choose the bit of the bitmap and the slot of the directory. Case does not
+/// count.
 pub(super) fn hash(window: u32, class: usize) -> u32 {
     const BY_CLASS: [(u32, u32); 5] =
         [(0, 0), (0xff, 0x5bd1_e995), (0xffff, 0x1b87_3593), (0x00ff_ffff, 0xcc9e_2d51), (u32::MAX, 0)];

@@ -1,8 +1,9 @@
-//! The first filter on vectors of 64 bytes (AVX-512 with VBMI and VBMI2): what `sift` does, 64 places at a time.
+//! The first filter on vectors of 64 bytes (AVX-512 with VBMI and VBMI2): what `sift` does, 64 places at a
+//! time.
 //!
-//! For each position of a window, a table of 256 bytes says which buckets let a byte pass there. It lies in four vector
-//! registers, and two permutes look 64 bytes up in it at once. The looked-up bits of all positions are combined by AND;
-//! a place passes if a bit is left.
+//! For each position of a window, a table of 256 bytes says which buckets let a byte pass there. It lies in
+//! four vector registers, and two permutes look 64 bytes up in it at once. The looked-up bits of all
+//! positions are combined by AND; a place passes if a bit is left.
 
 use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WINDOW};
 use super::sift::Passed;
@@ -56,7 +57,8 @@ pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: 
         (_, true, false) => wide::sift::<MOST_GROUPS, true, false>,
         (_, true, true) => wide::sift::<MOST_GROUPS, true, true>,
     };
-    // SAFETY: `image.lanes` holds only where `present` found every feature that the functions are compiled for.
+    // SAFETY: `image.lanes` holds only where `present` found every feature that the functions are compiled
+    // for.
     unsafe { work(image, haystack, from, to, passed) }
 }
 
@@ -99,7 +101,8 @@ mod wide {
             // Windows that end within the haystack.
             let windows = here & lowest((haystack.len() + 1).saturating_sub(block + WINDOW));
             let at = (block - from) as u16;
-            // Bit p: the bytes at p and p + 1 are the same; four same ones begin where three such bits stand in a row.
+            // Bit p: the bytes at p and p + 1 are the same; four same ones begin where three such bits stand
+            // in a row.
             let pair = _mm512_cmpeq_epi8_mask(bytes[0], bytes[1]);
             let second = _mm512_cmpeq_epi8_mask(bytes[1], bytes[2]);
             let third = _mm512_cmpeq_epi8_mask(bytes[2], bytes[3]);
@@ -161,7 +164,8 @@ mod wide {
             Some(bytes) => unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) },
             None => {
                 let rest = &haystack[at.min(haystack.len())..];
-                // SAFETY: only the lowest `rest.len()` bytes are read, all of them of the slice; no other is touched.
+                // SAFETY: only the lowest `rest.len()` bytes are read, all of them of the slice; no other is
+                // touched.
                 unsafe { _mm512_maskz_loadu_epi8(lowest(rest.len()), rest.as_ptr().cast()) }
             }
         }

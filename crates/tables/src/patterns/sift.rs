@@ -1,7 +1,7 @@
 //! The first filter: which places of a packet may begin a window, and where runs of one byte begin.
 //!
-//! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not agree in
-//! what they let pass too much; neither may lose a place where a window or a run begins.
+//! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not
+//! agree in what they let pass too much; neither may lose a place where a window or a run begins.
 
 use super::image::{LONG, POSITIONS, PatternsImage, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, u32_in};
 

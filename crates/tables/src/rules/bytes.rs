@@ -9,7 +9,8 @@
 //!  then    the sections in that order, each from a multiple of 64 bytes on
 //! ```
 //!
-//! All numbers have their lowest byte first. What an item of a section is, `image.rs` says; a node counts as so many words.
+//! All numbers have their lowest byte first. What an item of a section is, `image.rs` says; a node counts as
+//! so many words.
 
 use super::encode::{CHECK_LAST, CHECK_RANGE, CHECK_WORDS, LINE_ELEMENTS, Layout};
 use super::fields::RulesSpec;

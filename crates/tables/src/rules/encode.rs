@@ -1,9 +1,10 @@
 //! Keys and rules as elements of 16 bits: what the trees pick bits from and what the leaves compare.
 //!
-//! Every column takes as many elements as it has pieces of 16 bits, the lowest piece first, and a packed key is the elements
-//! of its columns one after the other, padded with zeros. A rule is, for each element, the lowest value that fits and how many
-//! values above it fit as well. That says exactly what a prefix, a value or a short range means; where it says too much (masks
-//! with holes, wide ranges across a piece's border), the rule is marked, and what it really asks is checked after a hit.
+//! Every column takes as many elements as it has pieces of 16 bits, the lowest piece first, and a packed key
+//! is the elements of its columns one after the other, padded with zeros. A rule is, for each element, the
+//! lowest value that fits and how many values above it fit as well. That says exactly what a prefix, a value
+//! or a short range means; where it says too much (masks with holes, wide ranges across a piece's border),
+//! the rule is marked, and what it really asks is checked after a hit.
 
 use super::fields::{Rule, RuleField, RulesSpec, ones, prefix_mask};
 use crate::sizes::{self, room};
@@ -18,7 +19,8 @@ pub(crate) struct Layout {
     pub(crate) widths: Vec<u8>,
     /// The first element of each column.
     pub(crate) first: Vec<usize>,
-    /// For each element of a packed key: the word of the key it comes from, how far that is shifted, which bits stay.
+    /// For each element of a packed key: the word of the key it comes from, how far that is shifted, which
+    /// bits stay.
     pub(crate) sources: Vec<(usize, u32, u16)>,
     /// Words of a key.
     pub(super) key_words: usize,
@@ -295,8 +297,8 @@ fn below_difference(low: u16, high: u16) -> u16 {
     if differing == 0 { 0 } else { (u32::from(u16::MAX) >> differing.leading_zeros()) as u16 }
 }
 
-/// What a column of a marked rule is checked for, in words: the column with its marks, then two numbers of 128 bits, the
-/// lowest 32 bits first. The numbers are value and mask, or the bounds of the range.
+/// What a column of a marked rule is checked for, in words: the column with its marks, then two numbers of
+/// 128 bits, the lowest 32 bits first. The numbers are value and mask, or the bounds of the range.
 pub(crate) const CHECK_WORDS: usize = 9;
 /// In the first word of a check: the rule has no further one.
 pub(super) const CHECK_LAST: u32 = 1 << 30;

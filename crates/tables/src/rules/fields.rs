@@ -108,8 +108,9 @@ pub struct RulesSpec {
 }
 
 impl RulesSpec {
-    /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image, beyond whose bound rules are refused, and of what
-    /// it keeps of every rule. A shape that is refused has no bound (`u64::MAX`). While a rule is put in there may be more for a moment.
+    /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image,
+    /// beyond whose bound rules are refused, and of what it keeps of every rule. A shape that is refused has
+    /// no bound (`u64::MAX`). While a rule is put in there may be more for a moment.
     pub fn at_most(&self) -> u64 {
         if self.check().is_err() { u64::MAX } else { super::table::RulesTable::at_most(self) }
     }

@@ -1,9 +1,10 @@
 //! Which rules of a set can never be hit, and for every rule a key that shows it.
 //!
-//! The idea: a rule can be hit if a key fits it and none before it. A few keys at its corners, looked up in a fast table of
-//! the whole set, settle most rules at once. For the others the earlier rules that overlap it are cut out of its box, one after
-//! the other, each leaving at most a few smaller boxes; a box that meets no earlier rule any more holds a key that hits the
-//! rule, and if no box is left, the rules that were cut out cover it together.
+//! The idea: a rule can be hit if a key fits it and none before it. A few keys at its corners, looked up in a
+//! fast table of the whole set, settle most rules at once. For the others the earlier rules that overlap it
+//! are cut out of its box, one after the other, each leaving at most a few smaller boxes; a box that meets no
+//! earlier rule any more holds a key that hits the rule, and if no box is left, the rules that were cut out
+//! cover it together.
 
 use super::encode::first_from;
 use super::fields::{RuleField, ones};
@@ -30,7 +31,8 @@ pub enum HygieneKind {
         /// One rule if one suffices, and then the first; otherwise rules that do so together.
         by: Vec<usize>,
     },
-    /// More than [`MOST_WORK`] comparisons would be needed to say. The witness fits it, but an earlier rule as well.
+    /// More than [`MOST_WORK`] comparisons would be needed to say. The witness fits it, but an earlier rule
+    /// as well.
     Undecided,
 }
 
@@ -45,8 +47,8 @@ pub struct HygieneFinding {
     pub witness: Vec<u64>,
 }
 
-/// Judges every rule of a set whose first fitting rule wins: one finding a rule, in order. Refuses rules that do not suit the
-/// columns.
+/// Judges every rule of a set whose first fitting rule wins: one finding a rule, in order. Refuses rules that
+/// do not suit the columns.
 ///
 /// ```
 /// use tables::rules::{HygieneKind, Rule, RuleField, RulesSpec, hygiene};

@@ -1,4 +1,5 @@
-//! The flat form of a table of rules, which lookups run over: an image of numbers that name places in it, without pointers.
+//! The flat form of a table of rules, which lookups run over: an image of numbers that name places in it,
+//! without pointers.
 //!
 //! ```text
 //! entry, 32 bits: bit 31 = the rest is the number of a node; else the number of the first block of a leaf
@@ -9,7 +10,8 @@
 //! check, 32-bit words: column, bit 31 = range, bit 30 = the rule's last | 4 words of value or low | 4 words of mask or high
 //! ```
 //!
-//! Block 0 is empty, so that entry 0 is the leaf without rules. Slots of a leaf are in order of the rules; free ones are last.
+//! Block 0 is empty, so that entry 0 is the leaf without rules. Slots of a leaf are in order of the rules;
+//! free ones are last.
 
 use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, element, passes};
 #[cfg(target_arch = "x86_64")]
@@ -205,8 +207,8 @@ impl RulesImage {
         }
     }
 
-    /// Takes rule `id` out of the leaf at `block`, if it is there, by moving those behind it up. What the others' slots hold
-    /// stays as it was written.
+    /// Takes rule `id` out of the leaf at `block`, if it is there, by moving those behind it up. What the
+    /// others' slots hold stays as it was written.
     pub(super) fn remove_from_leaf(&mut self, block: u32, id: u32) {
         let (slots, blocks) = (self.slots(), self.leaf_blocks(block));
         let (start, end) = (block as usize * slots, (block as usize + blocks) * slots);

@@ -1,8 +1,10 @@
-//! Grows the trees of a table: tries a few ways to share the rules out and keeps the one that lookups will be fastest in.
+//! Grows the trees of a table: tries a few ways to share the rules out and keeps the one that lookups will be
+//! fastest in.
 //!
-//! The idea: a rule that leaves open what most rules fix would have to stand in most leaves of their tree; two such kinds of
-//! rules in one tree multiply. So the two columns with the most different values are found, and rules are shared out by which
-//! of the two they fix. What that costs lookups, one walk more for each tree, is weighed against what it saves.
+//! The idea: a rule that leaves open what most rules fix would have to stand in most leaves of their tree;
+//! two such kinds of rules in one tree multiply. So the two columns with the most different values are found,
+//! and rules are shared out by which of the two they fix. What that costs lookups, one walk more for each
+//! tree, is weighed against what it saves.
 
 use super::encode::{Encoded, Layout};
 use super::image::RulesImage;
@@ -26,8 +28,8 @@ enum Sharing {
     Three(usize, usize),
 }
 
-/// Grows trees for all rules of `encoded`, whose numbers are in order, into `image`, which has none yet, with `limit` as a
-/// bound of its bytes that only leaves which cannot be split exceed.
+/// Grows trees for all rules of `encoded`, whose numbers are in order, into `image`, which has none yet, with
+/// `limit` as a bound of its bytes that only leaves which cannot be split exceed.
 pub(super) fn grow(encoded: &Encoded, image: &mut RulesImage, limit: usize) {
     if encoded.len() == 0 {
         return;

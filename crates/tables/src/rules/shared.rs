@@ -1,8 +1,9 @@
-//! Lookups by other threads while one changes the table: a pointer to the current generation, replaced as a whole.
+//! Lookups by other threads while one changes the table: a pointer to the current generation, replaced as a
+//! whole.
 //!
-//! The idea: readers look up in an image that never changes. The writer changes its own table, and what it has done becomes
-//! visible when it publishes a copy of the image by exchanging one pointer; a reader sees all of it or nothing, never waits,
-//! and keeps the generation that it took until it takes the next.
+//! The idea: readers look up in an image that never changes. The writer changes its own table, and what it
+//! has done becomes visible when it publishes a copy of the image by exchanging one pointer; a reader sees
+//! all of it or nothing, never waits, and keeps the generation that it took until it takes the next.
 
 use super::{Rule, Rules, RulesBuildError, RulesImage, RulesInsertError, RulesSpec, RulesTable};
 use arc_swap::{ArcSwap, Cache};
@@ -74,8 +75,8 @@ impl SharedRules {
         number
     }
 
-    /// Replaces the whole set by these rules, for all readers at once, and answers the generation's number. If they are refused,
-    /// nothing changes.
+    /// Replaces the whole set by these rules, for all readers at once, and answers the generation's number.
+    /// If they are refused, nothing changes.
     pub fn replace(
         &mut self,
         spec: &RulesSpec,
@@ -87,7 +88,8 @@ impl SharedRules {
 }
 
 impl RulesReader {
-    /// The image of the latest generation. What is looked up in it while it is borrowed is answered from one generation.
+    /// The image of the latest generation. What is looked up in it while it is borrowed is answered from one
+    /// generation.
     #[inline]
     pub fn image(&mut self) -> &RulesImage {
         &self.current.load().image

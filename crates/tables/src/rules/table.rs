@@ -19,7 +19,8 @@ pub(super) fn limit(capacity: usize) -> usize {
     base.saturating_add(RULE_LIMIT.saturating_mul(capacity))
 }
 
-/// A fast table of rules. Lookups run over its [`RulesImage`]; [`super::SharedRules`] lets other threads look up while it is changed.
+/// A fast table of rules. Lookups run over its [`RulesImage`]; [`super::SharedRules`] lets other threads look
+/// up while it is changed.
 ///
 /// ```
 /// use tables::rules::{RuleField, Hit, NONE, Rule, Rules, RulesSpec, RulesTable};
@@ -69,15 +70,15 @@ impl RulesTable {
         RulesTable::build(&spec, Vec::new())
     }
 
-    /// A table of these rules, given as order, rule and value. Its image may have 1 KiB for every rule of the capacity, and besides
-    /// 16 KiB for each up to 8 MiB.
+    /// A table of these rules, given as order, rule and value. Its image may have 1 KiB for every rule of the
+    /// capacity, and besides 16 KiB for each up to 8 MiB.
     pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<RulesTable, RulesBuildError> {
         let limit = limit(spec.capacity);
         RulesTable::build_within(spec, rules, limit)
     }
 
-    /// [`RulesTable::build`] with the most bytes that the image may have. Less room means longer leaves and slower lookups; what
-    /// cannot be in that room is refused.
+    /// [`RulesTable::build`] with the most bytes that the image may have. Less room means longer leaves and
+    /// slower lookups; what cannot be in that room is refused.
     pub fn build_within(
         spec: &RulesSpec,
         mut rules: Vec<(u64, Rule, u32)>,
@@ -175,7 +176,8 @@ impl RulesTable {
             .saturating_add(sizes::ordered_at_most::<u64, u32>(rules))
     }
 
-    /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a table built now.
+    /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a
+    /// table built now.
     pub fn rebuild(&mut self) -> Result<(), RulesBuildError> {
         *self = RulesTable::build_within(&self.spec, self.entries(), self.limit)?;
         Ok(())
@@ -250,7 +252,8 @@ fn growth(limit: usize) -> usize {
 }
 
 impl Rules for RulesTable {
-    /// Takes about as long as the rule has leaves to be in: a change of one in 10,000 rules far less than 10 ms.
+    /// Takes about as long as the rule has leaves to be in: a change of one in 10,000 rules far less than 10
+    /// ms.
     fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError> {
         self.spec.check_rule(rule)?;
         if self.orders.contains_key(&order) {

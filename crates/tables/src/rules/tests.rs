@@ -1,5 +1,5 @@
-//! The fast table against the reference algorithm, over columns and rules of all shapes, under changes, and its portable lookups
-//! against the wide ones.
+//! The fast table against the reference algorithm, over columns and rules of all shapes, under changes, and
+//! its portable lookups against the wide ones.
 
 use super::fields::{ones, prefix_mask};
 use super::*;

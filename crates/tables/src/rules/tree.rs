@@ -1,9 +1,10 @@
 //! Grows a tree over rules: nodes that pick bits of the key, leaves of a few rules.
 //!
-//! The idea: a node picks, anywhere in the packed key, the bits that most reduce what a packet will have to compare, one after
-//! the other, and its table has a child for every value of the picked bits. A rule that does not fix a bit goes to both sides,
-//! so bits are chosen by what remains on both, weighed by how many packets will come there; a part of the key space that is down
-//! to a few rules is not split further, and its entries in the node's table all name the same leaf.
+//! The idea: a node picks, anywhere in the packed key, the bits that most reduce what a packet will have to
+//! compare, one after the other, and its table has a child for every value of the picked bits. A rule that
+//! does not fix a bit goes to both sides, so bits are chosen by what remains on both, weighed by how many
+//! packets will come there; a part of the key space that is down to a few rules is not split further, and its
+//! entries in the node's table all name the same leaf.
 
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
@@ -56,7 +57,8 @@ impl Region {
 /// Rules with the part of their packets that is expected in a region.
 type Weighed = Vec<(u32, f32)>;
 
-/// A region of a node that is being cut: the values of the bits picked so far, the first in bit 0, and the rules there.
+/// A region of a node that is being cut: the values of the bits picked so far, the first in bit 0, and the
+/// rules there.
 struct Part {
     path: u32,
     rules: Weighed,
@@ -149,7 +151,8 @@ impl<'a> Grower<'a> {
         self.image.nodes.extend_from_slice(&masks);
         self.image.nodes.push(first as u64);
         self.image.nodes.resize(end, 0);
-        // The node's table is in order of the bits' places in the key, not in the order in which they were chosen.
+        // The node's table is in order of the bits' places in the key, not in the order in which they were
+        // chosen.
         let places: Vec<u32> =
             chosen.iter().map(|&bit| chosen.iter().filter(|&&other| other < bit).count() as u32).collect();
         let scattered = |path: u32| -> usize {

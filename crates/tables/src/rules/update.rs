@@ -1,9 +1,9 @@
 //! Puts one rule into a tree, or takes it out, without growing the tree anew.
 //!
-//! The idea: the change visits the leaves whose part of the key space the rule meets, rewrites them where they are if they have
-//! room and otherwise behind the last block, and cuts a leaf that has become long into a tree of its own. Leaves are shared by
-//! entries; a rule that is written into a shared leaf in place may thereby reach entries it does not meet, which is harmless,
-//! since what a leaf holds is compared in full.
+//! The idea: the change visits the leaves whose part of the key space the rule meets, rewrites them where
+//! they are if they have room and otherwise behind the last block, and cuts a leaf that has become long into
+//! a tree of its own. Leaves are shared by entries; a rule that is written into a shared leaf in place may
+//! thereby reach entries it does not meet, which is harmless, since what a leaf holds is compared in full.
 
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
@@ -79,8 +79,8 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Puts the rule into the first tree where it meets few leaves; if there is none, into that where it meets the fewest; and
-    /// into a new one if those are [`MOST_LEAVES`] or more.
+    /// Puts the rule into the first tree where it meets few leaves; if there is none, into that where it
+    /// meets the fewest; and into a new one if those are [`MOST_LEAVES`] or more.
     pub(super) fn put(&mut self) {
         let mut best = (MOST_LEAVES, self.image.roots.len());
         for tree in 0..self.image.roots.len() {
@@ -185,8 +185,8 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The rules of a leaf as they are now. A leaf may name rules that it had no part in any more when they were taken out, and
-    /// whose numbers others have by now.
+    /// The rules of a leaf as they are now. A leaf may name rules that it had no part in any more when they
+    /// were taken out, and whose numbers others have by now.
     fn current(&self, entry: u32) -> Vec<u32> {
         let mut list = Vec::new();
         self.image.leaf(entry, &mut list);
@@ -203,7 +203,8 @@ pub(super) fn compacted(image: &RulesImage) -> RulesImage {
     compact.rules.clone_from(&image.rules);
     compact.checks.clone_from(&image.checks);
     compact.ranked = image.ranked;
-    // For each block where a leaf begins, where its copy does; 0 for those not copied yet, and for the empty leaf.
+    // For each block where a leaf begins, where its copy does; 0 for those not copied yet, and for the empty
+    // leaf.
     let mut leaves = vec![0; image.ids.len() / image.slots()];
     for &root in &image.roots {
         let root = copied(image, root, &mut compact, &mut leaves);

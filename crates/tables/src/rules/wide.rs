@@ -1,7 +1,9 @@
-//! Lookups with vectors of 512 bits: packs a key with one permutation and compares all slots of a block at once.
+//! Lookups with vectors of 512 bits: packs a key with one permutation and compares all slots of a block at
+//! once.
 //!
-//! Many keys are looked up in stages of [`GROUP`], each stage a loop whose rounds do not wait for one another, so that the
-//! processor overlaps their waits for memory and guesses few branches wrong. The answers are those of the portable lookups.
+//! Many keys are looked up in stages of [`GROUP`], each stage a loop whose rounds do not wait for one
+//! another, so that the processor overlaps their waits for memory and guesses few branches wrong. The answers
+//! are those of the portable lookups.
 
 use super::NONE;
 use super::encode::{LINE_ELEMENTS, Layout};
@@ -198,7 +200,8 @@ fn earlier(image: &RulesImage, one: u32, other: u32) -> u32 {
     one ^ ((one ^ other) & u32::from(takes).wrapping_neg())
 }
 
-/// Whether the leaf goes on behind a block that begins with `first`, with rules that could come before `best`.
+/// Whether the leaf goes on behind a block that begins with `first`, with rules that could come before
+/// `best`.
 #[inline]
 fn goes_on(image: &RulesImage, first: u32, best: u32) -> bool {
     (first & MORE != 0) & (!image.ranked | (first & NO_RULE < best))

@@ -1,4 +1,5 @@
-//! The experiment `transfer` as people read it: a table of packet rates for each function, with a column for each size of batch.
+//! The experiment `transfer` as people read it: a table of packet rates for each function, with a column for
+//! each size of batch.
 
 use crate::render::table::{Side, table};
 use lab::{Experiment, Pivot};

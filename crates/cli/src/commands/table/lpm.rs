@@ -125,8 +125,8 @@ fn bulk(table: &LpmTable, queries: &[Query<'_>], width: u8, figures: &mut Figure
     hops
 }
 
-/// A line each: the address, its next hop and the prefix, or `-`. Next hops that were looked up in bulk are what is printed, and
-/// must be those of the prefixes.
+/// A line each: the address, its next hop and the prefix, or `-`. Next hops that were looked up in bulk are
+/// what is printed, and must be those of the prefixes.
 fn answer(
     routes: &ImportedRoutes,
     queries: &[Query<'_>],

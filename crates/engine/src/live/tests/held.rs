@@ -1,4 +1,5 @@
-//! Workers whose program runs on a device: packets are held and come back later, programs replace each other meanwhile, and devices fail.
+//! Workers whose program runs on a device: packets are held and come back later, programs replace each other
+//! meanwhile, and devices fail.
 
 use super::*;
 use crate::device_queue::Schedule;
@@ -24,7 +25,8 @@ decoder check(p: probe) {
 
 const FLOWS: u16 = 10;
 
-/// A program on threads that stand in for a device, one that fails after so many batches if there is a trouble.
+/// A program on threads that stand in for a device, one that fails after so many batches if there is a
+/// trouble.
 fn loaded_held(text: &str, workers: usize, schedule: Schedule, trouble: Option<(Trouble, u64)>) -> Loaded {
     let Loaded { program, sources, .. } = loaded(text, 0);
     let room = schedule.room();
@@ -69,7 +71,8 @@ fn sequences(left: &[Cable]) -> HashMap<u16, Vec<u32>> {
     sequences
 }
 
-/// Plays packets while programs that `next` makes replace each other, and gives the parts of all; nothing is lost, doubled or put in another order.
+/// Plays packets while programs that `next` makes replace each other, and gives the parts of all; nothing is
+/// lost, doubled or put in another order.
 fn pass(numbers: u32, workers: usize, next: &dyn Fn() -> Loaded) -> Vec<Generation> {
     let bench = Bench::running(workers, next());
     let left = bench.left.clone();

@@ -1,4 +1,5 @@
-//! When entries of tables with prefixes and rules end that packets made, and which of them are still to be taken out.
+//! When entries of tables with prefixes and rules end that packets made, and which of them are still to be
+//! taken out.
 
 use crate::state::STEPS_BEFORE_PACKET;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Taking an entry out of a search takes as long as so many steps of an exact table.
 pub(super) const STEPS_OF_WITHDRAWAL: u32 = STEPS_BEFORE_PACKET;
 
-/// When entries that packets made go. One whose deadline is at or before the horizon has ended, be it taken out or not.
+/// When entries that packets made go. One whose deadline is at or before the horizon has ended, be it taken
+/// out or not.
 #[derive(Clone, Debug)]
 pub(super) struct Expiry<K> {
     age: Option<u64>,
@@ -24,7 +26,8 @@ impl<K: Ord + Copy> Expiry<K> {
         Expiry { age, due: BTreeSet::new(), of: BTreeMap::new(), horizon: 0, expired: 0 }
     }
 
-    /// An entry is made or renewed; one of the program text or of the control plane, without a time, never goes. Says when it does; `u64::MAX` for never.
+    /// An entry is made or renewed; one of the program text or of the control plane, without a time, never
+    /// goes. Says when it does; `u64::MAX` for never.
     pub(super) fn note(&mut self, key: K, now: Option<u64>, row: u32) -> u64 {
         self.forget(&key);
         let (Some(now), Some(age)) = (now, self.age) else { return u64::MAX };

@@ -135,7 +135,8 @@ impl<S: PatternSearch> ProgramPatterns<S> {
         &mut self.rows
     }
 
-    /// The patterns in order, each with its row as its value; where the answer is a set, with the number that its entry has there.
+    /// The patterns in order, each with its row as its value; where the answer is a set, with the number that
+    /// its entry has there.
     pub fn for_device(&self, answer: Answer) -> Vec<SearchPattern> {
         let number = |row: &u32| match answer {
             Answer::Set => {

@@ -1,4 +1,5 @@
-//! Tests of packets put together, beside a twin that is as plain as can be, with a clock that is moved by hand.
+//! Tests of packets put together, beside a twin that is as plain as can be, with a clock that is moved by
+//! hand.
 
 use super::*;
 use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, NetSlice, PacketBuilder, SlicedPacket};

@@ -90,7 +90,8 @@ fn a_route_that_says_more_than_can_be_done_is_none_that_is_plain() {
     let mut tos = route_message(&by);
     tos.header.tos = 0x10;
     assert_eq!(told(tos).0.condition, Some(Condition::Tos(0x10)));
-    // As `encap ip` is written: its type, and what it says in attributes of its own. `ip route` never writes the last one.
+    // As `encap ip` is written: its type, and what it says in attributes of its own. `ip route` never writes
+    // the last one.
     let header = [2, 24, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
     let destination = (1, &[198, 51, 100, 0][..]);
     let out = (4, &8u32.to_ne_bytes()[..]);
@@ -166,7 +167,8 @@ fn a_route_by_a_numbered_next_hop_is_as_that_is_whatever_it_says_besides() {
     assert_eq!(told(route_message(&with)).1, [Hop::Object(7)]);
     // As with net.ipv4.nexthop_compat_mode=0.
     assert_eq!(told(route_message(&with[..1])).1, [Hop::Object(7)]);
-    // With compatibility on, the kernel repeats what the next hop encapsulates by; the route ends with the next hop all the same.
+    // With compatibility on, the kernel repeats what the next hop encapsulates by; the route ends with the
+    // next hop all the same.
     let (encapsulates, encapsulation) = ((21, &[2, 0][..]), (0x8000 | 22, &[8, 0, 1, 0, 0, 0, 0, 5][..]));
     let numbered = (30, &7u32.to_ne_bytes()[..]);
     let header = [2, 24, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];

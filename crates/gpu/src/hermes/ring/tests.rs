@@ -1,4 +1,5 @@
-//! Every order of the steps of a few threads, any order of many steps with every number near its end, and threads that go round many times.
+//! Every order of the steps of a few threads, any order of many steps with every number near its end, and
+//! threads that go round many times.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +7,8 @@ use std::sync::Arc;
 
 word!(loom::sync::atomic::AtomicU32);
 
-/// Words of a ring of two slots and two entries, without those that only fill lines, and what lies in the slots.
+/// Words of a ring of two slots and two entries, without those that only fill lines, and what lies in the
+/// slots.
 struct Small {
     words: [loom::sync::atomic::AtomicU32; 10],
     inputs: [loom::sync::atomic::AtomicU32; 2],
@@ -69,7 +71,8 @@ impl Small {
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    // All orders in which a thread is interrupted at most twice in the middle; more find nothing else in a time that anybody waits.
+    // All orders in which a thread is interrupted at most twice in the middle; more find nothing else in a
+    // time that anybody waits.
     model.preemption_bound = Some(2);
     model.check(check);
 }
@@ -95,7 +98,8 @@ fn every_slot_is_run_once_and_its_result_is_seen_whole() {
         };
         let threads = [worker(), worker()];
         small.give(&mut publisher, 1, 2);
-        // The entry of the first ticket is written again, even while the worker that has just taken it has not begun.
+        // The entry of the first ticket is written again, even while the worker that has just taken it has
+        // not begun.
         let mut last = [1, 2];
         let again = [1, 0].into_iter().find(|slot| small.look(&mut publisher, *slot, last[*slot]));
         if let Some(slot) = again {
@@ -182,7 +186,8 @@ impl Words {
 }
 
 proptest! {
-    /// Any order of the steps of four workers, a dispatcher and a host; a worker can rest for as long as it likes between looking and taking.
+    /// Any order of the steps of four workers, a dispatcher and a host; a worker can rest for as long as it
+    /// likes between looking and taking.
     #[test]
     fn any_order_of_steps_runs_every_slot_once(
         slots in 1_usize..6, before_the_end in 0_u32..40, steps in prop::collection::vec((0_u8..6, 0_usize..4, 1_u16..33), 0..400)

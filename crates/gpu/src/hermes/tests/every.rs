@@ -1,6 +1,8 @@
-//! Every order of events, up to some packets, on a device that is as small as can be: two cores of one warp of two packets, a FIFO and a queue of two.
+//! Every order of events, up to some packets, on a device that is as small as can be: two cores of one warp
+//! of two packets, a FIFO and a queue of two.
 //!
-//! From each state that can be reached all events are tried; states that are alike are tried once. From each the rest is also run to its end.
+//! From each state that can be reached all events are tried; states that are alike are tried once. From each
+//! the rest is also run to its end.
 
 use super::super::*;
 use std::collections::{BTreeMap, HashSet};

@@ -1,4 +1,5 @@
-//! Programs that ship over the simulated device: every verdict, byte, table and event is the interpreter's, and times are those of a run without packets.
+//! Programs that ship over the simulated device: every verdict, byte, table and event is the interpreter's,
+//! and times are those of a run without packets.
 
 use super::*;
 use crate::hermes::simulate::simulate;

@@ -1,4 +1,5 @@
-//! Whether the kernels have as many instructions as the laws say: clang's intermediate code, with a count at every block, over the packets.
+//! Whether the kernels have as many instructions as the laws say: clang's intermediate code, with a count at
+//! every block, over the packets.
 
 use super::*;
 use exec::kernel::{Dialect, Kernel, PacketColumn};

@@ -1,4 +1,5 @@
-//! Convoys by a policy of placement, as `engine::hold` has them: it says when the open device batch is closed, and where it is run.
+//! Convoys by a policy of placement, as `engine::hold` has them: it says when the open device batch is
+//! closed, and where it is run.
 
 use super::{DeviceBatch, Order, Run};
 use engine::device_queue::Supply;

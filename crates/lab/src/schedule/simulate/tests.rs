@@ -143,8 +143,8 @@ fn a_packet_alone_waits_for_what_its_schedule_says_and_then_for_what_things_cost
     {
         let apart = [0, 5_000_000, 10_000_000, 15_000_000];
         let outcome = Simulated::new(model, room(schedule), schedule).run(Due::At(&apart));
-        // How fast packets come, Hermes does not know until there have been two; then it waits as long as it ever does.
-        // A packet waits from when it begins to be taken.
+        // How fast packets come, Hermes does not know until there have been two; then it waits as long as it
+        // ever does. A packet waits from when it begins to be taken.
         let delays = &outcome.delays[1..];
         assert_eq!(delays, [waits + costs - work[0]; 2].into_iter().chain([costs]).collect::<Vec<_>>());
     }
@@ -169,7 +169,8 @@ fn the_cost_model_finds_the_faster_place() {
 
 #[test]
 fn a_packet_that_comes_while_another_is_handed_over_is_taken_next() {
-    // After 50,000 ns the first is handed over, which takes 20,000; the second falls due meanwhile, and is the last.
+    // After 50,000 ns the first is handed over, which takes 20,000; the second falls due meanwhile, and is
+    // the last.
     let line = |fixed| Line { fixed, slope: 0 };
     let model = Model { workers: 2, service: line(90_000), begin: line(20_000), ..BARE };
     let timed = BatchingPolicy::BatchOrTimeout { packets: 256, timeout: Duration::from_micros(50) };

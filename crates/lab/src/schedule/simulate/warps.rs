@@ -1,4 +1,5 @@
-//! Convoys as Hermes has them, as `engine::hold` has them: the scheduler says when a warp is closed, begun with and committed.
+//! Convoys as Hermes has them, as `engine::hold` has them: the scheduler says when a warp is closed, begun
+//! with and committed.
 
 use super::{DeviceBatch, Order, Run};
 use engine::device_queue::Supply;

@@ -1,4 +1,5 @@
-//! Checks each instruction and edge by itself: indexes, single assignment, widths, and what only the packet function may do.
+//! Checks each instruction and edge by itself: indexes, single assignment, widths, and what only the packet
+//! function may do.
 
 use std::collections::HashSet;
 

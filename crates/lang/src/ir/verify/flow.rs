@@ -1,10 +1,12 @@
-//! Checks what depends on paths: definitions before uses, fuel in every cycle, captured bytes before accesses.
+//! Checks what depends on paths: definitions before uses, fuel in every cycle, captured bytes before
+//! accesses.
 //!
-//! Bounds: a fact "so many bytes from this value on are captured" begins on the way from a `need` to its `ok`, at a join if every edge
-//! into it brings the fact (the smallest holds), and at a block parameter if every edge hands over a value with a fact. Values never
-//! change and no instruction shortens the packet (functions that do: see `moving`), so a fact that holds where a block begins holds in every block it dominates; walking the
-//! dominator tree therefore finds the facts of each block in linear time. Loops begin with the best assumption and repeat the walk, which
-//! only ever lowers facts, until nothing changes.
+//! Bounds: a fact "so many bytes from this value on are captured" begins on the way from a `need` to its
+//! `ok`, at a join if every edge into it brings the fact (the smallest holds), and at a block parameter if
+//! every edge hands over a value with a fact. Values never change and no instruction shortens the packet
+//! (functions that do: see `moving`), so a fact that holds where a block begins holds in every block it
+//! dominates; walking the dominator tree therefore finds the facts of each block in linear time. Loops begin
+//! with the best assumption and repeat the walk, which only ever lowers facts, until nothing changes.
 
 use super::paths::{Paths, Step};
 use super::*;
@@ -35,7 +37,8 @@ pub(super) fn check(index: usize, function: &Function, errors: &mut Vec<VerifyEr
     }
 }
 
-/// A block on a cycle that does not pass the `ok` of a `Fuel`. The `out` of a `Fuel` is an edge like any other: passing it is not limited.
+/// A block on a cycle that does not pass the `ok` of a `Fuel`. The `out` of a `Fuel` is an edge like any
+/// other: passing it is not limited.
 fn endless(function: &Function, paths: &Paths) -> Option<usize> {
     let free = |block: usize| {
         let skipped = usize::from(matches!(function.blocks[block].terminator, Terminator::Fuel { .. }));
@@ -173,7 +176,8 @@ impl<'a> Bounds<'a> {
         bounds
     }
 
-    /// Values that are made above a block and may gain facts on every edge into it: those that do on one edge.
+    /// Values that are made above a block and may gain facts on every edge into it: those that do on one
+    /// edge.
     fn candidates(&self, block: usize, made: &[Made]) -> Vec<Value> {
         let (paths, top) = (self.paths, self.paths.dominator[block]);
         let forward = self.incoming[block].iter().map(|&edge| &self.edges[edge]);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::ir::*;
 
-/// The smallest manifest that covers a program. Reads of payload other than an appended tail cannot be told from header reads here; the
-/// compiler adds them. Indexes that do not exist are passed over.
+/// The smallest manifest that covers a program. Reads of payload other than an appended tail cannot be told
+/// from header reads here; the compiler adds them. Indexes that do not exist are passed over.
 pub fn derive_manifest(program: &Program) -> Manifest {
     let mut manifest = Manifest::default();
     let mut tables = BTreeSet::new();

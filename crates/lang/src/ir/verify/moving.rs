@@ -1,9 +1,10 @@
 //! Captured bytes before accesses, where the packet changes its size.
 //!
-//! Every push, pop and truncation ends all facts of the kind "so many bytes from this value on are captured", wherever they began: a fact then no
-//! longer holds in every block that its `need` dominates. So facts are followed along the edges: what holds where a block begins is what all edges
-//! into it bring (the smallest number holds), a value made anew brings nothing, a parameter what was handed over. Blocks are visited until nothing
-//! becomes less.
+//! Every push, pop and truncation ends all facts of the kind "so many bytes from this value on are captured",
+//! wherever they began: a fact then no longer holds in every block that its `need` dominates. So facts are
+//! followed along the edges: what holds where a block begins is what all edges into it bring (the smallest
+//! number holds), a value made anew brings nothing, a parameter what was handed over. Blocks are visited
+//! until nothing becomes less.
 
 use std::collections::BTreeMap;
 

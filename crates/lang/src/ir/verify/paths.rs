@@ -1,8 +1,9 @@
 //! The control-flow graph of a function: reachable blocks in reverse postorder and the dominator tree.
 //!
-//! A block dominates another if every path from the entry to the other goes through it. The tree is found with the algorithm of Lengauer
-//! and Tarjan ("A Fast Algorithm for Finding Dominators in a Flowgraph", 1979): number the blocks in depth-first order; the semidominator of
-//! a block is the lowest number from which a path over higher numbers leads to it; one pass up and one pass down turn semidominators into
+//! A block dominates another if every path from the entry to the other goes through it. The tree is found
+//! with the algorithm of Lengauer and Tarjan ("A Fast Algorithm for Finding Dominators in a Flowgraph",
+//! 1979): number the blocks in depth-first order; the semidominator of a block is the lowest number from
+//! which a path over higher numbers leads to it; one pass up and one pass down turn semidominators into
 //! immediate dominators. With path compression it takes O(edges × log blocks), whatever the graph.
 
 use crate::ir::Function;
@@ -31,7 +32,8 @@ pub(super) struct Paths {
     pub(super) dominator: Vec<usize>,
     /// Depth in the dominator tree.
     pub(super) depth: Vec<usize>,
-    /// The dominator tree, depth first, siblings by `position`: all forward predecessors of a block are entered before it.
+    /// The dominator tree, depth first, siblings by `position`: all forward predecessors of a block are
+    /// entered before it.
     pub(super) walk: Vec<Step>,
     entered: Vec<usize>,
     left: Vec<usize>,

@@ -1,7 +1,9 @@
-//! The claim on an interface: two gateways that take its packets by AF_PACKET would both answer and forward each of them.
+//! The claim on an interface: two gateways that take its packets by AF_PACKET would both answer and forward
+//! each of them.
 //!
-//! A claim is a name in the abstract namespace of Unix sockets, of which each network namespace has its own, as it has numbers of interfaces of its own (unix(7)). It
-//! leaves no file, and the kernel takes it away however the process ended. Who has it is found in /proc.
+//! A claim is a name in the abstract namespace of Unix sockets, of which each network namespace has its own,
+//! as it has numbers of interfaces of its own (unix(7)). It leaves no file, and the kernel takes it away
+//! however the process ended. Who has it is found in /proc.
 
 use std::fs;
 use std::io;
@@ -96,7 +98,8 @@ fn holder(name: &str) -> Option<Holder> {
     )
 }
 
-/// The number of the socket that has an abstract name, in the kernel's list: its last columns are the number and `@` with the name.
+/// The number of the socket that has an abstract name, in the kernel's list: its last columns are the number
+/// and `@` with the name.
 fn inode<'a>(sockets: &'a str, name: &str) -> Option<&'a str> {
     sockets.lines().find_map(|line| {
         let (before, found) = line.rsplit_once(" @")?;

@@ -1,4 +1,5 @@
-//! The half of an AF_PACKET lane by which packets come in: full frames of the ring, or packets that were too long for one.
+//! The half of an AF_PACKET lane by which packets come in: full frames of the ring, or packets that were too
+//! long for one.
 
 use super::port::Port;
 use super::{FIRST, TAG};
@@ -56,7 +57,8 @@ impl Incoming {
     /// Goes on with a ring and a socket of an interface that is there again.
     fn renew(&mut self, (socket, ring): (OwnedFd, FrameRing)) {
         self.count_dropped();
-        // The number stays, since others wait for it; if that fails nothing has changed and the port stays away.
+        // The number stays, since others wait for it; if that fails nothing has changed and the port stays
+        // away.
         if sys::replace(&self.socket, &socket).is_ok() {
             self.ring = ring;
         }
@@ -166,8 +168,8 @@ fn foreign(frame: &[u8]) -> bool {
 struct Tag(u16, u16);
 
 impl Tag {
-    /// The tag that the header of a frame tells of. One without the number of a VLAN says nothing but a priority, and its packet counts as untagged
-    /// (IEEE 802.1Q, 6.9.1).
+    /// The tag that the header of a frame tells of. One without the number of a VLAN says nothing but a
+    /// priority, and its packet counts as untagged (IEEE 802.1Q, 6.9.1).
     fn of(frame: &[u8]) -> Option<Tag> {
         let status = word(frame, STATUS);
         let protocol =
@@ -177,7 +179,8 @@ impl Tag {
     }
 }
 
-/// A packet that is ready for the program: where in its frame it lies, and what is left to do with it on the way out.
+/// A packet that is ready for the program: where in its frame it lies, and what is left to do with it on the
+/// way out.
 #[derive(Debug, PartialEq, Eq)]
 struct Arrived {
     start: usize,
@@ -202,7 +205,8 @@ impl Arrived {
         Some(Arrived::finish(frame, start, bytes, &header, tag))
     }
 
-    /// The next packet that was too long for a frame of the ring and waits at the socket, received into a slot; `None` if it does not fit there either.
+    /// The next packet that was too long for a frame of the ring and waits at the socket, received into a
+    /// slot; `None` if it does not fit there either.
     ///
     /// # Errors
     /// It cannot be had.
@@ -236,8 +240,9 @@ impl Arrived {
     }
 }
 
-/// Receives again where the kernel said what had happened to the interface instead of handing a packet over: the ring counts on as many packets at the
-/// socket as it has marked frames. It says so once for each thing that happened. EINVAL is of the packet, which is gone then.
+/// Receives again where the kernel said what had happened to the interface instead of handing a packet over:
+/// the ring counts on as many packets at the socket as it has marked frames. It says so once for each thing
+/// that happened. EINVAL is of the packet, which is gone then.
 fn once_more<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     const TRIES: usize = 8;
     let mut result = receive();

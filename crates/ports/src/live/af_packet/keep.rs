@@ -1,8 +1,10 @@
-//! Keeping what comes in by an interface from the kernel's own network stack, which would answer and forward it as well.
+//! Keeping what comes in by an interface from the kernel's own network stack, which would answer and forward
+//! it as well.
 //!
-//! Packet sockets see a packet before netfilter's ingress hook does. A chain at that hook whose policy is to drop lets the sockets have everything, and
-//! the stack nothing. The chain's table is owned by the netlink socket that made it (NFT_TABLE_F_OWNER, Linux 5.12): the kernel takes it away
-//! when that is closed, however the process ended.
+//! Packet sockets see a packet before netfilter's ingress hook does. A chain at that hook whose policy is to
+//! drop lets the sockets have everything, and the stack nothing. The chain's table is owned by the netlink
+//! socket that made it (NFT_TABLE_F_OWNER, Linux 5.12): the kernel takes it away when that is closed, however
+//! the process ended.
 //!
 //! ```text
 //! message    length 4 | kind 2 | flags 2 | sequence 4 | port 4 | family 1 | version 1 | resource 2 | attributes
@@ -17,7 +19,8 @@ use std::io::{self, ErrorKind, Read, Write};
 /// Keeps the packets of an interface from the kernel as long as it lives.
 pub(super) struct Kept(#[expect(dead_code, reason = "what matters is that it is open")] File);
 
-/// Kinds of messages (linux/netfilter/nfnetlink.h, nf_tables.h): of nfnetlink itself, and of its part nf_tables.
+/// Kinds of messages (linux/netfilter/nfnetlink.h, nf_tables.h): of nfnetlink itself, and of its part
+/// nf_tables.
 const BEGIN: u16 = 16;
 const END: u16 = 17;
 const TABLES: u16 = 10;
@@ -49,7 +52,8 @@ impl Kept {
         if socket.write(&batch)? < batch.len() {
             return Err(ErrorKind::WriteZero.into());
         }
-        // The kernel has answered before the call returned: one message for each of the two, or what was wrong.
+        // The kernel has answered before the call returned: one message for each of the two, or what was
+        // wrong.
         let mut answered = 0;
         let mut buffer = vec![0; 16 << 10];
         while answered < 2 {

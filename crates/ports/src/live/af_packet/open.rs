@@ -12,11 +12,12 @@ use packet::region::SLACK;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What the kernel puts before a packet besides its own room: the header of the ring and the address of the sender, as it rounds them.
+/// What the kernel puts before a packet besides its own room: the header of the ring and the address of the
+/// sender, as it rounds them.
 const KERNEL: usize = 80 - ETHERNET;
 const ETHERNET: usize = 14;
-/// The longest packet that a frame of the ring is made for, behind its Ethernet header: longer ones wait at the socket. The loopback interface, whose MTU
-/// is 64 KiB, would have a ring of half a gigabyte otherwise.
+/// The longest packet that a frame of the ring is made for, behind its Ethernet header: longer ones wait at
+/// the socket. The loopback interface, whose MTU is 64 KiB, would have a ring of half a gigabyte otherwise.
 const LONGEST_IN_RING: usize = 9216;
 /// Bytes of longer packets that may wait at the socket.
 const LONG_BUFFER: usize = 64 << 20;
@@ -40,7 +41,8 @@ pub(super) struct OpenLane {
 /// Opens everything; packets come in from then on.
 ///
 /// # Errors
-/// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then nothing is left open.
+/// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then
+/// nothing is left open.
 pub(super) fn open(wanted: &WantedPort, lanes: u16) -> Result<Opened, AttachError> {
     let interface = Interface::find(wanted)?;
     let claim = Claim::of(interface.index).map_err(|refused| match refused {
@@ -107,8 +109,8 @@ impl<'a> Interface<'a> {
         system(&self.wanted.interface, call)
     }
 
-    /// Two sockets bound to it, the first of which gets nothing before [`sys::begin`], and its ring. A buffer that got smaller than was asked for is
-    /// told in `short`.
+    /// Two sockets bound to it, the first of which gets nothing before [`sys::begin`], and its ring. A buffer
+    /// that got smaller than was asked for is told in `short`.
     fn lane(&self, short: &mut Option<usize>) -> Result<OpenLane, AttachError> {
         let incoming = socket(&self.wanted.interface)?;
         let option = |socket: &OwnedFd, option, value: i32, call| {

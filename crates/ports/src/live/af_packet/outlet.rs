@@ -1,8 +1,10 @@
-//! The half of an AF_PACKET lane by which packets leave: short frames many at a call, long ones one by one from where they lie.
+//! The half of an AF_PACKET lane by which packets leave: short frames many at a call, long ones one by one
+//! from where they lie.
 //!
-//! Frames go to the interface directly, past its queueing discipline, as long as that works. The direct way does not cut segments: where the interface
-//! cannot do it either, the first segment is refused, and from then on everything takes the way through the queueing discipline, where the kernel cuts.
-//! Everything, since one way is faster than the other and packets of one flow must not overtake each other.
+//! Frames go to the interface directly, past its queueing discipline, as long as that works. The direct way
+//! does not cut segments: where the interface cannot do it either, the first segment is refused, and from
+//! then on everything takes the way through the queueing discipline, where the kernel cuts. Everything, since
+//! one way is faster than the other and packets of one flow must not overtake each other.
 
 use super::port::Port;
 use crate::live::sys::{self, Outgoing};
@@ -91,14 +93,16 @@ impl Sender for Outlet {
     }
 }
 
-/// Short frames on their way out, copied so that many can leave at a call; a long one is worth a call of its own.
+/// Short frames on their way out, copied so that many can leave at a call; a long one is worth a call of its
+/// own.
 #[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,
     frames: Vec<Queued>,
 }
 
-/// A frame in the queue with its header before it, which the kernel then takes in one piece: `bytes` up to `end`, from where the one before it ends.
+/// A frame in the queue with its header before it, which the kernel then takes in one piece: `bytes` up to
+/// `end`, from where the one before it ends.
 struct Queued {
     segments: bool,
     end: usize,

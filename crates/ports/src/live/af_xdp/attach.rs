@@ -1,4 +1,5 @@
-//! Making interfaces AF_XDP ports, best way first: frames used in place by the driver, copied in the driver, copied behind it.
+//! Making interfaces AF_XDP ports, best way first: frames used in place by the driver, copied in the driver,
+//! copied behind it.
 
 use super::Pool;
 use super::calls;

@@ -1,4 +1,5 @@
-//! The system calls of AF_XDP, each wrapped once: sockets and their rings, the program that redirects packets to them, and what interfaces say of themselves.
+//! The system calls of AF_XDP, each wrapped once: sockets and their rings, the program that redirects packets
+//! to them, and what interfaces say of themselves.
 
 #![allow(unsafe_code)]
 
@@ -44,7 +45,8 @@ pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     owned(i64::from(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }))
 }
 
-/// Makes the pages known to the kernel as frames of `chunk` bytes. Where that is no power of two, frames may lie anywhere.
+/// Makes the pages known to the kernel as frames of `chunk` bytes. Where that is no power of two, frames may
+/// lie anywhere.
 pub(crate) fn register(fd: &OwnedFd, pages: &Pages, chunk: usize) -> io::Result<()> {
     let unaligned = if chunk.is_power_of_two() { 0 } else { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG };
     let request = libc::xdp_umem_reg {
@@ -106,7 +108,8 @@ pub(crate) fn ring(fd: &OwnedFd, kind: RingKind, size: u32) -> io::Result<(Share
 /// Reads an option of an AF_XDP socket into a plain structure that the kernel documents for it.
 fn read_option<T: Copy>(fd: &OwnedFd, option: i32, value: &mut T) -> io::Result<()> {
     let mut size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call, and every value of its numbers is valid.
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call, and every value
+    // of its numbers is valid.
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -134,14 +137,16 @@ pub(crate) fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
-/// Lets one call send so many packets, where the kernel can be asked for that (XDP_MAX_TX_SKB_BUDGET of linux/if_xdp.h, since 6.18; 32 otherwise).
+/// Lets one call send so many packets, where the kernel can be asked for that (XDP_MAX_TX_SKB_BUDGET of
+/// linux/if_xdp.h, since 6.18; 32 otherwise).
 pub(crate) fn send_at_once(fd: &OwnedFd, packets: u32) {
     const BUDGET: i32 = 9;
     // It is only faster.
     let _ = sys::set_option(fd, libc::SOL_XDP, BUDGET, packets);
 }
 
-/// Binds a socket to a queue of an interface; with `shared`, to the memory that another socket has registered.
+/// Binds a socket to a queue of an interface; with `shared`, to the memory that another socket has
+/// registered.
 pub(crate) fn bind(
     fd: &OwnedFd,
     interface: u32,
@@ -170,7 +175,8 @@ pub(crate) fn kick_transmit(fd: &OwnedFd) -> io::Result<()> {
     check(result as i64).map(|_| ())
 }
 
-/// Lets the kernel look at the fill ring. Where it cannot, the interface is gone or off, which other calls say.
+/// Lets the kernel look at the fill ring. Where it cannot, the interface is gone or off, which other calls
+/// say.
 pub(crate) fn kick_receive(fd: &OwnedFd) {
     // SAFETY: no bytes are asked for.
     unsafe {
@@ -185,7 +191,8 @@ pub(crate) fn kick_receive(fd: &OwnedFd) {
     };
 }
 
-/// Whether a socket is still bound to an interface. It is asked to wait for its packets to leave, which it never does: it says so only if it is bound.
+/// Whether a socket is still bound to an interface. It is asked to wait for its packets to leave, which it
+/// never does: it says so only if it is bound.
 pub(crate) fn is_bound(fd: &OwnedFd) -> bool {
     // SAFETY: no bytes are handed over.
     let result = unsafe { libc::sendto(fd.as_raw_fd(), std::ptr::null(), 0, 0, std::ptr::null(), 0) };
@@ -217,8 +224,8 @@ const ATTACH_XDP: u32 = 37;
 
 /// bpf(2) with a request laid out in words of 32 bits.
 fn bpf<const WORDS: usize>(command: i32, mut request: [u32; WORDS]) -> io::Result<i64> {
-    // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the callers keep throughout the call, and exposed,
-    // so that these are written before it.
+    // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the
+    // callers keep throughout the call, and exposed, so that these are written before it.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, request.as_mut_ptr(), size_of_val(&request)) };
     check(result as i64).map(i64::from)
@@ -276,15 +283,16 @@ pub(crate) fn load_program(instructions: &[u64]) -> io::Result<OwnedFd> {
     owned(bpf(PROGRAM_LOAD, request)?)
 }
 
-/// Attaches a program to an interface for as long as the descriptor is open, in `mode` (XDP_FLAGS_SKB_MODE or XDP_FLAGS_DRV_MODE).
+/// Attaches a program to an interface for as long as the descriptor is open, in `mode` (XDP_FLAGS_SKB_MODE or
+/// XDP_FLAGS_DRV_MODE).
 pub(crate) fn link(program: &OwnedFd, interface: u32, mode: u32) -> io::Result<OwnedFd> {
     owned(bpf(LINK_CREATE, [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode])?)
 }
 
 /// How many queues an interface receives by, and how many it sends by; one where it does not say.
 pub(crate) fn queues(fd: &OwnedFd, interface: &str) -> (u32, u32) {
-    /// ETHTOOL_GCHANNELS and what it answers (include/uapi/linux/ethtool.h): the greatest and the present numbers of queues that receive, send, do
-    /// neither, or both.
+    /// ETHTOOL_GCHANNELS and what it answers (include/uapi/linux/ethtool.h): the greatest and the present
+    /// numbers of queues that receive, send, do neither, or both.
     const CHANNELS: u32 = 0x3c;
     let mut channels = [CHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
     // SAFETY: zeros are a valid value of this plain structure.
@@ -293,7 +301,8 @@ pub(crate) fn queues(fd: &OwnedFd, interface: &str) -> (u32, u32) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
-    // SAFETY: the request and the numbers it points to live throughout the call, and the command writes nine of them.
+    // SAFETY: the request and the numbers it points to live throughout the call, and the command writes nine
+    // of them.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     let [_, _, _, _, _, receive, send, _, both] = channels;
     if result < 0 { (1, 1) } else { ((receive + both).max(1), (send + both).max(1)) }

@@ -8,10 +8,11 @@
 //!   └──────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The lane that frames are received by is their [`Home`] and moves them along the upper line. Sending halves, of this lane or of others, hold its
-//! [`Marks`]: they take a frame that is the program's, and give it back when it is sent. What is given back is a list threaded through the frames
-//! (R. K. Treiber, "Systems programming: coping with parallelism", 1986) that its home takes as a whole, so that no frame can be met again on it
-//! while another half looks at it.
+//! The lane that frames are received by is their [`Home`] and moves them along the upper line. Sending
+//! halves, of this lane or of others, hold its [`Marks`]: they take a frame that is the program's, and give
+//! it back when it is sent. What is given back is a list threaded through the frames
+//! (R. K. Treiber, "Systems programming: coping with parallelism", 1986) that its home takes as a whole, so
+//! that no frame can be met again on it while another half looks at it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,12 +71,14 @@ impl<W: Word> Marks<W> {
         Marks { marks: words(OTHERS), next: words(END), first: W::new(END) }
     }
 
-    /// Takes a frame that the program has, for the sending half of a number. Says whether it was the program's.
+    /// Takes a frame that the program has, for the sending half of a number. Says whether it was the
+    /// program's.
     pub(crate) fn take(&self, frame: u32, by: u32) -> bool {
         self.marks.get(frame as usize).is_some_and(|mark| mark.replace(LENT, TAKEN + by, Ordering::AcqRel))
     }
 
-    /// Gives a frame that was taken back to its home; says whether it was taken by that half. One that was not stays where it is.
+    /// Gives a frame that was taken back to its home; says whether it was taken by that half. One that was
+    /// not stays where it is.
     pub(crate) fn give_back(&self, frame: u32, by: u32) -> bool {
         let place = frame as usize;
         let taken =
@@ -120,7 +123,8 @@ impl<W: Word> Home<W> {
         self.marks.clone()
     }
 
-    /// Ends the loan to the program: frames that nobody took are free, and so are those that were given back since.
+    /// Ends the loan to the program: frames that nobody took are free, and so are those that were given back
+    /// since.
     pub(crate) fn settle(&mut self) {
         let Home { marks, free, lent } = self;
         free.extend(
@@ -137,14 +141,16 @@ impl<W: Word> Home<W> {
         }
     }
 
-    /// A free frame, which is the kernel's from now on; the one that was in use last, as the caches may hold it.
+    /// A free frame, which is the kernel's from now on; the one that was in use last, as the caches may hold
+    /// it.
     pub(crate) fn next_free(&mut self) -> Option<u32> {
         let frame = self.free.pop()?;
         self.marks.marks[frame as usize].store(KERNEL, Ordering::Relaxed);
         Some(frame)
     }
 
-    /// Gives a frame that the kernel has filled to the program. Says whether there is such a frame and the kernel had it.
+    /// Gives a frame that the kernel has filled to the program. Says whether there is such a frame and the
+    /// kernel had it.
     pub(crate) fn lend(&mut self, frame: u32) -> bool {
         let Some(mark) = self.marks.marks.get(frame as usize) else { return false };
         if mark.load(Ordering::Relaxed) != KERNEL {

@@ -1,4 +1,5 @@
-//! The half of an AF_XDP lane by which packets come in: frames that the kernel has filled, from one queue or several.
+//! The half of an AF_XDP lane by which packets come in: frames that the kernel has filled, from one queue or
+//! several.
 
 use super::calls;
 use super::frames::Home;
@@ -82,8 +83,9 @@ impl Incoming {
         }
     }
 
-    /// Goes on with the sockets of an interface that is there again. Those before it are without one, so that the kernel does not write to the frames that
-    /// they were given any more: it says that a socket has none only after its interface was switched off and nobody receives by it.
+    /// Goes on with the sockets of an interface that is there again. Those before it are without one, so that
+    /// the kernel does not write to the frames that they were given any more: it says that a socket has none
+    /// only after its interface was switched off and nobody receives by it.
     fn renew(&mut self, entrance: Entrance) {
         // Others wait for the number; if that fails nothing has changed and the port stays away.
         if sys::replace(&self.any, &entrance.any).is_ok() {
@@ -168,8 +170,8 @@ struct Arrived {
 }
 
 impl Arrived {
-    /// The entry of a ring: where its frame lies, by how much the packet begins behind it (in the upper 16 bits where frames may lie anywhere), and the
-    /// packet's length.
+    /// The entry of a ring: where its frame lies, by how much the packet begins behind it (in the upper 16
+    /// bits where frames may lie anywhere), and the packet's length.
     fn read([place, length]: [u64; 2]) -> Arrived {
         let at = (place & ((1 << 48) - 1)) + (place >> 48);
         let bytes = length.to_ne_bytes();

@@ -1,4 +1,5 @@
-//! An interface as AF_XDP finds it: what it can do, its sockets, the program that hands packets to them, and why one of them cannot be had.
+//! An interface as AF_XDP finds it: what it can do, its sockets, the program that hands packets to them, and
+//! why one of them cannot be had.
 
 use super::attach::{Mode, XdpError};
 use super::memory::Pages;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many frames a lane of a port receives into: some milliseconds of a fast interface, for which its thread may be off its processor.
+/// How many frames a lane of a port receives into: some milliseconds of a fast interface, for which its
+/// thread may be off its processor.
 pub(super) const FRAMES: u32 = 4096;
 /// The shortest and the longest frame that the kernel takes.
 const SHORTEST_CHUNK: usize = 2048;
@@ -92,7 +94,8 @@ impl<'a> Interface<'a> {
         if queues.len() < usize::from(lanes) {
             return Err(XdpError::Queues { interface: name(), queues: queues.len(), lanes }.into());
         }
-        // Each lane sends by its first queue; the kernel keeps what is sent by one that there is not, and says nothing.
+        // Each lane sends by its first queue; the kernel keeps what is sent by one that there is not, and
+        // says nothing.
         if let Some(&queue) = queues.iter().take(usize::from(lanes)).find(|&&queue| queue >= sending) {
             return Err(XdpError::NoSending { interface: name(), queue, sending, least: queue + 1 }.into());
         }
@@ -134,7 +137,8 @@ impl<'a> Interface<'a> {
         redirect::holder(self.index).unwrap_or_else(|| "somebody that /proc does not show".to_owned())
     }
 
-    /// The sockets of one lane of so many: the first registers the memory, unless `first` has, and is the one that sends.
+    /// The sockets of one lane of so many: the first registers the memory, unless `first` has, and is the one
+    /// that sends.
     pub(super) fn sockets(
         &self,
         (lane, lanes): (usize, usize),
@@ -213,7 +217,8 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// How much memory a process may lock, as the kernel's list of its limits tells it (proc_pid_limits(5)), in words.
+/// How much memory a process may lock, as the kernel's list of its limits tells it (proc_pid_limits(5)), in
+/// words.
 fn lockable(limits: &str) -> String {
     let words = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     match words.and_then(|words| words.split_whitespace().next()) {

@@ -1,4 +1,5 @@
-//! The memory of frames that all AF_XDP ports of a worker share with the kernel (the UMEM), and the parts of it that each half has for itself.
+//! The memory of frames that all AF_XDP ports of a worker share with the kernel (the UMEM), and the parts of
+//! it that each half has for itself.
 
 #![allow(unsafe_code)]
 
@@ -14,9 +15,11 @@ pub(crate) struct Pages {
     len: usize,
 }
 
-// SAFETY: the mapping belongs to the process and not to a thread; it is reached only through parts, which do not overlap.
+// SAFETY: the mapping belongs to the process and not to a thread; it is reached only through parts, which do
+// not overlap.
 unsafe impl Send for Pages {}
-// SAFETY: nothing is read or written through a shared reference but by way of parts, each of which has one owner.
+// SAFETY: nothing is read or written through a shared reference but by way of parts, each of which has one
+// owner.
 unsafe impl Sync for Pages {}
 
 impl Pages {
@@ -58,7 +61,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: it is exactly what `new` got, and no part of it is left. The kernel holds the pages as long as it needs them.
+        // SAFETY: it is exactly what `new` got, and no part of it is left. The kernel holds the pages as long
+        // as it needs them.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -97,11 +101,13 @@ impl Part {
         self.range.end
     }
 
-    /// Its bytes. Those of frames that the kernel has at this time may change by themselves and are not to be looked at.
+    /// Its bytes. Those of frames that the kernel has at this time may change by themselves and are not to be
+    /// looked at.
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: inside the mapping, and parts are made once and side by side, so that nobody else in this process has these bytes. The kernel
-        // writes only to frames that are its own, which no packet of a batch lies in; every value of a byte is a valid one.
+        // SAFETY: inside the mapping, and parts are made once and side by side, so that nobody else in this
+        // process has these bytes. The kernel writes only to frames that are its own, which no packet of a
+        // batch lies in; every value of a byte is a valid one.
         unsafe {
             std::slice::from_raw_parts_mut(self.pages.start.as_ptr().add(self.range.start), self.range.len())
         }

@@ -1,7 +1,9 @@
-//! The half of an AF_XDP lane by which packets leave: from the frame they came in where that can be, else from a copy.
+//! The half of an AF_XDP lane by which packets leave: from the frame they came in where that can be, else
+//! from a copy.
 //!
-//! A port that does not send any more, as one without a carrier whose driver uses the frames themselves, keeps what it was given. So each takes only so
-//! many frames of others that all together never have more than half of those that a port receives into; further packets are copied.
+//! A port that does not send any more, as one without a carrier whose driver uses the frames themselves,
+//! keeps what it was given. So each takes only so many frames of others that all together never have more
+//! than half of those that a port receives into; further packets are copied.
 
 use super::interface::FRAMES;
 use super::memory::Part;
@@ -141,7 +143,8 @@ impl Outlet {
         self.state == State::On && self.exit.transmit.has_room()
     }
 
-    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it, and puts it into the ring.
+    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it, and puts it into the
+    /// ring.
     fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8])) {
         if length > self.pool.chunk {
             self.losses.refused += 1;
@@ -177,7 +180,8 @@ impl Outlet {
         self.exit.transmit.push(departing(range.start, range.len()))
     }
 
-    /// Hands over what is in the ring, by another socket if there is one, and finds out whether the interface takes it.
+    /// Hands over what is in the ring, by another socket if there is one, and finds out whether the interface
+    /// takes it.
     fn hand_over(&mut self) {
         if let Some(exit) = self.port.outgoing[self.lane].take() {
             self.renew(exit);
@@ -187,7 +191,8 @@ impl Outlet {
             return;
         }
         self.exit.transmit.publish();
-        // A driver that takes packets by itself empties the ring once its interface is on again, and nothing below asks then.
+        // A driver that takes packets by itself empties the ring once its interface is on again, and nothing
+        // below asks then.
         self.state = State::On;
         let mut before = self.exit.transmit.waiting();
         while before > 0 && self.exit.transmit.wants_wakeup() {

@@ -1,7 +1,9 @@
-//! What the lanes of an AF_XDP port share: what holds it at its interface, and the watch that brings new sockets when an interface of its name is there again.
+//! What the lanes of an AF_XDP port share: what holds it at its interface, and the watch that brings new
+//! sockets when an interface of its name is there again.
 //!
-//! New sockets register the memory of their lane anew, since those that it was registered with may be without an interface, too, and can be shared no
-//! longer. So frames lie where they lay, and packets go on leaving by other ports from where they came in.
+//! New sockets register the memory of their lane anew, since those that it was registered with may be without
+//! an interface, too, and can be shared no longer. So frames lie where they lay, and packets go on leaving by
+//! other ports from where they came in.
 
 use super::incoming::{Entrance, Queue};
 use super::interface::{FRAMES, Interface, Memory, QueueSocket, longest};

@@ -1,4 +1,5 @@
-//! The program at an interface that hands each packet to the socket of its queue; those of queues without one go on to the kernel, or to nobody.
+//! The program at an interface that hands each packet to the socket of its queue; those of queues without one
+//! go on to the kernel, or to nobody.
 
 use super::calls;
 use std::fs;
@@ -59,7 +60,8 @@ impl Redirect {
     }
 }
 
-/// The process that holds the program at an interface by a link, as far as /proc tells (bpf_xdp_link_show_fdinfo in Linux).
+/// The process that holds the program at an interface by a link, as far as /proc tells
+/// (bpf_xdp_link_show_fdinfo in Linux).
 pub(crate) fn holder(interface: u32) -> Option<String> {
     let namespace = fs::read_link("/proc/self/ns/net").ok()?;
     let processes = fs::read_dir("/proc").ok()?.flatten();
@@ -84,7 +86,8 @@ fn is_link(text: &str, interface: u32) -> bool {
     says("link_type", "xdp") && says("ifindex", &interface.to_string())
 }
 
-/// Hands everything that an interface's driver receives to another interface, as long as the descriptor is open.
+/// Hands everything that an interface's driver receives to another interface, as long as the descriptor is
+/// open.
 pub(crate) fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
     const REDIRECT: i32 = 23;
     let program = [
@@ -96,7 +99,8 @@ pub(crate) fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
     calls::link(&calls::load_program(&program)?, from, Place::Driver.flags())
 }
 
-/// Lets everything through that an interface's driver receives; a virtual cable takes redirected packets only where its other end has a program.
+/// Lets everything through that an interface's driver receives; a virtual cable takes redirected packets only
+/// where its other end has a program.
 pub(crate) fn pass(interface: u32) -> io::Result<OwnedFd> {
     let program = [instruction(0xb7, 0, 0, 0, XDP_PASS), instruction(0x95, 0, 0, 0, 0)];
     calls::link(&calls::load_program(&program)?, interface, Place::Driver.flags())

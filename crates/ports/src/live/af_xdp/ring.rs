@@ -1,4 +1,5 @@
-//! The rings by which this side and the kernel hand frames to each other: one writes entries, the other takes them.
+//! The rings by which this side and the kernel hand frames to each other: one writes entries, the other takes
+//! them.
 //!
 //! ```text
 //!            consumer            producer
@@ -6,8 +7,9 @@
 //!             ▲ next to be taken   ▲ next to be written    an entry lies at its number modulo the ring's size
 //! ```
 //!
-//! (Linux, Documentation/networking/af_xdp.rst.) Whoever writes entries publishes them by moving `producer`, and whoever took them frees their places by
-//! moving `consumer`; each side keeps its own cursor to itself until then, and looks at the other's only when it has run out.
+//! (Linux, Documentation/networking/af_xdp.rst.) Whoever writes entries publishes them by moving `producer`,
+//! and whoever took them frees their places by moving `consumer`; each side keeps its own cursor to itself
+//! until then, and looks at the other's only when it has run out.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -72,8 +74,9 @@ impl<W: Words, const LONGS: usize> Producer<W, LONGS> {
         self.next.wrapping_sub(self.taken) < self.at.size || self.waiting() < self.at.size
     }
 
-    /// Lets the other side take what was written. That comes before [`wants_wakeup`](Producer::wants_wakeup) asks: the other side says that it sleeps and
-    /// then looks once more for entries, and without an order between the two on this side both could miss what the other one did.
+    /// Lets the other side take what was written. That comes before [`wants_wakeup`](Producer::wants_wakeup)
+    /// asks: the other side says that it sleeps and then looks once more for entries, and without an order
+    /// between the two on this side both could miss what the other one did.
     pub(crate) fn publish(&mut self) {
         if self.published != self.next {
             self.published = self.next;

@@ -89,8 +89,8 @@ fn bursts_are_as_long_and_as_frequent_as_asked_for() {
     let (left, losses) = pass(Impair { bursts: Some(bursts), ..Impair::default() }, 10 * MANY);
     let n = 10.0 * f64::from(MANY);
     let lost = losses.impaired as f64;
-    // A line is bad p / (p + r) of the time, each time for 1 / r frames on average. Neighbours depend on each other, so there are about
-    // n · r / 2 independent chances.
+    // A line is bad p / (p + r) of the time, each time for 1 / r frames on average. Neighbours depend on each
+    // other, so there are about n · r / 2 independent chances.
     assert!(near(lost / n, 0.01 / 0.21, n * 0.1), "{lost}");
     let numbers: Vec<u32> = left.iter().map(|(_, bytes)| number(bytes)).collect();
     let runs = numbers.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() as f64;

@@ -20,8 +20,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Offloads of a network device, by the numbers that set them (linux/ethtool.h): checksums received and sent, scatter and gather, segmentation
-/// of TCP, of everything, and the joining of segments.
+/// Offloads of a network device, by the numbers that set them (linux/ethtool.h): checksums received and sent,
+/// scatter and gather, segmentation of TCP, of everything, and the joining of segments.
 const OFFLOADS: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
 
 /// What a device counted since it was made.
@@ -182,7 +182,8 @@ impl RigLinks<'_> {
         self.make(RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// Switches the offloads of an interface on or off: checksums, scatter and gather, segmentation, joining of segments.
+    /// Switches the offloads of an interface on or off: checksums, scatter and gather, segmentation, joining
+    /// of segments.
     ///
     /// # Errors
     /// What the kernel says; features that a device does not let anyone change are left as they are.
@@ -198,7 +199,8 @@ impl RigLinks<'_> {
         })
     }
 
-    /// Switches the checksums on or off that an interface makes of what it sends, and with them the cutting of UDP segments (since Linux 6.11).
+    /// Switches the checksums on or off that an interface makes of what it sends, and with them the cutting
+    /// of UDP segments (since Linux 6.11).
     ///
     /// # Errors
     /// What the kernel says.

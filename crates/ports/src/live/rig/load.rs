@@ -1,4 +1,5 @@
-//! Frames sent and received as fast as a packet socket can: the load of experiments, the same whatever they measure.
+//! Frames sent and received as fast as a packet socket can: the load of experiments, the same whatever they
+//! measure.
 
 use super::super::sys::{self as live, Outgoing};
 use super::namespace::Namespace;
@@ -39,8 +40,9 @@ impl FrameSender {
     }
 }
 
-/// Sends UDP packets by an interface as long segments, which the kernel cuts before they leave: twice as many as one by one. For that the
-/// interface must not cut them itself, as one does not whose checksums are switched off ([`RigLinks::checksums`](super::RigLinks::checksums)).
+/// Sends UDP packets by an interface as long segments, which the kernel cuts before they leave: twice as many
+/// as one by one. For that the interface must not cut them itself, as one does not whose checksums are
+/// switched off ([`RigLinks::checksums`](super::RigLinks::checksums)).
 pub struct BurstSender {
     socket: OwnedFd,
     bursts: Vec<(Vec<u8>, usize)>,
@@ -57,7 +59,8 @@ const LONGEST: usize = 65_000;
 const MOST: usize = 64;
 
 impl BurstSender {
-    /// A sender of bursts of packets as these, one burst for each: frames with UDP packets in IPv4 packets without options.
+    /// A sender of bursts of packets as these, one burst for each: frames with UDP packets in IPv4 packets
+    /// without options.
     ///
     /// # Errors
     /// There is no such interface, or the right is missing.
@@ -83,7 +86,8 @@ impl BurstSender {
     }
 }
 
-/// A packet as often as fits into a segment, with the header of virtio (version 1.2, 5.1.6) that says how to cut it; and how often that is.
+/// A packet as often as fits into a segment, with the header of virtio (version 1.2, 5.1.6) that says how to
+/// cut it; and how often that is.
 fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     let payload = &frame[HEADERS..];
     let packets = (LONGEST / payload.len()).clamp(1, MOST);
@@ -107,7 +111,8 @@ fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     ([&header[..], &bytes].concat(), packets)
 }
 
-/// Receives the frames of an interface with IPv4 packets, or with those of IPv6, with the times at which the kernel got them.
+/// Receives the frames of an interface with IPv4 packets, or with those of IPv6, with the times at which the
+/// kernel got them.
 pub struct FrameReceiver {
     socket: OwnedFd,
     room: Box<[[u8; sys::CAPTURED]; sys::AT_ONCE]>,
@@ -148,7 +153,8 @@ impl FrameReceiver {
         Ok(FrameReceiver { socket, room: Box::new([[0; sys::CAPTURED]; sys::AT_ONCE]) })
     }
 
-    /// Takes what has come, without waiting: the first 128 bytes of each frame and when it came, in nanoseconds since 1970. Says how many there were.
+    /// Takes what has come, without waiting: the first 128 bytes of each frame and when it came, in
+    /// nanoseconds since 1970. Says how many there were.
     ///
     /// # Errors
     /// What the kernel says.
@@ -181,7 +187,8 @@ mod tests {
             assert_eq!(sum(&frame[14..34]), 0xffff);
             let datagram = u16::from_be_bytes([frame[38], frame[39]]);
             assert_eq!(usize::from(datagram), frame.len() - 34);
-            // With the sum over the whole datagram in its place, the pseudo-header's is finished, and all of it is right.
+            // With the sum over the whole datagram in its place, the pseudo-header's is finished, and all of
+            // it is right.
             let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
             assert_eq!(frame[40..42], sum(&pseudo).to_be_bytes());
         }

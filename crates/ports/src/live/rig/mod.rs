@@ -1,7 +1,8 @@
-//! What experiments and tests need of the network: hosts that exist only as long as somebody holds them, virtual cables between them, and load.
+//! What experiments and tests need of the network: hosts that exist only as long as somebody holds them,
+//! virtual cables between them, and load.
 //!
-//! Nothing is named on disk. A namespace lives as long as its descriptor or a process in it; its cables and addresses go with it, however the
-//! program that made it ends.
+//! Nothing is named on disk. A namespace lives as long as its descriptor or a process in it; its cables and
+//! addresses go with it, however the program that made it ends.
 
 mod links;
 mod load;

@@ -25,7 +25,8 @@ impl Namespace {
         thread::scope(|scope| joined(scope.spawn(make).join()))
     }
 
-    /// Runs something on a thread inside; sockets that it opens belong to this network wherever they are used.
+    /// Runs something on a thread inside; sockets that it opens belong to this network wherever they are
+    /// used.
     ///
     /// # Errors
     /// The kernel refuses to enter, or what the work says.
@@ -37,7 +38,8 @@ impl Namespace {
         thread::scope(|scope| joined(scope.spawn(enter).join()))
     }
 
-    /// A command that will run inside, on one processor if one is named, and is killed when the thread ends that starts it.
+    /// A command that will run inside, on one processor if one is named, and is killed when the thread ends
+    /// that starts it.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, backend: Option<usize>) -> Command {
         let mut command = Command::new(program);
         sys::start_in(&mut command, &self.network, backend);
@@ -55,7 +57,8 @@ impl Namespace {
         })
     }
 
-    /// Lets packets that come by an interface be worked on by one processor, whichever took them (receive packet steering).
+    /// Lets packets that come by an interface be worked on by one processor, whichever took them (receive
+    /// packet steering).
     ///
     /// # Errors
     /// The kernel does not have it, or there is no such interface.
@@ -73,8 +76,8 @@ impl Namespace {
     }
 }
 
-/// Lets this process, which must still have a single thread, make networks although its user may not: as root of a user namespace of its own.
-/// Where the user is root already, nothing happens.
+/// Lets this process, which must still have a single thread, make networks although its user may not: as root
+/// of a user namespace of its own. Where the user is root already, nothing happens.
 ///
 /// # Errors
 /// The system does not allow it, or there are other threads.

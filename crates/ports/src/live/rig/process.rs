@@ -35,7 +35,8 @@ impl Process {
         Ok(stopped)
     }
 
-    /// Whether all of its threads are stopped (proc_pid_stat(5): the state follows the name, which is in parentheses).
+    /// Whether all of its threads are stopped (proc_pid_stat(5): the state follows the name, which is in
+    /// parentheses).
     fn stands(self) -> io::Result<bool> {
         for thread in fs::read_dir(format!("/proc/{}/task", self.0))? {
             let state = fs::read_to_string(thread?.path().join("stat"))?;

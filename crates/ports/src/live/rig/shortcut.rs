@@ -1,4 +1,5 @@
-//! Two interfaces joined by XDP programs in the kernel: the least that can be done with a packet between them.
+//! Two interfaces joined by XDP programs in the kernel: the least that can be done with a packet between
+//! them.
 
 use super::super::af_xdp::{cross, pass};
 use super::super::sys::interface_index;
@@ -12,8 +13,9 @@ pub struct Shortcut {
 }
 
 impl Shortcut {
-    /// Hands everything that comes by either interface of a gateway to the other one. The ends of their cables, each in a namespace of its own, get a
-    /// program that lets everything through, without which a virtual cable takes no packets this way.
+    /// Hands everything that comes by either interface of a gateway to the other one. The ends of their
+    /// cables, each in a namespace of its own, get a program that lets everything through, without which a
+    /// virtual cable takes no packets this way.
     ///
     /// # Errors
     /// The rights for it are missing (CAP_BPF and CAP_NET_ADMIN), or the kernel cannot do it.

@@ -16,7 +16,8 @@ pub(super) fn leave_network() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// Makes this process, which must have a single thread, root of a user namespace of its own, in which nothing is mapped yet.
+/// Makes this process, which must have a single thread, root of a user namespace of its own, in which nothing
+/// is mapped yet.
 pub(super) fn leave_users() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) }).map(drop)
@@ -48,7 +49,8 @@ pub(super) fn own_sysfs() -> io::Result<()> {
     mount(c"sysfs", c"/sys", Some(c"sysfs"), 0)
 }
 
-/// Lets a command start in a network, on one processor if it is to be held there, and end when the thread ends that starts it.
+/// Lets a command start in a network, on one processor if it is to be held there, and end when the thread
+/// ends that starts it.
 pub(super) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option<usize>) {
     let network = network.as_raw_fd();
     let before = move || {
@@ -58,7 +60,8 @@ pub(super) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
         backend.map_or(Ok(()), hold)
     };
-    // SAFETY: the closure allocates nothing and takes no lock; the descriptor is open as long as the namespace, which outlives the start.
+    // SAFETY: the closure allocates nothing and takes no lock; the descriptor is open as long as the
+    // namespace, which outlives the start.
     unsafe { command.pre_exec(before) };
 }
 
@@ -116,7 +119,8 @@ pub(super) fn set_feature(interface: &str, command: u32, on: bool) -> io::Result
     let mut request = super::super::sys::request(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
-    // SAFETY: the request and the value it points to live throughout the call; commands that set a value read these 8 bytes.
+    // SAFETY: the request and the value it points to live throughout the call; commands that set a value read
+    // these 8 bytes.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) }).map(drop)
 }
 
@@ -157,7 +161,8 @@ pub(super) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
 pub(super) const AT_ONCE: usize = 64;
 pub(super) const CAPTURED: usize = 128;
 
-/// Receives what has come, without waiting, and gives each frame with its time of arrival (nanoseconds since 1970); says how many there were.
+/// Receives what has come, without waiting, and gives each frame with its time of arrival (nanoseconds since
+/// 1970); says how many there were.
 pub(super) fn receive_frames(
     fd: &OwnedFd,
     room: &mut [[u8; CAPTURED]; AT_ONCE],
@@ -181,7 +186,8 @@ pub(super) fn receive_frames(
         message.msg_hdr.msg_controllen = control.0.len();
     }
     let flags = libc::MSG_DONTWAIT;
-    // SAFETY: every message points to a part and a control buffer, and these to memory that is ours alone throughout the call.
+    // SAFETY: every message points to a part and a control buffer, and these to memory that is ours alone
+    // throughout the call.
     let count = unsafe {
         libc::recvmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), AT_ONCE as u32, flags, std::ptr::null_mut())
     };

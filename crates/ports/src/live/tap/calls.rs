@@ -29,7 +29,8 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Says which packets may be handed over unfinished; none by default (TUN_F_CSUM and others of linux/if_tun.h).
+/// Says which packets may be handed over unfinished; none by default (TUN_F_CSUM and others of
+/// linux/if_tun.h).
 pub(super) fn offloads(fd: &OwnedFd, which: libc::c_uint) -> io::Result<()> {
     // SAFETY: takes numbers only.
     sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(which)) })?;
@@ -41,7 +42,8 @@ pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
     let asker = sys::asker()?;
     let mut request = sys::request(name)?;
     request.ifr_ifru.ifru_metric = waiting;
-    // SAFETY: the request lives throughout the call, which only reads it; the length of the queue has the place of the metric (struct ifreq).
+    // SAFETY: the request lives throughout the call, which only reads it; the length of the queue has the
+    // place of the metric (struct ifreq).
     sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFTXQLEN, &raw mut request) })?;
     request.ifr_ifru.ifru_flags = (sys::interface_flags(&asker, name)? | libc::IFF_UP) as libc::c_short;
     // SAFETY: the request lives throughout the call, which only reads it.

@@ -1,7 +1,9 @@
-//! Memory in which every piece ends at a page that nobody may touch, so that machine code that reads or writes behind it ends the process.
+//! Memory in which every piece ends at a page that nobody may touch, so that machine code that reads or
+//! writes behind it ends the process.
 //!
-//! While it is switched on, each piece gets pages of its own out of one large range of addresses: it ends where they end, and the page behind them stays
-//! closed. A piece that is given back is closed and its addresses are never used again, so late accesses end the process as well.
+//! While it is switched on, each piece gets pages of its own out of one large range of addresses: it ends
+//! where they end, and the page behind them stays closed. A piece that is given back is closed and its
+//! addresses are never used again, so late accesses end the process as well.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_void};
@@ -73,8 +75,8 @@ fn is_guarded(at: usize) -> bool {
     start != 0 && (start..start + RANGE).contains(&at)
 }
 
-// SAFETY: a piece lies in pages of its own at the alignment asked for, and is as long as asked for; what does not is the system's, which is asked about
-// it alone.
+// SAFETY: a piece lies in pages of its own at the alignment asked for, and is as long as asked for; what does
+// not is the system's, which is asked about it alone.
 unsafe impl GlobalAlloc for Guarded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let suits = layout.size() <= LARGEST && layout.align() <= PAGE;

@@ -1,4 +1,5 @@
-//! `agree_ir [--seconds N] [--seed S] [--programs N]`: random IR that the verifier admits means the same as machine code, and touches nothing else.
+//! `agree_ir [--seconds N] [--seed S] [--programs N]`: random IR that the verifier admits means the same as
+//! machine code, and touches nothing else.
 
 mod guarded;
 

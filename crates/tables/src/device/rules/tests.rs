@@ -103,8 +103,8 @@ fn agrees(program: &Program, random: &mut Random, widths: &[u8], rules: usize, k
     assert!(rules < 100 || hits > keys / 8, "{hits} hits");
 }
 
-/// The texts for these columns: each key is answered by the one made for them and by the one that reads them, unless it is too
-/// wide for that.
+/// The texts for these columns: each key is answered by the one made for them and by the one that reads them,
+/// unless it is too wide for that.
 fn program(widths: &[u8]) -> Program {
     let spec = RulesSpec { widths: widths.to_vec(), capacity: 0 };
     let elements = widths.iter().map(|width| usize::from(*width).div_ceil(16)).sum::<usize>();

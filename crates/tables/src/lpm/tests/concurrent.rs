@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::super::{Lpm, LpmModel, LpmReader, LpmSpec, LpmTable, NONE, Prefix, Variant, leading};
 
-/// What readers may be told: for each address the answer before and after the change under way, and how many changes began
-/// or ended so far.
+/// What readers may be told: for each address the answer before and after the change under way, and how many
+/// changes began or ended so far.
 struct Truth {
     addresses: Vec<u128>,
     answers: Vec<AtomicU64>,

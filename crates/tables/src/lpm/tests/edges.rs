@@ -84,7 +84,8 @@ fn churn_does_not_grow_the_image() {
     (0..10).for_each(|number| round(&mut table, number));
     let settled = table.image_bytes();
     (10..100).for_each(|number| round(&mut table, number));
-    // Nodes made anew in another shape may need a little room of another size; nine thousand changes otherwise need none.
+    // Nodes made anew in another shape may need a little room of another size; nine thousand changes
+    // otherwise need none.
     assert!(table.image_bytes() <= settled + 8192, "{} and then {}", settled, table.image_bytes());
 }
 

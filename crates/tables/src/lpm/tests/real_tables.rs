@@ -52,7 +52,8 @@ fn routes(text: &str, hops: &mut Hops) -> Vec<(Prefix, u32)> {
     lines.collect()
 }
 
-/// Loads a real table in every variant and answers the queries that came with it; `limit` is of the image, in bytes.
+/// Loads a real table in every variant and answers the queries that came with it; `limit` is of the image, in
+/// bytes.
 fn answers(width: u8, routes_file: &str, queries_file: &str, limits: &[(Variant, usize)]) {
     let (Some(lines), Some(queries)) = (text(routes_file), text(queries_file)) else { return };
     let mut hops = Hops::default();

@@ -1,4 +1,5 @@
-//! Ownership of frames against a model that keeps a place for each, and under every order of the halves' steps.
+//! Ownership of frames against a model that keeps a place for each, and under every order of the halves'
+//! steps.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! Rings against a queue of the standard library, and under every order of two threads' steps that the memory model allows.
+//! Rings against a queue of the standard library, and under every order of two threads' steps that the memory
+//! model allows.
 
 use super::*;
 use proptest::prelude::*;
@@ -49,7 +50,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// What is published comes out in order, once; a ring is full when as many entries as it has were written and not freed.
+    /// What is published comes out in order, once; a ring is full when as many entries as it has were written
+    /// and not freed.
     #[test]
     fn as_a_queue(steps in steps(), size in prop_oneof![Just(1u32), Just(2), Just(8)], start in any::<u32>()) {
         let memory = Rc::new(Local {
@@ -115,7 +117,8 @@ impl Words for loom::sync::Arc<Modelled> {
     }
 }
 
-/// Two sides on threads of their own, in a ring that is smaller than what goes through it: every entry arrives whole and in order.
+/// Two sides on threads of their own, in a ring that is smaller than what goes through it: every entry
+/// arrives whole and in order.
 #[test]
 fn entries_arrive_whole_and_in_order() {
     loom::model(|| {
