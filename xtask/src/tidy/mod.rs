@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the house that a program can check.
 
+mod circles;
 mod crates;
 mod documents;
 mod glossary;
@@ -67,6 +68,7 @@ fn check_tree(tree: &Tree, steps: &[&str]) -> Vec<Finding> {
     layout::markers(tree, &mut findings);
     lines::lengths(tree, &mut findings);
     crates::arrows(tree, &mut findings);
+    circles::small(tree, &mut findings);
     names::unique(tree, &mut findings);
     glossary::old_words(tree, &mut findings);
     unsafety::places(tree, &mut findings);

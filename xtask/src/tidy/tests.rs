@@ -314,3 +314,27 @@ fn lines_that_people_read_are_not_too_long() {
     // A fence that a comment forgot to close ends with the comment.
     breaks("crates/packet/src/a.rs", &format!("//! A file.\n//! ```\n\n// {long}\n"), "line");
 }
+
+#[test]
+fn circles_of_many_files_are_found_through_whatever_passes_a_name_on() {
+    // `a` uses `b`, and so on; the last one uses the first, by `back`.
+    let ring = |files: usize, back: &str| {
+        let names = ["a", "b", "c", "d", "e"];
+        let mut tree = sound().with("crates/packet/src/lib.rs", "//! Bytes.\npub use a::First;\n");
+        for (nth, name) in names.iter().enumerate().take(files) {
+            let next = names.get(nth + 1).filter(|_| nth + 1 < files);
+            let used = next
+                .map_or(back.to_owned(), |next| format!("use crate::{{packet, {next}::{{self, Item}}}};"));
+            let code = format!("//! A file.\n{used}\nfn of_{name}() {{}}\n");
+            tree = tree.with(&format!("crates/packet/src/{name}.rs"), &code);
+        }
+        found(&tree)
+    };
+    let circle = [("circle", "crates/packet/src/a.rs".to_owned())];
+    assert_eq!(ring(5, "use super::a::First;"), circle);
+    assert_eq!(ring(5, "use crate::First;"), circle, "the file that defines it counts");
+    assert_eq!(ring(5, "fn call() { crate::a::of_a() }"), circle);
+    assert_eq!(ring(4, "use super::a::First;"), []);
+    assert_eq!(ring(5, "// use super::a::First;"), []);
+    assert_eq!(ring(5, "#[cfg(test)]\nmod tests {\n    use crate::a::First;\n}"), []);
+}
