@@ -11,6 +11,7 @@ mod experiment;
 #[cfg(target_os = "linux")]
 pub mod forwarding;
 mod hermes;
+mod kinds;
 mod learn;
 mod machine;
 mod measure;
@@ -20,6 +21,7 @@ mod plan;
 mod plot;
 mod programs;
 mod router;
+mod run;
 pub mod schedule;
 #[cfg(target_os = "linux")]
 mod soak;
@@ -30,13 +32,14 @@ mod traffic;
 mod transfer;
 pub mod twins;
 
-pub use self::tables::{ComparedTable, TablesPlan};
 pub use counts::Counts;
 pub use experiment::{Experiment, Figure, Other, Row};
-pub use machine::Machine;
+pub use kinds::ExperimentKind;
+pub use machine::{Machine, pin};
 pub use page::page;
-pub use plan::{ExperimentKind, LabPlan, Length, pin, run};
+pub use plan::{ComparedTable, DeviceChoice, LabPlan, Length, TablesPlan};
 pub use programs::{PROGRAMS, compiled};
+pub use run::run;
 pub use survey::{Survey, SurveyPlan, survey};
 pub use traffic::{LabError, Traffic, TrafficCapture};
-pub use transfer::{DeviceChoice, Pivot, pivots};
+pub use transfer::{Pivot, pivots};

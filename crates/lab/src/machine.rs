@@ -94,6 +94,13 @@ impl Machine {
     }
 }
 
+/// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives
+/// its number.
+pub fn pin() -> Option<usize> {
+    let core = core_affinity::get_core_ids()?.pop()?;
+    core_affinity::set_for_current(core).then_some(core.id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! One self-contained page of HTML: for every experiment the machine, plots, and all numbers in a table.
 
 use crate::experiment::{Better, Experiment, Row};
-use crate::plan::ExperimentKind;
+use crate::kinds::ExperimentKind;
 use crate::plot::{Entry, plot};
 use crate::transfer;
 use std::fmt::Write;

@@ -20,7 +20,7 @@ const OPEN: [(&str, usize); 13] = [
     ("crates/engine/src/live.rs", 5),
     ("crates/exec/src/backend.rs", 23),
     ("crates/exec/src/kernel/blocks.rs", 7),
-    ("crates/lab/src/compile.rs", 44),
+    ("crates/lab/src/schedule/calibrate.rs", 6),
     ("crates/lang/src/check/expressions.rs", 11),
     ("crates/lang/src/explain.rs", 9),
     ("crates/lang/src/lower/conditions.rs", 8),

@@ -1,7 +1,8 @@
 //! Where kernels run and what time it is: real devices and the machine's clock, or what a test makes up.
 
+use crate::plan::DeviceChoice;
 use crate::traffic::LabError;
-use crate::transfer::{Chosen, DeviceChoice};
+use crate::transfer::Chosen;
 use exec::kernel::{Dialect, Kernel};
 use gpu::{Device, DeviceError, Geometry, Setup, SlotMemory, Submission};
 use lang::ir::Program;

@@ -1,6 +1,7 @@
 //! Routes, rules, next hops and patterns as entries of programs' tables, whatever program declares them.
 
-use crate::tables::{TablesPlan, lpm, patterns, rules};
+use crate::plan::TablesPlan;
+use crate::tables::{lpm, patterns, rules};
 use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table};
 use tables::generate::Version;
 use tables::generate::routes::{GeneratedRoutes, RoutesSpec};

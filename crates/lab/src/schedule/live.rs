@@ -349,8 +349,7 @@ mod tests {
     use crate::crossover::find;
     use crate::crossover::workload::{CASES, Contents};
     use crate::plan::Length;
-    use crate::transfer::DeviceChoice;
-    use crate::{LabPlan, TablesPlan};
+    use crate::{DeviceChoice, LabPlan, TablesPlan};
     use gpu::Setup;
     use packet::Verdict;
 

@@ -7,13 +7,13 @@ mod persistent;
 
 use crate::crossover::{CrossoverBench, DeviceSource, Wall, measure};
 use crate::experiment::{Experiment, Row};
+use crate::kinds::ExperimentKind;
 use crate::machine::Machine;
-use crate::plan::{ExperimentKind, LabPlan, Length};
+use crate::plan::{DeviceChoice, LabPlan, Length, TablesPlan};
 use crate::programs::PROGRAMS;
 use crate::schedule::burst::RATE;
-use crate::tables::TablesPlan;
 use crate::traffic::LabError;
-use crate::transfer::{Chosen, DeviceChoice, OVER};
+use crate::transfer::{Chosen, OVER};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Exact tables of 65,536 and of a million keys of 8 and of 16 bytes.
 
+use super::bench::{Bench, Built, SEED, cost, held};
 use super::contest::{BATCH_MAX, Entry, InProcess, NONE, Way};
 use super::peer::{Library, Method};
-use super::{Bench, Built, SEED, cost, held};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable};

@@ -1,8 +1,8 @@
 //! Longest prefixes: full Internet tables of IPv4 and IPv6.
 
+use super::bench::{Bench, Built, SEED, contents, cost, held, stem};
 use super::contest::{Entry, InProcess, NONE, Way};
 use super::peer::{Library, Method, Peer};
-use super::{Bench, Built, SEED, contents, cost, held, stem};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::cell::RefCell;

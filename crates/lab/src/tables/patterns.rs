@@ -1,9 +1,9 @@
 //! Patterns in payload: every occurrence of some thousand literals, some of them without regard to case.
 
+use super::bench::{Bench, Built, SEED, contents, cost, stem};
 use super::contest::{Contender, Entry, Timed, Way};
 use super::packets::Payloads;
 use super::peer::{Library, Method};
-use super::{Bench, Built, SEED, contents, cost, stem};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::collections::HashMap;

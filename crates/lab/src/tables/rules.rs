@@ -1,9 +1,9 @@
 //! Rules over the five fields of IPv4 packets: sets like those of ClassBench, by size and by what they are
 //! modelled on.
 
+use super::bench::{Bench, Built, SEED, contents, cost, held, stem};
 use super::contest::{Entry, InProcess, NONE, Way};
 use super::peer::{Library, Method};
-use super::{Bench, Built, SEED, contents, cost, held, stem};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::fs;

@@ -1,33 +1,8 @@
 //! Which device is measured: the one that is asked for, or the best there is.
 
+use crate::plan::DeviceChoice;
 use crate::traffic::LabError;
 use gpu::{CudaFound, DeviceError, OpenClDevice};
-
-/// What kind of device an experiment asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// An NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine.
-    #[default]
-    Best,
-    /// The best one by OpenCL.
-    OpenCl,
-    /// The first one by CUDA.
-    Cuda,
-    /// Threads of this machine.
-    Host,
-}
-
-impl DeviceChoice {
-    /// Its name on the command line; the best one has none.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            DeviceChoice::Best => "best",
-            DeviceChoice::OpenCl => "opencl",
-            DeviceChoice::Cuda => "cuda",
-            DeviceChoice::Host => "host",
-        }
-    }
-}
 
 /// A device that is there.
 #[derive(Clone, Debug)]

@@ -22,7 +22,6 @@ use crate::experiment::Row;
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
 pub(crate) use choice::Chosen;
-pub use choice::DeviceChoice;
 use device::{Loaded, Setting};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
 use gpu::{SlotMemory, Submission};
