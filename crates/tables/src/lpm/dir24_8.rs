@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::image::DIRECT_BITS;
+use super::layout::DIRECT_BITS;
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Code, Interval, NO_CODE, Region, Routes, extend};
 use super::trie;

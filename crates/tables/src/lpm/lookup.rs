@@ -7,13 +7,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::NONE;
-use super::image::Layout;
+use super::layout::{GRANULE, Layout};
 use super::routes::NO_CODE;
+use super::spec::NONE;
 use super::vector;
 
-/// Words of a granule; nodes begin at multiples of it, and it is a cache line.
-pub(super) const GRANULE: usize = 16;
 /// Bits that a line eats.
 pub(super) const LINE_BITS: u32 = 16;
 /// Intervals a line has room for.

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Lpm, LpmInsertError, LpmSpec, LpmSpecError, NONE, Prefix, leading};
+use super::spec::leading;
+use super::{Lpm, LpmInsertError, LpmSpec, LpmSpecError, NONE, Prefix};
 
 /// A longest-prefix table made of one ordered map: the judge of [`LpmTable`](super::LpmTable).
 pub struct LpmModel {

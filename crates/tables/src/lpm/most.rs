@@ -4,11 +4,10 @@
 //! a bounded number of words. An image that is changed again and again loses some to holes; it may have as
 //! many as are enough for one made anew, and is made anew when they are used up.
 
-use super::LpmSpec;
 use super::codes::cell_bits;
-use super::image::Layout;
-use super::lookup::GRANULE;
+use super::layout::{GRANULE, Layout};
 use super::routes::Code;
+use super::spec::LpmSpec;
 use super::words::taken;
 use crate::sizes;
 
@@ -33,6 +32,16 @@ pub(super) const MOST_WORDS: usize = GRANULE << 26;
 const NOTED: u64 = 28;
 /// Bytes of notes that there may be however small the image is.
 const LEAST_NOTED: u64 = 64 << 10;
+
+impl LpmSpec {
+    /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most,
+    /// whatever prefixes come and go and however they lie: of its image, which grows no larger, and of what
+    /// its writer keeps. A shape that is refused has no bound (`u64::MAX`). While an image takes the place of
+    /// another there are both.
+    pub fn at_most(&self) -> u64 {
+        if self.check().is_err() { u64::MAX } else { bytes(*self) }
+    }
+}
 
 /// Words of heap that the image of a table has at most.
 pub(super) fn heap(spec: LpmSpec) -> usize {
@@ -59,8 +68,9 @@ pub(super) fn bytes(spec: LpmSpec) -> u64 {
 mod tests {
     use super::*;
     use crate::generate::Random;
+    use crate::lpm::spec::leading;
     use crate::lpm::table::heap_words;
-    use crate::lpm::{MAX_WIDTH, Prefix, leading};
+    use crate::lpm::{MAX_WIDTH, Prefix};
     use std::collections::BTreeMap;
 
     /// Prefixes that share a path and part on it: at each step of so many bits in one of so many ways, as

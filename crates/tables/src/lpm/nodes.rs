@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::epoch::Epochs;
-use super::lookup::{Cell, GRANULE, LINE_COUNT, LINE_FIRST};
+use super::layout::GRANULE;
+use super::lookup::{Cell, LINE_COUNT, LINE_FIRST};
 use super::reader::Snapshot;
 use crate::sizes;
 

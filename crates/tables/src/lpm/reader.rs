@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::{ArcSwap, Cache};
 
 use super::epoch::{Epochs, leave};
-use super::image::Layout;
+use super::layout::Layout;
 use super::lookup::{Method, View};
 use super::words::Words;
 

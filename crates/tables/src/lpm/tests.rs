@@ -6,7 +6,8 @@ mod real_tables;
 
 use proptest::prelude::*;
 
-use super::{Lpm, LpmImage, LpmModel, LpmSpec, LpmTable, Method, NONE, Prefix, Variant, leading};
+use super::spec::leading;
+use super::{Lpm, LpmImage, LpmModel, LpmSpec, LpmTable, Method, NONE, Prefix, Variant};
 
 /// A prefix of a table `width` bits wide; few distinct high bits, so that prefixes nest, and every length.
 fn prefix(width: u8) -> impl Strategy<Value = Prefix> {

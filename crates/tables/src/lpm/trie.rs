@@ -5,7 +5,8 @@
 //! change makes the smallest subtree that holds it anew, beside the old one, and publishes it with one store,
 //! so that a reader walks through the old or the new and never through a mixture.
 
-use super::lookup::{Cell, GRANULE, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
+use super::layout::GRANULE;
+use super::lookup::{Cell, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Interval, Region, extend};
 

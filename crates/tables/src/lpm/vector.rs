@@ -6,7 +6,8 @@
 use std::sync::atomic::AtomicU32;
 
 use super::bulk::Walks;
-use super::lookup::{GRANULE, LINE_CELLS, LINE_FIRST, Method, View};
+use super::layout::GRANULE;
+use super::lookup::{LINE_CELLS, LINE_FIRST, Method, View};
 
 /// Whether this machine has what the method needs.
 pub(super) fn has(method: Method) -> bool {

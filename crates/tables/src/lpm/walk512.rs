@@ -10,9 +10,10 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use super::NONE;
-use super::lookup::{GRANULE, LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, granule, is_line, stride};
+use super::layout::GRANULE;
+use super::lookup::{LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, granule, is_line, stride};
 use super::routes::NO_CODE;
+use super::spec::NONE;
 use super::vector::{Keys, prefetch};
 
 /// Bits that choose a root cell of an image walked here.

@@ -108,13 +108,6 @@ pub struct RulesSpec {
 }
 
 impl RulesSpec {
-    /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image,
-    /// beyond whose bound rules are refused, and of what it keeps of every rule. A shape that is refused has
-    /// no bound (`u64::MAX`). While a rule is put in there may be more for a moment.
-    pub fn at_most(&self) -> u64 {
-        if self.check().is_err() { u64::MAX } else { super::table::RulesTable::at_most(self) }
-    }
-
     /// The words of a key: one for a column of up to 64 bits, two for a wider one.
     pub fn key_words(&self) -> usize {
         self.widths.iter().map(|&width| if width > 64 { 2 } else { 1 }).sum()

@@ -64,6 +64,25 @@ pub struct RulesStatistics {
     pub limit: usize,
 }
 
+impl RulesSpec {
+    /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image,
+    /// beyond whose bound rules are refused, and of what it keeps of every rule. A shape that is refused has
+    /// no bound (`u64::MAX`). While a rule is put in there may be more for a moment.
+    pub fn at_most(&self) -> u64 {
+        if self.check().is_err() {
+            return u64::MAX;
+        }
+        let rules = self.capacity as u64;
+        let kept = Encoded::rule_bytes(&Layout::new(self)) + size_of::<Option<Rule>>() as u64;
+        let fields = (size_of::<RuleField>() * self.widths.len()) as u64;
+        sizes::roomy(limit(self.capacity) as u64)
+            .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
+            .saturating_add(rules.saturating_mul(fields))
+            .saturating_add(sizes::grown::<u32>(rules))
+            .saturating_add(sizes::ordered_at_most::<u64, u32>(rules))
+    }
+}
+
 impl RulesTable {
     /// A table without rules.
     pub fn new(spec: RulesSpec) -> Result<RulesTable, RulesBuildError> {
@@ -162,18 +181,6 @@ impl RulesTable {
             + self.rules.iter().flatten().map(|rule| sizes::vector(&rule.fields)).sum::<u64>()
             + sizes::vector(&self.free)
             + sizes::ordered::<u64, u32>(rules)
-    }
-
-    /// See [`RulesSpec::at_most`].
-    pub(super) fn at_most(spec: &RulesSpec) -> u64 {
-        let rules = spec.capacity as u64;
-        let kept = Encoded::rule_bytes(&Layout::new(spec)) + size_of::<Option<Rule>>() as u64;
-        let fields = (size_of::<RuleField>() * spec.widths.len()) as u64;
-        sizes::roomy(limit(spec.capacity) as u64)
-            .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
-            .saturating_add(rules.saturating_mul(fields))
-            .saturating_add(sizes::grown::<u32>(rules))
-            .saturating_add(sizes::ordered_at_most::<u64, u32>(rules))
     }
 
     /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::super::{Lpm, LpmModel, LpmReader, LpmSpec, LpmTable, NONE, Prefix, Variant, leading};
+use super::super::spec::leading;
+use super::super::{Lpm, LpmModel, LpmReader, LpmSpec, LpmTable, NONE, Prefix, Variant};
 
 /// What readers may be told: for each address the answer before and after the change under way, and how many
 /// changes began or ended so far.
