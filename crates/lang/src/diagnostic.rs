@@ -13,6 +13,26 @@ pub enum Severity {
     Warning,
 }
 
+/// What a diagnostic is about, as far as a later stage of the compiler decides by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DiagnosticKind {
+    /// No other stage looks at it.
+    #[default]
+    Other,
+    /// A text that cannot be read: what it would have declared or used is missing elsewhere.
+    Syntax,
+    /// An import that cannot be followed: any name may be missing.
+    Import,
+    /// A name that nothing has. The declaration of the name may stand where the text cannot be read.
+    UnknownName,
+    /// The same of a layout, which the standard library may have.
+    UnknownLayout,
+    /// A declaration that nothing uses, in what is left of a program where faults were found.
+    Unused,
+    /// An error that depends on the path a packet takes: the program can be followed up to this error.
+    Path,
+}
+
 /// A place with a remark.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
@@ -47,6 +67,8 @@ pub struct PacketWitness {
 pub struct Diagnostic {
     /// Stable code such as `E0412`; the number is the key of `ravelin explain`.
     pub code: &'static str,
+    /// What other stages of the compiler decide by.
+    pub kind: DiagnosticKind,
     /// Error or warning.
     pub severity: Severity,
     /// One line in the user's words.
@@ -73,6 +95,7 @@ impl Diagnostic {
     ) -> Self {
         Self {
             code,
+            kind: DiagnosticKind::Other,
             severity: Severity::Error,
             headline: headline.into(),
             primary: Label { span, text: label.into() },
@@ -91,6 +114,11 @@ impl Diagnostic {
         label: impl Into<String>,
     ) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, headline, span, label) }
+    }
+
+    /// The same diagnostic of another kind.
+    pub fn of_kind(self, kind: DiagnosticKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Adds a further place.

@@ -5,7 +5,7 @@ mod literal;
 #[cfg(test)]
 mod tests;
 
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_NAME, LONGEST_TEXT};
 use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
@@ -15,7 +15,8 @@ pub fn lex(file: FileId, text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     if text.len() > LONGEST_TEXT {
         let span = Span::new(file, 0, 0);
         let fault = Diagnostic::error("E0012", "This file is too long.", span, "longer than 16 MiB")
-            .help("Split the program into modules and import them.");
+            .help("Split the program into modules and import them.")
+            .of_kind(DiagnosticKind::Syntax);
         return (vec![Token { kind: TokenKind::End, span, first_on_line: true }], vec![fault]);
     }
     let mut lexer =
@@ -287,7 +288,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn report(&mut self, fault: Diagnostic) {
-        self.diagnostics.report(fault);
+        self.diagnostics.report(fault.of_kind(DiagnosticKind::Syntax));
     }
 
     fn push(&mut self, kind: TokenKind, length: usize) {

@@ -1,7 +1,7 @@
 //! Edits that the compiler suggests, applied: each only if it leaves fewer faults behind, so that it ends,
 //! and a second time changes nothing.
 
-use crate::diagnostic::{Severity, Suggestion};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Severity, Suggestion};
 use crate::pipeline::Compiled;
 use crate::source::FileId;
 
@@ -51,13 +51,13 @@ fn tried(mended: &mut Mended, chosen: &[Suggestion], compile: &dyn Fn(&str) -> C
 /// How wrong a program is: whether it can be read at all, its errors, its warnings. An edit may bring to
 /// light what could not be seen before, but only where the program could not be read.
 fn weight(compiled: &Compiled) -> (usize, usize, usize) {
-    let count = |wanted: &dyn Fn(&str, Severity) -> bool| {
-        compiled.diagnostics.iter().filter(|found| wanted(found.code, found.severity)).count()
+    let count = |wanted: &dyn Fn(&Diagnostic) -> bool| {
+        compiled.diagnostics.iter().filter(|found| wanted(found)).count()
     };
     (
-        count(&|code, severity| severity == Severity::Error && code < "E0100"),
-        count(&|_, severity| severity == Severity::Error),
-        count(&|_, severity| severity == Severity::Warning),
+        count(&|found| found.kind == DiagnosticKind::Syntax),
+        count(&|found| found.severity == Severity::Error),
+        count(&|found| found.severity == Severity::Warning),
     )
 }
 

@@ -9,16 +9,17 @@ mod work;
 
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
-use crate::diagnostic::{Diagnostic, Findings, Severity, Suggestion};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings, Severity, Suggestion};
 use crate::ir::footprint::{footprint, total};
 use crate::limits::{LARGEST_FRAME, LARGEST_MEMORY, MOST_FAULTS};
 use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
-use crate::{check, flow, ir, lower, parser, standard};
+use crate::{check, flow, ir, lower, parser};
 use modules::{module, modules};
 
 pub use crate::explain::{Explanation, explain};
 pub use lower::Decode;
+use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 
 /// How to compile.
@@ -95,14 +96,16 @@ fn compiled(
     let lost = lost_words(&unread, &diagnostics, &sources);
     found.retain(|diagnostic| {
         let span = diagnostic.primary.span;
-        let follows = match diagnostic.code {
-            "E0100" => lost.as_ref().is_none_or(|lost| lost.contains(sources.text(span))),
-            "W0406" | "W0408" => true,
+        let follows = match diagnostic.kind {
+            DiagnosticKind::UnknownName | DiagnosticKind::UnknownLayout => {
+                lost.as_ref().is_none_or(|lost| lost.contains(sources.text(span)))
+            }
+            DiagnosticKind::Unused => true,
             _ => false,
         };
         !broken || !follows && unread.around(span).is_none()
     });
-    found.iter_mut().for_each(|diagnostic| suggest_import(diagnostic, &files[0], &sources));
+    suggest_imports(&mut found, &files[0], &sources);
     diagnostics.extend(found);
     if checked.start.is_none() && !broken {
         let end = Span::new(main, 0, 0);
@@ -120,9 +123,10 @@ fn compiled(
     let (flow, found) = flow::analyse(&checked);
     // Statements that were wrong are missing, so more may be unreachable than is; what is reached without
     // them is certain.
-    diagnostics.extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.code != "W0406"));
+    diagnostics
+        .extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.kind != DiagnosticKind::Unused));
     let depends_on_path = |diagnostic: &Diagnostic| {
-        diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
+        diagnostic.severity != Severity::Error || diagnostic.kind == DiagnosticKind::Path
     };
     // A fault within a stage or handler leaves the others whole, so what must be proven there is looked at
     // all the same.
@@ -278,7 +282,7 @@ fn lost_words(unread: &Places, diagnostics: &[Diagnostic], sources: &Sources) ->
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let mut within = BTreeSet::new();
     for diagnostic in errors {
-        if diagnostic.code.starts_with("E010") {
+        if diagnostic.kind == DiagnosticKind::Import {
             return None;
         }
         within.insert(unread.around(diagnostic.primary.span)?);
@@ -289,29 +293,40 @@ fn lost_words(unread: &Places, diagnostics: &[Diagnostic], sources: &Sources) ->
     Some(words.map(str::to_string).collect())
 }
 
-/// Adds to an unknown layout that the standard library has how to import it.
-fn suggest_import(diagnostic: &mut Diagnostic, main: &ast::File, sources: &Sources) {
-    let span = diagnostic.primary.span;
-    let name = sources.text(span);
-    let unknown = diagnostic.code == "E0100" && span.file == FileId::default();
-    if !unknown || diagnostic.headline != format!("there is no layout `{name}`") {
-        return;
-    }
-    let declared = format!("layout {name} {{");
-    if !standard::module("std/net").iter().any(|(_, text)| text.contains(&declared)) {
-        return;
-    }
-    let line = format!("import std.net.{name}");
-    let (at, text) = match main.imports.last() {
-        Some(last) => (last.span.end, format!("\n{line}")),
-        None => (0, format!("{line}\n")),
-    };
-    diagnostic.help = None;
-    diagnostic.suggestion = Some(Suggestion {
-        text: "import it".to_string(),
-        span: Span::new(FileId::default(), at, at),
-        replacement: text,
+/// Where the main file uses an unknown layout that the standard library has, suggests the import.
+fn suggest_imports(found: &mut [Diagnostic], main: &ast::File, sources: &Sources) {
+    let standard = LazyCell::new(|| {
+        let items = standard_layouts(&mut Sources::default()).items.into_iter();
+        let names = items.filter_map(|item| match item {
+            Item::Layout(layout) => Some(layout.name.text),
+            _ => None,
+        });
+        names.collect::<HashSet<String>>()
     });
+    for diagnostic in found {
+        let span = diagnostic.primary.span;
+        let name = sources.text(span);
+        let unknown = diagnostic.kind == DiagnosticKind::UnknownLayout && span.file == FileId::default();
+        if !unknown || !standard.contains(name) {
+            continue;
+        }
+        let line = format!("import std.net.{name}");
+        let (at, text) = match main.imports.last() {
+            Some(last) => (last.span.end, format!("\n{line}")),
+            None => (0, format!("{line}\n")),
+        };
+        diagnostic.help = None;
+        diagnostic.suggestion = Some(Suggestion {
+            text: "import it".to_string(),
+            span: Span::new(FileId::default(), at, at),
+            replacement: text,
+        });
+    }
+}
+
+/// The layouts of the standard library.
+fn standard_layouts(sources: &mut Sources) -> ast::File {
+    module("std/net", sources, &|_| None, &mut Findings::default()).unwrap_or_default()
 }
 
 /// Tests that expect a reason for which the program never drops or punts.
@@ -349,7 +364,7 @@ fn test_layouts(files: &[ast::File], sources: &mut Sources) -> ast::File {
     if !tests && !items.any(|item| matches!(item, Item::Layout(layout) if layout.pseudo.is_some())) {
         return ast::File::default();
     }
-    module("std/net", sources, &|_| None, &mut Findings::default()).unwrap_or_default()
+    standard_layouts(sources)
 }
 
 fn item_name(item: &Item) -> Option<&String> {

@@ -1,10 +1,11 @@
 //! Declarations: first every name gets its number, then what stands behind the names is defined.
 
 use super::hir::{self, HeaderId, LayoutId, StageId};
+use super::meant::HeaderUse;
 use super::types::{EnumId, TableId, Type};
 use super::{Checker, Context, Enum};
 use crate::ast::{self, Item, Name};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::limits::MOST_ARGUMENTS;
 use std::collections::HashMap;
 
@@ -179,12 +180,13 @@ impl<'a> Checker<'a> {
             if let Item::Reason(item) = item
                 && !self.reasons_used.contains(&item.name.text)
             {
-                self.report(Diagnostic::warning(
+                let warning = Diagnostic::warning(
                     "W0408",
                     format!("nothing is dropped or punted for `{}`", item.name.text),
                     item.name.span,
                     "declared here and never named",
-                ));
+                );
+                self.report(warning.of_kind(DiagnosticKind::Unused));
             }
         }
     }
@@ -315,8 +317,7 @@ impl<'a> Checker<'a> {
 
     fn declare_header(&mut self, name: &Name, layout: &Name) -> Option<HeaderId> {
         let Some(&layout_id) = self.layout_names.get(&layout.text) else {
-            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
-            self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
+            self.unknown_layout(layout);
             self.broken_headers.insert(name.text.clone());
             return None;
         };
@@ -360,7 +361,7 @@ impl<'a> Checker<'a> {
                 Some(&header) => requires.push((header, name.span)),
                 None if self.broken_headers.contains(&name.text) => {}
                 None => {
-                    self.unknown_header("header", &name.text, None, name.span);
+                    self.unknown_header(HeaderUse::Header, &name.text, None, name.span);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Statements that make the packet longer or shorter: the headers they name, and the bytes that go in.
 
 use super::hir::{Edit, Field, HeaderId, Layout, Made, Place, StmtKind};
+use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, PacketPart};
@@ -91,7 +92,7 @@ impl<'a> Checker<'a> {
             Some(id) => Some(id),
             None if self.broken_headers.contains(&name.text) => None,
             None => {
-                self.unknown_header("header", &name.text, None, name.span);
+                self.unknown_header(HeaderUse::Header, &name.text, None, name.span);
                 None
             }
         }

@@ -5,7 +5,7 @@ use super::hir;
 use super::types::{TableId, Type};
 use super::{Checker, counted};
 use crate::ast::{self, EntryKey};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
 use crate::limits::WIDEST_PREFIX_KEY;
 use crate::source::Span;
@@ -307,12 +307,9 @@ impl Checker<'_> {
                 };
                 let mask = prefix_mask(width, length);
                 if bits & !mask != 0 {
-                    self.error(
-                        "E0010",
-                        "a prefix has bits behind its length",
-                        key.span(),
-                        "they are never compared",
-                    );
+                    let headline = "a prefix has bits behind its length";
+                    let fault = Diagnostic::error("E0010", headline, key.span(), "they are never compared");
+                    self.report(fault.of_kind(DiagnosticKind::Syntax));
                     return None;
                 }
                 Some(Match::Prefix { value: bits, length })

@@ -1,11 +1,12 @@
 //! Expressions: every one gets a type; literals take the type that is expected of them.
 
 use super::hir::{Arm, Expr, ExprKind, LocalId, TableValue};
+use super::meant::HeaderUse;
 use super::operators::same;
 use super::types::{TableId, Type, largest};
 use super::{Checker, Context, Function, counted};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::ir::TableKind;
 use crate::limits::{DEEPEST_VALUE, LARGEST_INLINED, TALLEST_FUNCTION};
 use crate::source::Span;
@@ -25,10 +26,11 @@ impl Checker<'_> {
 
     /// Reports once that constants or functions build on each other too deeply.
     fn too_deep(&mut self, span: Span) {
-        if !self.diagnostics.list().iter().any(|diagnostic| diagnostic.code == "E0066") {
+        if !std::mem::replace(&mut self.too_deep, true) {
             self.report(
                 Diagnostic::error("E0066", "this nests too deeply", span, "one level too many")
-                    .help("constants and functions that build on each other count together"),
+                    .help("constants and functions that build on each other count together")
+                    .of_kind(DiagnosticKind::Syntax),
             );
         }
     }
@@ -364,7 +366,7 @@ impl Checker<'_> {
             let value = matches!(word.as_str(), "in_port" | "length" | "payload" | "now")
                 || self.constant_items.contains_key(word.as_str());
             if !matches!(self.context, Context::Layout(_)) && !value {
-                self.unknown_header("header or enum", word, Some(name), base.span);
+                self.unknown_header(HeaderUse::Base, word, Some(name), base.span);
                 return error(span);
             }
         }

@@ -3,10 +3,18 @@
 
 use super::hir::{HeaderId, LayoutId};
 use super::types::Type;
-use super::{Checker, Context};
+use super::{Checker, Context, unknown_name};
 use crate::ast;
-use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+
+/// What a name that no header has could stand for where it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeaderUse {
+    /// Only a header.
+    Header,
+    /// What stands in front of a dot: a header, or an enum.
+    Base,
+}
 
 /// So many forms are listed where several could be meant.
 const MOST_FORMS: usize = 4;
@@ -14,8 +22,7 @@ const MOST_FORMS: usize = 4;
 impl Checker<'_> {
     /// Reports a word that is no value, with what was meant if that can be told.
     pub(super) fn unknown_value(&mut self, name: &str, expected: Option<&Type>, span: Span) {
-        let what =
-            |label: String| Diagnostic::error("E0100", format!("there is no value `{name}`"), span, label);
+        let what = |label: String| unknown_name("value", name, span, label);
         if let Some((field, number)) = self.written_flag(name) {
             let fault = what(format!("`{name}` is a flag of `{field}`"));
             let fault =
@@ -86,9 +93,9 @@ impl Checker<'_> {
             other == field || flag && header.fields.iter().all(|field| field.name != other)
         };
         let alone = written.iter().filter(|(other, _)| same(&other.text)).count() == 1;
-        let headline = format!("there is no field of {} `{}`", header.name, name.text);
+        let what = format!("field of {}", header.name);
         let label = format!("this is a flag of `{field}`");
-        let fault = Diagnostic::error("E0100", headline, name.span, label);
+        let fault = unknown_name(&what, &name.text, name.span, label);
         let edit = format!("{field} {number}");
         let set = matches!(value.kind, ast::ExprKind::Int(1) | ast::ExprKind::Bool(true));
         self.report(if alone && set {
@@ -141,7 +148,17 @@ impl Checker<'_> {
 
     /// Reports a name that no header has, with the header that was meant if that can be told; `field` is read
     /// of it.
-    pub(super) fn unknown_header(&mut self, what: &str, name: &str, field: Option<&ast::Name>, span: Span) {
+    pub(super) fn unknown_header(
+        &mut self,
+        wanted: HeaderUse,
+        name: &str,
+        field: Option<&ast::Name>,
+        span: Span,
+    ) {
+        let what = match wanted {
+            HeaderUse::Header => "header",
+            HeaderUse::Base => "header or enum",
+        };
         let fitting = self.headers_with(field);
         let meant = best(&fitting, |header| self.resemblance(name, header));
         if let Some(&first) = meant.first() {
@@ -149,12 +166,11 @@ impl Checker<'_> {
             let own = self.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
             let label =
                 format!("the header of layout {layout} is called `{}`", self.program.headers[own.0].name);
-            let headline = format!("there is no {what} `{name}`");
             let mut names: Vec<&str> =
                 meant.iter().map(|header| self.program.headers[header.0].name.as_str()).collect();
             names.sort_unstable();
             names.truncate(MOST_FORMS);
-            let fault = Diagnostic::error("E0100", headline, span, label);
+            let fault = unknown_name(what, name, span, label);
             let fault = if let [only] = names[..] {
                 fault.suggest(format!("write `{only}`"), span, only)
             } else {
@@ -164,7 +180,7 @@ impl Checker<'_> {
         }
         let mut known: Vec<String> =
             fitting.iter().map(|header| self.program.headers[header.0].name.clone()).collect();
-        if what.contains("enum") {
+        if wanted == HeaderUse::Base {
             let enums = self.enum_names.keys().take(self.candidates());
             if self.likeness.nearest(name, enums.map(String::as_str)).is_some() {
                 known.extend(self.enum_names.keys().cloned());

@@ -24,7 +24,7 @@ pub mod types;
 mod writes;
 
 use crate::ast;
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId, StageId};
@@ -138,6 +138,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) inlined: usize,
     /// How many expressions enclose the one being checked, through constants and functions.
     pub(crate) depth: usize,
+    /// They were once too many.
+    pub(crate) too_deep: bool,
     /// Tables without capacity and without a way to evict.
     pub(crate) missing_bounds: HashMap<String, (bool, bool)>,
     /// Tables that were reported for saying nothing about eviction.
@@ -226,18 +228,37 @@ impl Checker<'_> {
         span: Span,
         known: impl Iterator<Item = &'n str>,
     ) {
-        let diagnostic = Diagnostic::error(
-            "E0100",
-            format!("there is no {what} `{name}`"),
-            span,
-            format!("no {what} has this name"),
-        );
+        let diagnostic = unknown_name(what, name, span, format!("no {what} has this name"));
+        self.report_unknown(diagnostic, name, known);
+    }
+
+    /// Reports a name that nothing has, with what it is like.
+    fn report_unknown<'n>(
+        &mut self,
+        diagnostic: Diagnostic,
+        name: &str,
+        known: impl Iterator<Item = &'n str>,
+    ) {
         let diagnostic = match self.candidates() {
             0 => diagnostic,
             most => self.likeness.suggest(diagnostic, name, known.take(most)),
         };
         self.report(diagnostic);
     }
+
+    /// Reports that no layout has this name.
+    pub(crate) fn unknown_layout(&mut self, name: &ast::Name) {
+        let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
+        let diagnostic = unknown_name("layout", &name.text, name.span, "no layout has this name");
+        let diagnostic = diagnostic.of_kind(DiagnosticKind::UnknownLayout);
+        self.report_unknown(diagnostic, &name.text, known.iter().map(String::as_str));
+    }
+}
+
+/// The diagnostic of a name that nothing of its sort has.
+fn unknown_name(what: &str, name: &str, span: Span, label: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("E0100", format!("there is no {what} `{name}`"), span, label)
+        .of_kind(DiagnosticKind::UnknownName)
 }
 
 /// `1 value`, `2 values`.

@@ -222,8 +222,7 @@ impl Checker<'_> {
         let for_tests =
             if self.context == Context::Constant { self.test_layout_names.get(&name.text) } else { None };
         let Some(&id) = self.layout_names.get(&name.text).or(for_tests) else {
-            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
-            self.unknown("layout", &name.text, name.span, known.iter().map(String::as_str));
+            self.unknown_layout(name);
             return None;
         };
         let layout = self.program.layouts[id.0].clone();

@@ -1,6 +1,7 @@
 //! Statements: blocks, verdicts, transfers, state. Knows for every block whether a path falls out of its end.
 
 use super::hir::{self, Arm, Block, Expr, ExprKind, HeaderId, Stmt, StmtKind, Write};
+use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context, counted};
 use crate::ast;
@@ -377,7 +378,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn header_named(&mut self, header: &ast::Name) -> Option<HeaderId> {
         let found = self.find_header(&header.text);
         if found.is_none() && !self.broken_headers.contains(&header.text) {
-            self.unknown_header("header", &header.text, None, header.span);
+            self.unknown_header(HeaderUse::Header, &header.text, None, header.span);
         }
         found
     }
@@ -448,8 +449,7 @@ impl<'a> Checker<'a> {
             );
         }
         let Some(&layout_id) = self.layout_names.get(&layout.text) else {
-            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
-            self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
+            self.unknown_layout(layout);
             return None;
         };
         if self.program.layouts[layout_id.0].smallest == 0 {

@@ -153,10 +153,11 @@ fn layout(program: &Program, header: HeaderId) -> &Layout {
 
 fn refused(program: &Program, header: HeaderId, edit: &EditPlace) -> Diagnostic {
     let name = &program.headers[header.0].name;
-    let what = if covers(layout(program, header)) { "checksum" } else { "length" };
+    let covers = covers(layout(program, header));
+    let what = if covers { "checksum" } else { "length" };
     let why = if edit.cut {
         "every fragment would state that of the whole"
-    } else if what == "checksum" {
+    } else if covers {
         "it covers what follows the header"
     } else {
         "the header is not there on every path, or twice"

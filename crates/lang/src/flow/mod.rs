@@ -15,7 +15,7 @@ pub mod removed;
 pub mod witness;
 
 use crate::check::hir::{HeaderId, Layout, Program, StageId};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::limits::MOST_PATHS;
 use crate::source::Span;
 use collect::{Facts, Read, Transfer};
@@ -68,7 +68,8 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
                     stage.name_span,
                     "nothing transfers to it",
                 )
-                .help("remove it, or go to it from a stage that packets reach"),
+                .help("remove it, or go to it from a stage that packets reach")
+                .of_kind(DiagnosticKind::Unused),
             ));
         }
     }
@@ -364,7 +365,8 @@ fn not_decoded(
         format!("`{name}` is not decoded on every path to `{}`", program.stages[stage.0].name),
         span,
         label,
-    );
+    )
+    .of_kind(DiagnosticKind::Path);
     if let Some(start) = start {
         let without = |stage: StageId| program.stages[stage.0].header != Some(header);
         let steps = if stage == start || !without(start) {

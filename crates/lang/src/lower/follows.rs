@@ -9,7 +9,7 @@
 use super::Lowering;
 use super::conditions::followed;
 use crate::check::hir::{Expr, ExprKind, HeaderId, StageId};
-use crate::diagnostic::{Diagnostic, PacketWitness};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, PacketWitness};
 use crate::flow::collect::{Condition, Subject, children, holds};
 use crate::flow::{self, witness::packet_where};
 use crate::source::Span;
@@ -66,7 +66,8 @@ impl Lowering<'_> {
                 "only comparisons of whole fields with numbers can be shown to hold: let the layout say it so"
                     .to_string()
             });
-            let diagnostic = Diagnostic { witness: self.unsettled_packet(header, when, span), ..diagnostic };
+            let witness = self.unsettled_packet(header, when, span);
+            let diagnostic = Diagnostic { witness, kind: DiagnosticKind::Path, ..diagnostic };
             if own {
                 self.report(diagnostic);
             } else {

@@ -16,7 +16,7 @@ mod table;
 mod test;
 
 use crate::ast::{Entry, File, Member, Name};
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::lexer::lex;
 use crate::limits::{DEEPEST_NESTING, TALLEST_EXPRESSION};
 use crate::source::{FileId, Span};
@@ -85,6 +85,8 @@ pub(crate) struct Parser<'t> {
     /// For each fault that the lexer found, in order: where it begins, and where its line ends.
     lexical: Vec<(usize, usize)>,
     depth: u32,
+    /// A construct that nests too deeply was found.
+    too_deep: bool,
     /// Height of the expression parsed last.
     height: u32,
     /// A closing brace is missing: every open block ends without a further word.
@@ -109,7 +111,18 @@ impl<'t> Parser<'t> {
         lexical.reverse();
         let mut diagnostics = Findings::default();
         diagnostics.extend(found);
-        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false }
+        Parser {
+            text,
+            file,
+            tokens,
+            at: 0,
+            diagnostics,
+            lexical,
+            depth: 0,
+            too_deep: false,
+            height: 0,
+            lost: false,
+        }
     }
 }
 
@@ -239,7 +252,7 @@ impl<'t> Parser<'t> {
         let before = self.lexical.partition_point(|(earlier, _)| *earlier <= start);
         let caused = before.checked_sub(1).is_some_and(|nearest| start <= self.lexical[nearest].1);
         if !caused {
-            self.diagnostics.report(fault);
+            self.diagnostics.report(fault.of_kind(DiagnosticKind::Syntax));
         }
     }
 
@@ -289,13 +302,14 @@ impl<'t> Parser<'t> {
     }
 
     pub(crate) fn too_deep<T>(&mut self) -> Parsed<T> {
-        if !self.diagnostics.list().iter().any(|fault| fault.code == "E0066") {
-            let span = self.span();
+        if !self.too_deep {
+            let (span, before) = (self.span(), self.diagnostics.reported());
             self.report(
                 Diagnostic::error("E0066", "This nests too deeply.", span, "one level too many").help(format!(
                     "At most {DEEPEST_NESTING} levels and {TALLEST_EXPRESSION} operators in a row; name a part with `let`, or move it to a stage."
                 )),
             );
+            self.too_deep = self.diagnostics.reported() > before;
         }
         Err(Fault)
     }

@@ -4,7 +4,7 @@
 
 use super::modules::Module;
 use crate::ast;
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::source::Span;
 use std::collections::{BTreeMap, HashSet};
 
@@ -45,7 +45,8 @@ pub(super) fn report(loaded: &BTreeMap<String, Module>, diagnostics: &mut Findin
             way[0],
             "the circle begins here",
         )
-        .help("put what both need into a third module");
+        .help("put what both need into a third module")
+        .of_kind(DiagnosticKind::Import);
         for span in &way[1..] {
             diagnostic = diagnostic.place(*span, "and goes on here");
         }

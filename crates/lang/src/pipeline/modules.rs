@@ -4,7 +4,7 @@ use super::circles;
 use super::item_name;
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_PROGRAM, MOST_FILES};
 use crate::source::{FileId, Sources, Span};
 use crate::{parser, standard};
@@ -40,10 +40,12 @@ pub(super) fn modules(
             if sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM {
                 let headline = "this is more than a program may be made of";
                 diagnostics.report(
-                    Diagnostic::error("E0108", headline, import.span, "one file too many").help(format!(
-                        "a program has at most {MOST_FILES} files, of {} MiB together",
-                        LONGEST_PROGRAM >> 20
-                    )),
+                    Diagnostic::error("E0108", headline, import.span, "one file too many")
+                        .of_kind(DiagnosticKind::Import)
+                        .help(format!(
+                            "a program has at most {MOST_FILES} files, of {} MiB together",
+                            LONGEST_PROGRAM >> 20
+                        )),
                 );
                 break;
             }
@@ -62,6 +64,7 @@ pub(super) fn modules(
                                 import.span,
                                 "not found",
                             )
+                            .of_kind(DiagnosticKind::Import)
                             .help(format!(
                                 "modules are `std.net` and files beside the program: `{path}.rav`"
                             )),
@@ -82,6 +85,7 @@ pub(super) fn modules(
                         name.span,
                         "imported again here",
                     )
+                    .of_kind(DiagnosticKind::Import)
                     .place(first, "imported first here"),
                 );
                 continue;
@@ -92,7 +96,8 @@ pub(super) fn modules(
                     format!("`{}` has no `{}`", path.replace('/', "."), name.text),
                     name.span,
                     "not declared there",
-                );
+                )
+                .of_kind(DiagnosticKind::Import);
                 let left = if diagnostics.is_full() { 0 } else { likeness.left() };
                 let known = module.declared.iter().map(String::as_str).take(left);
                 if let Some(nearest) = likeness.nearest(&name.text, known) {
