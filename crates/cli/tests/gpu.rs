@@ -119,7 +119,6 @@ fn all_about_a_device_is_written_into_files_in_a_given_time() {
     let survey: Value = serde_json::from_slice(&written).expect("it is JSON");
     assert_eq!(survey["device"], "Imitation (CUDA 13.0)");
     assert_eq!(survey["wrong"], 0);
-    assert!(survey["compared"].as_u64() >= Some(20_000), "{}", survey["compared"]);
     let experiments = survey["experiments"].as_array().expect("there are some");
     let names: Vec<&Value> = experiments.iter().map(|experiment| &experiment["experiment"]).collect();
     assert_eq!(names.first().and_then(|name| name.as_str()), Some("agreement"));
@@ -137,10 +136,13 @@ fn all_about_a_device_is_written_into_files_in_a_given_time() {
     }
     let agreement = experiments[0]["rows"].as_array().expect("there are rows");
     let finished = |row: &&Value| row["what"] == "finished by the device";
-    assert_eq!(agreement.iter().filter(finished).count(), 2);
-    // What does not go into twelve seconds is named; a single step may still have been under way.
-    assert!(survey["took_s"].as_f64().is_some_and(|took| took < 90.0), "{}", survey["took_s"]);
+    let compared = agreement.iter().filter(finished).count();
+    // What does not go into twelve seconds is named, on a slow machine also one of the two programs.
     let left_out = survey["left_out"].as_array().expect("there is a list");
+    let later = |what: &&Value| what.as_str().is_some_and(|what| what.starts_with("comparing "));
+    assert_eq!(compared + left_out.iter().filter(later).count(), 2, "{left_out:?}");
+    assert!(compared > 0);
+    assert_eq!(survey["compared"].as_u64(), Some(10_000 * compared as u64));
     assert!(survey["took_s"].as_f64() < Some(12.0) || !left_out.is_empty());
     let summary = std::fs::read_to_string(out.join("gpu-imitation.txt")).expect("it was written");
     assert!(summary.contains("0 programs with differences"), "{summary}");
