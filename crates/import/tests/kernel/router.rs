@@ -9,7 +9,7 @@
 //! Nothing but these namespaces is ever addressed, and they go with the test.
 
 use super::packets::{Packet, V6};
-use ports::live::rig::{FrameReceiver, FrameSender, Namespace};
+use rig::{FrameReceiver, FrameSender, Namespace};
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 use std::thread;

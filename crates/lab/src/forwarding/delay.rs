@@ -7,7 +7,7 @@
 use super::DISCARD;
 use super::net::Net;
 use hdrhistogram::Histogram;
-use ports::live::rig::{FrameReceiver, FrameSender, hold};
+use rig::{FrameReceiver, FrameSender, hold};
 use std::io;
 use std::thread;
 use std::time::{Duration, SystemTime};

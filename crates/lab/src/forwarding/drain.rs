@@ -6,7 +6,7 @@
 //! The sender's processor is the one that looks; the gateway has its own.
 
 use super::net::Net;
-use ports::live::rig::{FrameSender, Process, hold};
+use rig::{FrameSender, Process, hold};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};

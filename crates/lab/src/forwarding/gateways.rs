@@ -3,7 +3,7 @@
 
 use super::load::{Processors, reachable};
 use super::net::{A, B, Net, SINK, TO_A, TO_B, Way};
-use ports::live::rig::{Process, Shortcut};
+use rig::{Process, Shortcut};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

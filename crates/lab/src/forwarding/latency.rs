@@ -76,7 +76,7 @@ struct Taken {
 /// Networks cannot be made here, or a gateway does not start.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = super::no_networks;
-    ports::live::rig::become_root().map_err(failed)?;
+    rig::become_root().map_err(failed)?;
     let processors = processors();
     let mut shown: Vec<Shown> = POLICIES.iter().map(|_| Shown::default()).collect();
     for round in 0..plan.runs {

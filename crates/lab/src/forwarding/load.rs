@@ -4,7 +4,7 @@
 use super::DISCARD;
 use super::delay::AFTER;
 use super::net::{B, Net};
-use ports::live::rig::{BurstSender, FrameSender, hold};
+use rig::{BurstSender, FrameSender, hold};
 use serde_json::Value;
 use std::io;
 use std::process::{Child, Output, Stdio};
@@ -134,7 +134,7 @@ pub fn tcp(
     seconds: u64,
     processor: Option<usize>,
 ) -> Result<f64, String> {
-    let start = |host: &ports::live::rig::Namespace, arguments: &[&str]| -> Result<Child, String> {
+    let start = |host: &rig::Namespace, arguments: &[&str]| -> Result<Child, String> {
         let mut command = host.command("iperf3", processor);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| format!("iperf3: {error}"))

@@ -92,7 +92,7 @@ struct Shown {
 /// Networks cannot be made here.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = no_networks;
-    ports::live::rig::become_root().map_err(failed)?;
+    rig::become_root().map_err(failed)?;
     let processors = processors();
     let cut = cuts_bursts(&Net::new(Way::Routed, CableOffloads::On).map_err(failed)?).map_err(failed)?;
     let sent = if cut { SentAs::InBursts } else { SentAs::Singly };

@@ -12,7 +12,7 @@
 //! Instead of cables there may be TAP devices, which the gateway makes: it holds their queues, and the
 //! interfaces are moved to the hosts.
 
-use ports::live::rig::{Counters, Namespace};
+use rig::{Counters, Namespace};
 use std::io;
 use std::net::Ipv4Addr;
 use std::thread;

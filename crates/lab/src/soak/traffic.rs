@@ -2,7 +2,7 @@
 
 use crate::forwarding::DISCARD;
 use crate::forwarding::net::Net;
-use ports::live::rig::{FrameReceiver, FrameSender, hold};
+use rig::{FrameReceiver, FrameSender, hold};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -24,7 +24,7 @@ mod socket;
 
 pub use attach::{Mode, Wishes, XdpError};
 pub(crate) use attach::{attach, attach_all};
-pub(crate) use redirect::{cross, pass};
+pub use redirect::{cross, pass};
 
 use frames::Marks;
 use memory::Pages;

@@ -1,5 +1,5 @@
 //! The system calls of live ports, each wrapped once; memory shared with the kernel is reached only through
-//! [`Shared`].
+//! `Shared`.
 
 #![allow(unsafe_code)]
 
@@ -10,11 +10,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A frame that is handed to [`send_frames`]: what stands before it, and its bytes.
-pub(crate) struct Outgoing<'a> {
+pub struct Outgoing<'a> {
     /// A header of its own, which other sockets of this kind take before the frame.
-    pub(crate) header: &'a [u8],
+    pub header: &'a [u8],
     /// The frame.
-    pub(crate) frame: &'a [u8],
+    pub frame: &'a [u8],
 }
 
 /// Memory that the kernel writes, too. Words whose owner changes are read and written as atomics; bytes are
@@ -93,7 +93,10 @@ impl Drop for Shared {
 }
 
 /// A socket that sees every frame of a network interface once it is bound.
-pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The right is missing (CAP_NET_RAW).
+pub fn packet_socket() -> io::Result<OwnedFd> {
     // Protocol 0: nothing is received before it is bound to an interface.
     socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
 }
@@ -116,7 +119,10 @@ pub(crate) fn check(result: i32) -> io::Result<i32> {
 }
 
 /// Sets an option of a socket. `T` is the type that the kernel documents for it.
-pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size) })?;
@@ -134,7 +140,12 @@ pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
     set_buffer(fd, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), bytes)
 }
 
-pub(crate) fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
+/// Sets the size of one of a socket's buffers by two options: one that needs CAP_NET_ADMIN, and one that does
+/// not. Returns the size that it has now, in bytes.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;
@@ -196,7 +207,10 @@ pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
 }
 
 /// The number of a network interface.
-pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
+///
+/// # Errors
+/// There is none of this name.
+pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: a string that ends with a zero and lives throughout the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
@@ -266,7 +280,7 @@ pub(crate) fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
 ///
 /// # Errors
 /// No interface can have this name.
-pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
+pub fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() || name.contains('\0') {
@@ -280,7 +294,10 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
 
 /// Binds a packet socket to an interface, by which it sends, and of which it sees the frames of a protocol
 /// from then on (ETH_P_ALL: of all; 0: of none).
-pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32, protocol: i32) -> io::Result<()> {
+///
+/// # Errors
+/// There is no such interface.
+pub fn bind_packet(fd: &OwnedFd, interface: u32, protocol: i32) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -336,13 +353,13 @@ pub(crate) fn join_fanout(fd: &OwnedFd, group: u16) -> io::Result<()> {
 }
 
 /// How many frames one call hands over at most.
-pub(crate) const SEND_AT_ONCE: usize = 64;
+pub const SEND_AT_ONCE: usize = 64;
 
 /// Sends frames in order and returns how many the kernel took. At most [`SEND_AT_ONCE`] are tried.
 ///
 /// # Errors
 /// The first frame could not be sent.
-pub(crate) fn send_frames<'a>(fd: &OwnedFd, frames: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
+pub fn send_frames<'a>(fd: &OwnedFd, frames: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
     const NO_PART: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let mut parts = [[NO_PART; 2]; SEND_AT_ONCE];
     let mut count = 0;

@@ -87,8 +87,11 @@ fn is_link(text: &str, interface: u32) -> bool {
 }
 
 /// Hands everything that an interface's driver receives to another interface, as long as the descriptor is
-/// open.
-pub(crate) fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
+/// open. Interfaces are named by their numbers.
+///
+/// # Errors
+/// The right is missing (CAP_BPF and CAP_NET_ADMIN), or the kernel or the driver cannot do it.
+pub fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
     const REDIRECT: i32 = 23;
     let program = [
         instruction(0xb7, 1, 0, 0, to as i32),
@@ -101,7 +104,10 @@ pub(crate) fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
 
 /// Lets everything through that an interface's driver receives; a virtual cable takes redirected packets only
 /// where its other end has a program.
-pub(crate) fn pass(interface: u32) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// As [`cross`].
+pub fn pass(interface: u32) -> io::Result<OwnedFd> {
     let program = [instruction(0xb7, 0, 0, 0, XDP_PASS), instruction(0x95, 0, 0, 0, 0)];
     calls::link(&calls::load_program(&program)?, interface, Place::Driver.flags())
 }

@@ -1,6 +1,6 @@
 //! A process that is stopped for a while.
 
-use super::sys;
+use crate::sys;
 use std::fs;
 use std::io;
 use std::thread;

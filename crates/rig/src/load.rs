@@ -1,10 +1,10 @@
 //! Frames sent and received as fast as a packet socket can: the load of experiments, the same whatever they
 //! measure.
 
-use super::super::sys::{self as live, Outgoing};
-use super::namespace::Namespace;
-use super::sys;
+use crate::namespace::Namespace;
+use crate::sys;
 use packet::checksum::{folded, sum};
+use ports::live::sys::{self as live, Outgoing};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -25,7 +25,7 @@ impl FrameSender {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
             live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1i32)?;
-            sys::bind(&socket, live::interface_index(interface)?, 0)?;
+            live::bind_packet(&socket, live::interface_index(interface)?, 0)?;
             Ok(socket)
         })?;
         Ok(FrameSender { socket })
@@ -42,7 +42,7 @@ impl FrameSender {
 
 /// Sends UDP packets by an interface as long segments, which the kernel cuts before they leave: twice as many
 /// as one by one. For that the interface must not cut them itself, as one does not whose checksums are
-/// switched off ([`RigLinks::checksums`](super::RigLinks::checksums)).
+/// switched off ([`RigLinks::checksums`](crate::RigLinks::checksums)).
 pub struct BurstSender {
     socket: OwnedFd,
     bursts: Vec<(Vec<u8>, usize)>,
@@ -68,7 +68,7 @@ impl BurstSender {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
             live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1i32)?;
-            sys::bind(&socket, live::interface_index(interface)?, 0)?;
+            live::bind_packet(&socket, live::interface_index(interface)?, 0)?;
             Ok(socket)
         })?;
         let bursts = frames.iter().filter(|frame| frame.len() > HEADERS).map(|frame| burst(frame)).collect();
@@ -124,7 +124,7 @@ impl FrameReceiver {
     /// # Errors
     /// There is no such interface, or the right is missing.
     pub fn new(namespace: &Namespace, interface: &str, port: Option<u16>) -> io::Result<FrameReceiver> {
-        Self::of_type(namespace, interface, port, libc::ETH_P_IP as u16)
+        Self::of_type(namespace, interface, port, libc::ETH_P_IP)
     }
 
     /// The same of frames with IPv6 packets.
@@ -132,14 +132,14 @@ impl FrameReceiver {
     /// # Errors
     /// As [`FrameReceiver::new`].
     pub fn of_ipv6(namespace: &Namespace, interface: &str) -> io::Result<FrameReceiver> {
-        Self::of_type(namespace, interface, None, libc::ETH_P_IPV6 as u16)
+        Self::of_type(namespace, interface, None, libc::ETH_P_IPV6)
     }
 
     fn of_type(
         namespace: &Namespace,
         interface: &str,
         port: Option<u16>,
-        ethertype: u16,
+        ethertype: i32,
     ) -> io::Result<FrameReceiver> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
@@ -147,7 +147,7 @@ impl FrameReceiver {
             live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1i32)?;
             sys::ask_for_times(&socket)?;
             port.map_or(Ok(()), |port| sys::only_port(&socket, port))?;
-            sys::bind(&socket, live::interface_index(interface)?, ethertype)?;
+            live::bind_packet(&socket, live::interface_index(interface)?, ethertype)?;
             Ok(socket)
         })?;
         Ok(FrameReceiver { socket, room: Box::new([[0; sys::CAPTURED]; sys::AT_ONCE]) })

@@ -1,9 +1,9 @@
 //! Two interfaces joined by XDP programs in the kernel: the least that can be done with a packet between
 //! them.
 
-use super::super::af_xdp::{cross, pass};
-use super::super::sys::interface_index;
-use super::namespace::Namespace;
+use crate::namespace::Namespace;
+use ports::live::sys::interface_index;
+use ports::live::{cross, pass};
 use std::io;
 use std::os::fd::OwnedFd;
 

@@ -1,7 +1,7 @@
 //! Cables, addresses, neighbours and routes of a namespace, by netlink (RFC 3549; rtnetlink(7)).
 
-use super::namespace::Namespace;
-use super::sys;
+use crate::namespace::Namespace;
+use crate::sys;
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
@@ -299,8 +299,8 @@ mod tests {
         assert!(ours.index("nothing").is_err());
         let before = theirs.counters("there").expect("counters").received;
         let frame = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &[7; 46]].concat();
-        let mut receiver = super::super::FrameReceiver::new(&right, "there", None).expect("a receiver");
-        let sender = super::super::FrameSender::new(&left, "here").expect("a sender");
+        let mut receiver = crate::FrameReceiver::new(&right, "there", None).expect("a receiver");
+        let sender = crate::FrameSender::new(&left, "here").expect("a sender");
         assert_eq!(sender.send(&[&frame, &frame, &frame]).expect("sent"), 3);
         let mut times = Vec::new();
         let mut look = |time, bytes: &[u8]| {

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::super::sys::{check, owned, set_option};
+use ports::live::sys::{packet_socket, request, set_option};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::ffi::CStr;
 use std::io;
 use std::mem::zeroed;
@@ -11,32 +12,32 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Gives this thread a network of its own.
-pub(super) fn leave_network() -> io::Result<()> {
+pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// Makes this process, which must have a single thread, root of a user namespace of its own, in which nothing
 /// is mapped yet.
-pub(super) fn leave_users() -> io::Result<()> {
+pub(crate) fn leave_users() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// The numbers of the user and the group that this process acts as.
-pub(super) fn identity() -> (u32, u32) {
+pub(crate) fn identity() -> (u32, u32) {
     // SAFETY: both take nothing and cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// Moves this thread into a network.
-pub(super) fn enter(network: &OwnedFd) -> io::Result<()> {
+pub(crate) fn enter(network: &OwnedFd) -> io::Result<()> {
     // SAFETY: takes numbers only; the descriptor is open.
     check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// Gives this thread file systems of its own in which `/sys` shows the devices of its network.
-pub(super) fn own_sysfs() -> io::Result<()> {
+pub(crate) fn own_sysfs() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let mount = |what: &CStr, place: &CStr, kind: Option<&CStr>, flags| {
@@ -51,7 +52,7 @@ pub(super) fn own_sysfs() -> io::Result<()> {
 
 /// Lets a command start in a network, on one processor if it is to be held there, and end when the thread
 /// ends that starts it.
-pub(super) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option<usize>) {
+pub(crate) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option<usize>) {
     let network = network.as_raw_fd();
     let before = move || {
         // SAFETY: only system calls between fork and exec, and they take numbers.
@@ -66,7 +67,7 @@ pub(super) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option
 }
 
 /// Holds this thread on one processor.
-pub(super) fn hold(backend: usize) -> io::Result<()> {
+pub(crate) fn hold(backend: usize) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut set: libc::cpu_set_t = unsafe { zeroed() };
     if backend >= 8 * size_of_val(&set) {
@@ -79,7 +80,7 @@ pub(super) fn hold(backend: usize) -> io::Result<()> {
 }
 
 /// Sends a signal to a process.
-pub(super) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
+pub(crate) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
     // 0 and negative numbers would mean groups of processes.
     let process = libc::pid_t::try_from(process).ok().filter(|&process| process > 0);
     let process = process.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -88,35 +89,32 @@ pub(super) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
 }
 
 /// A socket that speaks with the kernel about links, addresses and routes of this thread's network.
-pub(super) fn route_socket() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    owned(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) })
+pub(crate) fn route_socket() -> io::Result<OwnedFd> {
+    // No protocol means number 0, which is NETLINK_ROUTE (netlink(7)).
+    Ok(rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Sends bytes on a connected socket, or one whose peer is the kernel.
-pub(super) fn send(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the pointer and the length are those of a slice that lives throughout the call.
-    let sent = unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+pub(crate) fn send(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    rustix::net::send(fd, bytes, SendFlags::empty())?;
+    Ok(())
 }
 
 /// Receives the next message, waiting for it, and returns how long it is.
-pub(super) fn receive(fd: &OwnedFd, room: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and the length are those of a slice that is ours alone throughout the call.
-    let length = unsafe { libc::recv(fd.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
-    usize::try_from(length).map_err(|_| io::Error::last_os_error())
+pub(crate) fn receive(fd: &OwnedFd, room: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(fd, room, RecvFlags::empty())?.0)
 }
 
 /// Switches a feature of a network device, named by the number that sets it (linux/ethtool.h).
-pub(super) fn set_feature(interface: &str, command: u32, on: bool) -> io::Result<()> {
+pub(crate) fn set_feature(interface: &str, command: u32, on: bool) -> io::Result<()> {
     #[repr(C)]
     struct Value {
         command: u32,
         data: u32,
     }
-    let socket = super::super::sys::packet_socket()?;
+    let socket = packet_socket()?;
     let mut value = Value { command, data: u32::from(on) };
-    let mut request = super::super::sys::request(interface)?;
+    let mut request = request(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     // SAFETY: the request and the value it points to live throughout the call; commands that set a value read
@@ -124,25 +122,13 @@ pub(super) fn set_feature(interface: &str, command: u32, on: bool) -> io::Result
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) }).map(drop)
 }
 
-/// Binds a packet socket to an interface; it receives frames of a protocol (0 for none).
-pub(super) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
-    // SAFETY: zeros are a valid value of this plain structure.
-    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = protocol.to_be();
-    address.sll_ifindex = interface as i32;
-    let size = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }).map(drop)
-}
-
 /// Asks for the kernel's time of arrival with every frame.
-pub(super) fn ask_for_times(fd: &OwnedFd) -> io::Result<()> {
+pub(crate) fn ask_for_times(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32)
 }
 
 /// Lets a packet socket receive only UDP packets over IPv4 without options that are for one port.
-pub(super) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
+pub(crate) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let (load, equal, end) =
         (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
@@ -158,12 +144,12 @@ pub(super) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
 }
 
 /// How many frames are received at a call, and how many bytes of each.
-pub(super) const AT_ONCE: usize = 64;
-pub(super) const CAPTURED: usize = 128;
+pub(crate) const AT_ONCE: usize = 64;
+pub(crate) const CAPTURED: usize = 128;
 
 /// Receives what has come, without waiting, and gives each frame with its time of arrival (nanoseconds since
 /// 1970); says how many there were.
-pub(super) fn receive_frames(
+pub(crate) fn receive_frames(
     fd: &OwnedFd,
     room: &mut [[u8; CAPTURED]; AT_ONCE],
     mut each: impl FnMut(u64, &[u8]),
@@ -211,4 +197,9 @@ pub(super) fn receive_frames(
         }
     }
     Ok(count)
+}
+
+/// The result of a call that is negative where it fails.
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

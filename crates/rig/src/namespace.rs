@@ -1,6 +1,6 @@
 //! A network of its own: made, entered by threads and programs, and gone when nobody holds it.
 
-use super::sys;
+use crate::sys;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -71,7 +71,7 @@ impl Namespace {
     }
 
     /// The network as the kernel is told of it.
-    pub(super) fn network(&self) -> &OwnedFd {
+    pub(crate) fn network(&self) -> &OwnedFd {
         &self.network
     }
 }

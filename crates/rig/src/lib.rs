@@ -1,0 +1,20 @@
+//! Network namespaces, virtual cables between them, and load: the networks of tests and experiments.
+//!
+//! No namespace has a name on disk. The kernel removes a namespace with its cables and addresses when no
+//! descriptor and no process holds it any more, however the program that made it ended.
+
+#![cfg(target_os = "linux")]
+#![deny(unsafe_code)]
+
+mod links;
+mod load;
+mod namespace;
+mod process;
+mod shortcut;
+mod sys;
+
+pub use links::{Counters, RigLinks};
+pub use load::{BurstSender, FrameReceiver, FrameSender, hold};
+pub use namespace::{Namespace, become_root};
+pub use process::{Process, Stopped};
+pub use shortcut::Shortcut;
