@@ -1,89 +1,15 @@
 //! The contract between a loaded program and the engine: one trait for every back end.
 
+use crate::errors::EntryError;
 use crate::interpret::Observer;
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
+use crate::reports::{BackendKind, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
-use tables::lpm::Prefix;
-
-/// Which execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackendKind {
-    /// The interpreter over the IR: slow and obviously right.
-    Interpreter,
-    /// Machine code made by Cranelift.
-    Native,
-}
-
-/// Packets and bytes that an entry was found for.
-pub type EntryCount = (u64, u64);
-
-/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's
-/// own business.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryPlace(pub(crate) Prefix);
-
-impl Default for EntryPlace {
-    fn default() -> EntryPlace {
-        EntryPlace::at(0)
-    }
-}
-
-impl EntryPlace {
-    /// A place that is a number.
-    pub(crate) fn at(number: u64) -> EntryPlace {
-        EntryPlace(Prefix { bits: number.into(), length: 0 })
-    }
-}
-
-/// Why an entry is not put in. Nothing has changed then.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EntryError {
-    /// It has other columns than the table, a number that does not fit its column, or a match that tables of
-    /// this kind do not have.
-    #[error("the entry does not suit the table's columns: compare it with the table's declaration")]
-    Key,
-    /// No room.
-    #[error("the table is full with {capacity} entries: raise its capacity")]
-    Full {
-        /// The most entries it holds.
-        capacity: usize,
-    },
-    /// The execution has no tables that can be changed from outside.
-    #[error("this execution takes no entries from outside")]
-    Fixed,
-    /// The program never looks for a default entry.
-    #[error(
-        "the program gives this table no default entry: declare one (`default => …`) to have it replaced"
-    )]
-    NoDefault,
-    /// The table itself refuses it.
-    #[error("{0}")]
-    Refused(String),
-}
-
-/// The state of one table, for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableReport {
-    /// Its name.
-    pub name: String,
-    /// Entries it holds now; see [`Backend::running_tables`] for a report between packets.
-    pub entries: u64,
-    /// New entries since the start.
-    pub inserts: u64,
-    /// Entries whose value changed.
-    pub moves: u64,
-    /// Entries that went because the table was full.
-    pub evictions: u64,
-    /// Entries that went because their time was up.
-    pub expired: u64,
-    /// New entries that were refused because the table was full.
-    pub refused: u64,
-}
 
 /// How packets of a program on a device went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that
 //! runs packets on it.
 
-use crate::backend::{Backend, BackendKind, EntryCount, EntryError, EntryPlace, TableReport};
+use crate::backend::Backend;
+use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
+use crate::reports::{BackendKind, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use crate::state::table_set::TableFamily;

@@ -9,11 +9,11 @@ pub(crate) use arithmetic::largest;
 pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
-use crate::backend::BackendKind;
+use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
-use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
+use crate::reports::BackendKind;
 use crate::stages::StageClock;
 use crate::state::table_set::{Reference, TableFamily, TablePlace};
 use crate::state::{ProgramState, RunHandler};
@@ -41,7 +41,7 @@ impl Interpreter {
 impl<O: Observer> Interpreter<O> {
     /// An interpreter whose every step is shown to `observer`.
     pub fn with_observer(program: &Program, ports: u16, seed: u64, observer: O) -> Result<Self, LoadError> {
-        crate::load::verify(program)?;
+        crate::verify::verify(program)?;
         let state = ProgramState::new(program, ports, seed)?;
         Ok(Interpreter { state, engine: AbstractMachine::new(program.clone(), ports, observer) })
     }

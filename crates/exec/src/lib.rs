@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod block_order;
+mod errors;
 pub mod execution;
 pub mod interpret;
 pub mod kernel;
@@ -11,16 +12,17 @@ pub mod offload;
 pub mod outputs;
 pub mod pack;
 pub mod replace;
+mod reports;
 pub mod stages;
 pub mod state;
+mod verify;
 
 pub use ::tables::exact::Learned;
-pub use backend::{
-    Ahead, Backend, BackendKind, Beginning, DeviceTally, EntryCount, EntryError, EntryPlace, OnDevice, Room,
-    TableReport,
-};
+pub use backend::{Ahead, Backend, Beginning, DeviceTally, OnDevice, Room};
+pub use errors::{EntryError, LoadError};
 pub use interpret::{Interpreter, Observer};
-pub use load::{LoadError, load, load_measurable};
+pub use load::{load, load_measurable};
 pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
+pub use reports::{BackendKind, EntryCount, EntryPlace, TableReport};
 pub use stages::{Site, StageClock, StageCost};

@@ -6,7 +6,8 @@
 //! tables that were exchanged take on the capacity and times of the new program, and what is neither table
 //! nor group changes its owner.
 
-use crate::backend::{Backend, EntryError};
+use crate::backend::Backend;
+use crate::errors::EntryError;
 use crate::state::handover::{Handover, Pairs, SharedState};
 use lang::ir::replace::{Fate, Replacement, replacement};
 use lang::ir::{Entry, Program};

@@ -6,73 +6,30 @@
 //! run, ties in order of creation. Three bounds keep a program from growing or running without end, also
 //! where a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
 
+mod cells;
 pub mod handover;
+mod limits;
 pub mod matching;
 pub mod memory;
 mod pending;
 pub mod rows;
 pub mod table_set;
 
+pub use self::cells::{Cell, DefaultEntry};
+pub use self::limits::{
+    MAX_CELLS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET, TIME_OF_RUN,
+};
+use self::limits::{MOST_CREDIT, MOVED_EVERY};
 use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};
 use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
 
-use crate::backend::EntryError;
-use crate::load::LoadError;
+use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
-
-/// Handlers run after a packet at most, and by the clock at once. What is left stays due for the next time; a
-/// periodic handler that is behind then skips whole periods.
-pub const MAX_RUNS: u32 = 4096;
-/// For each such time that passes, ns, one more handler may run by the clock, until [`MAX_RUNS`] may. Counted
-/// by time, it is the same however packets come in batches, and a batch does no more than those and what its
-/// own time brings.
-pub const TIME_OF_RUN: u64 = 250;
-/// Events queued at once at most; further ones are refused and counted.
-pub const MAX_QUEUED: usize = 4096;
-/// Delayed events pending at once at most; further ones are refused and counted.
-pub const MAX_TIMERS: usize = 65_536;
-/// Entries that have ended are taken out of tables in so many steps before a packet, whatever their number: a
-/// batch of 256 packets does 2,048. What is left is as good as gone, see [`tables::exact::Exact`]. A packet
-/// makes fewer entries in a table, so what is left becomes less.
-///
-/// A packet may have to take out what is in its way besides: the entry that ended with its key, one for each
-/// new key of a full table, and for each item of a pool that it takes one in each table that holds items of
-/// that pool.
-pub const STEPS_BEFORE_PACKET: u32 = 8;
-/// As [`STEPS_BEFORE_PACKET`], where time passes without a packet and nobody waits: live, once a millisecond.
-pub const STEPS_WITHOUT_PACKET: u32 = 512;
-/// Time that handlers may use up at once, ns.
-const MOST_CREDIT: u64 = MAX_RUNS as u64 * TIME_OF_RUN;
-/// After a takeover entries of exact tables move so often, ns, some with a packet and more without: a million
-/// within three seconds.
-const MOVED_EVERY: u64 = 20_000;
-/// Cells of all counters together at most.
-pub const MAX_CELLS: usize = 1 << 26;
-
-/// A default entry. The layout is part of the interface to compiled code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct DefaultEntry {
-    /// 1 if it is set, else 0.
-    pub present: u64,
-    /// Its words.
-    pub words: [u64; MAX_WORDS],
-}
-
-/// One cell of a counter. The layout is part of the interface to compiled code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Cell {
-    /// Packets counted.
-    pub packets: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-}
 
 /// Everything a program remembers.
 pub struct ProgramState<F: TableFamily> {

@@ -37,7 +37,7 @@ pub struct RunOutcome {
     /// Statistics of every table.
     pub tables: Vec<TableReport>,
     /// Entries of every table, sorted.
-    pub entries: Vec<Vec<(lang::ir::Entry, exec::backend::EntryCount)>>,
+    pub entries: Vec<Vec<(lang::ir::Entry, exec::EntryCount)>>,
     /// Members of every group that packets made: the index of the group, and columns.
     pub members: Vec<Vec<(u32, Vec<u128>)>>,
     /// Packets and bytes of every cell of every counter.

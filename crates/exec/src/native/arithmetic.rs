@@ -1,6 +1,7 @@
 //! Arithmetic of the IR in Cranelift's: one-bit values in 8 bits, up to 64 bits in 64, wider in 128, unused
 //! bits zero.
 
+use super::host::{DIVIDE, HostFunction, MULTIPLY_SATURATING, REMAINDER};
 use super::translate::Host;
 use crate::interpret::largest;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -223,13 +224,13 @@ fn wide(
             select(bx, under, zero, difference)
         }
         BinaryOp::MulSaturate => {
-            let product = by_host(bx, host, "multiply_saturating", a, b);
+            let product = by_host(bx, host, MULTIPLY_SATURATING, a, b);
             let max = constant(bx, width, largest(width));
             let over = bx.ins().icmp(IntCC::UnsignedGreaterThan, product, max);
             select(bx, over, max, product)
         }
-        BinaryOp::Div => by_host(bx, host, "divide", a, b),
-        BinaryOp::Rem => by_host(bx, host, "remainder", a, b),
+        BinaryOp::Div => by_host(bx, host, DIVIDE, a, b),
+        BinaryOp::Rem => by_host(bx, host, REMAINDER, a, b),
         BinaryOp::And => bx.ins().band(a, b),
         BinaryOp::Or => bx.ins().bor(a, b),
         BinaryOp::Xor => bx.ins().bxor(a, b),
@@ -253,12 +254,12 @@ fn wide(
 fn by_host(
     bx: &mut FunctionBuilder<'_>,
     host: &mut Host<'_>,
-    name: &'static str,
+    function: HostFunction<4, 2>,
     a: Value,
     b: Value,
 ) -> Value {
     let ((a_low, a_high), (b_low, b_high)) = (bx.ins().isplit(a), bx.ins().isplit(b));
-    let results = host.call(bx, name, &[a_low, a_high, b_low, b_high]);
+    let results = host.call(bx, function, [a_low, a_high, b_low, b_high]);
     bx.ins().iconcat(results[0], results[1])
 }
 

@@ -5,6 +5,7 @@
 //! looked up together. That costs a fraction of as many single lookups, because their waits for memory and
 //! their wrong branch predictions do not follow one another. Then every packet goes on in its turn.
 
+use super::asked::Asked;
 use super::call::{ASKED, Context, NOT_ASKED};
 use super::early_lookups::{EarlyLookup, KEPT_WORDS};
 use super::{CompiledNative, PREFETCH_DISTANCE, prefetch};
@@ -31,15 +32,6 @@ pub(super) struct BatchedLookup {
     sites: Vec<usize>,
     asked: Vec<Asked>,
     found: Vec<u32>,
-}
-
-/// The packets that asked an early lookup.
-pub(super) struct Asked {
-    place: usize,
-    key_words: usize,
-    keys: Vec<u64>,
-    /// Their numbers in the group.
-    packets: Vec<usize>,
 }
 
 impl BatchedLookup {
@@ -71,14 +63,6 @@ impl BatchedLookup {
     /// Forgets the packets of the batch before.
     pub(super) fn clear(&mut self) {
         (self.first, self.until) = (0, 0);
-    }
-}
-
-impl Asked {
-    /// Room for the next key.
-    #[inline(always)]
-    pub(super) fn room(&mut self) -> Option<&mut [u64; MAX_WORDS]> {
-        self.keys.get_mut(self.packets.len() * self.key_words..)?.first_chunk_mut()
     }
 }
 

@@ -1,18 +1,18 @@
-//! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe`
-//! of this crate is here and in [`super::tables`], which adds the host functions for tables.
+//! Calls of compiled code, and the context that it gets. All `unsafe` of this crate is here and in the host
+//! functions, which compiled code calls ([`super::host`], [`super::tables`]).
 //!
 //! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default
 //! entries and counter cells by the index that the program's IR names, which the IR verifier has shown to
 //! exist; packet bytes behind a length check, likewise verified; and zeros.
 
-use super::batched_lookup::Asked;
+use super::asked::Asked;
 use super::early_lookups::{KEPT_WORDS, MOST_EARLY_LOOKUPS};
-use super::tables::Placement;
-use crate::outputs::{self, Cause, Outputs, appended};
+use super::placements::Placement;
+use crate::outputs::{Cause, Outputs};
 use crate::pack::MAX_WORDS;
 use crate::state::table_set::Fast;
 use crate::state::{Cell, DefaultEntry, ProgramState};
-use ::tables::exact::{Exact, ExactTable, Learned};
+use ::tables::exact::ExactTable;
 use cranelift_jit::JITModule;
 use lang::ir::Template;
 use lang::limits::{LARGEST_WORDS, MOST_COLUMNS};
@@ -49,7 +49,7 @@ pub(super) struct Context<'a> {
     pub(super) kept: *mut u64,
     pub(super) state: *mut ProgramState<Fast>,
     outputs: *mut Outputs,
-    templates: &'a [Template],
+    pub(super) templates: &'a [Template],
     pub(super) placements: &'a [Placement],
     borrows: PhantomData<(&'a mut ProgramState<Fast>, &'a mut Outputs)>,
 }
@@ -68,13 +68,6 @@ pub(super) const NOT_ASKED: u64 = 1 << 33;
 /// handler its arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a
 /// verdict.
 type Callable = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
-
-/// Two words of a 128-bit number, as functions give them back in two registers.
-#[repr(C)]
-pub(super) struct Pair {
-    low: u64,
-    high: u64,
-}
 
 /// The compiled functions of a program. Their memory is given back with them.
 pub(super) struct Code {
@@ -248,7 +241,10 @@ impl<'a> Context<'a> {
     }
 
     /// Changes the packet that is being run; gives what `change` gives.
-    fn resize<T>(&mut self, change: impl FnOnce(&mut Resizable<'_>, &[Template]) -> T) -> Option<T> {
+    pub(super) fn resize<T>(
+        &mut self,
+        change: impl FnOnce(&mut Resizable<'_>, &[Template]) -> T,
+    ) -> Option<T> {
         if self.memory.is_null() {
             return None;
         }
@@ -269,7 +265,7 @@ impl<'a> Context<'a> {
 
     /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused
     /// them.
-    fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
+    pub(super) fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
         // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and
         // length it was called with just before it calls a function that reads them, and waits for that
         // function.
@@ -297,253 +293,4 @@ pub fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (memory, batch, i);
-}
-
-/// Host functions, as compiled code calls them. Every pointer comes from compiled code: a table from the
-/// context, words from its stack, as many as the table's key or value has.
-pub(super) mod host {
-    use super::*;
-
-    /// Names of `find1`, by the table's marks.
-    pub(in super::super) const FIND1: [&str; 8] =
-        ["find1 0", "find1 1", "find1 2", "find1 3", "find1 4", "find1 5", "find1 6", "find1 7"];
-    /// Names of `learn11`, by the table's marks.
-    pub(in super::super) const LEARN11: [&str; 8] = [
-        "learn11 0",
-        "learn11 1",
-        "learn11 2",
-        "learn11 3",
-        "learn11 4",
-        "learn11 5",
-        "learn11 6",
-        "learn11 7",
-    ];
-
-    /// Name and address of each.
-    pub(in super::super) fn symbols() -> Vec<(&'static str, *const u8)> {
-        let mut symbols = vec![
-            ("find2", find2 as *const u8),
-            ("find", find as *const u8),
-            ("learn", learn as *const u8),
-            ("holds", holds as *const u8),
-            ("remove", remove as *const u8),
-            ("raise", raise as *const u8),
-            ("copy", copy as *const u8),
-            ("emit", emit as *const u8),
-            ("push", push as *const u8),
-            ("pop", pop as *const u8),
-            ("truncate", truncate as *const u8),
-            ("fragment", fragment as *const u8),
-            ("sum", sum as *const u8),
-            ("multiply_saturating", multiply_saturating as *const u8),
-            ("divide", divide as *const u8),
-            ("remainder", remainder as *const u8),
-            ("enter_site", enter_site as *const u8),
-            ("leave_site", leave_site as *const u8),
-        ];
-        let finds = [
-            find1::<0> as *const u8,
-            find1::<1> as *const u8,
-            find1::<2> as *const u8,
-            find1::<3> as *const u8,
-            find1::<4> as *const u8,
-            find1::<5> as *const u8,
-            find1::<6> as *const u8,
-            find1::<7> as *const u8,
-        ];
-        let learns = [
-            learn11::<0> as *const u8,
-            learn11::<1> as *const u8,
-            learn11::<2> as *const u8,
-            learn11::<3> as *const u8,
-            learn11::<4> as *const u8,
-            learn11::<5> as *const u8,
-            learn11::<6> as *const u8,
-            learn11::<7> as *const u8,
-        ];
-        symbols.extend(super::super::tables::symbols());
-        symbols.extend(FIND1.into_iter().zip(finds).chain(LEARN11.into_iter().zip(learns)));
-        symbols
-    }
-
-    pub(in super::super) fn found(value: Option<&[u64]>) -> *const u64 {
-        value.map_or(std::ptr::null(), <[u64]>::as_ptr)
-    }
-
-    unsafe extern "C" fn find1<const MARKS: u8>(table: *mut ExactTable, key: u64, now: u64) -> *const u64 {
-        // SAFETY: the table comes from the context and nothing else refers to it during this call.
-        match unsafe { &mut *table } {
-            ExactTable::One(table) => found(table.find1_marking::<MARKS>(key, now)),
-            table => found(table.find(&[key], now)),
-        }
-    }
-
-    unsafe extern "C" fn find2(table: *mut ExactTable, first: u64, second: u64, now: u64) -> *const u64 {
-        // SAFETY: as for `find1`.
-        match unsafe { &mut *table } {
-            ExactTable::Two(table) => found(table.find2([first, second], now)),
-            table => found(table.find(&[first, second], now)),
-        }
-    }
-
-    unsafe extern "C" fn find(table: *mut ExactTable, key: *const u64, now: u64) -> *const u64 {
-        // SAFETY: as for `find1`; the key has as many words as the table's.
-        let (table, key) = unsafe {
-            let table = &mut *table;
-            let words = table.spec().key_words;
-            (table, std::slice::from_raw_parts(key, words))
-        };
-        found(table.find(key, now))
-    }
-
-    unsafe extern "C" fn learn11<const MARKS: u8>(
-        table: *mut ExactTable,
-        key: u64,
-        value: u64,
-        now: u64,
-    ) -> u64 {
-        // SAFETY: as for `find1`.
-        let learned = match unsafe { &mut *table } {
-            ExactTable::One(table) => table.learn11_marking::<MARKS>(key, value, now),
-            table => table.learn(&[key], &[value], now),
-        };
-        u64::from(learned != Learned::Refused)
-    }
-
-    unsafe extern "C" fn learn(table: *mut ExactTable, key: *const u64, value: *const u64, now: u64) -> u64 {
-        // SAFETY: as for `find1`; key and value have as many words as the table's.
-        let (table, key, value) = unsafe {
-            let table = &mut *table;
-            let (key_words, value_words) = (table.spec().key_words, table.spec().value_words);
-            let key = std::slice::from_raw_parts(key, key_words);
-            (table, key, std::slice::from_raw_parts(value, value_words))
-        };
-        u64::from(table.learn(key, value, now) != Learned::Refused)
-    }
-
-    unsafe extern "C" fn holds(table: *mut ExactTable, key: *const u64) -> u64 {
-        // SAFETY: as for `find`.
-        let (table, key) = unsafe { (&*table, std::slice::from_raw_parts(key, (*table).spec().key_words)) };
-        u64::from(table.peek(key).is_some())
-    }
-
-    unsafe extern "C" fn remove(table: *mut ExactTable, key: *const u64) {
-        // SAFETY: as for `find`.
-        let (table, key) = unsafe {
-            let table = &mut *table;
-            let words = table.spec().key_words;
-            (table, std::slice::from_raw_parts(key, words))
-        };
-        table.remove(key);
-    }
-
-    unsafe extern "C" fn raise(
-        context: *mut Context<'_>,
-        event: u64,
-        args: *const [u64; 2],
-        count: u64,
-        delay: u64,
-        delayed: u64,
-    ) {
-        // SAFETY: the context is the one that compiled code was called with, and it passes `count` arguments.
-        let (context, args) = unsafe { (&mut *context, std::slice::from_raw_parts(args, count as usize)) };
-        let (state, outputs) = context.parts();
-        let delay = (delayed == 1).then_some(delay);
-        state.raise(event as u32, args.iter().map(whole), delay, outputs);
-    }
-
-    unsafe extern "C" fn copy(context: *mut Context<'_>, port: u64) {
-        // SAFETY: as for `raise`.
-        let (packet, outputs, cause) = unsafe { &mut *context }.sending();
-        outputs.copy(packet, cause, port as u16);
-    }
-
-    unsafe extern "C" fn emit(
-        context: *mut Context<'_>,
-        template: u64,
-        values: *const [u64; 2],
-        tail: u64,
-        limit: u64,
-        port: u64,
-    ) {
-        // SAFETY: as for `raise`.
-        let context = unsafe { &mut *context };
-        let templates = context.templates;
-        let template = &templates[template as usize];
-        let (packet, outputs, cause) = context.sending();
-        let (rest, wire) = appended(packet, cause.wire, usize::try_from(tail).ok(), limit as u32);
-        // SAFETY: compiled code passes one value a hole.
-        let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
-        let cause = Cause { wire, ..cause };
-        outputs.emit(template, values.iter().map(whole), rest, cause, port as u16);
-    }
-
-    unsafe extern "C" fn sum(first: *const u8, length: u64) -> u64 {
-        // SAFETY: compiled code passes an address in the captured bytes and how many of them follow there.
-        let bytes = unsafe { std::slice::from_raw_parts(first, length as usize) };
-        lang::ir::checksum::sum(bytes).into()
-    }
-
-    unsafe extern "C" fn push(
-        context: *mut Context<'_>,
-        at: u64,
-        template: u64,
-        values: *const [u64; 2],
-    ) -> u64 {
-        // SAFETY: as for `raise`.
-        let context = unsafe { &mut *context };
-        let done = context.resize(|packet, templates| {
-            let template = &templates[template as usize];
-            // SAFETY: compiled code passes one value a hole.
-            let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
-            outputs::push(packet, at as usize, template, values.iter().map(whole))
-        });
-        u64::from(done == Some(true))
-    }
-
-    unsafe extern "C" fn pop(context: *mut Context<'_>, at: u64, bytes: u64) {
-        // SAFETY: as for `raise`.
-        unsafe { &mut *context }.resize(|packet, _| packet.pop(at as usize, bytes as usize));
-    }
-
-    unsafe extern "C" fn truncate(context: *mut Context<'_>, length: u64) {
-        // SAFETY: as for `raise`.
-        unsafe { &mut *context }.resize(|packet, _| packet.truncate(length as u32));
-    }
-
-    unsafe extern "C" fn fragment(context: *mut Context<'_>, at: u64, mtu: u64) {
-        let fragmenting = Fragmenting { at: at as u32, mtu: mtu as u32 };
-        // SAFETY: as for `raise`.
-        unsafe { &mut *context }.resize(|packet, _| packet.set_fragmenting(Some(fragmenting)));
-    }
-
-    extern "C" fn multiply_saturating(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
-        split(whole(&[low, high]).saturating_mul(whole(&[by_low, by_high])))
-    }
-
-    extern "C" fn divide(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
-        split(whole(&[low, high]).checked_div(whole(&[by_low, by_high])).unwrap_or(0))
-    }
-
-    extern "C" fn remainder(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
-        split(whole(&[low, high]).checked_rem(whole(&[by_low, by_high])).unwrap_or(0))
-    }
-
-    unsafe extern "C" fn enter_site(context: *mut Context<'_>, site: u64) {
-        // SAFETY: as for `raise`.
-        unsafe { &mut *context }.state().clock.enter(site as usize);
-    }
-
-    unsafe extern "C" fn leave_site(context: *mut Context<'_>) {
-        // SAFETY: as for `raise`.
-        unsafe { &mut *context }.state().clock.leave();
-    }
-
-    pub(in super::super) fn whole([low, high]: &[u64; 2]) -> u128 {
-        u128::from(*high) << 64 | u128::from(*low)
-    }
-
-    pub(in super::super) fn split(value: u128) -> Pair {
-        Pair { low: value as u64, high: (value >> 64) as u64 }
-    }
 }

@@ -4,6 +4,7 @@
 //! bytes swapped, and is swapped back once it is folded. What is behind them and of unknown length is mostly
 //! not there, and goes through a host function.
 
+use super::host::SUM;
 use super::translate::Body;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, types};
@@ -50,7 +51,7 @@ impl Body<'_, '_> {
     fn sum_by_host(&mut self, first: clif::Value, length: clif::Value) -> clif::Value {
         let frame = self.frame();
         let address = self.bx.ins().iadd(frame, first);
-        self.host.call(&mut self.bx, "sum", &[address, length])[0]
+        self.host.call(&mut self.bx, SUM, [address, length])[0]
     }
 
     fn sum_of_pieces(&mut self, base: Value, bytes: u32) -> clif::Value {

@@ -1,10 +1,10 @@
 //! Compiles a program: one Cranelift module with a function for each of the IR's.
 
-use super::call::host::{FIND1, LEARN11};
-use super::call::{Code, host};
+use super::call::Code;
 use super::early_lookups::{EarlyLookup, Part};
+use super::host;
 use super::translate::{Host, Shared, translate};
-use crate::load::LoadError;
+use crate::errors::LoadError;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
@@ -100,7 +100,7 @@ fn module() -> Result<JITModule, LoadError> {
     let isa =
         machine.finish(settings::Flags::new(flags)).map_err(|cause| LoadError::Machine(cause.to_string()))?;
     let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
-    builder.symbols(host::symbols());
+    builder.symbols(host::all().iter().map(|function| (function.name, function.address)));
     Ok(JITModule::new(builder))
 }
 
@@ -112,54 +112,13 @@ fn entry(module: &JITModule) -> Signature {
     signature
 }
 
+/// Declares every host function, by its name.
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
-    // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 38] = [
-        ("find2", 4, 1),
-        ("find", 3, 1),
-        ("learn", 4, 1),
-        ("holds", 2, 1),
-        ("free", 3, 1),
-        ("remove", 2, 0),
-        ("raise", 6, 0),
-        ("copy", 2, 0),
-        ("emit", 6, 0),
-        ("push", 4, 1),
-        ("pop", 3, 0),
-        ("truncate", 2, 0),
-        ("fragment", 3, 0),
-        ("sum", 2, 1),
-        ("multiply_saturating", 4, 2),
-        ("divide", 4, 2),
-        ("remainder", 4, 2),
-        ("learn_releasing", 4, 1),
-        ("remove_releasing", 3, 0),
-        ("prefix32", 3, 1),
-        ("prefix", 3, 1),
-        ("rule", 3, 1),
-        ("scan_first", 4, 1),
-        ("scan_all", 4, 1),
-        ("scan_set", 4, 2),
-        ("insert", 3, 1),
-        ("withdraw", 3, 0),
-        ("mark", 4, 1),
-        ("read_register", 3, 1),
-        ("write_register", 4, 0),
-        ("take", 3, 1),
-        ("give", 3, 0),
-        ("choose", 4, 1),
-        ("member", 4, 1),
-        ("join", 4, 1),
-        ("leave", 4, 0),
-        ("enter_site", 2, 0),
-        ("leave_site", 1, 0),
-    ];
     let mut declared = HashMap::new();
-    let specialised = FIND1.map(|name| (name, 3, 1)).into_iter().chain(LEARN11.map(|name| (name, 4, 1)));
-    for (name, params, results) in shapes.into_iter().chain(specialised) {
+    for host::Declaration { name, taken, given, .. } in host::all() {
         let mut signature = module.make_signature();
-        signature.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), params));
-        signature.returns.extend(std::iter::repeat_n(AbiParam::new(types::I64), results));
+        signature.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), taken));
+        signature.returns.extend(std::iter::repeat_n(AbiParam::new(types::I64), given));
         let id = module
             .declare_function(name, Linkage::Import, &signature)
             .map_err(|cause| failed(name, &cause))?;

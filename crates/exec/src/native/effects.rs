@@ -1,8 +1,11 @@
 //! Tables, counters, events and outputs in Cranelift's IR: what touches more than values and packet bytes.
 
 use super::arithmetic::{constant, type_of, word, words};
-use super::call::host::{FIND1, LEARN11};
 use super::call::{Context, MOST_FOUND};
+use super::host::{
+    COPY, EMIT, FIND, FIND1, FIND2, FRAGMENT, HOLDS, LEARN, LEARN11, POP, PUSH, RAISE, REMOVE, TRUNCATE,
+};
+use super::tables::{FREE, LEARN_RELEASING, REMOVE_RELEASING};
 use super::translate::Body;
 use crate::interpret::largest;
 use crate::pack::{MAX_WORDS, PackedPlace, Packing};
@@ -43,11 +46,11 @@ impl Body<'_, '_> {
             Op::Remove { table, key } if self.releases(*table) => {
                 let (number, key) = (self.iconst(u64::from(*table)), self.stored_key(*table, key));
                 let context = self.context;
-                self.host.call(&mut self.bx, "remove_releasing", &[context, number, key]);
+                self.host.call(&mut self.bx, REMOVE_RELEASING, [context, number, key]);
             }
             Op::Remove { table, key } => {
                 let (table_address, key) = (self.table(*table), self.stored_key(*table, key));
-                self.host.call(&mut self.bx, "remove", &[table_address, key]);
+                self.host.call(&mut self.bx, REMOVE, [table_address, key]);
             }
             Op::SetDefault { table, value } => {
                 let packing = &self.shared.packings[*table as usize].1;
@@ -77,13 +80,13 @@ impl Body<'_, '_> {
                     None => self.iconst(0),
                 };
                 let context = self.context;
-                self.host.call(&mut self.bx, "raise", &[context, event, args, length, delay, delayed]);
+                self.host.call(&mut self.bx, RAISE, [context, event, args, length, delay, delayed]);
             }
             Op::Copy(port) => {
                 let port = self.value(*port);
                 self.hand_over_packet();
                 let context = self.context;
-                self.host.call(&mut self.bx, "copy", &[context, port]);
+                self.host.call(&mut self.bx, COPY, [context, port]);
             }
             Op::Emit { template, values, tail, limit, port } => {
                 let port = self.value(*port);
@@ -99,7 +102,7 @@ impl Body<'_, '_> {
                 };
                 self.hand_over_packet();
                 let context = self.context;
-                self.host.call(&mut self.bx, "emit", &[context, template, list, tail, limit, port]);
+                self.host.call(&mut self.bx, EMIT, [context, template, list, tail, limit, port]);
             }
             Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
                 self.resize(op, results);
@@ -115,7 +118,7 @@ impl Body<'_, '_> {
             Op::PushBytes { at, template, values } => {
                 let (at, list) = (self.value(*at), self.stored_list(values));
                 let template = self.iconst(u64::from(*template));
-                let done = self.host.call(&mut self.bx, "push", &[context, at, template, list])[0];
+                let done = self.host.call(&mut self.bx, PUSH, [context, at, template, list])[0];
                 if let Some(result) = results.first() {
                     let done = self.bx.ins().ireduce(types::I8, done);
                     self.set(*result, done);
@@ -123,15 +126,15 @@ impl Body<'_, '_> {
             }
             Op::PopBytes { at, bytes } => {
                 let (at, bytes) = (self.value(*at), self.value(*bytes));
-                self.host.call(&mut self.bx, "pop", &[context, at, bytes]);
+                self.host.call(&mut self.bx, POP, [context, at, bytes]);
             }
             Op::Truncate(length) => {
                 let length = self.value(*length);
-                self.host.call(&mut self.bx, "truncate", &[context, length]);
+                self.host.call(&mut self.bx, TRUNCATE, [context, length]);
             }
             Op::Fragment { at, mtu } => {
                 let (at, mtu) = (self.value(*at), self.value(*mtu));
-                self.host.call(&mut self.bx, "fragment", &[context, at, mtu]);
+                self.host.call(&mut self.bx, FRAGMENT, [context, at, mtu]);
             }
             _ => {}
         }
@@ -155,16 +158,16 @@ impl Body<'_, '_> {
         let entry = match key_packing.words {
             1 => {
                 let key = self.pack(key_packing, key);
-                let name = FIND1[self.marks(table)];
-                self.host.call(&mut self.bx, name, &[address, key[0], now])[0]
+                let function = FIND1[self.marks(table)];
+                self.host.call(&mut self.bx, function, [address, key[0], now])[0]
             }
             2 => {
                 let key = self.pack(key_packing, key);
-                self.host.call(&mut self.bx, "find2", &[address, key[0], key[1], now])[0]
+                self.host.call(&mut self.bx, FIND2, [address, key[0], key[1], now])[0]
             }
             _ => {
                 let key = self.stored_key(table, key);
-                self.host.call(&mut self.bx, "find", &[address, key, now])[0]
+                self.host.call(&mut self.bx, FIND, [address, key, now])[0]
             }
         };
         self.found(table, entry, value_packing, results);
@@ -216,17 +219,17 @@ impl Body<'_, '_> {
             let slot = slot(&mut self.bx, &mut self.scratch.value, MAX_WORDS);
             let value = self.stored(slot, &packed);
             let (context, number) = (self.context, self.iconst(u64::from(table)));
-            self.host.call(&mut self.bx, "learn_releasing", &[context, number, key, value])[0]
+            self.host.call(&mut self.bx, LEARN_RELEASING, [context, number, key, value])[0]
         } else if (key_packing.words, value_packing.words) == (1, 1) {
             let (key, value) = (self.pack(key_packing, key), self.pack(value_packing, value));
-            let name = LEARN11[self.marks(table)];
-            self.host.call(&mut self.bx, name, &[address, key[0], value[0], now])[0]
+            let function = LEARN11[self.marks(table)];
+            self.host.call(&mut self.bx, function, [address, key[0], value[0], now])[0]
         } else {
             let key = self.stored_key(table, key);
             let packed = self.pack(value_packing, value);
             let slot = slot(&mut self.bx, &mut self.scratch.value, MAX_WORDS);
             let value = self.stored(slot, &packed);
-            self.host.call(&mut self.bx, "learn", &[address, key, value, now])[0]
+            self.host.call(&mut self.bx, LEARN, [address, key, value, now])[0]
         };
         if let Some(result) = results.first() {
             let accepted = self.bx.ins().ireduce(types::I8, accepted);
@@ -247,7 +250,7 @@ impl Body<'_, '_> {
             let mut new = self.iconst(0);
             for (_, key) in keys.iter().filter(|(other, _)| other == table) {
                 let key = self.stored_key(*table, key);
-                let held = self.host.call(&mut self.bx, "holds", &[address, key])[0];
+                let held = self.host.call(&mut self.bx, HOLDS, [address, key])[0];
                 let one = self.iconst(1);
                 let missing = self.bx.ins().isub(one, held);
                 new = self.bx.ins().iadd(new, missing);
@@ -255,7 +258,7 @@ impl Body<'_, '_> {
             // Free places are never fewer than none, so where nothing is new there is room.
             let context = self.context;
             let number = self.iconst(u64::from(*table));
-            let free = self.host.call(&mut self.bx, "free", &[context, number, new])[0];
+            let free = self.host.call(&mut self.bx, FREE, [context, number, new])[0];
             let enough = self.bx.ins().icmp(clif::condcodes::IntCC::UnsignedLessThanOrEqual, new, free);
             fits = self.bx.ins().band(fits, enough);
         }

@@ -1,6 +1,10 @@
 //! Tables of prefixes, rules and patterns, meters, registers, pools and groups in Cranelift's IR: calls of
 //! host functions.
 
+use super::tables::{
+    CHOOSE, GIVE, INSERT, JOIN, LEAVE, MARK, MEMBER, PREFIX, PREFIX32, READ_REGISTER, RULE, SCAN_ALL,
+    SCAN_FIRST, SCAN_SET, TAKE, WITHDRAW, WRITE_REGISTER,
+};
 use super::translate::Body;
 use crate::pack::Packing;
 use crate::state::table_set::TablePlace;
@@ -18,15 +22,15 @@ impl Body<'_, '_> {
                 if widths <= 32 {
                     let packing = Packing::new(&self.shared.program.tables[table as usize].keys);
                     let address = self.pack(&packing, key);
-                    return self.host.call(&mut self.bx, "prefix32", &[context, place, address[0]])[0];
+                    return self.host.call(&mut self.bx, PREFIX32, [context, place, address[0]])[0];
                 }
                 let key = self.stored_key(table, key);
-                self.host.call(&mut self.bx, "prefix", &[context, place, key])[0]
+                self.host.call(&mut self.bx, PREFIX, [context, place, key])[0]
             }
             TablePlace::Rules(place) => {
                 let place = self.iconst(place as u64);
                 let key = self.stored_key(table, key);
-                self.host.call(&mut self.bx, "rule", &[context, place, key])[0]
+                self.host.call(&mut self.bx, RULE, [context, place, key])[0]
             }
             _ => self.iconst(0),
         }
@@ -40,16 +44,16 @@ impl Body<'_, '_> {
         let args = [context, place, start, end];
         match self.shared.program.tables[table as usize].kind {
             TableKind::Patterns(Answer::All) => {
-                let count = self.host.call(&mut self.bx, "scan_all", &args)[0];
+                let count = self.host.call(&mut self.bx, SCAN_ALL, args)[0];
                 results.iter().for_each(|result| self.set(*result, count));
             }
             TableKind::Patterns(Answer::Set) => {
-                let halves = self.host.call(&mut self.bx, "scan_set", &args);
+                let halves = self.host.call(&mut self.bx, SCAN_SET, args);
                 let bits = self.bx.ins().iconcat(halves[0], halves[1]);
                 results.iter().for_each(|result| self.set(*result, bits));
             }
             _ => {
-                let entry = self.host.call(&mut self.bx, "scan_first", &args)[0];
+                let entry = self.host.call(&mut self.bx, SCAN_FIRST, args)[0];
                 let packing = &self.shared.packings[table as usize].1;
                 self.found(table, entry, packing, results);
             }
@@ -108,12 +112,12 @@ impl Body<'_, '_> {
             Op::Scan { table, start, end } => self.scan(*table, *start, *end, results),
             Op::Insert { table, key, priority, value } => {
                 let (number, list) = self.placement(*table, key, *priority, value);
-                let accepted = self.host.call(&mut self.bx, "insert", &[context, number, list])[0];
+                let accepted = self.host.call(&mut self.bx, INSERT, [context, number, list])[0];
                 self.set_bit(results, accepted);
             }
             Op::Withdraw { table, key, priority } => {
                 let (number, list) = self.placement(*table, key, *priority, &[]);
-                self.host.call(&mut self.bx, "withdraw", &[context, number, list]);
+                self.host.call(&mut self.bx, WITHDRAW, [context, number, list]);
             }
             Op::Mark { meter, index, before } => {
                 let (meter, cell) = (self.iconst(u64::from(*meter)), self.cell(*index));
@@ -121,55 +125,55 @@ impl Body<'_, '_> {
                     Some(before) => self.word(*before),
                     None => self.iconst(0),
                 };
-                let colour = self.host.call(&mut self.bx, "mark", &[context, meter, cell, before])[0];
+                let colour = self.host.call(&mut self.bx, MARK, [context, meter, cell, before])[0];
                 self.set_word(results, colour);
             }
             Op::ReadRegister { register, index } => {
                 let (register, cell) = (self.iconst(u64::from(*register)), self.cell(*index));
-                let held = self.host.call(&mut self.bx, "read_register", &[context, register, cell])[0];
+                let held = self.host.call(&mut self.bx, READ_REGISTER, [context, register, cell])[0];
                 self.set_word(results, held);
             }
             Op::WriteRegister { register, index, value } => {
                 let (register, cell) = (self.iconst(u64::from(*register)), self.cell(*index));
                 let value = self.word(*value);
-                self.host.call(&mut self.bx, "write_register", &[context, register, cell, value]);
+                self.host.call(&mut self.bx, WRITE_REGISTER, [context, register, cell, value]);
             }
             Op::Take { pool, hint } => {
                 let hint = self.word(*hint);
                 let columns = &self.shared.program.pools[*pool as usize].columns;
                 let packing = Packing::apart(columns);
                 let pool = self.iconst(u64::from(*pool));
-                let item = self.host.call(&mut self.bx, "take", &[context, pool, hint])[0];
+                let item = self.host.call(&mut self.bx, TAKE, [context, pool, hint])[0];
                 self.optional(item, &packing, results);
             }
             Op::Give { pool, item } => {
                 let (pool, item) = (self.iconst(u64::from(*pool)), self.stored_list(item));
-                self.host.call(&mut self.bx, "give", &[context, pool, item]);
+                self.host.call(&mut self.bx, GIVE, [context, pool, item]);
             }
             Op::Choose { group, index, hash } => {
                 let (cell, hash) = (self.cell(*index), self.word(*hash));
                 let packing = Packing::new(&self.shared.program.groups[*group as usize].columns);
                 let group = self.iconst(u64::from(*group));
-                let member = self.host.call(&mut self.bx, "choose", &[context, group, cell, hash])[0];
+                let member = self.host.call(&mut self.bx, CHOOSE, [context, group, cell, hash])[0];
                 self.optional(member, &packing, results);
             }
             Op::Member { group, index, place } => {
                 let cell = self.cell(*index);
                 let packing = Packing::new(&self.shared.program.groups[*group as usize].columns);
                 let (group, place) = (self.iconst(u64::from(*group)), self.iconst(u64::from(*place)));
-                let member = self.host.call(&mut self.bx, "member", &[context, group, cell, place])[0];
+                let member = self.host.call(&mut self.bx, MEMBER, [context, group, cell, place])[0];
                 self.optional(member, &packing, results);
             }
             Op::Join { group, index, member } => {
                 let (cell, member) = (self.cell(*index), self.stored_list(member));
                 let group = self.iconst(u64::from(*group));
-                let joined = self.host.call(&mut self.bx, "join", &[context, group, cell, member])[0];
+                let joined = self.host.call(&mut self.bx, JOIN, [context, group, cell, member])[0];
                 self.set_bit(results, joined);
             }
             Op::Leave { group, index, member } => {
                 let (cell, member) = (self.cell(*index), self.stored_list(member));
                 let group = self.iconst(u64::from(*group));
-                self.host.call(&mut self.bx, "leave", &[context, group, cell, member]);
+                self.host.call(&mut self.bx, LEAVE, [context, group, cell, member]);
             }
             _ => {}
         }

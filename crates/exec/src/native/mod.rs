@@ -1,6 +1,7 @@
 //! The native back end: a program compiled to machine code, run from a batch loop in Rust.
 
 mod arithmetic;
+mod asked;
 mod batched_lookup;
 mod bytes;
 mod call;
@@ -8,16 +9,19 @@ mod checksum;
 mod compile;
 mod early_lookups;
 mod effects;
+mod host;
 mod memory;
+mod placements;
 mod plan;
 mod prefetch_hints;
 mod tables;
 mod translate;
+mod words;
 
-use crate::backend::BackendKind;
+use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
-use crate::load::LoadError;
 use crate::outputs::{self, Now, Output, Outputs};
+use crate::reports::BackendKind;
 use crate::stages::StageClock;
 use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{ProgramState, RunHandler};
@@ -67,7 +71,7 @@ pub struct CompiledNative {
 impl Native {
     /// Compiles a program; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
-        crate::load::verify(program)?;
+        crate::verify::verify(program)?;
         let state = ProgramState::new(program, ports, seed)?;
         let plan = Plan::new(program, ports, &state);
         let code = plan.compile(program, false, None)?.code;
@@ -119,7 +123,7 @@ impl Native {
 
 /// What a program becomes, as text: for every function Cranelift's IR and the machine's instructions.
 pub fn listing(program: &Program) -> Result<String, LoadError> {
-    crate::load::verify(program)?;
+    crate::verify::verify(program)?;
     let mut text = String::new();
     let state = ProgramState::<Fast>::new(program, u16::MAX, 0)?;
     Plan::new(program, u16::MAX, &state).compile(program, false, Some(&mut text))?;
@@ -129,7 +133,7 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
 /// How many bytes of stack each function of a program needs as machine code, by its name; parts of the packet
 /// function follow under the same name.
 pub fn frames(program: &Program) -> Result<Vec<(String, u32)>, LoadError> {
-    crate::load::verify(program)?;
+    crate::verify::verify(program)?;
     let state = ProgramState::<Fast>::new(program, u16::MAX, 0)?;
     Ok(Plan::new(program, u16::MAX, &state).compile(program, false, None)?.frames)
 }

@@ -7,9 +7,9 @@
 use super::call::Code;
 use super::compile::Compilation;
 use super::early_lookups::{EarlyLookup, early_lookups};
-use super::tables::{Placement, placements};
+use super::placements::{Placement, placements};
 use super::translate::Shared;
-use crate::load::LoadError;
+use crate::errors::LoadError;
 use crate::pack::Packing;
 use crate::state::ProgramState;
 use crate::state::table_set::{Fast, TablePlace};

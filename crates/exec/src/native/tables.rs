@@ -3,94 +3,37 @@
 //! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words
 //! on its stack, as many as the key, item or member in early lookup has.
 
-use super::call::host::{found, split, whole};
-use super::call::{Context, MOST_FOUND, Pair};
+use super::call::{Context, MOST_FOUND};
+use super::host::{found, host_functions};
+use super::words::{Pair, split, whole};
 use crate::pack::MAX_WORDS;
 use crate::state::ProgramState;
 use crate::state::rows::Rows;
 use crate::state::table_set::Fast;
 use ::tables::exact::Learned;
-use lang::ir::{Entry, KeyPart, Match, Op, Program, prefix_mask};
+use lang::ir::Entry;
 
-/// What a packet puts into a table of prefixes or rules, or takes out.
-pub(super) struct Placement {
-    /// The table.
-    pub(super) table: u32,
-    /// What its key is made of.
-    pub(super) key: Vec<KeyPart>,
-    /// Its priority.
-    pub(super) priority: u32,
-    widths: Vec<u8>,
-}
-
-/// Everything that a program puts into tables of prefixes and rules or takes out, each once.
-pub(super) fn placements(program: &Program) -> Vec<Placement> {
-    let mut found: Vec<Placement> = Vec::new();
-    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
-    for instruction in blocks.flat_map(|block| &block.instructions) {
-        let (Op::Insert { table, key, priority, .. } | Op::Withdraw { table, key, priority }) =
-            &instruction.op
-        else {
-            continue;
-        };
-        if !found.iter().any(|known| (known.table, &known.key, known.priority) == (*table, key, *priority)) {
-            let widths = program.tables[*table as usize].keys.iter().map(|column| column.width).collect();
-            found.push(Placement { table: *table, key: key.clone(), priority: *priority, widths });
-        }
-    }
-    found
-}
-
-impl Placement {
-    /// The key, made of these values, and how many of them it took.
-    fn key(&self, values: &[[u64; 2]]) -> (Vec<Match>, usize) {
-        let mut taken = 0;
-        let mut next = || {
-            taken += 1;
-            values.get(taken - 1).map_or(0, whole)
-        };
-        let key = (self.key.iter().zip(&self.widths))
-            .map(|(part, width)| match part {
-                KeyPart::Fixed(fixed) => fixed.clone(),
-                KeyPart::Exact(_) => Match::Exact(next()),
-                KeyPart::Prefix(_, length) => {
-                    Match::Prefix { value: next() & prefix_mask(*width, *length), length: *length }
-                }
-            })
-            .collect();
-        (key, taken)
-    }
-
-    /// How many values it is made of.
-    fn made_of(&self) -> usize {
-        self.key.iter().filter(|part| !matches!(part, KeyPart::Fixed(_))).count()
-    }
-}
-
-/// Name and address of each.
-pub(super) fn symbols() -> [(&'static str, *const u8); 20] {
-    [
-        ("free", free as *const u8),
-        ("learn_releasing", learn_releasing as *const u8),
-        ("remove_releasing", remove_releasing as *const u8),
-        ("prefix32", prefix32 as *const u8),
-        ("prefix", prefix as *const u8),
-        ("rule", rule as *const u8),
-        ("scan_first", scan_first as *const u8),
-        ("scan_all", scan_all as *const u8),
-        ("scan_set", scan_set as *const u8),
-        ("insert", insert as *const u8),
-        ("withdraw", withdraw as *const u8),
-        ("mark", mark as *const u8),
-        ("read_register", read_register as *const u8),
-        ("write_register", write_register as *const u8),
-        ("take", take as *const u8),
-        ("give", give as *const u8),
-        ("choose", choose as *const u8),
-        ("member", member as *const u8),
-        ("join", join as *const u8),
-        ("leave", leave as *const u8),
-    ]
+host_functions! {
+    FREE = free(context, table, wanted) -> 1;
+    LEARN_RELEASING = learn_releasing(context, table, key, value) -> 1;
+    REMOVE_RELEASING = remove_releasing(context, table, key) -> 0;
+    PREFIX32 = prefix32(context, place, address) -> 1;
+    PREFIX = prefix(context, place, key) -> 1;
+    RULE = rule(context, place, key) -> 1;
+    SCAN_FIRST = scan_first(context, place, start, end) -> 1;
+    SCAN_ALL = scan_all(context, place, start, end) -> 1;
+    SCAN_SET = scan_set(context, place, start, end) -> 2;
+    INSERT = insert(context, placement, values) -> 1;
+    WITHDRAW = withdraw(context, placement, values) -> 0;
+    MARK = mark(context, meter, cell, before) -> 1;
+    READ_REGISTER = read_register(context, register, cell) -> 1;
+    WRITE_REGISTER = write_register(context, register, cell, value) -> 0;
+    TAKE = take(context, pool, hint) -> 1;
+    GIVE = give(context, pool, item) -> 0;
+    CHOOSE = choose(context, group, index, hash) -> 1;
+    MEMBER = member(context, group, index, place) -> 1;
+    JOIN = join(context, group, index, values) -> 1;
+    LEAVE = leave(context, group, index, values) -> 0;
 }
 
 unsafe extern "C" fn free(context: *mut Context<'_>, table: u64, wanted: u64) -> u64 {

@@ -9,7 +9,8 @@ use super::bytes::{self, Place};
 use super::call::{ASKED, Context, NOT_ASKED};
 use super::early_lookups::{EarlyLookup, Part, first_effect};
 use super::effects::Scratch;
-use super::tables::Placement;
+use super::host::{ENTER_SITE, HostFunction, LEAVE_SITE};
+use super::placements::Placement;
 use crate::block_order::order;
 use crate::pack::Packing;
 use crate::stages::StageClock;
@@ -56,17 +57,18 @@ pub(super) struct Host<'a> {
 
 impl Host<'_> {
     /// Calls a host function and gives its results.
-    pub(super) fn call(
+    pub(super) fn call<const TAKEN: usize, const GIVEN: usize>(
         &mut self,
         bx: &mut FunctionBuilder<'_>,
-        name: &'static str,
-        args: &[clif::Value],
-    ) -> Vec<clif::Value> {
+        HostFunction(name): HostFunction<TAKEN, GIVEN>,
+        args: [clif::Value; TAKEN],
+    ) -> [clif::Value; GIVEN] {
         let Host { module, declared, used } = self;
         let function =
             *used.entry(name).or_insert_with(|| module.declare_func_in_func(declared[name], bx.func));
-        let call = bx.ins().call(function, args);
-        bx.inst_results(call).to_vec()
+        let call = bx.ins().call(function, &args);
+        let results = bx.inst_results(call);
+        std::array::from_fn(|index| results[index])
     }
 }
 
@@ -533,14 +535,14 @@ impl Body<'_, '_> {
     /// Tells that a decoder, stage or handler begins.
     fn enter_site(&mut self, site: usize) {
         let site = self.iconst(site as u64);
-        self.host.call(&mut self.bx, "enter_site", &[self.context, site]);
+        self.host.call(&mut self.bx, ENTER_SITE, [self.context, site]);
     }
 
     /// Tells that the function ends, if somebody wants to know and the packet does not go on behind an early
     /// lookup.
     fn leave(&mut self) {
         if self.shared.measured && !self.goes_on {
-            self.host.call(&mut self.bx, "leave_site", &[self.context]);
+            self.host.call(&mut self.bx, LEAVE_SITE, [self.context]);
         }
     }
 

@@ -10,8 +10,9 @@ mod patterns;
 pub use patterns::{PatternSearch, ProgramPatterns};
 
 use super::rows::Rows;
-use crate::backend::{EntryCount, EntryError, EntryPlace};
+use crate::errors::EntryError;
 use crate::pack::{MAX_WORDS, Packing};
+use crate::reports::{EntryCount, EntryPlace};
 use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};

@@ -1,7 +1,6 @@
 //! Meters, registers, pools and groups of a program, as the interpreter and compiled code use them.
 
-use crate::backend::EntryError;
-use crate::load::LoadError;
+use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::state::table_set::{TableFamily, TablePlace, TableSet};
 use lang::ir::{self, Program};

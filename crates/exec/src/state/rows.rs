@@ -1,7 +1,7 @@
 //! What entries of tables with prefixes, rules and patterns hold: rows of words that a search answers by
 //! number.
 
-use crate::state::Cell;
+use crate::state::cells::Cell;
 use std::collections::HashMap;
 use tables::sizes;
 

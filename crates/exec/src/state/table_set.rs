@@ -2,9 +2,9 @@
 //! ones.
 
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
-use crate::backend::{EntryCount, EntryError, EntryPlace, TableReport};
-use crate::load::LoadError;
+use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
+use crate::reports::{EntryCount, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
 use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};

@@ -164,7 +164,7 @@ pub struct Seen {
     pub sent: Vec<(u16, u32, Vec<u8>, u32, u64, bool)>,
     pub raised: Vec<(u32, u64, u64, u32, Vec<u128>)>,
     pub tables: Vec<exec::TableReport>,
-    pub entries: Vec<Vec<(lang::ir::Entry, exec::backend::EntryCount)>>,
+    pub entries: Vec<Vec<(lang::ir::Entry, exec::EntryCount)>>,
     pub counters: Vec<Vec<(u64, u64)>>,
     pub events: Vec<u64>,
     pub lost: u64,

@@ -1,7 +1,7 @@
 //! When entries of tables with prefixes and rules end that packets made, and which of them are still to be
 //! taken out.
 
-use crate::state::STEPS_BEFORE_PACKET;
+use crate::state::limits::STEPS_BEFORE_PACKET;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Taking an entry out of a search takes as long as so many steps of an exact table.

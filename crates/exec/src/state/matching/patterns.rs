@@ -1,8 +1,8 @@
 //! Tables of patterns as a program sees them: which entry occurs first, how often, or which do.
 
-use crate::backend::{EntryCount, EntryError, EntryPlace};
-use crate::load::LoadError;
+use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
+use crate::reports::{EntryCount, EntryPlace};
 use crate::state::rows::Rows;
 use lang::ir::{self, Answer, Entry, Match};
 use tables::patterns::SearchPattern;

@@ -1,0 +1,53 @@
+//! What is told of a loaded program and its tables: plain data.
+
+use tables::lpm::Prefix;
+
+/// Which execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// The interpreter over the IR: slow and obviously right.
+    Interpreter,
+    /// Machine code made by Cranelift.
+    Native,
+}
+
+/// Packets and bytes that an entry was found for.
+pub type EntryCount = (u64, u64);
+
+/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's
+/// own business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPlace(pub(crate) Prefix);
+
+impl Default for EntryPlace {
+    fn default() -> EntryPlace {
+        EntryPlace::at(0)
+    }
+}
+
+impl EntryPlace {
+    /// A place that is a number.
+    pub(crate) fn at(number: u64) -> EntryPlace {
+        EntryPlace(Prefix { bits: number.into(), length: 0 })
+    }
+}
+
+/// The state of one table, for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableReport {
+    /// Its name.
+    pub name: String,
+    /// Entries that the table holds now. For a report between packets see
+    /// [`Backend::running_tables`](crate::Backend::running_tables).
+    pub entries: u64,
+    /// New entries since the start.
+    pub inserts: u64,
+    /// Entries whose value changed.
+    pub moves: u64,
+    /// Entries that went because the table was full.
+    pub evictions: u64,
+    /// Entries that went because their time was up.
+    pub expired: u64,
+    /// New entries that were refused because the table was full.
+    pub refused: u64,
+}

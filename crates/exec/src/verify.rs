@@ -1,0 +1,20 @@
+//! Checks a program before any back end takes it: it keeps the rules of the IR and fits into memory.
+
+use crate::errors::LoadError;
+use lang::ir::{Program, footprint};
+use lang::limits::LARGEST_MEMORY;
+
+/// Checks a program as every back end relies on.
+pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
+    lang::ir::verify::verify(program).map_err(LoadError::Verify)?;
+    let footprint = footprint::footprint(program);
+    if footprint::total(&footprint) <= LARGEST_MEMORY {
+        return Ok(());
+    }
+    let largest = footprint.into_iter().max_by_key(|part| part.bytes).unwrap_or_default();
+    let cause = format!(
+        "with it the program takes {} bytes, and a program may take {LARGEST_MEMORY}",
+        footprint::total(&footprint::footprint(program))
+    );
+    Err(LoadError::Memory { name: largest.name, cause })
+}
