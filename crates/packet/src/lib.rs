@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arena;
 pub mod batch;
 pub mod capture;
 pub mod checksum;
@@ -17,6 +18,7 @@ pub mod segment;
 pub mod verdict;
 pub mod virtio_header;
 
+pub use arena::Arena;
 pub use batch::{BATCH, Batch};
 pub use capture::{Capture, CaptureError, MAXIMUM_CAPTURED, Record};
 pub use frames::Frames;

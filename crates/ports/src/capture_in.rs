@@ -1,9 +1,9 @@
 //! Packets from a capture file or standard input, plain or compressed with gzip or zstd, as a stream.
 
-use crate::arena::Arena;
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};
 use flate2::read::MultiGzDecoder;
+use packet::Arena;
 use packet::{BATCH, Batch, Capture, CaptureError, LinkType};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};

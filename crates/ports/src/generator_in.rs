@@ -1,8 +1,8 @@
 //! Packets straight from the generator, never all in memory.
 
-use crate::arena::Arena;
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};
+use packet::Arena;
 use packet::generate::{Generator, Profile, ProfileError};
 use packet::{BATCH, Batch};
 

@@ -2,7 +2,6 @@
 
 #![deny(unsafe_code)]
 
-pub mod arena;
 pub mod capture_in;
 pub mod capture_out;
 pub mod files;

@@ -1,8 +1,8 @@
 //! Packets from memory, as often as wanted, at next to no cost each.
 
-use crate::arena::Arena;
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};
+use packet::Arena;
 use packet::{BATCH, Batch, Frames};
 
 /// In which order packets are repeated.

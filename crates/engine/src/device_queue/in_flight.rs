@@ -3,8 +3,8 @@
 
 use exec::Room;
 use gpu::offload_policy::ExecutionPlace;
-use packet::Batch;
-use ports::arena::Arena;
+use packet::{Arena, Batch};
+
 use std::collections::VecDeque;
 use std::time::Instant;
 

@@ -147,7 +147,7 @@ fn pass(mut drawn: Drawn, schedule: Schedule, batches: &[(u8, usize, Supply)]) -
 fn fill(device_queue: &mut DeviceQueue, drawn: &mut Drawn, batches: &[(u8, usize, Supply)]) -> u64 {
     let mut number = 0;
     for &(packets, length, supply) in batches {
-        let mut arena = ports::arena::Arena::sized(usize::from(packets) * (length + 1024));
+        let mut arena = packet::Arena::sized(usize::from(packets) * (length + 1024));
         let mut batch = Batch::new();
         for _ in 0..packets {
             assert!(arena.push(&mut batch, &frame(number, length), length as u32, number));

@@ -12,7 +12,7 @@ use super::impair::{Impair, Impairer};
 use super::shape::{Bucket, ShapeSettings, Shaper};
 use super::trace::{self, PortTrace, Recorder};
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
-use crate::arena::Arena;
+use packet::Arena;
 use packet::{Batch, PortNumber, VirtioHeader};
 use std::io;
 use std::os::fd::RawFd;

@@ -1,7 +1,7 @@
 //! A bounded piece of memory that the frames of one batch, or of some, are laid out in, again and again.
 
-use packet::region::{HEADROOM, SLACK, frame_with_headroom};
-use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
+use crate::region::{HEADROOM, SLACK, frame_with_headroom};
+use crate::{BATCH, Batch, MAXIMUM_CAPTURED, NO_PORT, Region};
 
 /// How many bytes an arena has where nobody says it: a full batch of jumbo frames, or some of the longest
 /// frames there are.
@@ -45,7 +45,7 @@ impl Arena {
             return false;
         }
         self.region.bytes_mut()[start..end].copy_from_slice(bytes);
-        batch.push(start as u64, bytes.len() as u32, wire, packet::NO_PORT, time);
+        batch.push(start as u64, bytes.len() as u32, wire, NO_PORT, time);
         batch.headroom = HEADROOM as u32;
         self.next = frame_with_headroom(Some(start), end);
         true
