@@ -5,14 +5,14 @@ use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;
 use crate::failure::Failure;
 use crate::render;
-use engine::device_queue::{DEVICE_BATCHES, Schedule};
-use engine::offload::Offloaded;
 use exec::kernel::{Kernel, KernelOptions};
-use exec::offload::Offload;
 use exec::{Backend, BackendKind, LoadError};
 use gpu::{DeviceError, Setup, Submission};
 use lang::ir::Program;
 use lang::source::Sources;
+use offload::Offload;
+use offload::Offloaded;
+use offload::device_queue::{DEVICE_BATCHES, Schedule};
 
 /// What is to run programs.
 #[derive(Clone, Copy, Debug)]

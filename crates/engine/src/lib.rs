@@ -5,11 +5,9 @@
 pub mod bench;
 pub mod case;
 pub mod commit;
-pub mod device_queue;
 pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
-pub mod offload;
 pub mod pieces;
 pub mod places;
 pub mod report;

@@ -25,7 +25,6 @@ pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 
 use crate::Ledger;
-use crate::device_queue::{DeviceQueue, Schedule};
 use crate::filter::Filter;
 use exec::replace::{ReplaceError, TakeoverReport, make_ready, take_over};
 use exec::{Backend, Draft};
@@ -33,6 +32,7 @@ use lang::ir::Program;
 use lang::source::Sources;
 use look::{Counted, Look};
 use measure::Measuring;
+use offload::device_queue::{DeviceQueue, Schedule};
 use ports::live::clock::Clock;
 use ports::live::{Bell, Lane, ReceiveLosses, SendLosses};
 use serde::Serialize;

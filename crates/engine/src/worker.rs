@@ -2,10 +2,10 @@
 //! where many are begun with together.
 
 use crate::commit::Ledger;
-use crate::device_queue::{DeviceQueue, Run, Supply};
 use crate::filter::selection::Selection;
 use crate::transmit::Transmitter;
 use exec::{Backend, Outputs};
+use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
 use std::convert::Infallible;

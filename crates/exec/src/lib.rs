@@ -8,7 +8,6 @@ pub mod interpret;
 pub mod kernel;
 mod load;
 pub mod native;
-pub mod offload;
 pub mod outputs;
 pub mod pack;
 pub mod replace;

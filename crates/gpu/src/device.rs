@@ -100,7 +100,7 @@ pub enum Submission {
     /// [`Streams`](Submission::Streams).
     Graph,
     /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of
-    /// them in any order, out of [`SlotMemory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It
+    /// them in any order, out of [`SlotMemory::Mapped`]; [`hermes::ring`](crate::ring) says how. It
     /// ends by itself after a while and is started again where there is work.
     Persistent,
 }

@@ -10,11 +10,11 @@ pub mod check;
 mod cuda;
 mod device;
 mod fault;
-pub mod hermes;
 mod host;
-pub mod offload_policy;
 mod opencl;
 mod pages;
+pub mod ring;
+pub mod watch;
 
 pub use cuda::{
     Code, Cuda, CudaFound, CudaPersistent, Spans, compile as compile_cuda, compiler_version,

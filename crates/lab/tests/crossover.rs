@@ -103,7 +103,7 @@ impl DeviceSource for MadeUp {
         _: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
         Ok(Box::new(Slow {
-            inner: engine::offload::host(kernel, program, ports, geometry)?,
+            inner: offload::host(kernel, program, ports, geometry)?,
             clock: self.clock.clone(),
             costs: self.costs,
             done: vec![0; geometry.slots],

@@ -85,7 +85,7 @@ impl DeviceSource for MadeUp {
         if geometry.packets == 32 {
             self.ready.store(true, Relaxed);
         }
-        let inner = engine::offload::host(kernel, program, ports, geometry)?;
+        let inner = offload::host(kernel, program, ports, geometry)?;
         let (ready, told) = (Arc::clone(&self.ready), Arc::clone(&self.told));
         Ok(Box::new(Liar {
             inner,

@@ -1,9 +1,9 @@
 //! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
 
 use crate::packet_generator::Arrivals;
-use engine::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use exec::{Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};
 use lang::ir::Program;
+use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch, Verdict};
 use std::convert::Infallible;
 use std::time::Instant;

@@ -5,15 +5,15 @@ mod flights;
 #[path = "flights/patches.rs"]
 mod patches;
 
-use engine::device_queue::{Schedule, Supply};
-use engine::offload::{Offloaded, geometry};
 use exec::kernel::{Dialect, Kernel, KernelOptions};
-use exec::offload::Offload;
 use exec::{Backend, BackendKind, OnDevice, Room};
 use gpu::{
     Cuda, CudaFound, CudaPersistent, Device, DeviceError, Setup, SlotMemory, Spans, Submission, check,
 };
 use lang::pipeline::Decode;
+use offload::Offload;
+use offload::device_queue::{Schedule, Supply};
+use offload::{Offloaded, geometry};
 use packet::BATCH;
 use packet::generate::Profile;
 use std::path::Path;

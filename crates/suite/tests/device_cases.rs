@@ -1,13 +1,13 @@
 //! The tests of programs and the packet tests of the suite, on a device.
 
-use engine::offload::Offloaded;
 use engine::{PacketBench, case, stf};
 use exec::Room;
 use exec::kernel::KernelOptions;
-use exec::offload::{Offload, OffloadError};
 use gpu::SlotMemory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use offload::Offloaded;
+use offload::{Offload, OffloadError};
 use std::fs;
 use std::sync::Mutex;
 use suite::cores::each;

@@ -1,17 +1,17 @@
 //! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the
 //! device finished and whatever not.
 
-use engine::device_queue::Supply;
-use engine::offload::{Offloaded, host};
 use exec::kernel::{AGAIN, Dialect, KernelOptions};
-use exec::offload::{Offload, OffloadError};
 use exec::{Backend, BackendKind, OnDevice, Room};
-use gpu::offload_policy::BatchingPolicy;
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble,
 };
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
+use offload::device_queue::Supply;
+use offload::policy::BatchingPolicy;
+use offload::{Offload, OffloadError};
+use offload::{Offloaded, host};
 use packet::BATCH;
 use packet::generate::Profile;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

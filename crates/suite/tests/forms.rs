@@ -1,13 +1,13 @@
 //! Forms in which packets travel to devices: whatever goes over and comes back, a program means the same; and
 //! what has no meaning is refused.
 
-use engine::offload::Offloaded;
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
-use exec::offload::{Offload, OffloadError, Whole};
 use exec::{Backend, BackendKind, Room};
 use gpu::SlotMemory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use offload::Offloaded;
+use offload::{Offload, OffloadError, Whole};
 use packet::batch::{BATCH, Batch};
 use packet::generate::Profile;
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! Packets that are held, so that a device runs many together and several times at once: whatever the policy,
 //! they mean what the interpreter says.
 
-use engine::device_queue::{Schedule, Supply};
-use engine::offload::{Offloaded, host};
 use exec::kernel::{Dialect, KernelOptions};
-use exec::offload::Offload;
 use exec::{Backend, BackendKind, Beginning, Observer, OnDevice, Outputs, Room};
-use gpu::offload_policy::BatchingPolicy;
 use gpu::{FaultyDevice, OpenCl, SlotMemory, Trouble};
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use offload::Offload;
+use offload::device_queue::{Schedule, Supply};
+use offload::policy::BatchingPolicy;
+use offload::{Offloaded, host};
 use packet::generate::Profile;
 use packet::{BATCH, Batch};
 use std::collections::BTreeSet;

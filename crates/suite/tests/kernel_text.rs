@@ -1,13 +1,13 @@
 //! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the
 //! interpreter's results; and OpenCL under oclgrind.
 
-use engine::offload::Offloaded;
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
-use exec::offload::Offload;
 use exec::{Backend, BackendKind, Room};
 use gpu::{Device, DeviceError, Geometry, Input, SlotMemory, SlotOutput};
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use offload::Offload;
+use offload::Offloaded;
 use packet::BATCH;
 use packet::generate::Profile;
 use std::fs;

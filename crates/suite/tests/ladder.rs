@@ -5,9 +5,9 @@ mod flights;
 #[path = "flights/patches.rs"]
 mod patches;
 
-use engine::offload::geometry;
 use exec::kernel::{Back, CopiedPart, Dialect, KernelOptions};
 use gpu::{Device, DeviceError, Geometry, OpenCl, Setup, SlotMemory, Submission, check};
+use offload::geometry;
 use suite::device::pocl;
 
 #[test]

@@ -3,10 +3,7 @@
 
 mod flights;
 
-use engine::device_queue::{Schedule, Supply};
-use engine::offload::{Offloaded, geometry};
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
-use exec::offload::{Offload, OffloadError};
 use exec::{Backend, BackendKind, Room};
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, OpenClPersistent, Serving, Setup, SlotMemory, Submission,
@@ -14,6 +11,9 @@ use gpu::{
 };
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use offload::device_queue::{Schedule, Supply};
+use offload::{Offload, OffloadError};
+use offload::{Offloaded, geometry};
 use packet::BATCH;
 use packet::generate::Profile;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! `--schedule`: when packets are handed to a device, and whether they are.
 
 use clap::Args;
-use engine::device_queue::Schedule;
-use gpu::offload_policy::BatchingPolicy;
+use offload::device_queue::Schedule;
+use offload::policy::BatchingPolicy;
 use std::str::FromStr;
 use std::time::Duration;
 

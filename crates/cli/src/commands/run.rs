@@ -7,12 +7,12 @@ use crate::interruption;
 use crate::program::{self, Ready};
 use crate::render;
 use crate::render::progress::Watched;
-use engine::device_queue::DeviceQueue;
 use engine::filter::Filter;
 use engine::filter::selection::Selection;
 use engine::{Finished, Ledger, Report, RunError, Setting, TimedPart, Times, Transmitter, Worker};
 use exec::{Backend, BackendKind};
 use lang::ir::Program;
+use offload::device_queue::DeviceQueue;
 use packet::{Batch, Frames, LinkType};
 use ports::capture_in::first_link;
 use ports::{

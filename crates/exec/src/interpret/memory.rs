@@ -20,7 +20,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
                 let address = prefixes.address(columns);
                 let row = prefixes.find(address);
                 row.map(|row| {
-                    prefixes.rows().count(row, wire);
+                    prefixes.rows_mut().count(row, wire);
                     packing.unpack(prefixes.rows().words(row))
                 })
             }
@@ -28,7 +28,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
                 let rules = &mut tables.rules[place];
                 let row = rules.find(&words[..length]);
                 row.map(|row| {
-                    rules.rows().count(row, wire);
+                    rules.rows_mut().count(row, wire);
                     packing.unpack(rules.rows().words(row))
                 })
             }

@@ -54,7 +54,7 @@ pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
 }
 
 /// The bits of a key that takes no more than 32.
-pub(crate) fn key_bits(key: &Packing) -> Option<u32> {
+pub fn key_bits(key: &Packing) -> Option<u32> {
     let bits = key.places.iter().map(|place| u32::from(place.width)).sum();
     (1..=32).contains(&bits).then_some(bits)
 }

@@ -30,7 +30,7 @@ mod shape;
 mod twin;
 
 pub use form::{Back, CopiedPart, NoForm};
-pub(crate) use instructions::key_bits;
+pub use instructions::key_bits;
 pub use plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
 pub use refusal::{Refusal, RefusalCause};
 pub use results::{AGAIN, ResultPlace, Results};
@@ -114,7 +114,7 @@ impl Kernel {
         self.packet_text(dialect) + end
     }
 
-    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::hermes::ring`).
+    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::ring`).
     /// Its one entry point is `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room,
     /// launch, quantum, idle, table…)`: all slots, each of `room` packets and at most 32, behind each other;
     /// the ring's shared words and the device's own; how many entries it has; the number of the launch, never

@@ -163,7 +163,7 @@ impl CompiledNative {
             let rules = &mut context.state().tables.rules[asked.place];
             let found = &mut found[..asked.packets.len()];
             rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
-            let rows = rules.rows();
+            let rows = rules.rows_mut();
             for (&packet, &row) in asked.packets.iter().zip(&*found) {
                 kept[packet][0] = 0;
                 if row != ::tables::rules::NONE {

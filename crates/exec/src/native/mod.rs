@@ -11,6 +11,7 @@ mod early_lookups;
 mod effects;
 mod host;
 mod memory;
+mod offloaded;
 mod placements;
 mod plan;
 mod prefetch_hints;

@@ -76,7 +76,7 @@ unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u6
     let prefixes = &mut state.tables.prefixes[place as usize];
     let row = prefixes.find32(address as u32);
     let row = (row != ::tables::lpm::NONE).then_some(row);
-    row_of(prefixes.rows(), row, wire)
+    row_of(prefixes.rows_mut(), row, wire)
 }
 
 unsafe extern "C" fn prefix(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
@@ -89,7 +89,7 @@ unsafe extern "C" fn prefix(context: *mut Context<'_>, place: u64, key: *const u
     let prefixes = &mut state.tables.prefixes[place as usize];
     let address = prefixes.address_of(key);
     let row = prefixes.find(address);
-    row_of(prefixes.rows(), row, wire)
+    row_of(prefixes.rows_mut(), row, wire)
 }
 
 unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
@@ -102,7 +102,7 @@ unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64
     let rules = &mut state.tables.rules[place as usize];
     let row = rules.find_value(key);
     let row = (row != ::tables::rules::NONE).then_some(row);
-    row_of(rules.rows(), row, wire)
+    row_of(rules.rows_mut(), row, wire)
 }
 
 /// The address of a row's words, which is never zero, also where a row has none.

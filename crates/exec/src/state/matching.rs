@@ -86,7 +86,12 @@ impl<L: Lpm> ProgramPrefixes<L> {
     }
 
     /// The rows.
-    pub fn rows(&mut self) -> &mut Rows {
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The rows, to be counted in.
+    pub fn rows_mut(&mut self) -> &mut Rows {
         &mut self.rows
     }
 
@@ -355,7 +360,12 @@ impl<R: Rules> ProgramRules<R> {
     }
 
     /// The rows.
-    pub fn rows(&mut self) -> &mut Rows {
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The rows, to be counted in.
+    pub fn rows_mut(&mut self) -> &mut Rows {
         &mut self.rows
     }
 

@@ -3,7 +3,7 @@
 
 use super::found::{CudaFound, missing};
 use crate::device::{DeviceError, Geometry, SlotMemory};
-use crate::hermes::ring::RingShape;
+use crate::ring::RingShape;
 use std::time::Duration;
 
 /// Threads of a warp, which run a packet each.

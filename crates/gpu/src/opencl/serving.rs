@@ -2,8 +2,8 @@
 
 use super::OpenClDevice;
 use crate::device::{DeviceError, Geometry, PATIENCE, Setup, SlotMemory, Submission};
-use crate::hermes::ring::RingShape;
-use crate::hermes::watch::GRACE;
+use crate::ring::RingShape;
+use crate::watch::GRACE;
 use std::time::Duration;
 
 /// The most packets of a slot, and threads of a group.

@@ -109,7 +109,7 @@ impl DeviceSource for Chosen {
         geometry: Geometry,
         setup: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        let text = |dialect: Dialect| engine::offload::text(kernel, dialect, setup.submission);
+        let text = |dialect: Dialect| offload::text(kernel, dialect, setup.submission);
         Ok(match self {
             Chosen::OpenCl(found) => gpu::open_opencl(found, &text(Dialect::OpenCl), geometry, setup)?,
             Chosen::Cuda(found) => gpu::open_cuda(found, &text(Dialect::Cuda), geometry, setup)?,
@@ -117,7 +117,7 @@ impl DeviceSource for Chosen {
                 let what = "threads of this machine have no kernel that keeps running".to_owned();
                 return Err(DeviceError::Missing { what, how: "submit one behind the other".to_owned() });
             }
-            Chosen::Host => Box::new(engine::offload::host(kernel, program, ports, geometry)?),
+            Chosen::Host => Box::new(offload::host(kernel, program, ports, geometry)?),
         })
     }
 }

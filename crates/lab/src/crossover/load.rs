@@ -5,8 +5,8 @@
 //! nothing is lost.
 
 use super::place::{Done, Places};
-use gpu::offload_policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use hdrhistogram::Histogram;
+use offload::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use packet::BATCH;
 use std::ops::Range;
 use std::time::Duration;

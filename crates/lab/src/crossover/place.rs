@@ -4,12 +4,12 @@
 use super::device_source::{DeviceSource, LabClock};
 use super::workload::{PORTS, Workload};
 use crate::measure::SEED;
-use engine::offload::{geometry, renew};
 use exec::Outputs;
 use exec::kernel::{CopiedPart, KernelOptions};
-use exec::offload::{ImageChanges, Offload, Returned, Whole};
-use gpu::offload_policy::ExecutionPlace;
 use gpu::{Device, DeviceError, Setup};
+use offload::policy::ExecutionPlace;
+use offload::{ImageChanges, Offload, Returned, Whole};
+use offload::{geometry, renew};
 use packet::{BATCH, Batch};
 use std::collections::VecDeque;
 use std::ops::Range;

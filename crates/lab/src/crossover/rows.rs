@@ -5,7 +5,7 @@ use super::load::Carried;
 use super::place::Usage;
 use super::regression::{Form, Regression, crossing, crossing_of};
 use crate::experiment::{Better, Figure, Other, Row};
-use gpu::offload_policy::ExecutionPlace;
+use offload::policy::ExecutionPlace;
 use std::time::Duration;
 
 /// What a time of a batch is called.

@@ -14,7 +14,7 @@
 
 use super::hardware::{Hardware, Machine};
 use super::simulate::{Load, Outcome};
-use gpu::hermes::{HermesSettings, Warp};
+use offload::hermes::{HermesSettings, Warp};
 use std::collections::VecDeque;
 
 /// How batches are made and moved.

@@ -16,8 +16,8 @@
 use super::hardware::{Hardware, Machine, together};
 use super::work::Work;
 use exec::kernel::Twin;
-use gpu::hermes::{WARP, Warp};
 use gpu::{Device, DeviceError, Geometry, Input, SlotOutput};
+use offload::hermes::{WARP, Warp};
 use std::collections::VecDeque;
 
 /// A kernel on the simulated device.
@@ -238,10 +238,10 @@ mod tests {
     use crate::measure::SEED;
     use crate::programs::compiled;
     use crate::transfer::workload::PORTS;
-    use engine::offload::geometry;
     use exec::kernel::KernelOptions;
-    use exec::offload::Offload;
     use lang::pipeline::Decode;
+    use offload::Offload;
+    use offload::geometry;
 
     #[test]
     fn slots_are_done_when_the_simulation_says_so() {

@@ -15,7 +15,7 @@
 //! whole number of cycles.
 
 use super::work::{SECTOR, Work};
-use gpu::hermes::{SettingsError, Warp};
+use offload::hermes::{SettingsError, Warp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

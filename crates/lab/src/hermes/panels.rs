@@ -6,7 +6,7 @@ use super::work::{Application, Job};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
-use gpu::hermes::{HermesSettings, SettingsError, storage};
+use offload::hermes::{HermesSettings, SettingsError, storage};
 
 /// Packets of a run; and with `--quick`.
 const PACKETS: [usize; 2] = [65_536, 8192];

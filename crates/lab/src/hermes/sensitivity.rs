@@ -3,7 +3,7 @@
 use super::panels::{Bench, Done, TIMES};
 use super::setting::{Altered, Measures, Setting, System};
 use crate::experiment::{Figure, Row};
-use gpu::hermes::Rate;
+use offload::hermes::Rate;
 
 impl Bench<'_> {
     /// Beyond the publication: what becomes of the three numbers where one thing is otherwise that had to be

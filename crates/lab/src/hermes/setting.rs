@@ -6,7 +6,7 @@ use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, Job, Turns, Work};
 use crate::experiment::Figure;
-use gpu::hermes::{HermesSettings, Rate, SettingsError, WARP};
+use offload::hermes::{HermesSettings, Rate, SettingsError, WARP};
 use packet::Frames;
 use packet::frames::Frame;
 

@@ -1,4 +1,4 @@
-//! A run of Hermes: packets come, the scheduler of [`gpu::hermes`] makes warps of them, and the simulated
+//! A run of Hermes: packets come, the scheduler of [`offload::hermes`] makes warps of them, and the simulated
 //! device runs these.
 //!
 //! The scheduler is the one that devices are driven with: it is told of every event and asked what to do, and
@@ -12,7 +12,7 @@
 
 use super::hardware::{Hardware, Machine, together};
 use super::work::Work;
-use gpu::hermes::{HermesSettings, HermesStatistics, Scheduler, SettingsError, Warp};
+use offload::hermes::{HermesSettings, HermesStatistics, Scheduler, SettingsError, Warp};
 use std::collections::VecDeque;
 
 /// What is run: when packets come, and what each costs. Works are taken again from the beginning where there

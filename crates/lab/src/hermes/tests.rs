@@ -7,7 +7,7 @@ use super::setting::{NAMES, Setting, System, Traffic};
 use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, SECTOR, Turns, Work};
-use gpu::hermes::{Flush, HermesSettings, Rate};
+use offload::hermes::{Flush, HermesSettings, Rate};
 
 /// Memory that costs a cycle, however much is asked.
 fn no_memory() -> Hardware {
@@ -286,7 +286,7 @@ fn gives(hardware: &Hardware) {
     let mut machine = Machine::new(hardware, 32);
     let work = together((0..32).map(|_| Work { instructions: 1, own: 6400, shared: 0, trips: 1, bytes: 64 }));
     for slot in 0..32 {
-        let warp = gpu::hermes::Warp { core: slot % 8, slot: (slot / 8) as u8, first: 0, packets: 32 };
+        let warp = offload::hermes::Warp { core: slot % 8, slot: (slot / 8) as u8, first: 0, packets: 32 };
         machine.start(0, warp, work);
     }
     let mut end = 0;

@@ -12,13 +12,13 @@ use super::simulate::{Load, Outcome, Runner, simulate_on};
 use super::work::Work;
 use crate::measure::SEED;
 use crate::transfer::workload::PORTS;
-use engine::offload::{geometry, renew};
 use exec::kernel::{KernelOptions, Twin};
-use exec::offload::{ImageChanges, Offload, Returned, Whole};
 use exec::{Backend, BackendKind, DeviceTally, Outputs};
-use gpu::hermes::{HermesSettings, SettingsError, Warp};
 use gpu::{Device, DeviceError};
 use lang::ir::Program;
+use offload::hermes::{HermesSettings, SettingsError, Warp};
+use offload::{ImageChanges, Offload, Returned, Whole};
+use offload::{geometry, renew};
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::collections::BTreeMap;
 

@@ -10,11 +10,11 @@ use crate::crossover::workload::{PORTS, Workload};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::SEED;
 use crate::plan::Length;
-use engine::offload::{geometry, renew};
 use exec::kernel::Kernel;
-use exec::offload::{Offload, Whole};
 use gpu::{Device, DeviceError, Setup, SlotMemory, Submission, WARP};
 use hdrhistogram::Histogram;
+use offload::{Offload, Whole};
+use offload::{geometry, renew};
 use packet::{BATCH, Batch, Verdict};
 use std::time::{Duration, Instant};
 

@@ -16,8 +16,8 @@ use super::simulate::{Line, Model};
 use crate::crossover::regression::{Form, Regression};
 use crate::crossover::workload::Workload;
 use crate::experiment::Figure;
-use engine::device_queue::Schedule;
-use gpu::offload_policy::BatchingPolicy;
+use offload::device_queue::Schedule;
+use offload::policy::BatchingPolicy;
 use std::time::{Duration, Instant};
 
 /// Sizes of single batches.

@@ -8,8 +8,8 @@ use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
 use crate::crossover::workload::Workload;
-use engine::device_queue::DeviceQueue;
 use exec::Room;
+use offload::device_queue::DeviceQueue;
 use std::time::Duration;
 
 /// The least and the most packets of a load.

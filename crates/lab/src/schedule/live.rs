@@ -18,12 +18,12 @@ use crate::experiment::Figure;
 use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;
-use engine::device_queue::{DeviceQueue, Run, Schedule, Supply};
-use engine::offload::Offloaded;
 use exec::kernel::Kernel;
-use exec::offload::Offload;
 use exec::{Backend, Outputs, Room};
 use gpu::{DeviceError, Geometry};
+use offload::Offload;
+use offload::Offloaded;
+use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! The schedules that are held against each other on a device.
 
 use super::Used;
-use engine::device_queue::Schedule;
 use exec::Room;
-use gpu::offload_policy::BatchingPolicy;
+use offload::device_queue::Schedule;
+use offload::policy::BatchingPolicy;
 use std::time::Duration;
 
 /// What Hermes waits for unless it is said: two warp arrival times, in quarters.

@@ -3,7 +3,7 @@
 //! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the
 //! schedule, hands device batches over and commits what has come back, and each of these takes the time that
 //! it took on the machine. A device is some workers that share a queue; a device batch is cut into pieces,
-//! each of which one worker runs. `gpu::offload_policy` and `gpu::hermes` decide, as in the engine; what
+//! each of which one worker runs. `offload::policy` and `offload::hermes` decide, as in the engine; what
 //! stands around them there, the line of device batches and the loop, is written after it here.
 //!
 //! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same
@@ -18,9 +18,9 @@ use self::placed::Placed;
 use self::warps::Warps;
 use super::due::Due;
 use super::load_result::LoadResult;
-use engine::device_queue::{Schedule, Supply};
 use exec::Room;
-use gpu::offload_policy::ExecutionPlace;
+use offload::device_queue::{Schedule, Supply};
+use offload::policy::ExecutionPlace;
 use packet::BATCH;
 use std::collections::VecDeque;
 

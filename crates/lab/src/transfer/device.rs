@@ -7,11 +7,11 @@ use super::ways::Way;
 use super::workload::{Judged, PACKETS, PORTS, fill};
 use crate::measure::SEED;
 use exec::kernel::{Back, CopiedPart, Dialect, KernelOptions, PAGE_BYTES};
-use exec::offload::{Offload, Whole};
 use gpu::{
     Cuda, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenCl, Setup, SlotMemory, Submission,
 };
 use lang::ir::Program;
+use offload::{Offload, Whole};
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -143,7 +143,7 @@ impl Loaded {
                 slots: setting.depth,
                 tables: self.tables.len(),
             },
-            Source::Program(offload) => engine::offload::geometry(offload.kernel(), packets, setting.depth),
+            Source::Program(offload) => offload::geometry(offload.kernel(), packets, setting.depth),
         };
         let text = |dialect: Dialect| match (&self.code, source) {
             (Code::Naive(naive), _) => naive.text(geometry.stride),
@@ -156,7 +156,7 @@ impl Loaded {
             Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
             Chosen::Host => Box::new(match (&self.code, source) {
                 (Code::Program { empty, .. }, Source::Program(offload)) => {
-                    engine::offload::host(offload.kernel(), empty, PORTS, geometry)?
+                    offload::host(offload.kernel(), empty, PORTS, geometry)?
                 }
                 (Code::Naive(naive), _) => Host::new(Box::new(Walk(Arc::clone(naive))), geometry, None)?,
                 (Code::Program { .. }, Source::Naive) => unreachable!("sources are made of the code"),

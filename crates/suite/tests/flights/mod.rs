@@ -1,12 +1,12 @@
 //! Slots under way out of step: a device against the twin of its kernel, with tables that change between
 //! batches, word by word.
 
-use engine::offload::host;
 use exec::Backend;
 use exec::kernel::{Kernel, KernelOptions};
-use exec::offload::{Offload, Whole};
 use gpu::{Device, Geometry};
 use lang::ir::Program;
+use offload::host;
+use offload::{Offload, Whole};
 use packet::BATCH;
 use packet::batch::Batch;
 use packet::generate::Profile;

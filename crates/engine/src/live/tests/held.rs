@@ -2,12 +2,12 @@
 //! meanwhile, and devices fail.
 
 use super::*;
-use crate::device_queue::Schedule;
-use crate::offload::{Offloaded, host};
 use exec::kernel;
-use exec::offload::Offload as Kernels;
-use gpu::offload_policy::BatchingPolicy;
 use gpu::{FaultyDevice, Trouble};
+use offload::Offload as Kernels;
+use offload::device_queue::Schedule;
+use offload::policy::BatchingPolicy;
+use offload::{Offloaded, host};
 
 /// What every packet asks for is there from the beginning, so a device can finish all of them.
 const KNOWN: &str = r#"

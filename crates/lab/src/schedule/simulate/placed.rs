@@ -1,9 +1,9 @@
-//! Convoys by a policy of placement, as `engine::hold` has them: it says when the open device batch is
-//! closed, and where it is run.
+//! Device batches by an offload policy, as `offload::device_queue` has them: the policy says when the open
+//! device batch is closed, and where it is run.
 
 use super::{DeviceBatch, Order, Run};
-use engine::device_queue::Supply;
-use gpu::offload_policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
+use offload::device_queue::Supply;
+use offload::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use std::time::Duration;
 
 /// A policy with what it has learned, and the open device batch.

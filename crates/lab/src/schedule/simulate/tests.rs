@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schedule::due::Pattern;
-use gpu::offload_policy::BatchingPolicy;
+use offload::policy::BatchingPolicy;
 use std::time::Duration;
 
 const NOTHING: Line = Line { fixed: 0, slope: 0 };

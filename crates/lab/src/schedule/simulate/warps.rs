@@ -1,11 +1,11 @@
-//! Convoys as Hermes has them, as `engine::hold` has them: the scheduler says when a warp is closed, begun
-//! with and committed.
+//! Device batches by Hermes, as `offload::device_queue` has them: the scheduler says when a warp is closed,
+//! begun with and committed.
 
 use super::{DeviceBatch, Order, Run};
-use engine::device_queue::Supply;
 use exec::Room;
-use gpu::hermes::{HermesSettings, Scheduler, Warp};
-use gpu::offload_policy::ExecutionPlace;
+use offload::device_queue::Supply;
+use offload::hermes::{HermesSettings, Scheduler, Warp};
+use offload::policy::ExecutionPlace;
 use std::collections::VecDeque;
 
 /// The scheduler with what it has begun with.
@@ -24,7 +24,7 @@ pub(super) struct Warps {
 
 impl Warps {
     pub(super) fn new(room: Room, workers: usize, quarters: u32) -> Warps {
-        let settings = engine::device_queue::settings(room, workers, quarters);
+        let settings = offload::device_queue::settings(room, workers, quarters);
         let scheduler = Scheduler::new(&settings).expect("every number is held between its limits");
         Warps { scheduler, settings, memory: 0, tasks: 0, running: VecDeque::new(), committed: 0 }
     }

@@ -1,6 +1,6 @@
 //! A scheduler takes its memory when it is made.
 
-use gpu::hermes::{HermesSettings, Scheduler};
+use offload::hermes::{HermesSettings, Scheduler};
 
 #[test]
 fn nothing_allocates_after_a_scheduler_is_made() {

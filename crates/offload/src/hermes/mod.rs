@@ -26,12 +26,10 @@ mod arrivals;
 mod commits;
 mod cores;
 mod fifo;
-pub mod ring;
 mod settings;
 mod storage;
 #[cfg(test)]
 mod tests;
-pub mod watch;
 
 pub use arrivals::{Flush, Rate};
 pub use settings::{HermesSettings, SettingsError};

@@ -1,4 +1,4 @@
-//! Convoys as Hermes has them: each is a task of a warp's packets, and the scheduler says when one is closed,
+//! Device batches by Hermes: each is a task of a warp's packets, and the scheduler says when one is closed,
 //! begun with and committed.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 
 use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
+use crate::hermes::{Flush, HermesSettings, Scheduler, WARP, Warp};
+use crate::policy::ExecutionPlace;
 use exec::{Backend, Beginning, Room};
-use gpu::hermes::{Flush, HermesSettings, Scheduler, WARP, Warp};
-use gpu::offload_policy::ExecutionPlace;
 use packet::BATCH;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! columns.
 
 use super::Offload;
-use crate::kernel::{CopiedPart, KernelPlan, PacketColumn};
+use exec::kernel::{CopiedPart, KernelPlan, PacketColumn};
 use packet::batch::Batch;
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ impl Offload {
                 PacketColumn::TimeLow | PacketColumn::TimeHigh => {
                     let shift = if *column == PacketColumn::TimeHigh { 32 } else { 0 };
                     // Of those that went over before and have not been committed the host does not know.
-                    let mut now = self.native.state.now.max(self.latest);
+                    let mut now = self.native.state().now.max(self.latest);
                     for (word, time) in words.iter_mut().zip(&batch.time) {
                         now = now.max(*time);
                         *word = (now >> shift) as u32;

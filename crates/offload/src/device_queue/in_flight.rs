@@ -1,8 +1,8 @@
 //! The packets of a device queue, in order of arrival: the open device batch, and the closed ones that are in
 //! flight or wait to be committed.
 
+use crate::policy::ExecutionPlace;
 use exec::Room;
-use gpu::offload_policy::ExecutionPlace;
 use packet::{Arena, Batch};
 
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ impl DeviceBatch {
     }
 }
 
-/// Convoys in order of arrival: those that are closed, and the open one that packets join.
+/// Device batches in order of arrival: those that are closed, and the open one that packets join.
 pub(super) struct InFlight {
     pub(super) room: Room,
     pub(super) open: DeviceBatch,

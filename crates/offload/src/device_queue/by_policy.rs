@@ -1,10 +1,10 @@
-//! Convoys by a policy of placement: it says when the open device batch is closed, and whether the device
-//! begins with it.
+//! Device batches by an offload policy: it says when the open device batch is closed, and whether the device
+//! runs it.
 
 use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
+use crate::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use exec::{Backend, Beginning};
-use gpu::offload_policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use std::time::{Duration, Instant};
 
 /// A policy with what it has learned.

@@ -1,14 +1,14 @@
-//! A program on a device: packets go over, and are committed in order when they are back; the host takes over
-//! where the device cannot.
+//! The back end that runs a program on a device: it submits packets to the device, and commits their results
+//! in order of arrival. The host runs what the device cannot.
 //!
-//! Batch by batch it does so itself. Where somebody holds packets (`engine::hold`), it is handed many of them
-//! ahead of time, several times one behind the other, and commits a batch when that is to be run.
+//! Without a device queue, the back end submits each batch and waits for its results. A device queue
+//! (`crate::device_queue`) submits many batches ahead of time and runs each batch when its turn comes.
 //!
-//! A device that fails is given up: the batches that were under way are run by the host, as nothing of them
-//! has been committed, and so is everything behind them.
+//! A device that fails is given up. Nothing of the packets in flight has been committed, so the host runs
+//! them, and all packets behind them.
 
+use crate::program::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
-use exec::offload::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::state::handover::Handover;
 use exec::{
     Ahead, Backend, BackendKind, Beginning, EntryCount, EntryError, EntryPlace, Observer, OnDevice, Outputs,

@@ -1,16 +1,16 @@
 //! Tables on the device: whether they still are what the host holds, and which of their words are to go over.
 
 use super::Offload;
-use crate::kernel::{DEFAULT, HEADER_WORDS, KernelSearch};
-use crate::state::rows::Rows;
-use crate::state::table_set::{Fast, TablePlace, TableSet};
-use crate::state::{DefaultEntry, ProgramState};
-use ::tables::device::{self, exact::DeviceExact};
-use ::tables::exact::Exact;
-use ::tables::rules::Rules;
+use exec::kernel::{DEFAULT, HEADER_WORDS, KernelSearch};
+use exec::state::rows::Rows;
+use exec::state::table_set::{Fast, TablePlace, TableSet};
+use exec::state::{DefaultEntry, ProgramState};
 use lang::ir::{Answer, TableKind};
 use std::borrow::Cow;
 use std::ops::Range;
+use tables::device::{self, exact::DeviceExact};
+use tables::exact::Exact;
+use tables::rules::Rules;
 
 /// What a table was like when its words went over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum DeviceImageError {
     Exact(#[from] device::exact::SizeError),
     /// A search for patterns is too large.
     #[error(transparent)]
-    Patterns(#[from] ::tables::patterns::PatternsBuildError),
+    Patterns(#[from] tables::patterns::PatternsBuildError),
 }
 
 impl Offload {
@@ -56,7 +56,7 @@ impl Offload {
     pub fn stale(&self) -> impl Iterator<Item = usize> + '_ {
         let tables = self.kernel.plan.tables.iter().zip(&self.sent).enumerate();
         tables
-            .filter(|(_, (table, sent))| **sent != Some(Sent::of(&self.native.state, **table)))
+            .filter(|(_, (table, sent))| **sent != Some(Sent::of(self.native.state(), **table)))
             .map(|(place, _)| place)
     }
 
@@ -64,7 +64,7 @@ impl Offload {
     pub fn changes(&self) -> ImageChanges {
         let mut changes = ImageChanges::None;
         for place in self.stale() {
-            let default = &self.native.state.defaults[self.kernel.plan.tables[place] as usize];
+            let default = &self.native.state().defaults[self.kernel.plan.tables[place] as usize];
             let same = self.sent[place].is_some_and(|sent| sent.default == *default);
             if !(same && self.kernel.plan.keyed[place] && self.mirrors[place].is_some()) {
                 return ImageChanges::Others;
@@ -93,12 +93,12 @@ impl Offload {
         let place = self.kernel.plan.tables.iter().position(|one| *one == table);
         let mirror = place.and_then(|place| self.mirrors[place].as_ref());
         let (Some(mirror), TablePlace::Exact(place)) =
-            (mirror, self.native.state.tables.places[table as usize])
+            (mirror, self.native.state().tables.places[table as usize])
         else {
             return false;
         };
         let image = mirror.image();
-        match (self.native.state.tables.exact[place].peek(key), mirror.find(key)) {
+        match (self.native.state().tables.exact[place].peek(key), mirror.find(key)) {
             (Some(value), Some(at)) => value
                 .iter()
                 .enumerate()
@@ -143,9 +143,10 @@ impl Offload {
     ) -> Result<T, DeviceImageError> {
         let plan = &self.kernel.plan;
         let (table, search) = (plan.tables[place], plan.searches[place]);
-        let state = &mut self.native.state;
-        let now = Sent::of(state, table);
-        let image = image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
+        let now = Sent::of(self.native.state(), table);
+        self.native.finish_matching(table);
+        let state = self.native.state();
+        let image = image(&state.tables, (table, search), &mut self.mirrors[place])?;
         let header = header(state, table, image.words.len());
         let same_default = self.sent[place].is_some_and(|sent| sent.default == now.default);
         let sent = of(same_default, header, image);
@@ -228,7 +229,7 @@ struct Image<'a> {
 
 /// The image of a table; `mirror` is where that of an exact one is kept.
 fn image<'a>(
-    tables: &mut TableSet<Fast>,
+    tables: &'a TableSet<Fast>,
     (table, search): (u32, KernelSearch),
     mirror: &'a mut Option<DeviceExact>,
 ) -> Result<Image<'a>, DeviceImageError> {
@@ -248,13 +249,11 @@ fn image<'a>(
             return Ok(Image { words: Cow::Borrowed(mirror.image()), rows: Vec::new(), changes });
         }
         TablePlace::Prefixes(place) => {
-            let held = &mut tables.prefixes[place];
-            held.finish();
+            let held = &tables.prefixes[place];
             (device::lpm::image(held.search()), held.rows())
         }
         TablePlace::Rules(place) => {
-            let held = &mut tables.rules[place];
-            held.finish();
+            let held = &tables.rules[place];
             let words = match search {
                 KernelSearch::RulesLinear => {
                     device::linear::image(held.search().spec(), &held.search().entries())

@@ -10,24 +10,21 @@
 
 mod commit;
 mod gather;
-mod tables;
+mod images;
 
-use self::tables::Sent;
-pub use self::tables::{DeviceImageError, ImageChanges, ImageUpdate};
-use crate::backend::DeviceTally;
-use crate::errors::LoadError;
-use crate::execution::Execution;
-use crate::kernel::{Kernel, KernelOptions, NoKernel};
-use crate::native::{CompiledNative, Native};
-use crate::state::table_set::Fast;
-use ::tables::device::exact::DeviceExact;
+use self::images::Sent;
+pub use self::images::{DeviceImageError, ImageChanges, ImageUpdate};
 pub use commit::Returned;
+use exec::kernel::{Kernel, KernelOptions, NoKernel};
+use exec::native::Native;
+use exec::{DeviceTally, LoadError};
 pub use gather::Whole;
 use lang::ir::Program;
+use tables::device::exact::DeviceExact;
 
 /// A program on the host, with its kernel.
 pub struct Offload {
-    native: Execution<Fast, CompiledNative>,
+    native: Native,
     kernel: Kernel,
     /// How the tables were when their words last went to the device.
     sent: Vec<Option<Sent>>,
@@ -52,7 +49,7 @@ pub enum OffloadError {
 }
 
 impl Offload {
-    /// Loads a program for the host and makes its kernel; see [`crate::load()`] for the arguments.
+    /// Loads a program for the host and makes its kernel; see [`exec::load()`] for the arguments.
     ///
     /// # Errors
     /// It cannot be loaded, or no packet of it can be finished on a device.

@@ -1,16 +1,14 @@
 //! Commit: what came back from a device becomes what the batch says and what the state holds, packet by
 //! packet in arrival order.
 
-use super::tables::ImageChanges;
+use super::images::ImageChanges;
 use super::{Offload, Whole};
-use crate::kernel::{CopiedPart, Effect, KernelPlan, ResultPlace, key_bits};
-use crate::outputs::{Output, Outputs};
-use crate::pack::{MAX_WORDS, Packing};
-use crate::state::ProgramState;
-use crate::state::table_set::{Fast, TablePlace};
+use exec::kernel::{CopiedPart, Effect, KernelPlan, ResultPlace, key_bits};
+use exec::native::Native;
+use exec::pack::{MAX_WORDS, Packing};
+use exec::{Backend, Outputs};
 use packet::batch::Batch;
 use tables::device::exact::DeviceExact;
-use tables::exact::Exact;
 
 /// What came back.
 pub struct Returned<'a> {
@@ -24,7 +22,7 @@ pub struct Returned<'a> {
 
 impl Offload {
     /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything
-    /// is as if [`run`](crate::Backend::run) had run it.
+    /// is as if [`run`](Backend::run) had run it.
     pub fn commit(
         &mut self,
         memory: &mut [u8],
@@ -35,9 +33,9 @@ impl Offload {
         let Whole { before, packets } = whole;
         let mut changes = self.changes();
         for i in 0..batch.len {
-            let time = batch.time[i].max(self.native.state.now);
-            if time >= self.native.state.next_wake {
-                self.native.state.settle(time, &mut self.native.engine, outputs);
+            let time = batch.time[i].max(self.native.state().now);
+            if time >= self.native.state().next_wake {
+                self.native.settle_by(time, outputs);
                 changes = self.changes_beside(changes);
             }
             let plan = &self.kernel.plan;
@@ -56,17 +54,16 @@ impl Offload {
                     Some(_) => self.tally.changed += 1,
                     None => self.tally.again += 1,
                 }
-                self.native.engine.run_one(&mut self.native.state, memory, batch, i, outputs);
+                self.native.run_one(memory, batch, i, outputs);
                 changes = self.changes_beside(changes);
                 continue;
             };
             self.tally.device += 1;
-            let state = &mut self.native.state;
-            (state.now, state.cause) = (time, i as u32);
+            self.native.begin_packet(time, i);
             batch.verdict[i] = verdict;
             for (effect, done) in plan.effects.iter().zip(&plan.done) {
                 if record.read(*done) != 0 {
-                    record.apply(state, effect);
+                    record.apply(&mut self.native, effect);
                 }
             }
             if plan.writes {
@@ -76,17 +73,17 @@ impl Offload {
                 bring(plan, back, &mut frame[..captured]);
             }
             // Timers may have left more to do than is done before one packet.
-            if self.native.state.has_queued() {
-                self.native.state.handle_queued(&mut self.native.engine, outputs);
+            if self.native.state().has_queued() {
+                self.native.handle_queued(outputs);
                 changes = self.changes_beside(changes);
             }
         }
-        self.native.state.cause = Output::BETWEEN;
+        self.native.end_packets();
     }
 
     /// Whether the entries that a packet asked for on the device are those that there are now.
     fn saw_what_is(&self, record: &Record<'_>) -> bool {
-        let (plan, shapes) = (&self.kernel.plan, &self.native.state.tables.shapes);
+        let (plan, shapes) = (&self.kernel.plan, &self.native.state().tables.shapes);
         plan.effects.iter().zip(&plan.done).filter(|(_, done)| record.read(**done) != 0).all(|(effect, _)| {
             let (table, words) = match *effect {
                 Effect::Ask { table, key } => (table, Some(record.key(key, &shapes[table as usize].key))),
@@ -100,7 +97,7 @@ impl Offload {
     /// Runs a batch on the host alone.
     pub fn run_here(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         self.ran_here(batch.len);
-        crate::Backend::run(&mut self.native, memory, batch, outputs);
+        Backend::run(&mut self.native, memory, batch, outputs);
     }
 }
 
@@ -170,37 +167,24 @@ impl Record<'_> {
         Some(words)
     }
 
-    fn apply(&self, state: &mut ProgramState<Fast>, effect: &Effect) {
+    fn apply(&self, native: &mut Native, effect: &Effect) {
         match *effect {
             Effect::Count { counter, cell } => {
-                let index = cell.map_or(0, |cell| self.read(cell));
-                state.count(counter, index.into(), self.wire);
+                let cell = cell.map_or(0, |cell| self.read(cell));
+                native.count(counter, cell.into(), self.wire);
             }
             Effect::Ask { table, key } => {
-                let packing = &state.tables.shapes[table as usize].key;
+                let packing = &native.state().tables.shapes[table as usize].key;
                 let (words, count) = (self.key(key, packing), packing.words);
-                if let TablePlace::Exact(place) = state.tables.places[table as usize] {
-                    let now = state.now;
-                    state.tables.exact[place].find(&words[..count], now);
-                }
+                native.ask(table, &words[..count]);
             }
             Effect::Confirm { table, entry } => {
                 let Some(words) = self.entry(table, entry) else { return };
-                let shape = &state.tables.shapes[table as usize];
+                let shape = &native.state().tables.shapes[table as usize];
                 let (keys, values) = (shape.key.words, shape.value.words);
-                state.learn_releasing(table, &words[..keys], &words[keys..keys + values]);
+                native.learn_words(table, &words[..keys], &words[keys..keys + values]);
             }
-            Effect::Row { table, row } => {
-                let row = self.read(row);
-                match state.tables.places[table as usize] {
-                    TablePlace::Prefixes(place) => state.tables.prefixes[place].rows().count(row, self.wire),
-                    TablePlace::Rules(place) => state.tables.rules[place].rows().count(row, self.wire),
-                    TablePlace::Patterns(place) => {
-                        state.tables.patterns[place].rows_mut().count(row, self.wire)
-                    }
-                    TablePlace::Exact(_) => {}
-                }
-            }
+            Effect::Row { table, row } => native.count_row(table, self.read(row), self.wire),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Packets that are held until many of them can be run together: copies of their frames, in order of arrival,
-//! from when they came until they are run.
+//! The device queue: copies of packets wait in order of arrival until a device runs many of them together.
 //!
 //! ```text
 //!               take                        run                            run, again
@@ -8,8 +7,9 @@
 //!                                     says when     for the host
 //! ```
 //!
-//! A device batch is as many batches as go over together, or a warp. Convoys are run in the order in which
-//! their packets came, so what packets mean does not depend on where they are run.
+//! A device batch is what goes to the device together: many batches, or a warp of up to 32 packets. Device
+//! batches are run in the order in which their packets came, so what packets mean does not depend on where
+//! they are run.
 
 mod by_hermes;
 mod by_policy;
@@ -20,9 +20,9 @@ mod tests;
 use self::by_hermes::ByHermes;
 use self::by_policy::ByPolicy;
 use self::in_flight::{DeviceBatch, InFlight};
+use crate::hermes::{HermesSettings, WARP};
+use crate::policy::BatchingPolicy;
 use exec::{Backend, Room};
-use gpu::hermes::{HermesSettings, WARP};
-use gpu::offload_policy::BatchingPolicy;
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ const WARPS: usize = 256;
 pub enum Schedule {
     /// As many as a policy says.
     Policy(BatchingPolicy),
-    /// Warps of 32 packets, in a FIFO, to as many workers as the device has ([`gpu::hermes`]).
+    /// Warps of 32 packets, in a FIFO, to as many workers as the device has ([`crate::hermes`]).
     Hermes {
         /// Fewer packets than a warp wait for so many quarters of the time in which a warp comes.
         quarters: u32,
@@ -131,7 +131,7 @@ impl DeviceQueue {
     }
 
     /// As [`new`](DeviceQueue::new), for so much room and so many workers.
-    pub(crate) fn over(room: Room, workers: usize, schedule: Schedule, now: Instant) -> DeviceQueue {
+    pub fn over(room: Room, workers: usize, schedule: Schedule, now: Instant) -> DeviceQueue {
         let (most, order) = match schedule {
             Schedule::Policy(policy) => {
                 (policy.packets(), Scheduler::ByPolicy(Box::new(ByPolicy::new(policy))))

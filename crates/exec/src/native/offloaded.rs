@@ -1,0 +1,83 @@
+//! What a program's state takes from packets that a device has run, and single packets that the host runs
+//! between them.
+//!
+//! Code and state stay together here, and nobody outside changes the state alone: machine code is sound only
+//! on a state of the program that it was compiled for.
+
+use super::Native;
+use crate::outputs::{Output, Outputs};
+use crate::state::ProgramState;
+use crate::state::table_set::{Fast, TablePlace};
+use packet::batch::Batch;
+use tables::exact::Exact;
+
+impl Native {
+    /// What the program remembers.
+    pub fn state(&self) -> &ProgramState<Fast> {
+        &self.state
+    }
+
+    /// Handles entries and timers that are due by `time` (ns), before a packet of that time.
+    pub fn settle_by(&mut self, time: u64, outputs: &mut Outputs) {
+        self.state.settle(time, &mut self.engine, outputs);
+    }
+
+    /// Handles events that wait.
+    pub fn handle_queued(&mut self, outputs: &mut Outputs) {
+        self.state.handle_queued(&mut self.engine, outputs);
+    }
+
+    /// Runs packet `index` of a batch from its beginning, and the events that it raises; what is due before
+    /// it has been handled.
+    pub fn run_one(&mut self, memory: &mut [u8], batch: &mut Batch, index: usize, outputs: &mut Outputs) {
+        self.engine.run_one(&mut self.state, memory, batch, index, outputs);
+    }
+
+    /// What is changed from now on is done by packet `index` of its batch, at `time` (ns).
+    pub fn begin_packet(&mut self, time: u64, index: usize) {
+        (self.state.now, self.state.cause) = (time, index as u32);
+    }
+
+    /// What is changed from now on is done by no packet.
+    pub fn end_packets(&mut self) {
+        self.state.cause = Output::BETWEEN;
+    }
+
+    /// Counts a packet of so many bytes in a cell of a counter; in none where there is no such cell.
+    pub fn count(&mut self, counter: u32, cell: u64, bytes: u64) {
+        self.state.count(counter, cell, bytes);
+    }
+
+    /// A packet has asked an exact table for a key: the entry that it found lives on.
+    pub fn ask(&mut self, table: u32, key: &[u64]) {
+        if let TablePlace::Exact(place) = self.state.tables.places[table as usize] {
+            self.state.tables.exact[place].find(key, self.state.now);
+        }
+    }
+
+    /// A packet has learned an entry of an exact table.
+    pub fn learn_words(&mut self, table: u32, key: &[u64], value: &[u64]) {
+        self.state.learn_releasing(table, key, value);
+    }
+
+    /// Counts a packet of so many bytes for a row of a table with prefixes, rules or patterns.
+    pub fn count_row(&mut self, table: u32, row: u32, bytes: u64) {
+        let tables = &mut self.state.tables;
+        match tables.places[table as usize] {
+            TablePlace::Prefixes(place) => tables.prefixes[place].rows_mut().count(row, bytes),
+            TablePlace::Rules(place) => tables.rules[place].rows_mut().count(row, bytes),
+            TablePlace::Patterns(place) => tables.patterns[place].rows_mut().count(row, bytes),
+            TablePlace::Exact(_) => {}
+        }
+    }
+
+    /// Takes out of a table with prefixes or rules what has ended and is still to be taken out.
+    pub fn finish_matching(&mut self, table: u32) {
+        let tables = &mut self.state.tables;
+        match tables.places[table as usize] {
+            TablePlace::Prefixes(place) => tables.prefixes[place].finish(),
+            TablePlace::Rules(place) => tables.rules[place].finish(),
+            TablePlace::Exact(_) | TablePlace::Patterns(_) => {}
+        }
+    }
+}
