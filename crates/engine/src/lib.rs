@@ -1,4 +1,5 @@
-//! The packet loop: receive, run, commit, transmit; and the report of what it did.
+//! The packet loop: receive, run, commit, transmit. The loop accounts for every packet, lets control look at
+//! packets and counters while it runs, and reports what it did.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
-//! The packet loop over live ports, on one worker or several, and how control asks it.
+//! The packet loop over live ports, on one worker or several, and the requests by which control asks and
+//! changes it.
 //!
-//! Every worker has a lane of each port, a program with tables and an account of its own, and runs its loop
-//! (`live/worker.rs`) without asking anybody. Requests reach all workers in the same order and are met
-//! between two batches.
+//! Every worker has its own lane of each port, its own program with tables, and its own account. It runs its
+//! loop (`live/worker.rs`) without locks. Requests reach all workers in the same order, and a worker answers
+//! them between two batches.
 
 mod crew;
 pub mod look;

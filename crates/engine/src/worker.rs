@@ -1,5 +1,5 @@
-//! The packet loop: receive → run → commit → transmit, one batch after the other; or receive → hold → run →,
-//! where many are begun with together.
+//! The packet loop over a source that ends, such as a capture: receive, run, commit, transmit, one batch
+//! after the other. With a device queue, packets wait there until a device runs many of them together.
 
 use crate::commit::Ledger;
 use crate::filter::selection::Selection;

@@ -1,8 +1,8 @@
-//! Devices: what runs a program's kernel over a batch of packets, beside the host.
+//! Devices: accelerators that run a kernel over many packets at once, beside the host.
 //!
-//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the host, handed over with
-//! [`Device::submit`], and read when [`Device::poll`] says that it is done. What the words in a slot mean is
-//! the kernel's business.
+//! A [`Device`] holds images of tables and a few slots. The host fills a slot, submits it with
+//! [`Device::submit`], and reads its results when [`Device::poll`] says that they are there. This crate knows
+//! neither programs nor packets: the kernel gives the words in a slot their meaning.
 
 #![deny(unsafe_code)]
 

@@ -1,13 +1,19 @@
-//! Offload: how packets of a program reach a device, and how their results come back in order of arrival.
+//! The road of packets to a device and back: the host collects packets, submits them to a device, and commits
+//! the results in order of arrival.
 //!
 //! ```text
-//!               device_queue               backend              program            gpu::Device
-//!   packets ──► batches, by the ──► submits a batch to ──► gather: frames to ──► kernel
-//!               offload policy      a slot; polls          slots; table images
-//!               or by Hermes                                    │
-//!   outputs ◄── in order of   ◄──── runs a batch ◄──────── commit: verdicts and ◄─┘
-//!               arrival                                    effects, or host
+//! packets ──► device_queue ─────────► backend ──────────────► program::gather ────────► gpu::Device
+//!             collects packets; the   submits to a free slot, copies frames and table  runs the kernel
+//!             policy or hermes says   and polls               images for the device         │
+//!             when and where they run                                                       │
+//! outputs ◄── in order of arrival ◄── runs each batch ◄────── program::commit ◄─────────────┘
+//!                                                             applies effects and verdicts;
+//!                                                             the host runs what the device cannot
 //! ```
+//!
+//! [`policy`] and [`hermes`] read no clock: the time is an argument. [`device_queue`] asks whoever runs it
+//! ([`device_queue::Run::now`]), and [`backend`] reads the clock of the system to find a device that has
+//! stalled.
 
 #![forbid(unsafe_code)]
 

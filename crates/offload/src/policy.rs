@@ -1,12 +1,12 @@
-//! The offload policy: when packets that wait are taken, and whether the host or the device runs them.
+//! The offload policy decides when waiting packets run, and whether the host or the device runs them.
 //!
-//! The idea: of the last few batches of about a size, in powers of two, the one of middle speed says what
-//! such a batch takes, on the host and on the device; between these sizes a straight line does. A batch goes
-//! where it is expected to take less time. The other place is tried again only while all that trying has cost
-//! is a small share of the time spent, so that a place that is slow at a size is asked seldom and one that
-//! became fast is found.
+//! The idea of the cost model: batches are sorted into classes by size, in powers of two. Of the last few
+//! batches of a class, the median says how long such a batch takes on the host and on the device; between
+//! classes the model interpolates linearly. A batch runs where it is expected to take less time. The policy
+//! tries the other place again only while the cost of all trials is a small share of the time spent. So a
+//! place that is slow at a size is tried seldom, and a place that became fast is found.
 //!
-//! Nothing here asks a clock: times and measurements are arguments.
+//! The policy reads no clock: times and measurements are arguments.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! A program whose packets a device runs first: what goes over with a batch, and what is done with what comes
-//! back, in arrival order.
+//! A program for a device and the host: its kernel, which the device runs, and its native code, which runs on
+//! the host what the device cannot.
 //!
-//! A device runs every packet over the tables as they lay on it when its batch went over. That is what the
-//! program means as long as nothing has changed what the packet reads: an earlier packet, time, or somebody
-//! outside. So packets are committed one by one: before each, what is due by its time is handled; its
-//! recorded effects are done and its verdict holds, unless it asked to be run again or what it asked tables
-//! for has changed. Then the host runs it from its beginning, and the outcome is the one of running
-//! everything there.
+//! A device runs every packet on the tables as they were when the packet was submitted. The result is right
+//! as long as nothing has changed what the packet reads: an earlier packet, a timer, or the control plane. So
+//! the host commits packets one by one, in order of arrival. Before each packet, the host handles what is due
+//! by the packet's time. Then the host applies the packet's recorded effects and its verdict. If the device
+//! could not finish the packet, or if an entry that the packet looked up has changed, the host runs the
+//! packet again from its beginning. So the outcome is the same as if the host had run every packet.
 
 mod commit;
 mod gather;

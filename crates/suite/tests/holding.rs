@@ -25,7 +25,7 @@ const PORTS: u16 = 5;
 
 /// Two warp arrival times.
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
-/// Convoys of 300 packets, three of them; and warps, with two warp arrival times, in 16 places.
+/// Device batches of 300 packets, three of them; and warps, with two warp arrival times, in 16 places.
 const DEVICE_BATCHES: (Schedule, Room) =
     (Schedule::Policy(BatchingPolicy::FixedBatch { packets: 300 }), Room { packets: 300, device_batches: 3 });
 const WARPS: (Schedule, Room) = (HERMES, Room { packets: 32, device_batches: 16 });
@@ -86,7 +86,7 @@ fn packets_that_are_held_mean_the_same() {
         }
         programs += u64::from(ran);
     }
-    println!("{programs} programs, {finished} packets finished by the device in {handed} convoys");
+    println!("{programs} programs, {finished} packets finished by the device in {handed} device batches");
     assert!(programs > 10 && finished > 30_000 && handed > 300);
 }
 

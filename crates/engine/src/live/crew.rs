@@ -1,4 +1,5 @@
-//! All workers together: each on a thread of its own, perhaps on a core of its own; when one ends, all do.
+//! All workers of a gateway: each runs on its own thread, which may be pinned to a core. When one worker
+//! ends, all end.
 
 use super::{Generation, LiveWorker, Remote};
 use lang::limits::LARGEST_FRAME;

@@ -1,14 +1,14 @@
-//! Looks at what a program counts while it runs: a few cells between two batches, so that whoever asks costs
-//! packets a bounded part of the time.
+//! Looks: copies of what a program has counted, taken while it runs. A look copies a few cells between two
+//! batches, so that it costs packets a bounded part of the time.
 //!
 //! ```text
 //! asked ──► begun: the ledger's moment ──► ledger, cell by cell ──► counters ──► lost punts ──► answered
 //!                                              (a program that ends or is replaced gets its ledger back at once, and the look begins anew)
 //! ```
 //!
-//! The account of packets is that of one moment, and adds up. Cells of counters are copied while packets go
-//! on: each is exact when it is copied, and two of them may be from different moments. One look is taken
-//! after the other, so many at a time cost no more than one.
+//! The account of packets is that of one moment, and its sums are exact. Cells of counters are copied while
+//! packets run: each cell is exact when it is copied, and two cells may be from different moments. One look
+//! is taken after the other, so many looks at a time cost no more than one.
 
 use super::{Generation, PortLosses};
 use crate::Ledger;

@@ -1,9 +1,9 @@
-//! Where the time of the packet loop goes, measured on demand: by stop, by stage of the program, by size of
-//! batch, and how long packets stay.
+//! Measures on demand where the packet loop spends its time: by stop, by stage of the program and by size of
+//! batch, and how long packets stay in the loop.
 //!
-//! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the
-//! processor's cycle counter there, and puts the time that every packet that leaves has spent here into a
-//! histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
+//! While nobody measures, each stop of a batch costs the loop one branch. A stopwatch that runs reads the
+//! cycle counter of the core at each stop. It adds the time that each sent packet has spent in the loop to a
+//! histogram of logarithmic buckets (Tene, HdrHistogram), exact to three digits.
 
 use super::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};

@@ -1,12 +1,12 @@
-//! Packets between the packet loop and control: copies of those that the program punts, and frames that
+//! Queues between the packet loop and control: copies of packets that the program punts, and frames that
 //! control sends by a port.
 //!
-//! The loop never waits: what finds no room on its way is counted and goes no further. Room is kept apart, so
-//! that who sends much of one kind takes no room from others: packets of each reason have a share of their
-//! own, and beside these what control calls urgent. Of that, answers have a share for each port. Questions,
-//! which anybody may ask as often as they like, have one for each of a number of groups of stations at a
-//! port, and each group a rate: who asks a hundred thousand times a second takes nothing from the answers
-//! that neighbours are known by, and little from the questions of others.
+//! The loop never waits: a packet that finds its queue full is counted and goes no further. Each kind of
+//! packet has its own share of the queue, so that many packets of one kind take no room from others. Packets
+//! of each reason have a share. Urgent packets have shares beside these: answers (which neighbours are
+//! learned from) one for each port; questions, which anybody may ask without limit, one for each of several
+//! groups of stations at a port, with a rate limit for each group. So a station that asks a hundred thousand
+//! times a second takes nothing from answers, and little from the questions of others.
 
 use packet::{Batch, PortNumber, VerdictKind, VirtioHeader};
 use std::hash::{BuildHasher, RandomState};

@@ -1,6 +1,6 @@
-//! The last packets that were dropped or punted, for each reason a few, kept all the time.
+//! Keeps the last packets that were dropped or punted, a few for each reason, at all times.
 //!
-//! Of every batch the first packet of a reason is kept, so that a flood of drops costs one copy a batch; a
+//! Of every batch the first packet of a reason is kept. So a flood of drops costs one copy a batch, and a
 //! drop that comes alone is always kept. What is kept are the first bytes of the packet as the program left
 //! it.
 

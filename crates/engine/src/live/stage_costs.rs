@@ -1,9 +1,9 @@
-//! What the stages of the program cost while somebody measures: which batches are taken, and what is told of
-//! them.
+//! What the stages of the program cost, while somebody measures: which batches are measured, and what the
+//! report says of them.
 //!
 //! The program has a second variant that measures its stages (see [`exec::StageClock`]). A measurement runs
-//! its first packets through it, so that it tells something under little load, too, and then one packet in
-//! eight, so that it costs little under much.
+//! its first packets in this variant, so that it has results under light load, too. After that it runs one
+//! packet in eight, so that it costs little under heavy load.
 
 use super::Generation;
 use crate::places::place;

@@ -1,4 +1,5 @@
-//! What a program remembers from packet to packet, which several workers would each have for themselves.
+//! Names what a program remembers from packet to packet: with several workers, each worker would have it for
+//! itself.
 
 use lang::ir::{Op, Program};
 use std::collections::BTreeSet;

@@ -1,11 +1,11 @@
-//! Packets that somebody wants to see while the loop runs: copied as they came in, told with what became of
-//! them.
+//! Watches: control sees chosen packets while the loop runs. The loop copies these packets as they came in,
+//! with what became of them.
 //!
-//! Before a batch is run, packets for which a filter may hold are copied; afterwards their verdicts decide.
-//! The loop never waits: what finds no room in the queue is counted and goes no further. A batch that holds a
-//! packet whose steps are wanted is run by the interpreter, on the same tables and with the same outcome, for
-//! at most a tenth of the time: packets that come in between are not seen with their steps. While nobody
-//! watches, all of this is one branch a batch.
+//! Before a batch runs, the loop copies the packets that a filter may choose; after the batch, their verdicts
+//! decide. The loop never waits: a packet that finds the queue full is counted and goes no further. Where
+//! control also wants the steps of a packet, the interpreter runs its batch, on the same tables and with the
+//! same outcome, for at most a tenth of the time. A watcher that wants steps does not see the packets that
+//! arrive in the rest of the time. While nobody watches, all this costs one branch a batch.
 
 use super::Generation;
 use super::measure::Stopwatch;

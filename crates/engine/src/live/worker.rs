@@ -1,10 +1,11 @@
-//! One worker: every port in turn, each batch to its end before the next, and between two rounds what control
-//! asks for.
+//! One worker runs to completion: it takes each port in turn, runs each batch to its end before the next one,
+//! and answers control between two rounds.
 //!
-//! A batch is what has come, be it one packet or 256: the loop never waits for more, unless a policy holds
-//! packets for a device. A port that always has more gets one batch a round, as the others do. The loop
-//! sleeps only when no port has anything, until one has, until a bell rings, or until something is due: at a
-//! port, in the program (whose time goes on without packets), or of a measurement.
+//! A batch is what has arrived, one packet or 256: the loop never waits for more packets, unless a device
+//! queue collects them. A port that always has packets gets one batch a round, as every other port does. The
+//! loop sleeps only when no port has packets. It wakes when a port has some, when control rings its bell, or
+//! when something is due: at a port, in the program (its time passes without packets, too), or in a
+//! measurement.
 
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};

@@ -112,7 +112,7 @@ pub(crate) struct Simulated {
     free: Vec<u64>,
     /// Whether a packet found no room.
     full: bool,
-    /// Convoys that were begun with or are the processor's, in order of arrival.
+    /// Device batches that were begun with or are the host's, in order of arrival.
     closed: VecDeque<DeviceBatch>,
 }
 

@@ -1,5 +1,5 @@
-//! Device batches by Hermes: each is a task of a warp's packets, and the scheduler says when one is closed,
-//! begun with and committed.
+//! Device batches by Hermes: each is the packets of one warp, and the scheduler says when the host closes,
+//! submits and commits it.
 //!
 //! ```text
 //!   closed:  │ begun with, in the order of the commit queue │ in the task FIFO │ whole warps for which the FIFO has no room │   open

@@ -1,9 +1,10 @@
-//! Hermes: packets become warps as they come, warps are issued as soon as there is room, and results are
-//! committed in order of arrival.
+//! Hermes, a scheduler of warps: packets become warps as they come, a warp is issued as soon as a core has a
+//! free slot, and results are committed in order of arrival.
 //!
-//! The mechanism is that of "Hermes: an integrated CPU/GPU microarchitecture for IP routing" (DAC 2011), as a
-//! piece of software that simulator and devices share. Nothing here asks a clock, starts anything or
-//! allocates after it was made: times and events are arguments, and what is to be done is the answer.
+//! The mechanism is that of "Hermes: an integrated CPU/GPU microarchitecture for IP routing" (DAC 2011) in
+//! software; the simulator and real devices share it. The scheduler reads no clock, starts nothing, and does
+//! not allocate after it was made: the caller passes times and events, and the scheduler answers what to do
+//! next.
 //!
 //! ```text
 //!  packets ──► memory ──► task FIFO ──► round robin ──► cores × warps ──► commit queue ──► committed, in order of arrival
@@ -18,9 +19,10 @@
 //!              └ commit queue full: tasks wait in the FIFO
 //! ```
 //!
-//! A slot of a core is free again when its warp *finishes*, its place in the commit queue when it is
-//! *committed*. So a warp's name can come back while an earlier task of that name still waits for its turn;
-//! the table from names to places is asked at finish only, when it is unambiguous.
+//! A slot of a core is free again when its warp *finishes*; the place of the warp in the commit queue is free
+//! when the warp is *committed*. So the name of a warp (core and slot) can come back while an earlier warp of
+//! that name still waits for its commit. The table from names to places is read only when a warp finishes,
+//! and then the name is unambiguous.
 
 mod arrivals;
 mod commits;

@@ -1,5 +1,5 @@
-//! Commit: what came back from a device becomes what the batch says and what the state holds, packet by
-//! packet in arrival order.
+//! Commit: the host takes the results of a device into the batch and into the state of the program, packet by
+//! packet in order of arrival.
 
 use super::images::ImageChanges;
 use super::{Offload, Whole};

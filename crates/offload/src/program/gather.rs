@@ -1,5 +1,5 @@
-//! Gather: what goes over for a batch, packet by packet, from the memory of frames into a slot's bytes and
-//! columns.
+//! Gather: the host copies what the device needs of each packet from the frames of a batch into a slot's
+//! bytes and columns.
 
 use super::Offload;
 use exec::kernel::{CopiedPart, KernelPlan, PacketColumn};

@@ -1,4 +1,5 @@
-//! Tables on the device: whether they still are what the host holds, and which of their words are to go over.
+//! Images of tables on the device: which tables have changed since their image was sent, and which words of
+//! the image the host sends now.
 
 use super::Offload;
 use exec::kernel::{DEFAULT, HEADER_WORDS, KernelSearch};

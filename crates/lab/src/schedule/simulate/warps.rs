@@ -34,7 +34,7 @@ impl Warps {
         usize::from(self.settings.commits) + usize::from(self.settings.tasks)
     }
 
-    /// Convoys that are closed and were not begun with.
+    /// Device batches that are closed and were not begun with.
     pub(super) fn closed(&self) -> usize {
         self.tasks + self.memory / usize::from(self.settings.warp)
     }
