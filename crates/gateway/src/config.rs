@@ -301,78 +301,10 @@ impl Config {
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
         };
-        let mut owners = HashMap::new();
-        for (index, port) in file.port.iter().enumerate() {
-            let name = port.interface.get_ref();
-            let span = Some(port.interface.span());
-            // The longest name that Linux gives an interface (IFNAMSIZ, with the zero at its end).
-            if name.is_empty() || name.len() > 15 || name.contains(['/', '\0', ' ']) {
-                return Err(at(span, format!("`{name}` cannot be the name of an interface")));
-            }
-            if let Some(owner) = owners.insert(name.clone(), index + 1) {
-                let message =
-                    format!("interface `{name}` is port {owner} already; an interface has one port");
-                return Err(at(span, message));
-            }
-        }
-        let mut tables = Vec::with_capacity(file.table.len());
-        for table in file.table {
-            let (name, from) = (table.name.get_ref(), table.from.get_ref());
-            if tables.iter().any(|known: &TableFile| known.table == *name) {
-                let message = format!("table `{name}` is filled above already; a table has one file");
-                return Err(at(Some(table.name.span()), message));
-            }
-            if from.is_empty() {
-                return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
-            }
-            let interfaces = match table.interfaces {
-                None => {
-                    (1..).zip(&file.port).map(|(port, own)| (own.interface.get_ref().clone(), port)).collect()
-                }
-                Some(bound) => {
-                    let count = file.port.len();
-                    if let Some(none) =
-                        bound.values().find(|port| !(1..=count).contains(&usize::from(*port.get_ref())))
-                    {
-                        let message = format!("there is no port {}: the file has {count}", none.get_ref());
-                        return Err(at(Some(none.span()), message));
-                    }
-                    bound.into_iter().map(|(name, port)| (name, port.into_inner())).collect()
-                }
-            };
-            tables.push(TableFile {
-                interfaces,
-                file: directory.join(from),
-                format: table.format,
-                place: line_and_column(text, table.name.span().start),
-                table: table.name.into_inner(),
-            });
-        }
-        let mut ports = Vec::with_capacity(file.port.len());
-        for port in file.port {
-            let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
-            let keep = port.keep_from_kernel.as_ref();
-            if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == PortKind::Tap) {
-                let message =
-                    "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
-                return Err(at(Some(keep.span()), message.to_owned()));
-            }
-            let keep_from_kernel = keep.is_some_and(|keep| *keep.get_ref());
-            let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty());
-            let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
-            let middleware = middleware::read(shape, impair, trace, trace_size, directory)
-                .map_err(|(span, message)| at(Some(span), message))?;
-            let interface = interface.into_inner();
-            ports.push(WantedPort {
-                interface,
-                kind,
-                offloads,
-                keep_from_kernel,
-                promiscuous,
-                xdp,
-                middleware,
-            });
-        }
+        interfaces_differ(&file.port, &at)?;
+        let tables = tables(text, file.table, &file.port, directory, &at)?;
+        let ports = file.port.into_iter().map(|port| wanted(port, directory, &at));
+        let ports = ports.collect::<Result<Vec<_>, _>>()?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -385,6 +317,86 @@ impl Config {
             places,
         })
     }
+}
+
+/// Makes an error of a place in the file's text and a message.
+type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
+
+/// Refuses names that no interface can have, and an interface that is two ports.
+fn interfaces_differ(ports: &[FilePort], at: &At<'_>) -> Result<(), ConfigError> {
+    let mut owners = HashMap::new();
+    for (index, port) in ports.iter().enumerate() {
+        let name = port.interface.get_ref();
+        let span = Some(port.interface.span());
+        // The longest name that Linux gives an interface (IFNAMSIZ, with the zero at its end).
+        if name.is_empty() || name.len() > 15 || name.contains(['/', '\0', ' ']) {
+            return Err(at(span, format!("`{name}` cannot be the name of an interface")));
+        }
+        if let Some(owner) = owners.insert(name.clone(), index + 1) {
+            let message = format!("interface `{name}` is port {owner} already; an interface has one port");
+            return Err(at(span, message));
+        }
+    }
+    Ok(())
+}
+
+/// The tables that a file fills, each from a file in `directory`.
+fn tables(
+    text: &str,
+    files: Vec<FileTable>,
+    ports: &[FilePort],
+    directory: &Path,
+    at: &At<'_>,
+) -> Result<Vec<TableFile>, ConfigError> {
+    let mut tables = Vec::with_capacity(files.len());
+    for table in files {
+        let (name, from) = (table.name.get_ref(), table.from.get_ref());
+        if tables.iter().any(|known: &TableFile| known.table == *name) {
+            let message = format!("table `{name}` is filled above already; a table has one file");
+            return Err(at(Some(table.name.span()), message));
+        }
+        if from.is_empty() {
+            return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
+        }
+        let interfaces = match table.interfaces {
+            None => (1..).zip(ports).map(|(port, own)| (own.interface.get_ref().clone(), port)).collect(),
+            Some(bound) => {
+                let count = ports.len();
+                if let Some(none) =
+                    bound.values().find(|port| !(1..=count).contains(&usize::from(*port.get_ref())))
+                {
+                    let message = format!("there is no port {}: the file has {count}", none.get_ref());
+                    return Err(at(Some(none.span()), message));
+                }
+                bound.into_iter().map(|(name, port)| (name, port.into_inner())).collect()
+            }
+        };
+        tables.push(TableFile {
+            interfaces,
+            file: directory.join(from),
+            format: table.format,
+            place: line_and_column(text, table.name.span().start),
+            table: table.name.into_inner(),
+        });
+    }
+    Ok(tables)
+}
+
+/// A port as it is to be attached; its trace lies in `directory`.
+fn wanted(port: FilePort, directory: &Path, at: &At<'_>) -> Result<WantedPort, ConfigError> {
+    let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
+    let keep = port.keep_from_kernel.as_ref();
+    if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == PortKind::Tap) {
+        let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
+        return Err(at(Some(keep.span()), message.to_owned()));
+    }
+    let keep_from_kernel = keep.is_some_and(|keep| *keep.get_ref());
+    let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty());
+    let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
+    let middleware = middleware::read(shape, impair, trace, trace_size, directory)
+        .map_err(|(span, message)| at(Some(span), message))?;
+    let interface = interface.into_inner();
+    Ok(WantedPort { interface, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware })
 }
 
 fn workers(

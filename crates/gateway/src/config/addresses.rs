@@ -1,6 +1,6 @@
 //! Addresses and routes of a gateway's file: read, and held against each other before anything is applied.
 
-use super::{ConfigError, File};
+use super::{At, ConfigError, File};
 use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
 use ports::live::PortKind;
 use serde::Deserialize;
@@ -28,7 +28,6 @@ pub(super) struct FileKernel {
 
 /// Where the first addresses of IPv4 and IPv6 stand.
 type Firsts = [Option<Range<usize>>; 2];
-type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
 
 /// The smallest MTU of IPv4 and of IPv6.
 const SMALLEST: [u16; 2] = [68, 1280];
