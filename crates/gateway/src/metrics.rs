@@ -1,15 +1,19 @@
 //! What a running gateway counts, for Prometheus: `GET /metrics` in the OpenMetrics text format.
 //!
-//! Nothing is kept for it: each question is answered from a picture that is taken then.
+//! The gateway keeps nothing for it: it takes a snapshot of its counters for each question.
 
-use crate::control::GatewayView;
+use crate::control::{GatewayView, PortView};
 use crate::http::Page;
+use engine::live::PortLosses;
+use engine::report::{PortReport, TableState};
+use ports::live::LossKind;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -35,7 +39,7 @@ pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<GatewayVi
     }
 }
 
-/// A picture as metrics.
+/// A snapshot as a page of metrics.
 fn written(view: GatewayView) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("ravelin");
     registry.register_collector(Box::new(Whole(view)));
@@ -47,231 +51,168 @@ fn written(view: GatewayView) -> Result<String, fmt::Error> {
 #[derive(Debug)]
 struct Whole(GatewayView);
 
+/// Names and values that tell the rows of a metric apart.
 type Labels = Vec<(&'static str, String)>;
+type Rows = Vec<(Labels, u64)>;
 
 impl Collector for Whole {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Whole(view) = self;
-        let report = &view.report;
-        let one = |value: u64| vec![(Vec::new(), value)];
-        let out = &mut encoder;
-        let labels = vec![(vec![("program", report.setting.program.clone())], 1)];
-        gauges(out, "program", "The program that runs", None, labels)?;
-        gauges(
-            out,
-            "generation",
-            "How many programs have taken over since the start",
-            None,
-            one(view.generation),
-        )?;
-        gauges(out, "workers", "Threads that run the program", None, one(view.workers))?;
-        gauges(
-            out,
-            "age",
-            "Time since the program took over",
-            Some(&Unit::Seconds),
-            one(view.seconds as u64),
-        )?;
-        counters(out, "received", "Packets that came in", None, one(report.received.packets))?;
-        counters(out, "received_wire", "Bytes that came in", Some(&Unit::Bytes), one(report.received.bytes))?;
-        counters(out, "forwarded", "Packets that left, each once", None, one(report.forwarded.packets))?;
-        counters(out, "transmitted", "Packets that left, each copy", None, one(report.transmitted.packets))?;
-        counters(out, "made", "Packets that the program made", None, one(report.made))?;
-        let verdicts = &report.verdicts;
-        let by = [
-            ("send", verdicts.send),
-            ("flood", verdicts.flood),
-            ("multicast", verdicts.multicast),
-            ("punt", verdicts.punt),
-            ("drop", verdicts.drop),
-        ];
-        let by = by.map(|(name, packets)| (vec![("verdict", name.to_owned())], packets));
-        counters(out, "verdicts", "Packets by verdict", None, by.to_vec())?;
-        let reasons = |all: &std::collections::BTreeMap<String, u64>| -> Vec<(Labels, u64)> {
-            all.iter()
-                .map(|(name, &packets)| {
-                    let at = view.places.get(name).map(|places| places.join(" ")).unwrap_or_default();
-                    (vec![("reason", name.clone()), ("at", at)], packets)
-                })
-                .collect()
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (Whole(view), mut out) = (self, Families(encoder));
+        gateway(view, &mut out)?;
+        packets(view, &mut out)?;
+        ports(view, &mut out)?;
+        tables(&view.report.tables, &mut out)
+    }
+}
+
+/// The program that runs, and who runs it.
+fn gateway(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
+    let program = vec![(vec![("program", view.report.setting.program.clone())], 1)];
+    out.gauges("program", "The program that runs", None, program)?;
+    let generation = one(view.generation);
+    out.gauges("generation", "How many programs have taken over since the start", None, generation)?;
+    out.gauges("workers", "Threads that run the program", None, one(view.workers))?;
+    let age = one(view.seconds as u64);
+    out.gauges("age", "Time since the program took over", Some(&Unit::Seconds), age)
+}
+
+/// The account of all packets, and what control did not take.
+fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
+    let report = &view.report;
+    out.counters("received", "Packets that came in", None, one(report.received.packets))?;
+    out.counters("received_wire", "Bytes that came in", Some(&Unit::Bytes), one(report.received.bytes))?;
+    out.counters("forwarded", "Packets that left, each once", None, one(report.forwarded.packets))?;
+    out.counters("transmitted", "Packets that left, each copy", None, one(report.transmitted.packets))?;
+    out.counters("made", "Packets that the program made", None, one(report.made))?;
+    let verdicts = &report.verdicts;
+    let by = [
+        ("send", verdicts.send),
+        ("flood", verdicts.flood),
+        ("multicast", verdicts.multicast),
+        ("punt", verdicts.punt),
+        ("drop", verdicts.drop),
+    ];
+    let by = by.map(|(name, packets)| (vec![("verdict", name.to_owned())], packets));
+    out.counters("verdicts", "Packets by verdict", None, by.to_vec())?;
+    let reasons = |all: &BTreeMap<String, u64>| -> Rows {
+        let labels = |name: &String| {
+            let at = view.places.get(name).map(|places| places.join(" ")).unwrap_or_default();
+            vec![("reason", name.clone()), ("at", at)]
         };
-        counters(
-            out,
-            "drops",
-            "Packets dropped, by reason and by where the program gives it",
-            None,
-            reasons(&report.drops),
-        )?;
-        counters(
-            out,
-            "punts",
-            "Packets handed to control, by reason and by where the program gives it",
-            None,
-            reasons(&report.punts),
-        )?;
-        counters(
-            out,
-            "punts_lost",
-            "Punted packets that found no room on their way to control, by reason",
-            None,
-            reasons(&view.punts_lost),
-        )?;
-        gauges(
-            out,
-            "kernel_routes_unmeant",
-            "Routes of the kernel that are not followed, since they say what the gateway cannot do",
-            None,
-            one(view.kernel_routes_unmeant),
-        )?;
-        let names: Vec<Labels> = (view.ports.iter())
-            .map(|port| vec![("port", port.port.to_string()), ("interface", port.interface.clone())])
-            .collect();
-        let ports = |of: &dyn Fn(usize) -> u64| -> Vec<(Labels, u64)> {
-            names.iter().enumerate().map(|(index, labels)| (labels.clone(), of(index))).collect()
-        };
-        type Count = fn(&engine::report::PortReport) -> u64;
-        let by_port: [(&str, &str, Option<&Unit>, Count); 4] = [
-            ("port_received", "Packets that came in by a port", None, |port| port.received),
-            ("port_received_wire", "Bytes that came in by a port", Some(&Unit::Bytes), |port| {
-                port.received_bytes
-            }),
-            ("port_transmitted", "Packets that left by a port", None, |port| port.transmitted),
-            ("port_transmitted_wire", "Bytes that left by a port", Some(&Unit::Bytes), |port| {
-                port.transmitted_bytes
-            }),
-        ];
-        for (name, help, unit, of) in by_port {
-            counters(out, name, help, unit, ports(&|index| report.ports.get(index).map_or(0, of)))?;
+        all.iter().map(|(name, &packets)| (labels(name), packets)).collect()
+    };
+    let help = "Packets dropped, by reason and by where the program gives it";
+    out.counters("drops", help, None, reasons(&report.drops))?;
+    let help = "Packets handed to control, by reason and by where the program gives it";
+    out.counters("punts", help, None, reasons(&report.punts))?;
+    let help = "Punted packets that found no room on their way to control, by reason";
+    out.counters("punts_lost", help, None, reasons(&view.punts_lost))?;
+    let help = "Routes of the kernel that are not followed, since they say what the gateway cannot do";
+    out.gauges("kernel_routes_unmeant", help, None, one(view.kernel_routes_unmeant))
+}
+
+/// What each port received, sent and lost, and whether its interface is there.
+fn ports(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
+    let labels = |port: &PortView| -> Labels {
+        vec![("port", port.port.to_string()), ("interface", port.interface.clone())]
+    };
+    let rows = |of: &dyn Fn(usize, &PortView) -> u64| -> Rows {
+        view.ports.iter().enumerate().map(|(index, port)| (labels(port), of(index, port))).collect()
+    };
+    let counted = |of: fn(&PortReport) -> u64| rows(&|index, _| view.report.ports.get(index).map_or(0, of));
+    let bytes = Some(&Unit::Bytes);
+    out.counters("port_received", "Packets that came in by a port", None, counted(|port| port.received))?;
+    let received = counted(|port| port.received_bytes);
+    out.counters("port_received_wire", "Bytes that came in by a port", bytes, received)?;
+    out.counters("port_transmitted", "Packets that left by a port", None, counted(|port| port.transmitted))?;
+    let transmitted = counted(|port| port.transmitted_bytes);
+    out.counters("port_transmitted_wire", "Bytes that left by a port", bytes, transmitted)?;
+    let of_kind = |wanted: LossKind| -> Rows {
+        let mut all = Rows::new();
+        for port in &view.ports {
+            let PortLosses { receive, send } = port.since_attached;
+            let counts = receive.counts().into_iter().chain(send.counts());
+            let mut counts: Vec<_> = counts.filter(|(_, kind, _)| *kind == wanted).collect();
+            counts.sort_unstable_by_key(|(why, ..)| *why);
+            let why = |why: &str| [labels(port), vec![("why", why.to_owned())]].concat();
+            all.extend(counts.into_iter().map(|(name, _, packets)| (why(name), packets)));
         }
-        let of_ports = |wanted: fn(&str) -> bool| -> Vec<(Labels, u64)> {
-            let mut rows = Vec::new();
-            for (port, labels) in view.ports.iter().zip(&names) {
-                let counts = serde_json::to_value(port.since_attached).unwrap_or_default();
-                for (why, packets) in counts.as_object().into_iter().flatten() {
-                    if let (true, Some(packets)) = (wanted(why.trim_end_matches("_in")), packets.as_u64()) {
-                        rows.push(([labels.clone(), vec![("why", why.clone())]].concat(), packets));
-                    }
-                }
+        all
+    };
+    let help = "Packets lost at a port without the program having a say";
+    out.counters("port_lost", help, None, of_kind(LossKind::Lost))?;
+    let help =
+        "Packets that were doubled, damaged, left out of a trace, or meant for other stations: no losses";
+    out.counters("port_other", help, None, of_kind(LossKind::Aside))?;
+    let help = "Packets that are held back at a port now";
+    out.gauges("port_waiting", help, None, of_kind(LossKind::Waiting))?;
+    let there = rows(&|_, port| u64::from(port.gone_seconds.is_none()));
+    out.gauges("port_there", "Whether the interface of a port is there", None, there)?;
+    let vanished = rows(&|_, port| port.vanished);
+    out.counters("port_vanished", "How often the interface of a port vanished", None, vanished)
+}
+
+fn tables(states: &BTreeMap<String, TableState>, out: &mut Families<'_>) -> fmt::Result {
+    let rows = |of: fn(&TableState) -> u64| -> Rows {
+        states.iter().map(|(name, state)| (vec![("table", name.clone())], of(state))).collect()
+    };
+    out.gauges("table_entries", "Entries that a table holds", None, rows(|table| table.entries))?;
+    out.gauges("table_capacity", "Entries that a table can hold", None, rows(|table| table.capacity))?;
+    out.counters("table_inserts", "New entries of a table", None, rows(|table| table.inserts))?;
+    let expired = rows(|table| table.expired);
+    out.counters("table_expired", "Entries that went because their time was up", None, expired)?;
+    let evictions = rows(|table| table.evictions);
+    out.counters("table_evictions", "Entries that went because the table was full", None, evictions)?;
+    let refused = rows(|table| table.refused);
+    out.counters("table_refused", "New entries refused because the table was full", None, refused)
+}
+
+/// The row of a metric without labels.
+fn one(value: u64) -> Rows {
+    vec![(Vec::new(), value)]
+}
+
+/// Writes metrics, each as a family with its help and its rows.
+struct Families<'a>(DescriptorEncoder<'a>);
+
+impl Families<'_> {
+    /// Numbers that only grow.
+    fn counters(&mut self, name: &str, help: &str, unit: Option<&Unit>, rows: Rows) -> fmt::Result {
+        let rows = rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value)));
+        self.family(name, help, unit, MetricType::Counter, rows)
+    }
+
+    /// Numbers that grow and shrink.
+    fn gauges(&mut self, name: &str, help: &str, unit: Option<&Unit>, rows: Rows) -> fmt::Result {
+        let value = |value| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+        let rows = rows.into_iter().map(|(labels, number)| (labels, value(number)));
+        self.family(name, help, unit, MetricType::Gauge, rows)
+    }
+
+    fn family<M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
+        kind: MetricType,
+        rows: impl Iterator<Item = (Labels, M)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit, kind)?;
+        for (labels, metric) in rows {
+            if labels.is_empty() {
+                return metric.encode(family);
             }
-            rows
-        };
-        counters(
-            out,
-            "port_lost",
-            "Packets lost at a port without the program having a say",
-            None,
-            // Every way in which a port loses packets, whichever there are.
-            of_ports(|why| why != "waiting" && !is_no_loss(why)),
-        )?;
-        counters(
-            out,
-            "port_other",
-            "Packets that were doubled, damaged, left out of a trace, or meant for other stations: no losses",
-            None,
-            of_ports(is_no_loss),
-        )?;
-        gauges(
-            out,
-            "port_waiting",
-            "Packets that are held back at a port now",
-            None,
-            of_ports(|why| why == "waiting"),
-        )?;
-        let there =
-            ports(&|index| view.ports.get(index).map_or(0, |port| u64::from(port.gone_seconds.is_none())));
-        gauges(out, "port_there", "Whether the interface of a port is there", None, there)?;
-        let vanished = ports(&|index| view.ports.get(index).map_or(0, |port| port.vanished));
-        counters(out, "port_vanished", "How often the interface of a port vanished", None, vanished)?;
-        let tables = |of: fn(&engine::report::TableState) -> u64| -> Vec<(Labels, u64)> {
-            report.tables.iter().map(|(name, state)| (vec![("table", name.clone())], of(state))).collect()
-        };
-        gauges(out, "table_entries", "Entries that a table holds", None, tables(|table| table.entries))?;
-        gauges(out, "table_capacity", "Entries that a table can hold", None, tables(|table| table.capacity))?;
-        counters(out, "table_inserts", "New entries of a table", None, tables(|table| table.inserts))?;
-        counters(
-            out,
-            "table_expired",
-            "Entries that went because their time was up",
-            None,
-            tables(|table| table.expired),
-        )?;
-        counters(
-            out,
-            "table_evictions",
-            "Entries that went because the table was full",
-            None,
-            tables(|table| table.evictions),
-        )?;
-        counters(
-            out,
-            "table_refused",
-            "New entries refused because the table was full",
-            None,
-            tables(|table| table.refused),
-        )
-    }
-}
-
-/// What is counted at a port beside losses.
-fn is_no_loss(why: &str) -> bool {
-    matches!(why, "doubled" | "damaged" | "untraced" | "foreign")
-}
-
-fn counters(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    rows: Vec<(Labels, u64)>,
-) -> fmt::Result {
-    family(
-        out,
-        name,
-        help,
-        unit,
-        MetricType::Counter,
-        rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value))),
-    )
-}
-
-fn gauges(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    rows: Vec<(Labels, u64)>,
-) -> fmt::Result {
-    let rows = rows
-        .into_iter()
-        .map(|(labels, value)| (labels, ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))));
-    family(out, name, help, unit, MetricType::Gauge, rows)
-}
-
-fn family<M: EncodeMetric>(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    kind: MetricType,
-    rows: impl Iterator<Item = (Labels, M)>,
-) -> fmt::Result {
-    let mut family = out.encode_descriptor(name, help, unit, kind)?;
-    for (labels, metric) in rows {
-        if labels.is_empty() {
-            return metric.encode(family);
+            metric.encode(family.encode_family(&labels)?)?;
         }
-        metric.encode(family.encode_family(&labels)?)?;
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::PortView;
-    use engine::report::TableState;
     use engine::{Report, Volume};
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     /// Metric by name and labels; fails where a line is not of the format, or a metric has no help.
     fn parsed(text: &str) -> BTreeMap<String, f64> {
@@ -300,6 +241,16 @@ mod tests {
             }
         }
         values
+    }
+
+    #[test]
+    fn counts_of_ports_have_the_names_that_reports_give_them() {
+        let PortLosses { receive, send } = PortLosses::default();
+        let counts = receive.counts().into_iter().chain(send.counts());
+        let names: BTreeSet<_> = counts.map(|(name, ..)| name.to_owned()).collect();
+        let told = serde_json::to_value(PortLosses::default()).expect("is written");
+        let told: BTreeSet<_> = told.as_object().expect("an object").keys().cloned().collect();
+        assert_eq!(names, told);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 use super::quantity::{count, seconds, share};
 use super::seen::stage_name;
 use engine::value::scaled;
+use ports::live::{LossKind, ReceiveLosses, SendLosses};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -21,10 +22,6 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table};
 use serde_json::Value;
-
-/// What is told of a port in numbers, besides how many packets were lost and why; of some also with `_in`
-/// behind it.
-const NO_LOSSES: [&str; 7] = ["port", "vanished", "foreign", "doubled", "damaged", "waiting", "untraced"];
 
 /// The least rows for reasons, with their headings.
 const REASONS: u16 = 5;
@@ -63,10 +60,9 @@ impl Sample {
     }
 
     fn lost_at(&self, port: usize) -> f64 {
-        let told = self.now["ports"][port].as_object().into_iter().flatten();
-        let whys =
-            told.filter(|(name, value)| value.is_u64() && !NO_LOSSES.contains(&name.trim_end_matches("_in")));
-        whys.map(|(why, _)| self.rate(&format!("/ports/{port}/{why}"))).sum()
+        let counts = ReceiveLosses::default().counts().into_iter().chain(SendLosses::default().counts());
+        let whys = counts.filter(|(_, kind, _)| *kind == LossKind::Lost);
+        whys.map(|(why, ..)| self.rate(&format!("/ports/{port}/{why}"))).sum()
     }
 
     /// Everything that is shown, for programs.

@@ -1,0 +1,146 @@
+//! What a live port counts beside the packets that the program received and sent: losses, and what happened
+//! to packets on their way.
+
+use serde::Serialize;
+
+/// What a count of a port says about its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// The port lost them; the program had no say.
+    Lost,
+    /// The port holds them back now; it may still lose them.
+    Waiting,
+    /// They are no losses: copies, changed packets, packets that a trace lacks, frames for other stations.
+    Aside,
+}
+
+/// Packets that came to a port but not to the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiveLosses {
+    /// Came while the ring was full, or are of a kind that no virtio-net header can tell of.
+    pub ring_full: u64,
+    /// Were longer than a frame of the ring, so that only a part of them is there.
+    pub too_long: u64,
+    /// Were there, but could not be handed over: the kernel had none after all, or a segment is of an unknown
+    /// kind or would become more packets than any kernel makes of one.
+    pub unreadable: u64,
+    /// Were meant for other stations of the link, at a port that does not take those.
+    pub foreign: u64,
+    /// Were lost by [`impair`](super::middleware::Middleware::impair_in).
+    #[serde(rename = "impaired_in")]
+    pub impaired: u64,
+    /// Came once more than they came: copies that `impair` made, no loss.
+    #[serde(rename = "doubled_in")]
+    pub doubled: u64,
+    /// Came with a bit changed by `impair`, no loss.
+    #[serde(rename = "damaged_in")]
+    pub damaged: u64,
+    /// Are held back by `impair` now, no loss.
+    #[serde(rename = "waiting_in")]
+    pub waiting: u64,
+    /// Are missing in the trace, no loss.
+    #[serde(rename = "untraced_in")]
+    pub untraced: u64,
+}
+
+impl ReceiveLosses {
+    /// Each count of this with the same count of another, put together by `of`.
+    pub fn each(self, other: ReceiveLosses, of: impl Fn(u64, u64) -> u64) -> ReceiveLosses {
+        ReceiveLosses {
+            ring_full: of(self.ring_full, other.ring_full),
+            too_long: of(self.too_long, other.too_long),
+            unreadable: of(self.unreadable, other.unreadable),
+            foreign: of(self.foreign, other.foreign),
+            impaired: of(self.impaired, other.impaired),
+            doubled: of(self.doubled, other.doubled),
+            damaged: of(self.damaged, other.damaged),
+            waiting: of(self.waiting, other.waiting),
+            untraced: of(self.untraced, other.untraced),
+        }
+    }
+
+    /// Each count with its name in reports and with what it means.
+    pub fn counts(self) -> [(&'static str, LossKind, u64); 9] {
+        use LossKind::{Aside, Lost, Waiting};
+        let ReceiveLosses {
+            ring_full,
+            too_long,
+            unreadable,
+            foreign,
+            impaired,
+            doubled,
+            damaged,
+            waiting,
+            untraced,
+        } = self;
+        [
+            ("ring_full", Lost, ring_full),
+            ("too_long", Lost, too_long),
+            ("unreadable", Lost, unreadable),
+            ("foreign", Aside, foreign),
+            ("impaired_in", Lost, impaired),
+            ("doubled_in", Aside, doubled),
+            ("damaged_in", Aside, damaged),
+            ("waiting_in", Waiting, waiting),
+            ("untraced_in", Aside, untraced),
+        ]
+    }
+}
+
+/// Packets that the program sent but that did not leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SendLosses {
+    /// The interface had no room for them.
+    pub busy: u64,
+    /// The interface did not take them: they are longer than its MTU, or are left unfinished in a way that
+    /// nobody can finish.
+    pub refused: u64,
+    /// The interface was off, without a carrier, or gone.
+    pub down: u64,
+    /// The queue of [`shape`](super::middleware::Middleware::shape) was full.
+    pub shaped: u64,
+    /// Were lost by [`impair`](super::middleware::Middleware::impair_out).
+    pub impaired: u64,
+    /// Left once more than they were sent: copies that `impair` made, no loss.
+    pub doubled: u64,
+    /// Left with a bit changed by `impair`, no loss.
+    pub damaged: u64,
+    /// Are held back by `shape` or `impair` now, no loss yet.
+    pub waiting: u64,
+    /// Are missing in the trace, no loss.
+    pub untraced: u64,
+}
+
+impl SendLosses {
+    /// Each count of this with the same count of another, put together by `of`.
+    pub fn each(self, other: SendLosses, of: impl Fn(u64, u64) -> u64) -> SendLosses {
+        SendLosses {
+            busy: of(self.busy, other.busy),
+            refused: of(self.refused, other.refused),
+            down: of(self.down, other.down),
+            shaped: of(self.shaped, other.shaped),
+            impaired: of(self.impaired, other.impaired),
+            doubled: of(self.doubled, other.doubled),
+            damaged: of(self.damaged, other.damaged),
+            waiting: of(self.waiting, other.waiting),
+            untraced: of(self.untraced, other.untraced),
+        }
+    }
+
+    /// Each count with its name in reports and with what it means.
+    pub fn counts(self) -> [(&'static str, LossKind, u64); 9] {
+        use LossKind::{Aside, Lost, Waiting};
+        let SendLosses { busy, refused, down, shaped, impaired, doubled, damaged, waiting, untraced } = self;
+        [
+            ("busy", Lost, busy),
+            ("refused", Lost, refused),
+            ("down", Lost, down),
+            ("shaped", Lost, shaped),
+            ("impaired", Lost, impaired),
+            ("doubled", Aside, doubled),
+            ("damaged", Aside, damaged),
+            ("waiting", Waiting, waiting),
+            ("untraced", Aside, untraced),
+        ]
+    }
+}
