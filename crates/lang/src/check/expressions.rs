@@ -64,28 +64,7 @@ impl Checker<'_> {
             }
             ast::ExprKind::Binary(op, a, b) => self.binary(*op, a, b, expected, span),
             ast::ExprKind::Cast(inner, mode, ty) => self.cast(inner, *mode, ty, span),
-            ast::ExprKind::InRange(value, from, to) => {
-                let value = self.expression(value, None);
-                let low = self.constant(from, &value.ty);
-                let high = match to {
-                    Some(to) => self.constant(to, &value.ty),
-                    None => Some(value.ty.largest()),
-                };
-                let (Some(low), Some(high)) = (low, high) else { return error(span) };
-                let ty = value.ty.clone();
-                let bound = |number| Box::new(constant(number, ty.clone(), span));
-                let above = Expr {
-                    kind: ExprKind::Compare(BinaryOp::Ge, Box::new(value.clone()), bound(low)),
-                    ty: Type::Bool,
-                    span,
-                };
-                let below = Expr {
-                    kind: ExprKind::Compare(BinaryOp::Le, Box::new(value), bound(high)),
-                    ty: Type::Bool,
-                    span,
-                };
-                Expr { kind: ExprKind::Logic(true, Box::new(above), Box::new(below)), ty: Type::Bool, span }
-            }
+            ast::ExprKind::InRange(value, from, to) => self.in_range(value, from, to.as_deref(), span),
             ast::ExprKind::InPrefix(value, prefix) => self.in_prefix(value, prefix, span),
             ast::ExprKind::Tuple(parts) => {
                 let wanted: Vec<Option<Type>> = match expected {
@@ -117,6 +96,30 @@ impl Checker<'_> {
             }
             ast::ExprKind::Match(value, arms) => self.match_expression(value, arms, expected, span),
         }
+    }
+
+    /// A value between two constants, written as two comparisons.
+    fn in_range(&mut self, value: &ast::Expr, from: &ast::Expr, to: Option<&ast::Expr>, span: Span) -> Expr {
+        let value = self.expression(value, None);
+        let low = self.constant(from, &value.ty);
+        let high = match to {
+            Some(to) => self.constant(to, &value.ty),
+            None => Some(value.ty.largest()),
+        };
+        let (Some(low), Some(high)) = (low, high) else { return error(span) };
+        let ty = value.ty.clone();
+        let bound = |number| Box::new(constant(number, ty.clone(), span));
+        let above = Expr {
+            kind: ExprKind::Compare(BinaryOp::Ge, Box::new(value.clone()), bound(low)),
+            ty: Type::Bool,
+            span,
+        };
+        let below = Expr {
+            kind: ExprKind::Compare(BinaryOp::Le, Box::new(value), bound(high)),
+            ty: Type::Bool,
+            span,
+        };
+        Expr { kind: ExprKind::Logic(true, Box::new(above), Box::new(below)), ty: Type::Bool, span }
     }
 
     /// Reports an expression of another type; true if it fits.
@@ -222,19 +225,8 @@ impl Checker<'_> {
                 None => error(span),
             };
         }
-        let packet_word = matches!(name, "in_port" | "length" | "payload");
-        if packet_word && self.context != Context::Packet {
-            self.no_packet(span, format!("`{name}` belongs to a packet"));
-            return error(span);
-        }
-        if name == "now" && !matches!(self.context, Context::Packet | Context::Handler) {
-            self.error(
-                "E0208",
-                "this must be a constant",
-                span,
-                "the time is known only while the program runs",
-            );
-            return error(span);
+        if let Some(value) = self.built_in_word(name, span) {
+            return value;
         }
         if matches!(self.context, Context::Layout(_)) && self.layout_fields.contains(name) {
             self.report(
@@ -247,15 +239,6 @@ impl Checker<'_> {
                 .help("sizes and conditions use the fields before them"),
             );
             return error(span);
-        }
-        match name {
-            "in_port" => return Expr { kind: ExprKind::InPort, ty: Type::Port, span },
-            "length" => return Expr { kind: ExprKind::Length, ty: Type::Uint(32), span },
-            "payload" => return Expr { kind: ExprKind::Payload, ty: Type::View, span },
-            "now" if matches!(self.context, Context::Packet | Context::Handler) => {
-                return Expr { kind: ExprKind::Now, ty: Type::Time, span };
-            }
-            _ => {}
         }
         if self.find_header(name).is_some() {
             self.error(
@@ -285,6 +268,33 @@ impl Checker<'_> {
         }
         self.unknown_value(name, expected, span);
         error(span)
+    }
+
+    /// A word of the language that stands for a value of the packet or for the time.
+    fn built_in_word(&mut self, name: &str, span: Span) -> Option<Expr> {
+        let (kind, ty) = match name {
+            "in_port" => (ExprKind::InPort, Type::Port),
+            "length" => (ExprKind::Length, Type::Uint(32)),
+            "payload" => (ExprKind::Payload, Type::View),
+            "now" if matches!(self.context, Context::Packet | Context::Handler) => {
+                return Some(Expr { kind: ExprKind::Now, ty: Type::Time, span });
+            }
+            "now" => {
+                self.error(
+                    "E0208",
+                    "this must be a constant",
+                    span,
+                    "the time is known only while the program runs",
+                );
+                return Some(error(span));
+            }
+            _ => return None,
+        };
+        if self.context != Context::Packet {
+            self.no_packet(span, format!("`{name}` belongs to a packet"));
+            return Some(error(span));
+        }
+        Some(Expr { kind, ty, span })
     }
 
     fn own_field(&mut self, layout: usize, index: usize, expected: Option<&Type>, span: Span) -> Expr {

@@ -14,25 +14,7 @@ impl Checker<'_> {
         let span = pattern.span;
         match (&pattern.kind, ty) {
             (PatternKind::Any, _) => Pattern::Any,
-            (PatternKind::Either(parts), _) => {
-                let before = self.scopes.last().cloned().unwrap_or_default();
-                let mut named = before.clone();
-                let mut alternatives = Vec::new();
-                for part in parts {
-                    alternatives.push(self.pattern(part, ty));
-                    if let Some(scope) = self.scopes.last_mut() {
-                        named.extend(std::mem::replace(scope, before.clone()));
-                    }
-                }
-                let names = named.len() > before.len();
-                if let Some(scope) = self.scopes.last_mut() {
-                    *scope = named;
-                }
-                if names {
-                    self.error("E0220", "alternatives cannot give names", span, "write one arm for each");
-                }
-                Pattern::Either(alternatives)
-            }
+            (PatternKind::Either(parts), _) => self.either_pattern(parts, ty, span),
             (PatternKind::Some(inner), Type::Option(ty)) => Pattern::Some(Box::new(self.pattern(inner, ty))),
             (PatternKind::None, Type::Option(_)) => Pattern::None,
             (PatternKind::Some(inner), Type::Unknown) => {
@@ -71,75 +53,89 @@ impl Checker<'_> {
             }
             (PatternKind::Variant(name, parts), _) => {
                 if *ty != Type::Unknown {
-                    self.error(
-                        "E0222",
-                        format!("{ty} has no variants"),
-                        span,
-                        format!("`{}` cannot fit it", name.text),
-                    );
+                    let label = format!("`{}` cannot fit it", name.text);
+                    self.error("E0222", format!("{ty} has no variants"), span, label);
                 }
-                for part in parts {
-                    self.pattern(part, &Type::Unknown);
-                }
-                Pattern::Any
+                self.unfit_parts(parts)
             }
             (PatternKind::Tuple(parts), Type::Tuple(types)) if parts.len() == types.len() => {
                 Pattern::Tuple(parts.iter().zip(types).map(|(part, ty)| self.pattern(part, ty)).collect())
             }
             (PatternKind::Tuple(parts), _) => {
                 if *ty != Type::Unknown {
-                    self.error(
-                        "E0223",
-                        format!("{} parts cannot fit {ty}", parts.len()),
-                        span,
-                        "wrong number of parts",
-                    );
+                    let headline = format!("{} parts cannot fit {ty}", parts.len());
+                    self.error("E0223", headline, span, "wrong number of parts");
                 }
-                for part in parts {
-                    self.pattern(part, &Type::Unknown);
-                }
+                self.unfit_parts(parts)
+            }
+            (PatternKind::Word(name), _) => self.word_pattern(name, ty, span),
+            (PatternKind::Value(value), _) => self.value_pattern(value, ty, span),
+            (PatternKind::Range(from, to), _) => self.range_pattern(from, to.as_ref(), ty, span),
+        }
+    }
+
+    fn either_pattern(&mut self, parts: &[ast::Pattern], ty: &Type, span: Span) -> Pattern {
+        let before = self.scopes.last().cloned().unwrap_or_default();
+        let mut named = before.clone();
+        let mut alternatives = Vec::new();
+        for part in parts {
+            alternatives.push(self.pattern(part, ty));
+            if let Some(scope) = self.scopes.last_mut() {
+                named.extend(std::mem::replace(scope, before.clone()));
+            }
+        }
+        let names = named.len() > before.len();
+        if let Some(scope) = self.scopes.last_mut() {
+            *scope = named;
+        }
+        if names {
+            self.error("E0220", "alternatives cannot give names", span, "write one arm for each");
+        }
+        Pattern::Either(alternatives)
+    }
+
+    /// Checks the parts of a pattern that does not fit the value: their own faults are reported.
+    fn unfit_parts(&mut self, parts: &[ast::Pattern]) -> Pattern {
+        for part in parts {
+            self.pattern(part, &Type::Unknown);
+        }
+        Pattern::Any
+    }
+
+    /// A word is a constant, a member of the value's enum, or a new name for the value.
+    fn word_pattern(&mut self, name: &ast::Name, ty: &Type, span: Span) -> Pattern {
+        if self.constant_items.contains_key(name.text.as_str()) {
+            let value = ast::Expr { kind: ast::ExprKind::Word(name.text.clone()), span };
+            return self.value_pattern(&value, ty, span);
+        }
+        if let Type::Enum(id, ..) = ty
+            && let Some((_, value)) = self.enums[id.0].members.iter().find(|(member, _)| *member == name.text)
+        {
+            return Pattern::Range(*value, *value);
+        }
+        if self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
+            let headline = format!("the name `{}` is given twice", name.text);
+            self.error("E0101", headline, name.span, "given again here");
+        }
+        Pattern::Bind(self.bind_local(name, ty.clone(), false))
+    }
+
+    fn range_pattern(&mut self, from: &ast::Expr, to: Option<&ast::Expr>, ty: &Type, span: Span) -> Pattern {
+        if *ty == Type::Unknown || !self.is_scalar(ty, span) {
+            return Pattern::Any;
+        }
+        let from = self.constant(from, ty);
+        let to = match to {
+            Some(to) => self.constant(to, ty),
+            None => Some(ty.largest()),
+        };
+        match (from, to) {
+            (Some(from), Some(to)) if from <= to => Pattern::Range(from, to),
+            (Some(_), Some(_)) => {
+                self.error("E0224", "this range is empty", span, "it ends before it begins");
                 Pattern::Any
             }
-            (PatternKind::Word(name), _) => {
-                if self.constant_items.contains_key(name.text.as_str()) {
-                    let value = ast::Expr { kind: ast::ExprKind::Word(name.text.clone()), span };
-                    return self.value_pattern(&value, ty, span);
-                }
-                if let Type::Enum(id, ..) = ty
-                    && let Some((_, value)) =
-                        self.enums[id.0].members.iter().find(|(member, _)| *member == name.text)
-                {
-                    return Pattern::Range(*value, *value);
-                }
-                if self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
-                    self.error(
-                        "E0101",
-                        format!("the name `{}` is given twice", name.text),
-                        name.span,
-                        "given again here",
-                    );
-                }
-                Pattern::Bind(self.bind_local(name, ty.clone(), false))
-            }
-            (PatternKind::Value(value), _) => self.value_pattern(value, ty, span),
-            (PatternKind::Range(from, to), _) => {
-                if *ty == Type::Unknown || !self.is_scalar(ty, span) {
-                    return Pattern::Any;
-                }
-                let from = self.constant(from, ty);
-                let to = match to {
-                    Some(to) => self.constant(to, ty),
-                    None => Some(ty.largest()),
-                };
-                match (from, to) {
-                    (Some(from), Some(to)) if from <= to => Pattern::Range(from, to),
-                    (Some(_), Some(_)) => {
-                        self.error("E0224", "this range is empty", span, "it ends before it begins");
-                        Pattern::Any
-                    }
-                    _ => Pattern::Any,
-                }
-            }
+            _ => Pattern::Any,
         }
     }
 

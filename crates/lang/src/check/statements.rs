@@ -76,50 +76,23 @@ impl<'a> Checker<'a> {
     fn statement(&mut self, statement: &'a ast::Stmt) -> (Option<StmtKind>, bool) {
         let span = statement.span;
         use ast::StmtKind as Ast;
-        match &statement.kind {
-            Ast::Let(name, ty, value) => (self.declare_local(name, ty.as_ref(), value, false), false),
-            Ast::Var(name, ty, value) => (self.declare_local(name, ty.as_ref(), value, true), false),
-            Ast::Assign(name, value) => (self.assign(name, value), false),
-            Ast::Set(header, field, value) => (self.set(header, field, value), false),
-            Ast::SetRegister(name, index, value) => (self.set_register(name, index.as_ref(), value), false),
-            Ast::Give(name, parts) => (self.give(name, parts, span), false),
+        let checked = match &statement.kind {
+            Ast::Let(name, ty, value) => self.declare_local(name, ty.as_ref(), value, false),
+            Ast::Var(name, ty, value) => self.declare_local(name, ty.as_ref(), value, true),
+            Ast::Assign(name, value) => self.assign(name, value),
+            Ast::Set(header, field, value) => self.set(header, field, value),
+            Ast::SetRegister(name, index, value) => self.set_register(name, index.as_ref(), value),
+            Ast::Give(name, parts) => self.give(name, parts, span),
             Ast::If(condition, yes, no) => {
                 let condition = self.typed(condition, &Type::Bool);
                 let yes = self.block(yes);
                 let no = self.optional_block(no).unwrap_or_default();
                 let ends = yes.ends && no.ends;
-                (Some(StmtKind::If(condition, yes, no)), ends)
+                return (Some(StmtKind::If(condition, yes, no)), ends);
             }
-            Ast::Match(value, arms) => {
-                let value = self.expression(value, None);
-                if value.ty == Type::View {
-                    self.error(
-                        "E0216",
-                        "bytes cannot be matched",
-                        value.span,
-                        "match a field or the length of the bytes",
-                    );
-                }
-                let mut checked = Vec::new();
-                let mut broken = false;
-                for arm in arms {
-                    self.scopes.push(Default::default());
-                    let before = self.diagnostics.reported();
-                    let pattern = self.pattern(&arm.pattern, &value.ty);
-                    broken |= self.diagnostics.reported() > before;
-                    let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
-                    let body = self.block(&arm.body);
-                    self.scopes.pop();
-                    checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
-                }
-                if !broken {
-                    self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
-                }
-                let ends = !checked.is_empty() && checked.iter().all(|arm| arm.body.ends);
-                (Some(StmtKind::Match(value, checked)), ends)
-            }
-            Ast::For(name, from, to, body) => (self.unrolled_loop(name, from, to, body, span), false),
-            Ast::Walk { name, view, layout, body } => (self.walk(name, view, layout, body), false),
+            Ast::Match(value, arms) => return self.match_statement(value, arms, span),
+            Ast::For(name, from, to, body) => self.unrolled_loop(name, from, to, body, span),
+            Ast::Walk { name, view, layout, body } => self.walk(name, view, layout, body),
             Ast::Break => {
                 if self.walk_depth == 0 {
                     self.error(
@@ -129,15 +102,71 @@ impl<'a> Checker<'a> {
                         "`break` leaves a walk over headers: `for … in … as … { }`",
                     );
                 }
-                (Some(StmtKind::Break), self.walk_depth > 0)
+                return (Some(StmtKind::Break), self.walk_depth > 0);
             }
-            Ast::Extract(names) => (self.extract(names, span), false),
-            Ast::Learn(write, otherwise) => {
-                let checked = self.write(write);
-                self.check_refusal(checked.as_ref(), write, otherwise.is_some(), write.span);
-                let otherwise = self.optional_block(otherwise);
-                (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+            Ast::Extract(names) => self.extract(names, span),
+            Ast::Learn(..)
+            | Ast::Insert(..)
+            | Ast::LearnTogether(..)
+            | Ast::Remove(..)
+            | Ast::SetDefault(..)
+            | Ast::ClearDefault(..) => self.table_statement(&statement.kind, span),
+            Ast::Count(name, index) => self.count(name, index.as_ref(), span),
+            Ast::Raise(delay, name, args) => self.raise(delay.as_ref(), name, args, span),
+            Ast::Emit(packet, port) => {
+                let made = self.made_packet(packet);
+                let port = self.port_value(port);
+                made.map(|made| StmtKind::Emit(made, port))
             }
+            Ast::Copy(port) => {
+                self.needs_packet("copy", span);
+                let port = self.port_value(port);
+                Some(StmtKind::Copy(port))
+            }
+            Ast::Edit(edit) => self.edit(edit, span),
+            verdict => return (self.verdict(verdict, span), true),
+        };
+        (checked, false)
+    }
+
+    fn match_statement(
+        &mut self,
+        value: &'a ast::Expr,
+        arms: &'a [ast::Arm],
+        span: Span,
+    ) -> (Option<StmtKind>, bool) {
+        let value = self.expression(value, None);
+        if value.ty == Type::View {
+            self.error(
+                "E0216",
+                "bytes cannot be matched",
+                value.span,
+                "match a field or the length of the bytes",
+            );
+        }
+        let mut checked = Vec::new();
+        let mut broken = false;
+        for arm in arms {
+            self.scopes.push(Default::default());
+            let before = self.diagnostics.reported();
+            let pattern = self.pattern(&arm.pattern, &value.ty);
+            broken |= self.diagnostics.reported() > before;
+            let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
+            let body = self.block(&arm.body);
+            self.scopes.pop();
+            checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
+        }
+        if !broken {
+            self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
+        }
+        let ends = !checked.is_empty() && checked.iter().all(|arm| arm.body.ends);
+        (Some(StmtKind::Match(value, checked)), ends)
+    }
+
+    /// A statement that changes a table; `None` for every other.
+    fn table_statement(&mut self, kind: &'a ast::StmtKind, span: Span) -> Option<StmtKind> {
+        use ast::StmtKind as Ast;
+        match kind {
             Ast::Insert(write, otherwise) if self.is_placed(&write.table.text) => {
                 let placement =
                     self.placement(&write.table, &write.keys, write.priority.as_ref(), Some(write), span);
@@ -145,17 +174,13 @@ impl<'a> Checker<'a> {
                     self.refusal_unsaid(&write.table, write.span);
                 }
                 let otherwise = self.optional_block(otherwise);
-                (placement.map(|placement| StmtKind::Place(placement, otherwise)), false)
+                placement.map(|placement| StmtKind::Place(placement, otherwise))
             }
-            Ast::Remove(table, keys, priority) if self.is_placed(&table.text) => {
-                let placement = self.placement(table, keys, priority.as_ref(), None, span);
-                (placement.map(StmtKind::Displace), false)
-            }
-            Ast::Insert(write, otherwise) => {
+            Ast::Learn(write, otherwise) | Ast::Insert(write, otherwise) => {
                 let checked = self.write(write);
                 self.check_refusal(checked.as_ref(), write, otherwise.is_some(), write.span);
                 let otherwise = self.optional_block(otherwise);
-                (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+                checked.map(|write| StmtKind::Learn(vec![write], otherwise))
             }
             Ast::LearnTogether(writes, otherwise) => {
                 self.check_apart(writes);
@@ -165,78 +190,58 @@ impl<'a> Checker<'a> {
                 }
                 let writes: Vec<Write> = checked.into_iter().flatten().collect();
                 let otherwise = self.optional_block(otherwise);
-                (Some(StmtKind::Learn(writes, otherwise)), false)
+                Some(StmtKind::Learn(writes, otherwise))
             }
-            Ast::SetDefault(table, value) => {
-                let Some(id) = self.table_named(table) else { return (None, false) };
-                let columns = self.value_columns(id, Some(value), value.span);
-                (Some(StmtKind::SetDefault(id, columns)), false)
+            Ast::Remove(table, keys, priority) if self.is_placed(&table.text) => {
+                self.placement(table, keys, priority.as_ref(), None, span).map(StmtKind::Displace)
             }
             Ast::Remove(table, keys, priority) => {
-                let Some(id) = self.table_named(table) else { return (None, false) };
+                let id = self.table_named(table)?;
                 self.no_priority(&table.text, priority.as_ref());
-                let keys = self.keys(id, keys, span);
-                (Some(StmtKind::Remove(id, keys)), false)
+                Some(StmtKind::Remove(id, self.keys(id, keys, span)))
             }
-            Ast::ClearDefault(table) => (self.table_named(table).map(StmtKind::ClearDefault), false),
-            Ast::Count(name, index) => (self.count(name, index.as_ref(), span), false),
-            Ast::Raise(delay, name, args) => (self.raise(delay.as_ref(), name, args, span), false),
-            Ast::Emit(packet, port) => {
-                let made = self.made_packet(packet);
-                let port = self.port_value(port);
-                (made.map(|made| StmtKind::Emit(made, port)), false)
+            Ast::SetDefault(table, value) => {
+                let id = self.table_named(table)?;
+                Some(StmtKind::SetDefault(id, self.value_columns(id, Some(value), value.span)))
             }
-            Ast::Copy(port) => {
-                self.needs_packet("copy", span);
-                let port = self.port_value(port);
-                (Some(StmtKind::Copy(port)), false)
-            }
-            Ast::Edit(edit) => (self.edit(edit, span), false),
+            Ast::ClearDefault(table) => self.table_named(table).map(StmtKind::ClearDefault),
+            _ => None,
+        }
+    }
+
+    /// A statement behind which no path goes on; `None` for every other.
+    fn verdict(&mut self, kind: &'a ast::StmtKind, span: Span) -> Option<StmtKind> {
+        use ast::StmtKind as Ast;
+        match kind {
             Ast::Goto(name, args) => {
                 self.needs_packet("goto", span);
-                (self.goto(name, args, span), true)
+                self.goto(name, args, span)
             }
             Ast::Send(port) => {
                 self.needs_packet("send", span);
-                let port = self.port_value(port);
-                (Some(StmtKind::Send(port)), true)
+                Some(StmtKind::Send(self.port_value(port)))
             }
             Ast::Flood => {
                 self.needs_packet("flood", span);
-                (Some(StmtKind::Flood), true)
+                Some(StmtKind::Flood)
             }
             Ast::Multicast(ports) => {
                 self.needs_packet("multicast", span);
-                if ports.is_empty() {
-                    self.error("E0418", "this multicast names no port", span, "nothing would be sent");
-                }
-                let mut numbers: Vec<u16> = Vec::new();
-                for port in ports {
-                    if let Some(number) = self.constant(port, &Type::Port) {
-                        self.check_port(number, port.span);
-                        numbers.push(number as u16);
-                    }
-                }
-                numbers.sort_unstable();
-                if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
-                    self.error("E0418", "a port is listed twice", span, "every port gets one copy");
-                }
-                numbers.dedup();
-                (Some(StmtKind::Multicast(numbers)), true)
+                Some(StmtKind::Multicast(self.multicast_ports(ports, span)))
             }
             Ast::MulticastGroup(name, index) => {
                 self.needs_packet("multicast", span);
-                (self.multicast_group(name, index.as_ref(), span), true)
+                self.multicast_group(name, index.as_ref(), span)
             }
             Ast::Drop(reason) => {
                 self.needs_packet("drop", span);
                 self.reason_named(reason);
-                (Some(StmtKind::Drop(reason.text.clone())), true)
+                Some(StmtKind::Drop(reason.text.clone()))
             }
             Ast::Punt(reason) => {
                 self.needs_packet("punt", span);
                 self.reason_named(reason);
-                (Some(StmtKind::Punt(reason.text.clone())), true)
+                Some(StmtKind::Punt(reason.text.clone()))
             }
             Ast::Recirculate(hops) => {
                 self.needs_packet("recirculate", span);
@@ -249,9 +254,30 @@ impl<'a> Checker<'a> {
                         format!("this is {budget}"),
                     );
                 }
-                (Some(StmtKind::Recirculate(budget.clamp(1, 64) as u32)), true)
+                Some(StmtKind::Recirculate(budget.clamp(1, 64) as u32))
+            }
+            _ => None,
+        }
+    }
+
+    /// The ports that a `multicast` lists, each once, in ascending order.
+    fn multicast_ports(&mut self, ports: &'a [ast::Expr], span: Span) -> Vec<u16> {
+        if ports.is_empty() {
+            self.error("E0418", "this multicast names no port", span, "nothing would be sent");
+        }
+        let mut numbers: Vec<u16> = Vec::new();
+        for port in ports {
+            if let Some(number) = self.constant(port, &Type::Port) {
+                self.check_port(number, port.span);
+                numbers.push(number as u16);
             }
         }
+        numbers.sort_unstable();
+        if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.error("E0418", "a port is listed twice", span, "every port gets one copy");
+        }
+        numbers.dedup();
+        numbers
     }
 
     /// A program that declares reasons declares all of them: another name is a slip.

@@ -50,18 +50,7 @@ impl Parser<'_> {
             "for" => self.for_statement(),
             "break" => Ok(StmtKind::Break),
             "extract" => self.extract(),
-            "learn" if self.word() == "together" && self.is_at(1, Sign::BraceOpen) => {
-                self.advance();
-                let open = self.span();
-                self.advance();
-                let write = |parser: &mut Self| {
-                    let write = parser.write()?;
-                    parser.take(Sign::Comma);
-                    Ok(write)
-                };
-                let writes = self.braced(open, write, Self::skip_member)?;
-                Ok(StmtKind::LearnTogether(writes, self.else_block()?))
-            }
+            "learn" if self.word() == "together" && self.is_at(1, Sign::BraceOpen) => self.learn_together(),
             "learn" => Ok(StmtKind::Learn(self.write()?, self.else_block()?)),
             "insert" => self.insert(),
             "remove" => self.remove(),
@@ -112,6 +101,20 @@ impl Parser<'_> {
             "punt" => self.stated_reason("punt").map(StmtKind::Punt),
             _ => Ok(StmtKind::Recirculate(self.expression()?)),
         }
+    }
+
+    /// What follows `learn`: `together { … } else { … }`.
+    fn learn_together(&mut self) -> Parsed<StmtKind> {
+        self.advance();
+        let open = self.span();
+        self.advance();
+        let write = |parser: &mut Self| {
+            let write = parser.write()?;
+            parser.take(Sign::Comma);
+            Ok(write)
+        };
+        let writes = self.braced(open, write, Self::skip_member)?;
+        Ok(StmtKind::LearnTogether(writes, self.else_block()?))
     }
 
     fn no_statement(&mut self, word: &str) -> Parsed<StmtKind> {
