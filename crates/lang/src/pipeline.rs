@@ -90,21 +90,10 @@ fn compiled(
         diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     };
     let broken = fatal(&diagnostics);
-    let unread = Places::of(unread(files, &diagnostics));
     let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(files, &mut sources));
-    // What a declaration that could not be read would have declared or used is missing elsewhere.
-    let lost = lost_words(&unread, &diagnostics, &sources);
-    found.retain(|diagnostic| {
-        let span = diagnostic.primary.span;
-        let follows = match diagnostic.kind {
-            DiagnosticKind::UnknownName | DiagnosticKind::UnknownLayout => {
-                lost.as_ref().is_none_or(|lost| lost.contains(sources.text(span)))
-            }
-            DiagnosticKind::Unused => true,
-            _ => false,
-        };
-        !broken || !follows && unread.around(span).is_none()
-    });
+    if broken {
+        retain_independent(&mut found, files, &diagnostics, &sources);
+    }
     suggest_imports(&mut found, &files[0], &sources);
     diagnostics.extend(found);
     if checked.start.is_none() && !broken {
@@ -163,6 +152,29 @@ fn compiled(
     limit(&mut diagnostics);
     let tests = if program.is_some() { tests } else { Vec::new() };
     Compiled { sources, program, refused, tests, diagnostics }
+}
+
+/// Drops what only follows from declarations that could not be read: what they would have declared or used is
+/// missing elsewhere. `syntax` are the diagnostics of reading.
+fn retain_independent(
+    found: &mut Vec<Diagnostic>,
+    files: &[ast::File],
+    syntax: &[Diagnostic],
+    sources: &Sources,
+) {
+    let unread = Places::of(unread(files, syntax));
+    let lost = lost_words(&unread, syntax, sources);
+    found.retain(|diagnostic| {
+        let span = diagnostic.primary.span;
+        let follows = match diagnostic.kind {
+            DiagnosticKind::UnknownName | DiagnosticKind::UnknownLayout => {
+                lost.as_ref().is_none_or(|lost| lost.contains(sources.text(span)))
+            }
+            DiagnosticKind::Unused => true,
+            _ => false,
+        };
+        !follows && unread.around(span).is_none()
+    });
 }
 
 /// A packet function or handler that needs more stack than it may have.

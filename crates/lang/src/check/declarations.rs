@@ -12,6 +12,57 @@ use std::collections::HashMap;
 impl<'a> Checker<'a> {
     /// Gives every declared name its number and reports names declared twice.
     pub(crate) fn declare(&mut self, items: &[&'a Item]) {
+        let fresh = self.declared_once(items);
+        for &item in &fresh {
+            match item {
+                Item::Const(item) => {
+                    self.constant_items.insert(&item.name.text, item);
+                }
+                Item::Function(item) => {
+                    self.function_items.insert(&item.name.text, item);
+                }
+                Item::Reason(item) => {
+                    self.reason_names.insert(item.name.text.clone(), item.name.span);
+                    self.program.reasons.push((item.name.text.clone(), item.help.clone()));
+                }
+                _ => {}
+            }
+        }
+        if fresh.iter().any(|item| matches!(item, Item::Meter(_))) {
+            self.declare_colours();
+        }
+        for &item in &fresh {
+            if let Item::Enum(item) = item {
+                self.define_enum(item);
+            }
+        }
+        self.define_layouts(&fresh);
+        for &item in &fresh {
+            match item {
+                Item::Meter(item) => self.define_meter(item),
+                Item::Register(item) => self.define_register(item),
+                Item::Pool(item) => self.define_pool(item),
+                Item::Group(item) => self.define_group(item),
+                _ => {}
+            }
+        }
+        for &item in &fresh {
+            match item {
+                Item::Counter(item) => self.define_counter(item),
+                Item::Table(item) => {
+                    self.table_names.insert(item.name.text.clone(), TableId(self.program.tables.len()));
+                    let table = self.define_table(item);
+                    self.program.tables.push(table);
+                }
+                Item::Stage(item) => self.declare_stage(item),
+                Item::Event(item) => self.declare_event(item),
+                _ => {}
+            }
+        }
+    }
+
+    /// The items without those whose name another item of their sort has; reports these.
+    fn declared_once(&mut self, items: &[&'a Item]) -> Vec<&'a Item> {
         let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
         let mut fresh = Vec::new();
         for &item in items {
@@ -40,30 +91,12 @@ impl<'a> Checker<'a> {
             }
             fresh.push(item);
         }
-        for &item in &fresh {
-            match item {
-                Item::Const(item) => {
-                    self.constant_items.insert(&item.name.text, item);
-                }
-                Item::Function(item) => {
-                    self.function_items.insert(&item.name.text, item);
-                }
-                Item::Reason(item) => {
-                    self.reason_names.insert(item.name.text.clone(), item.name.span);
-                    self.program.reasons.push((item.name.text.clone(), item.help.clone()));
-                }
-                _ => {}
-            }
-        }
-        if fresh.iter().any(|item| matches!(item, Item::Meter(_))) {
-            self.declare_colours();
-        }
-        for &item in &fresh {
-            if let Item::Enum(item) = item {
-                self.define_enum(item);
-            }
-        }
-        let layouts: Vec<&ast::Layout> = fresh
+        fresh
+    }
+
+    /// Defines the layouts; all of their names are known before, as layouts name each other.
+    fn define_layouts(&mut self, items: &[&'a Item]) {
+        let layouts: Vec<&ast::Layout> = items
             .iter()
             .filter_map(|item| if let Item::Layout(layout) = item { Some(layout) } else { None })
             .collect();
@@ -74,45 +107,25 @@ impl<'a> Checker<'a> {
             let layout = self.define_layout(layout);
             self.program.layouts.push(layout);
         }
-        for &item in &fresh {
-            match item {
-                Item::Meter(item) => self.define_meter(item),
-                Item::Register(item) => self.define_register(item),
-                Item::Pool(item) => self.define_pool(item),
-                Item::Group(item) => self.define_group(item),
-                _ => {}
-            }
+    }
+
+    fn declare_event(&mut self, item: &'a ast::Event) {
+        if let Some(beyond) = item.params.get(MOST_ARGUMENTS) {
+            self.error(
+                "E0530",
+                format!("an event has at most {MOST_ARGUMENTS} arguments"),
+                beyond.name.span,
+                "no room is left for this",
+            );
         }
-        for &item in &fresh {
-            match item {
-                Item::Counter(item) => self.define_counter(item),
-                Item::Table(item) => {
-                    self.table_names.insert(item.name.text.clone(), TableId(self.program.tables.len()));
-                    let table = self.define_table(item);
-                    self.program.tables.push(table);
-                }
-                Item::Stage(item) => self.declare_stage(item),
-                Item::Event(item) => {
-                    if let Some(beyond) = item.params.get(MOST_ARGUMENTS) {
-                        self.error(
-                            "E0530",
-                            format!("an event has at most {MOST_ARGUMENTS} arguments"),
-                            beyond.name.span,
-                            "no room is left for this",
-                        );
-                    }
-                    let params = self.declare_params(&item.params);
-                    self.event_names.insert(item.name.text.clone(), self.program.events.len());
-                    self.program.events.push(hir::Event {
-                        name: item.name.text.clone(),
-                        span: item.name.span,
-                        params,
-                        body: hir::Block::default(),
-                    });
-                }
-                _ => {}
-            }
-        }
+        let params = self.declare_params(&item.params);
+        self.event_names.insert(item.name.text.clone(), self.program.events.len());
+        self.program.events.push(hir::Event {
+            name: item.name.text.clone(),
+            span: item.name.span,
+            params,
+            body: hir::Block::default(),
+        });
     }
 
     /// Adds layouts that only tests may name, behind those of the program.

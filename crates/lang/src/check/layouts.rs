@@ -27,9 +27,7 @@ impl Checker<'_> {
         // Sizes and conditions name fields before them, so the layout grows in the program while it is being
         // defined.
         self.program.layouts.push(layout);
-        let mut bits = 0u32;
-        let mut run: Vec<usize> = Vec::new();
-        let mut misplaced = false;
+        let mut places = Places { id, bits: 0, run: Vec::new(), misplaced: false };
         let mut declared: HashMap<&str, Span> = HashMap::new();
         self.layout_fields = item.fields.iter().map(|field| field.name.text.clone()).collect();
         if item.fields.is_empty() {
@@ -54,103 +52,18 @@ impl Checker<'_> {
                 continue;
             }
             declared.insert(&field.name.text, field.span);
-            let index = self.program.layouts[id.0].fields.len();
-            let mut checked = self.field(field);
-            misplaced |= checked.ty == Type::Unknown;
-            self.context = Context::Layout(id);
-            let when = field.when.as_ref().map(|when| {
-                let when_checked = self.expression(when, Some(&Type::Bool));
-                self.expect_type(&when_checked, &Type::Bool);
-                when_checked
-            });
-            self.shared_when = field.when.clone();
-            let length = match &field.ty {
-                FieldType::Bytes(expr) => Some(self.length(expr)),
-                _ => None,
-            };
-            self.shared_when = None;
-            if let Some(when) = &field.when {
-                self.field_conditions.insert((id.0, index), when.clone());
-            }
-            self.context = Context::Constant;
-            checked.conditional = when.is_some();
-            let width = u32::from(checked.ty.width().unwrap_or(0));
-            let begins_inside = !bits.is_multiple_of(8);
-            if when.is_some() || length.is_some() {
-                if begins_inside {
-                    misplaced = true;
-                    self.error(
-                        "E0301",
-                        format!("`{}` does not begin at a whole byte", field.name.text),
-                        field.span,
-                        format!("it begins at bit {} of a byte", bits % 8),
-                    );
-                }
-                close_run(&mut self.program.layouts[id.0], &mut run, &mut bits);
-                checked.group = self.program.layouts[id.0].groups.len();
-                let group = match (when, length) {
-                    (None, Some(length)) => Group::Variable { field: index, length },
-                    (Some(when), Some(length)) => {
-                        Group::Conditional { field: index, when, size: ConditionalSize::Variable(length) }
-                    }
-                    (Some(when), None) => {
-                        if !width.is_multiple_of(8) && !begins_inside && checked.ty != Type::Unknown {
-                            misplaced = true;
-                            self.error(
-                                "E0302",
-                                format!(
-                                    "`{}` is there only under a condition and must be whole bytes",
-                                    field.name.text
-                                ),
-                                field.span,
-                                format!("it has {width} bits"),
-                            );
-                        }
-                        Group::Conditional { field: index, when, size: ConditionalSize::Fixed(width / 8) }
-                    }
-                    (None, None) => continue,
-                };
-                let layout = &mut self.program.layouts[id.0];
-                for used in own_fields(&group) {
-                    layout.fields[used].shapes = true;
-                }
-                layout.groups.push(group);
-            } else {
-                checked.group = self.program.layouts[id.0].groups.len();
-                checked.bit = bits;
-                let covering = (bits % 8 + width).div_ceil(8);
-                if covering > 16 {
-                    self.error(
-                        "E0303",
-                        format!("`{}` spreads over {covering} bytes", field.name.text),
-                        field.span,
-                        "a field may touch at most 16 bytes",
-                    );
-                }
-                bits += width;
-                if bits > LARGEST_FIXED * 8 {
-                    self.error(
-                        "E0304",
-                        format!("the layout `{}` is too long", item.name.text),
-                        field.span,
-                        "its fixed part may have at most 4,096 bytes",
-                    );
-                    bits = 0;
-                }
-                run.push(index);
-            }
-            self.program.layouts[id.0].fields.push(checked);
+            self.place_field(item, field, &mut places);
         }
-        if !bits.is_multiple_of(8) && !misplaced {
+        if !places.bits.is_multiple_of(8) && !places.misplaced {
             self.error(
                 "E0305",
                 format!("the layout `{}` does not end at a whole byte", item.name.text),
                 item.name.span,
-                format!("{} bits are missing", 8 - bits % 8),
+                format!("{} bits are missing", 8 - places.bits % 8),
             );
         }
         let layout = &mut self.program.layouts[id.0];
-        close_run(layout, &mut run, &mut bits);
+        places.close_run(layout);
         layout.smallest = layout
             .groups
             .iter()
@@ -165,6 +78,111 @@ impl Checker<'_> {
         self.program.layouts.pop();
         self.layout_fields.clear();
         layout
+    }
+
+    /// Checks a field and adds it to the layout that is being defined.
+    fn place_field(&mut self, item: &ast::Layout, field: &ast::Field, places: &mut Places) {
+        let id = places.id;
+        let index = self.program.layouts[id.0].fields.len();
+        let mut checked = self.field(field);
+        places.misplaced |= checked.ty == Type::Unknown;
+        self.context = Context::Layout(id);
+        let when = field.when.as_ref().map(|when| {
+            let when_checked = self.expression(when, Some(&Type::Bool));
+            self.expect_type(&when_checked, &Type::Bool);
+            when_checked
+        });
+        self.shared_when = field.when.clone();
+        let length = match &field.ty {
+            FieldType::Bytes(expr) => Some(self.length(expr)),
+            _ => None,
+        };
+        self.shared_when = None;
+        if let Some(when) = &field.when {
+            self.field_conditions.insert((id.0, index), when.clone());
+        }
+        self.context = Context::Constant;
+        checked.conditional = when.is_some();
+        match (when, length) {
+            (None, None) => self.place_fixed(item, field, &mut checked, places),
+            (None, Some(length)) => {
+                self.place_apart(field, &mut checked, Group::Variable { field: index, length }, places);
+            }
+            (Some(when), length) => {
+                let width = u32::from(checked.ty.width().unwrap_or(0));
+                let size = length.map_or(ConditionalSize::Fixed(width / 8), ConditionalSize::Variable);
+                let group = Group::Conditional { field: index, when, size };
+                self.place_apart(field, &mut checked, group, places);
+            }
+        }
+        self.program.layouts[id.0].fields.push(checked);
+    }
+
+    /// Gives a field whose place or presence is known only with the packet a group of its own.
+    fn place_apart(&mut self, field: &ast::Field, checked: &mut Field, group: Group, places: &mut Places) {
+        let begins_inside = !places.bits.is_multiple_of(8);
+        if begins_inside {
+            places.misplaced = true;
+            self.error(
+                "E0301",
+                format!("`{}` does not begin at a whole byte", field.name.text),
+                field.span,
+                format!("it begins at bit {} of a byte", places.bits % 8),
+            );
+        }
+        places.close_run(&mut self.program.layouts[places.id.0]);
+        checked.group = self.program.layouts[places.id.0].groups.len();
+        let width = checked.ty.width().unwrap_or(0);
+        let fixed = matches!(&group, Group::Conditional { size: ConditionalSize::Fixed(_), .. });
+        if fixed && !width.is_multiple_of(8) && !begins_inside && checked.ty != Type::Unknown {
+            places.misplaced = true;
+            self.error(
+                "E0302",
+                format!("`{}` is there only under a condition and must be whole bytes", field.name.text),
+                field.span,
+                format!("it has {width} bits"),
+            );
+        }
+        let layout = &mut self.program.layouts[places.id.0];
+        for used in own_fields(&group) {
+            layout.fields[used].shapes = true;
+        }
+        layout.groups.push(group);
+    }
+
+    /// Puts a field of fixed width behind the one before it.
+    fn place_fixed(
+        &mut self,
+        item: &ast::Layout,
+        field: &ast::Field,
+        checked: &mut Field,
+        places: &mut Places,
+    ) {
+        let width = u32::from(checked.ty.width().unwrap_or(0));
+        let layout = &self.program.layouts[places.id.0];
+        let index = layout.fields.len();
+        checked.group = layout.groups.len();
+        checked.bit = places.bits;
+        let covering = (places.bits % 8 + width).div_ceil(8);
+        if covering > 16 {
+            self.error(
+                "E0303",
+                format!("`{}` spreads over {covering} bytes", field.name.text),
+                field.span,
+                "a field may touch at most 16 bytes",
+            );
+        }
+        places.bits += width;
+        if places.bits > LARGEST_FIXED * 8 {
+            self.error(
+                "E0304",
+                format!("the layout `{}` is too long", item.name.text),
+                field.span,
+                "its fixed part may have at most 4,096 bytes",
+            );
+            places.bits = 0;
+        }
+        places.run.push(index);
     }
 
     fn field(&mut self, field: &ast::Field) -> Field {
@@ -267,11 +285,25 @@ impl Checker<'_> {
     }
 }
 
-fn close_run(layout: &mut hir::Layout, run: &mut Vec<usize>, bits: &mut u32) {
-    if !run.is_empty() {
-        layout.groups.push(Group::Fixed { bytes: bits.div_ceil(8), fields: std::mem::take(run) });
+/// Where the next field of a layout goes.
+struct Places {
+    id: LayoutId,
+    /// Bits of the fields that lie one behind the other.
+    bits: u32,
+    /// These fields, which become one group.
+    run: Vec<usize>,
+    /// A field was refused for its place, so that no other place can be judged.
+    misplaced: bool,
+}
+
+impl Places {
+    fn close_run(&mut self, layout: &mut hir::Layout) {
+        if !self.run.is_empty() {
+            let fields = std::mem::take(&mut self.run);
+            layout.groups.push(Group::Fixed { bytes: self.bits.div_ceil(8), fields });
+        }
+        self.bits = 0;
     }
-    *bits = 0;
 }
 
 /// The fields that the size of a group depends on.

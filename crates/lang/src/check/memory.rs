@@ -170,30 +170,8 @@ impl<'a> Checker<'a> {
         let (mut buckets, mut capacity, mut members, mut file) = (256, 16, Vec::new(), None);
         for property in &item.properties {
             match property {
-                GroupProperty::Buckets(expr) => {
-                    buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256);
-                    if !buckets.is_power_of_two() || buckets > u128::from(MOST_BUCKETS) {
-                        self.error(
-                            "E0525",
-                            "buckets come in powers of two",
-                            expr.span,
-                            format!("this is {buckets}"),
-                        );
-                        buckets = 256;
-                    }
-                }
-                GroupProperty::Capacity(expr) => {
-                    capacity = self.constant(expr, &Type::Uint(32)).unwrap_or(16);
-                    if !(1..=u128::from(MOST_MEMBERS)).contains(&capacity) {
-                        self.error(
-                            "E0525",
-                            format!("a group has room for 1 to {MOST_MEMBERS} members"),
-                            expr.span,
-                            format!("this is {capacity}"),
-                        );
-                        capacity = 16;
-                    }
-                }
+                GroupProperty::Buckets(expr) => buckets = self.group_buckets(expr),
+                GroupProperty::Capacity(expr) => capacity = self.group_capacity(expr),
                 GroupProperty::From(path, span) => {
                     if file.is_some() {
                         self.error(
@@ -221,20 +199,9 @@ impl<'a> Checker<'a> {
             );
             buckets = capacity.next_power_of_two();
         }
-        for (position, (index, columns, _)) in members.iter().enumerate() {
-            let before = &members[..position];
-            let mates = before.iter().filter(|(other, ..)| other == index).count();
-            let twin = before.iter().any(|(other, theirs, _)| other == index && theirs == columns);
-            if twin || mates as u128 >= capacity {
-                let what = if twin { "a member stands twice" } else { "there are more members than room" };
-                self.error(
-                    "E0525",
-                    format!("{what} in `{}`", item.name.text),
-                    item.name.span,
-                    "declared here",
-                );
-                break;
-            }
+        if let Some(what) = surplus(&members, capacity) {
+            let headline = format!("{what} in `{}`", item.name.text);
+            self.error("E0525", headline, item.name.span, "declared here");
         }
         let columns = types.iter().map(|ty| self.column(ty)).collect();
         self.group_names.insert(item.name.text.clone(), self.program.groups.len() as u32);
@@ -250,6 +217,29 @@ impl<'a> Checker<'a> {
             file,
         };
         self.program.groups.push((group, types));
+    }
+
+    fn group_buckets(&mut self, expr: &ast::Expr) -> u128 {
+        let buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256);
+        if buckets.is_power_of_two() && buckets <= u128::from(MOST_BUCKETS) {
+            return buckets;
+        }
+        self.error("E0525", "buckets come in powers of two", expr.span, format!("this is {buckets}"));
+        256
+    }
+
+    fn group_capacity(&mut self, expr: &ast::Expr) -> u128 {
+        let capacity = self.constant(expr, &Type::Uint(32)).unwrap_or(16);
+        if (1..=u128::from(MOST_MEMBERS)).contains(&capacity) {
+            return capacity;
+        }
+        self.error(
+            "E0525",
+            format!("a group has room for 1 to {MOST_MEMBERS} members"),
+            expr.span,
+            format!("this is {capacity}"),
+        );
+        16
     }
 
     fn member(
@@ -570,4 +560,16 @@ impl<'a> Checker<'a> {
 /// The type of what has these parts.
 fn one_or_tuple(mut types: Vec<Type>) -> Type {
     if types.len() == 1 { types.remove(0) } else { Type::Tuple(types) }
+}
+
+/// What is wrong with the members of a group, if some are too many.
+fn surplus(members: &[ir::GroupMember], capacity: u128) -> Option<&'static str> {
+    members.iter().enumerate().find_map(|(position, (index, columns, _))| {
+        let before = &members[..position];
+        let mates = before.iter().filter(|(other, ..)| other == index).count();
+        if before.iter().any(|(other, theirs, _)| other == index && theirs == columns) {
+            return Some("a member stands twice");
+        }
+        (mates as u128 >= capacity).then_some("there are more members than room")
+    })
 }

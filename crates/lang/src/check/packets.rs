@@ -6,7 +6,9 @@
 //! constants; `bytes` fields are zero.
 
 use super::constants::fold_with;
-use super::hir::{Carrier, ConditionalSize, Expr, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom};
+use super::hir::{
+    Carrier, ConditionalSize, Expr, Field, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom,
+};
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
@@ -32,6 +34,15 @@ struct Placed {
     checked: bool,
     /// Fields with `length of`: first bit, width, what they count, place.
     lengths: Vec<(u32, u8, LengthOf, crate::source::Span)>,
+}
+
+/// A header as it is written in a packet; values and numbers stand in the order of the layout's fields.
+struct MadeHeader<'h> {
+    name: &'h ast::Name,
+    layout: &'h Layout,
+    values: &'h [Option<Expr>],
+    /// What is known while checking.
+    numbers: &'h [Option<u128>],
 }
 
 impl Checker<'_> {
@@ -96,7 +107,21 @@ impl Checker<'_> {
             );
             return None;
         }
-        for part in &placed {
+        right &= self.write_lengths(&placed, &mut made);
+        made.sums = self.sums(&placed);
+        made.carrier = self.carrier(packet, &placed);
+        if made.holes.is_empty() && made.tail.is_none() {
+            let Made { bytes, sums, .. } = &mut made;
+            sums.drain(..).for_each(|one| one.write(bytes));
+        }
+        right.then_some(made)
+    }
+
+    /// Writes the fields with `length of`, or notes those that depend on the rest of a received packet; false
+    /// if one does not hold its length.
+    fn write_lengths(&mut self, placed: &[Placed], made: &mut Made) -> bool {
+        let mut right = true;
+        for part in placed {
             for &(bit, width, counted, span) in &part.lengths {
                 let length = match counted {
                     LengthOf::Header => part.end - part.start,
@@ -118,13 +143,7 @@ impl Checker<'_> {
                 }
             }
         }
-        made.sums = self.sums(&placed);
-        made.carrier = self.carrier(packet, &placed);
-        if made.holes.is_empty() && made.tail.is_none() {
-            let Made { bytes, sums, .. } = &mut made;
-            sums.drain(..).for_each(|one| one.write(bytes));
-        }
-        right.then_some(made)
+        right
     }
 
     /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is
@@ -226,6 +245,43 @@ impl Checker<'_> {
             return None;
         };
         let layout = self.program.layouts[id.0].clone();
+        let (values, right) = self.header_values(id, &layout, written)?;
+        let numbers = self.header_numbers(&layout, &values, next)?;
+        if !right {
+            return None;
+        }
+        let follower = next.and_then(|next| match next {
+            PacketPart::Header(name, _) => Some(&name.text),
+            _ => None,
+        });
+        let clause = layout.next.as_ref();
+        let announces = clause.zip(follower).and_then(|(clause, follower)| {
+            let target = clause.targets.iter().find(|(_, target)| target == follower);
+            numbers[clause.selector].or(target.and_then(|(values, _)| values.first().copied()))
+        });
+        let mut placed = Placed {
+            layout: id,
+            start: made.bytes.len(),
+            end: made.bytes.len(),
+            groups: Vec::new(),
+            announces,
+            selects: clause.and_then(|clause| numbers[clause.selector]),
+            checked: layout.checksum.is_some_and(|checksum| values[checksum.field].is_some()),
+            lengths: Vec::new(),
+        };
+        let header = MadeHeader { name, layout: &layout, values: &values, numbers: &numbers };
+        self.write_header(&header, made, &mut placed)?;
+        placed.end = made.bytes.len();
+        Some(placed)
+    }
+
+    /// The values that are written for the fields of a header, and whether all of them are right.
+    fn header_values(
+        &mut self,
+        id: LayoutId,
+        layout: &Layout,
+        written: &[(ast::Name, ast::Expr)],
+    ) -> Option<(Vec<Option<Expr>>, bool)> {
         let mut values: Vec<Option<Expr>> = vec![None; layout.fields.len()];
         let mut right = true;
         for (field, value) in written {
@@ -239,8 +295,7 @@ impl Checker<'_> {
                 right = false;
                 continue;
             };
-            let ty = layout.fields[index].ty.clone();
-            if ty == Type::View {
+            if layout.fields[index].ty == Type::View {
                 self.error(
                     "E0612",
                     format!("`{}` cannot be written here", field.text),
@@ -259,54 +314,57 @@ impl Checker<'_> {
                 );
             }
             let outer = self.written_field.replace((id, index));
-            let value = if self.context == Context::Constant {
-                let number = self.constant(value, &ty);
-                self.written_field = outer;
-                super::expressions::constant(number?, ty.clone(), value.span)
-            } else {
-                let value = self.expression(value, Some(&ty));
-                self.written_field = outer;
-                if !self.expect_type(&value, &ty) {
-                    right = false;
-                }
-                value
-            };
-            if self.context != Context::Constant
-                && let Some((low, high)) = layout.fields[index].constraint
-                && let Some(number) = fold(&value)
-                && !(low..=high).contains(&number)
-            {
-                self.error(
-                    "E0312",
-                    format!("`{}` must be {}", field.text, range_in_words(low, high)),
-                    value.span,
-                    format!("this is {number}"),
-                );
-                right = false;
-            }
-            values[index] = Some(value);
+            let (value, fits) = self.header_value(&layout.fields[index], value);
+            self.written_field = outer;
+            right &= fits;
+            values[index] = Some(value?);
         }
-        let numbers = self.header_numbers(&layout, &values, next)?;
-        if !right {
-            return None;
+        Some((values, right))
+    }
+
+    /// The value that is written for one field, and whether it fits; without a value nothing more can be said
+    /// of the header.
+    fn header_value(&mut self, field: &Field, value: &ast::Expr) -> (Option<Expr>, bool) {
+        if self.context == Context::Constant {
+            let number = self.constant(value, &field.ty);
+            let constant = |number| super::expressions::constant(number, field.ty.clone(), value.span);
+            return (number.map(constant), true);
         }
-        let start = made.bytes.len();
-        let (mut lengths, mut groups) = (Vec::new(), Vec::new());
+        let value = self.expression(value, Some(&field.ty));
+        let mut right = self.expect_type(&value, &field.ty);
+        if let Some((low, high)) = field.constraint
+            && let Some(number) = fold(&value)
+            && !(low..=high).contains(&number)
+        {
+            self.error(
+                "E0312",
+                format!("`{}` must be {}", field.name, range_in_words(low, high)),
+                value.span,
+                format!("this is {number}"),
+            );
+            right = false;
+        }
+        (Some(value), right)
+    }
+
+    /// Appends the bytes of a header to a packet, and notes the fields that are known only later.
+    fn write_header(&mut self, header: &MadeHeader, made: &mut Made, placed: &mut Placed) -> Option<()> {
+        let &MadeHeader { name, layout, values, numbers } = header;
         let own = |field: usize| numbers[field];
         for group in &layout.groups {
             let base = made.bytes.len();
-            groups.push(base);
+            placed.groups.push(base);
             let (size, fields): (usize, Vec<usize>) = match group {
                 Group::Fixed { bytes, fields } => (*bytes as usize, fields.clone()),
                 Group::Variable { length, field } => {
-                    (self.known_size(length, &own, *field, &layout, name)?, Vec::new())
+                    (self.known_size(length, &own, *field, layout, name)?, Vec::new())
                 }
                 Group::Conditional { when, .. } if fold_with(when, &own) == Some(0) => (0, Vec::new()),
                 Group::Conditional { field, size: ConditionalSize::Fixed(bytes), .. } => {
                     (*bytes as usize, vec![*field])
                 }
                 Group::Conditional { field, size: ConditionalSize::Variable(length), .. } => {
-                    (self.known_size(length, &own, *field, &layout, name)?, Vec::new())
+                    (self.known_size(length, &own, *field, layout, name)?, Vec::new())
                 }
             };
             if made.bytes.len() + size > LARGEST_MADE {
@@ -320,7 +378,7 @@ impl Checker<'_> {
                     layout.fields[field].ty.width().unwrap_or(0),
                 );
                 match (&values[field], numbers[field], layout.fields[field].length_of) {
-                    (None, _, Some(counted)) => lengths.push((bit, width, counted, name.span)),
+                    (None, _, Some(counted)) => placed.lengths.push((bit, width, counted, name.span)),
                     (_, Some(number), _) => put(&mut made.bytes, bit, width, number),
                     (Some(value), None, _) => {
                         let described = &layout.fields[field];
@@ -331,16 +389,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let announces = layout.next.as_ref().and_then(|clause| {
-            let follower =
-                if let Some(PacketPart::Header(name, _)) = next { &name.text } else { return None };
-            let target = clause.targets.iter().find(|(_, target)| target == follower);
-            numbers[clause.selector].or(target.and_then(|(values, _)| values.first().copied()))
-        });
-        let checked = layout.checksum.is_some_and(|checksum| values[checksum.field].is_some());
-        let selects = layout.next.as_ref().and_then(|clause| numbers[clause.selector]);
-        let end = made.bytes.len();
-        Some(Placed { layout: id, start, end, groups, announces, selects, checked, lengths })
+        Some(())
     }
 
     /// The number of every field that is known while checking; reports fields that shape the header and are

@@ -234,21 +234,9 @@ impl Checker<'_> {
     }
 
     fn properties(&mut self, table: &mut hir::Table, item: &ast::Table, id: TableId) {
-        let (mut capacity, mut evict, mut seen) = (None, None, Vec::new());
+        let (mut bounds, mut seen) = (Bounds::default(), Vec::new());
         for property in &item.properties {
-            let (word, span) = match property {
-                Property::Capacity(expr) => ("capacity", expr.span),
-                Property::Age(expr) => ("age", expr.span),
-                Property::Idle(expr) => ("idle", expr.span),
-                Property::Evict(name) => ("evict", name.span),
-                Property::Choose(name) => ("choose", name.span),
-                Property::Answer(name) => ("answer", name.span),
-                Property::Counted(span) => ("counted", *span),
-                Property::Releases(name) => ("releases", name.span),
-                Property::From(.., span) => ("from", *span),
-                Property::Entries(_) => ("entries", item.span),
-                Property::Default(expr) => ("default", expr.span),
-            };
+            let (word, span) = written(property, item);
             if seen.contains(&word) {
                 self.error(
                     "E0101",
@@ -259,43 +247,53 @@ impl Checker<'_> {
             }
             seen.push(word);
             self.check_property(table, word, span);
-            match property {
-                Property::Choose(_) | Property::Answer(_) => {}
-                Property::Counted(_) => table.counted = true,
-                Property::Releases(name) => table.releases = self.released_pool(table, name),
-                Property::From(path, format, bindings, span) => {
-                    let interfaces = self.bound_interfaces(format.as_ref(), bindings);
-                    table.file = self
-                        .entry_file(path, format.as_ref(), *span)
-                        .map(|file| crate::ir::EntryFile { interfaces, ..file });
+            self.property(table, property, id, &mut bounds);
+        }
+        self.settle_bounds(table, item, &bounds);
+    }
+
+    fn property(&mut self, table: &mut hir::Table, property: &Property, id: TableId, bounds: &mut Bounds) {
+        match property {
+            Property::Choose(_) | Property::Answer(_) => {}
+            Property::Counted(_) => table.counted = true,
+            Property::Releases(name) => table.releases = self.released_pool(table, name),
+            Property::From(path, format, bindings, span) => {
+                let interfaces = self.bound_interfaces(format.as_ref(), bindings);
+                table.file = self
+                    .entry_file(path, format.as_ref(), *span)
+                    .map(|file| crate::ir::EntryFile { interfaces, ..file });
+            }
+            Property::Capacity(expr) => {
+                let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
+                if !(1..=LARGEST_TABLE).contains(&value) {
+                    self.error(
+                        "E0507",
+                        "a table holds between 1 and 67,108,864 entries",
+                        expr.span,
+                        format!("this is {value}"),
+                    );
                 }
-                Property::Capacity(expr) => {
-                    let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
-                    if !(1..=LARGEST_TABLE).contains(&value) {
-                        self.error(
-                            "E0507",
-                            "a table holds between 1 and 67,108,864 entries",
-                            expr.span,
-                            format!("this is {value}"),
-                        );
-                    }
-                    capacity = Some(value.clamp(1, LARGEST_TABLE) as u32);
-                }
-                // A time that is wrong was reported; the table is not unbounded for that.
-                Property::Age(expr) => table.age = self.positive_time(expr).or(Some(1)),
-                Property::Idle(expr) => table.idle = self.positive_time(expr).or(Some(1)),
-                Property::Evict(name) => match name.text.as_str() {
-                    "lru" => evict = Some(Eviction::Lru),
-                    "refuse" => evict = Some(Eviction::Refuse),
-                    other => self.unknown("way to evict", other, name.span, ["lru", "refuse"].into_iter()),
-                },
-                Property::Entries(entries) => self.entries(table, entries, id),
-                Property::Default(expr) => {
-                    let columns = self.value_columns(id, Some(expr), expr.span);
-                    table.default = self.constant_columns(&columns);
-                }
+                bounds.capacity = Some(value.clamp(1, LARGEST_TABLE) as u32);
+            }
+            // A time that is wrong was reported; the table is not unbounded for that.
+            Property::Age(expr) => table.age = self.positive_time(expr).or(Some(1)),
+            Property::Idle(expr) => table.idle = self.positive_time(expr).or(Some(1)),
+            Property::Evict(name) => match name.text.as_str() {
+                "lru" => bounds.evict = Some(Eviction::Lru),
+                "refuse" => bounds.evict = Some(Eviction::Refuse),
+                other => self.unknown("way to evict", other, name.span, ["lru", "refuse"].into_iter()),
+            },
+            Property::Entries(entries) => self.entries(table, entries, id),
+            Property::Default(expr) => {
+                let columns = self.value_columns(id, Some(expr), expr.span);
+                table.default = self.constant_columns(&columns);
             }
         }
+    }
+
+    /// Gives a table its capacity and its way to evict, and reports what does not go together.
+    fn settle_bounds(&mut self, table: &mut hir::Table, item: &ast::Table, bounds: &Bounds) {
+        let &Bounds { capacity, evict } = bounds;
         if capacity.is_none() && table.file.is_some() {
             self.report(
                 Diagnostic::error(
@@ -376,6 +374,31 @@ impl Checker<'_> {
             }
         }
         Some(values)
+    }
+}
+
+/// What a table says about its size.
+#[derive(Default)]
+struct Bounds {
+    /// In entries.
+    capacity: Option<u32>,
+    evict: Option<Eviction>,
+}
+
+/// The word with which a property is written, and its place.
+fn written(property: &Property, item: &ast::Table) -> (&'static str, Span) {
+    match property {
+        Property::Capacity(expr) => ("capacity", expr.span),
+        Property::Age(expr) => ("age", expr.span),
+        Property::Idle(expr) => ("idle", expr.span),
+        Property::Evict(name) => ("evict", name.span),
+        Property::Choose(name) => ("choose", name.span),
+        Property::Answer(name) => ("answer", name.span),
+        Property::Counted(span) => ("counted", *span),
+        Property::Releases(name) => ("releases", name.span),
+        Property::From(.., span) => ("from", *span),
+        Property::Entries(_) => ("entries", item.span),
+        Property::Default(expr) => ("default", expr.span),
     }
 }
 

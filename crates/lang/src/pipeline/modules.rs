@@ -28,87 +28,120 @@ pub(super) fn modules(
     load: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Findings,
 ) -> Vec<ast::File> {
-    let mut loaded: BTreeMap<String, Module> = BTreeMap::new();
-    let mut queue: Vec<ast::Import> = main.imports.iter().rev().cloned().collect();
-    let mut asked: BTreeMap<(FileId, String, String), Span> = BTreeMap::new();
-    let mut missing: HashSet<String> = HashSet::new();
-    let mut likeness = Likeness::default();
-    while let Some(import) = queue.pop() {
+    let mut loader = Loader {
+        sources,
+        load,
+        diagnostics,
+        loaded: BTreeMap::new(),
+        queue: main.imports.iter().rev().cloned().collect(),
+        asked: BTreeMap::new(),
+        missing: HashSet::new(),
+        likeness: Likeness::default(),
+    };
+    while let Some(import) = loader.queue.pop() {
         let path: Vec<&str> = import.path.iter().map(|name| name.text.as_str()).collect();
         let path = path.join("/");
-        if !loaded.contains_key(&path) {
-            if sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM {
-                let headline = "this is more than a program may be made of";
-                diagnostics.report(
-                    Diagnostic::error("E0108", headline, import.span, "one file too many")
-                        .of_kind(DiagnosticKind::Import)
-                        .help(format!(
-                            "a program has at most {MOST_FILES} files, of {} MiB together",
-                            LONGEST_PROGRAM >> 20
-                        )),
-                );
+        if !loader.loaded.contains_key(&path) {
+            if loader.is_full() {
+                loader.report_full(&import);
                 break;
             }
-            match module(&path, sources, load, diagnostics) {
-                Some(file) => {
-                    queue.extend(file.imports.iter().rev().cloned());
-                    let declared = file.items.iter().filter_map(|item| item_name(item).cloned()).collect();
-                    loaded.insert(path.clone(), Module { file, declared, wanted: HashSet::new() });
-                }
-                None => {
-                    if missing.insert(path.clone()) {
-                        diagnostics.report(
-                            Diagnostic::error(
-                                "E0102",
-                                format!("there is no module `{}`", path.replace('/', ".")),
-                                import.span,
-                                "not found",
-                            )
-                            .of_kind(DiagnosticKind::Import)
-                            .help(format!(
-                                "modules are `std.net` and files beside the program: `{path}.rav`"
-                            )),
-                        );
-                    }
-                    continue;
-                }
+            if !loader.fetch(&path, &import) {
+                continue;
             }
         }
-        let Some(module) = loaded.get_mut(&path) else { continue };
+        loader.take_names(&path, &import);
+    }
+    let loaded = loader.loaded;
+    circles::report(&loaded, diagnostics);
+    taken_in(main, loaded)
+}
+
+/// Follows the imports of a program.
+struct Loader<'l> {
+    sources: &'l mut Sources,
+    load: &'l dyn Fn(&str) -> Option<String>,
+    diagnostics: &'l mut Findings,
+    /// By path, such as `std/net`.
+    loaded: BTreeMap<String, Module>,
+    /// Imports that were not followed yet, the next one last.
+    queue: Vec<ast::Import>,
+    /// By importing file, path and name: where the name was first asked for.
+    asked: BTreeMap<(FileId, String, String), Span>,
+    /// Paths that were reported for having no module.
+    missing: HashSet<String>,
+    likeness: Likeness,
+}
+
+impl Loader<'_> {
+    fn is_full(&self) -> bool {
+        self.sources.iter().len() >= MOST_FILES || self.sources.bytes() > LONGEST_PROGRAM
+    }
+
+    fn report_full(&mut self, import: &ast::Import) {
+        let headline = "this is more than a program may be made of";
+        self.diagnostics.report(
+            Diagnostic::error("E0108", headline, import.span, "one file too many")
+                .of_kind(DiagnosticKind::Import)
+                .help(format!(
+                    "a program has at most {MOST_FILES} files, of {} MiB together",
+                    LONGEST_PROGRAM >> 20
+                )),
+        );
+    }
+
+    /// Reads a module; false if there is none.
+    fn fetch(&mut self, path: &str, import: &ast::Import) -> bool {
+        if let Some(file) = module(path, self.sources, self.load, self.diagnostics) {
+            self.queue.extend(file.imports.iter().rev().cloned());
+            let declared = file.items.iter().filter_map(|item| item_name(item).cloned()).collect();
+            self.loaded.insert(path.to_string(), Module { file, declared, wanted: HashSet::new() });
+            return true;
+        }
+        if self.missing.insert(path.to_string()) {
+            let headline = format!("there is no module `{}`", path.replace('/', "."));
+            self.diagnostics.report(
+                Diagnostic::error("E0102", headline, import.span, "not found")
+                    .of_kind(DiagnosticKind::Import)
+                    .help(format!("modules are `std.net` and files beside the program: `{path}.rav`")),
+            );
+        }
+        false
+    }
+
+    /// Notes the names that an import asks for, and reports those that the module does not declare.
+    fn take_names(&mut self, path: &str, import: &ast::Import) {
+        let Some(module) = self.loaded.get_mut(path) else { return };
         let importer = import.span.file;
         for name in &import.names {
-            if let Some(first) = asked.insert((importer, path.clone(), name.text.clone()), name.span) {
-                diagnostics.report(
-                    Diagnostic::error(
-                        "E0105",
-                        format!("`{}` is imported twice", name.text),
-                        name.span,
-                        "imported again here",
-                    )
-                    .of_kind(DiagnosticKind::Import)
-                    .place(first, "imported first here"),
+            if let Some(first) = self.asked.insert((importer, path.to_string(), name.text.clone()), name.span)
+            {
+                let headline = format!("`{}` is imported twice", name.text);
+                self.diagnostics.report(
+                    Diagnostic::error("E0105", headline, name.span, "imported again here")
+                        .of_kind(DiagnosticKind::Import)
+                        .place(first, "imported first here"),
                 );
                 continue;
             }
             if !module.declared.contains(&name.text) {
-                let mut diagnostic = Diagnostic::error(
-                    "E0103",
-                    format!("`{}` has no `{}`", path.replace('/', "."), name.text),
-                    name.span,
-                    "not declared there",
-                )
-                .of_kind(DiagnosticKind::Import);
-                let left = if diagnostics.is_full() { 0 } else { likeness.left() };
+                let headline = format!("`{}` has no `{}`", path.replace('/', "."), name.text);
+                let mut diagnostic = Diagnostic::error("E0103", headline, name.span, "not declared there")
+                    .of_kind(DiagnosticKind::Import);
+                let left = if self.diagnostics.is_full() { 0 } else { self.likeness.left() };
                 let known = module.declared.iter().map(String::as_str).take(left);
-                if let Some(nearest) = likeness.nearest(&name.text, known) {
+                if let Some(nearest) = self.likeness.nearest(&name.text, known) {
                     diagnostic = diagnostic.suggest(format!("did you mean `{nearest}`?"), name.span, nearest);
                 }
-                diagnostics.report(diagnostic);
+                self.diagnostics.report(diagnostic);
             }
             module.wanted.insert(name.text.clone());
         }
     }
-    circles::report(&loaded, diagnostics);
+}
+
+/// The main file, and of each module the declarations that belong to the program.
+fn taken_in(main: ast::File, loaded: BTreeMap<String, Module>) -> Vec<ast::File> {
     let own: HashSet<(std::mem::Discriminant<Item>, String)> = main
         .items
         .iter()
