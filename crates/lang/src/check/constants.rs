@@ -10,9 +10,9 @@ use crate::source::Span;
 impl Checker<'_> {
     /// The value of a constant expression of a type; reports what is no constant.
     pub(crate) fn constant(&mut self, expr: &ast::Expr, ty: &Type) -> Option<u128> {
-        let context = std::mem::replace(&mut self.context, Context::Constant);
+        let context = std::mem::replace(&mut self.scope.context, Context::Constant);
         let checked = self.expression(expr, Some(ty));
-        self.context = context;
+        self.scope.context = context;
         if matches!(checked.ty, Type::Unknown) {
             return None;
         }
@@ -47,8 +47,8 @@ impl Checker<'_> {
 
     /// Type and value of a declared constant, computed when first asked for.
     pub(crate) fn constant_named(&mut self, name: &str) -> Option<(Type, u128)> {
-        if self.open_names.contains(name) {
-            let span = self.constant_items.get(name)?.name.span;
+        if self.computed.open_constants.contains(name) {
+            let span = self.names.constants.get(name)?.name.span;
             self.error(
                 "E0106",
                 format!("the constant `{name}` needs itself"),
@@ -57,18 +57,18 @@ impl Checker<'_> {
             );
             return None;
         }
-        if let Some(known) = self.constants.get(name) {
+        if let Some(known) = self.computed.constants.get(name) {
             return known.clone();
         }
-        let item = *self.constant_items.get(name)?;
-        self.open_names.insert(name.to_string());
+        let item = *self.names.constants.get(name)?;
+        self.computed.open_constants.insert(name.to_string());
         let ty = self.resolve_type(&item.ty);
-        let scopes = std::mem::take(&mut self.scopes);
+        let scopes = std::mem::take(&mut self.scope.locals);
         let value = self.constant(&item.value, &ty);
-        self.scopes = scopes;
-        self.open_names.remove(name);
+        self.scope.locals = scopes;
+        self.computed.open_constants.remove(name);
         let known = value.map(|value| (ty, value));
-        self.constants.insert(name.to_string(), known.clone());
+        self.computed.constants.insert(name.to_string(), known.clone());
         known
     }
 }

@@ -126,7 +126,7 @@ impl Checker<'_> {
 
     /// `valid(ip.check)`
     pub(crate) fn valid(&mut self, args: &[ast::Expr], span: Span) -> Expr {
-        if self.context != Context::Packet {
+        if self.scope.context != Context::Packet {
             self.no_packet(span, "`valid` looks at a packet".to_string());
             return super::expressions::error(span);
         }

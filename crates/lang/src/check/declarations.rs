@@ -16,13 +16,13 @@ impl<'a> Checker<'a> {
         for &item in &fresh {
             match item {
                 Item::Const(item) => {
-                    self.constant_items.insert(&item.name.text, item);
+                    self.names.constants.insert(&item.name.text, item);
                 }
                 Item::Function(item) => {
-                    self.function_items.insert(&item.name.text, item);
+                    self.names.functions.insert(&item.name.text, item);
                 }
                 Item::Reason(item) => {
-                    self.reason_names.insert(item.name.text.clone(), item.name.span);
+                    self.names.reasons.insert(item.name.text.clone(), item.name.span);
                     self.program.reasons.push((item.name.text.clone(), item.help.clone()));
                 }
                 _ => {}
@@ -50,7 +50,7 @@ impl<'a> Checker<'a> {
             match item {
                 Item::Counter(item) => self.define_counter(item),
                 Item::Table(item) => {
-                    self.table_names.insert(item.name.text.clone(), TableId(self.program.tables.len()));
+                    self.names.tables.insert(item.name.text.clone(), TableId(self.program.tables.len()));
                     let table = self.define_table(item);
                     self.program.tables.push(table);
                 }
@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
             .filter_map(|item| if let Item::Layout(layout) = item { Some(layout) } else { None })
             .collect();
         for (index, layout) in layouts.iter().enumerate() {
-            self.layout_names.insert(layout.name.text.clone(), LayoutId(index));
+            self.names.layouts.insert(layout.name.text.clone(), LayoutId(index));
         }
         for layout in layouts {
             let layout = self.define_layout(layout);
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
             );
         }
         let params = self.declare_params(&item.params);
-        self.event_names.insert(item.name.text.clone(), self.program.events.len());
+        self.names.events.insert(item.name.text.clone(), self.program.events.len());
         self.program.events.push(hir::Event {
             name: item.name.text.clone(),
             span: item.name.span,
@@ -133,9 +133,9 @@ impl<'a> Checker<'a> {
         self.program.visible_layouts = self.program.layouts.len();
         for item in &file.items {
             if let Item::Layout(item) = item
-                && !self.layout_names.contains_key(&item.name.text)
+                && !self.names.layouts.contains_key(&item.name.text)
             {
-                self.test_layout_names.insert(item.name.text.clone(), LayoutId(self.program.layouts.len()));
+                self.names.test_layouts.insert(item.name.text.clone(), LayoutId(self.program.layouts.len()));
                 let layout = self.define_layout(item);
                 self.program.layouts.push(layout);
             }
@@ -156,13 +156,13 @@ impl<'a> Checker<'a> {
                     self.function_named(&item.name.text);
                 }
                 Item::Stage(item) => {
-                    let id = self.stage_names[&item.name.text];
+                    let id = self.names.stages[&item.name.text];
                     if !std::mem::replace(&mut done_stages[id.0], true) {
                         self.define_stage(item, id);
                     }
                 }
                 Item::Event(item) => {
-                    let id = self.event_names[&item.name.text];
+                    let id = self.names.events[&item.name.text];
                     if !std::mem::replace(&mut done_events[id], true) {
                         let params = self.program.events[id].params.clone();
                         self.program.events[id].body = self.handler_body(&item.body, &params);
@@ -191,7 +191,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn unused_reasons(&mut self, main: &'a ast::File) {
         for item in &main.items {
             if let Item::Reason(item) = item
-                && !self.reasons_used.contains(&item.name.text)
+                && !self.names.reasons_used.contains(&item.name.text)
             {
                 let warning = Diagnostic::warning(
                     "W0408",
@@ -242,7 +242,7 @@ impl<'a> Checker<'a> {
             }
             members.push((name.text.clone(), value));
         }
-        self.enum_names.insert(item.name.text.clone(), EnumId(self.enums.len()));
+        self.names.enums.insert(item.name.text.clone(), EnumId(self.enums.len()));
         self.enums.push(Enum { name: item.name.text.clone(), width, members });
     }
 
@@ -260,7 +260,7 @@ impl<'a> Checker<'a> {
                 size = 1;
             }
         }
-        self.counter_names.insert(item.name.text.clone(), self.program.counters.len() as u32);
+        self.names.counters.insert(item.name.text.clone(), self.program.counters.len() as u32);
         self.program.counters.push(crate::ir::Counter {
             name: item.name.text.clone(),
             size: size as u32,
@@ -315,7 +315,7 @@ impl<'a> Checker<'a> {
             }
             cap.clamp(1, 1 << 16) as u32
         });
-        self.stage_names.insert(item.name.text.clone(), id);
+        self.names.stages.insert(item.name.text.clone(), id);
         self.program.stages.push(hir::Stage {
             name: item.name.text.clone(),
             name_span: item.name.span,
@@ -329,12 +329,12 @@ impl<'a> Checker<'a> {
     }
 
     fn declare_header(&mut self, name: &Name, layout: &Name) -> Option<HeaderId> {
-        let Some(&layout_id) = self.layout_names.get(&layout.text) else {
+        let Some(&layout_id) = self.names.layouts.get(&layout.text) else {
             self.unknown_layout(layout);
-            self.broken_headers.insert(name.text.clone());
+            self.names.broken_headers.insert(name.text.clone());
             return None;
         };
-        if let Some(&header) = self.header_names.get(&name.text) {
+        if let Some(&header) = self.names.headers.get(&name.text) {
             let other = self.program.headers[header.0].layout;
             if other != layout_id {
                 let other = self.program.layouts[other.0].name.clone();
@@ -357,22 +357,22 @@ impl<'a> Checker<'a> {
         }
         let header = HeaderId(self.program.headers.len());
         self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
-        self.header_names.insert(name.text.clone(), header);
+        self.names.headers.insert(name.text.clone(), header);
         Some(header)
     }
 
     fn define_stage(&mut self, item: &'a ast::Stage, id: StageId) {
-        self.context = Context::Packet;
+        self.scope.context = Context::Packet;
         let (params, header) = (self.program.stages[id.0].params.clone(), self.program.stages[id.0].header);
         self.enter_params(&item.params, &params);
-        self.own_header = header;
-        self.own_header_broken = item.header.is_some() && header.is_none();
-        self.unrolled = 1;
+        self.scope.own_header = header;
+        self.scope.own_header_broken = item.header.is_some() && header.is_none();
+        self.spent.unrolled = 1;
         let mut requires = Vec::new();
         for name in &item.requires {
-            match self.header_names.get(&name.text) {
+            match self.names.headers.get(&name.text) {
                 Some(&header) => requires.push((header, name.span)),
-                None if self.broken_headers.contains(&name.text) => {}
+                None if self.names.broken_headers.contains(&name.text) => {}
                 None => {
                     self.unknown_header(HeaderUse::Header, &name.text, None, name.span);
                 }
@@ -398,24 +398,24 @@ impl<'a> Checker<'a> {
         }
         self.program.stages[id.0].requires = requires;
         self.program.stages[id.0].body = body;
-        self.own_header = None;
-        self.scopes.clear();
-        self.context = Context::Constant;
+        self.scope.own_header = None;
+        self.scope.locals.clear();
+        self.scope.context = Context::Constant;
     }
 
     fn enter_params(&mut self, params: &[ast::Param], locals: &[hir::LocalId]) {
         let scope = params.iter().map(|param| param.name.text.clone()).zip(locals.iter().copied()).collect();
-        self.scopes = vec![scope];
+        self.scope.locals = vec![scope];
     }
 
     fn handler_body(&mut self, body: &'a ast::Block, params: &[hir::LocalId]) -> hir::Block {
-        self.context = Context::Handler;
-        self.unrolled = 1;
+        self.scope.context = Context::Handler;
+        self.spent.unrolled = 1;
         let scope = params.iter().map(|local| (self.program.locals[local.0].name.clone(), *local)).collect();
-        self.scopes = vec![scope];
+        self.scope.locals = vec![scope];
         let body = self.block(body);
-        self.scopes.clear();
-        self.context = Context::Constant;
+        self.scope.locals.clear();
+        self.scope.context = Context::Constant;
         body
     }
 
@@ -432,14 +432,14 @@ impl<'a> Checker<'a> {
                 "mac" => Type::Mac,
                 "port" => Type::Port,
                 "time" => Type::Time,
-                _ => match self.enum_names.get(name) {
+                _ => match self.names.enums.get(name) {
                     Some(&id) => Type::Enum(id, name.clone(), self.enums[id.0].width),
                     None => {
                         let words = ["bool", "ip4", "ip6", "mac", "port", "time", "u8", "u16", "u32", "u64"];
                         let mut known: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-                        let enums = self.enum_names.keys().take(self.candidates());
-                        if self.likeness.nearest(name, enums.map(String::as_str)).is_some() {
-                            known.extend(self.enum_names.keys().cloned());
+                        let enums = self.names.enums.keys().take(self.candidates());
+                        if self.spent.likeness.nearest(name, enums.map(String::as_str)).is_some() {
+                            known.extend(self.names.enums.keys().cloned());
                         }
                         self.unknown("type", name, ty.span, known.iter().map(String::as_str));
                         Type::Unknown

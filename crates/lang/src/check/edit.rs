@@ -12,7 +12,7 @@ use crate::source::Span;
 impl<'a> Checker<'a> {
     pub(super) fn edit(&mut self, edit: &'a ast::Edit, span: Span) -> Option<StmtKind> {
         self.needs_packet(word_of(edit), span);
-        if self.walk_depth > 0 {
+        if self.scope.walk_depth > 0 {
             self.report(
                 Diagnostic::error(
                     "E0430",
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
     fn decoded_header(&mut self, name: &ast::Name) -> Option<HeaderId> {
         match self.find_header(&name.text) {
             Some(id) => Some(id),
-            None if self.broken_headers.contains(&name.text) => None,
+            None if self.names.broken_headers.contains(&name.text) => None,
             None => {
                 self.unknown_header(HeaderUse::Header, &name.text, None, name.span);
                 None
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
     /// The selector of the last pushed header, if it is not given and free.
     fn open_selector(&self, packet: &ast::PacketExpr) -> Option<(&Layout, &Field)> {
         let PacketPart::Header(last, fields) = packet.parts.last()? else { return None };
-        let layout = &self.program.layouts[self.layout_names.get(&last.text)?.0];
+        let layout = &self.program.layouts[self.names.layouts.get(&last.text)?.0];
         let selector = &layout.fields[layout.next.as_ref()?.selector];
         let free = !selector.shapes && !selector.conditional && selector.constraint.is_none();
         let given = fields.iter().any(|(field, _)| field.text == selector.name);
@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
             let span = name.span;
             fields.push((ast::Name { text, span }, ast::Expr { kind, span }));
         }
-        if self.context != Context::Packet {
+        if self.scope.context != Context::Packet {
             return None;
         }
         whole.parts.push(PacketPart::Rest { from: ast::RestFrom::Packet, take: None, span: packet.span });

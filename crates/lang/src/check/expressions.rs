@@ -14,19 +14,19 @@ use crate::source::Span;
 impl Checker<'_> {
     /// Checks an expression; `expected` guides literals and is not enforced (see [`Checker::expect_type`]).
     pub(crate) fn expression(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
-        if self.depth >= DEEPEST_VALUE {
+        if self.spent.depth >= DEEPEST_VALUE {
             self.too_deep(expr.span);
             return error(expr.span);
         }
-        self.depth += 1;
+        self.spent.depth += 1;
         let checked = self.expression_inside(expr, expected);
-        self.depth -= 1;
+        self.spent.depth -= 1;
         checked
     }
 
     /// Reports once that constants or functions build on each other too deeply.
     fn too_deep(&mut self, span: Span) {
-        if !std::mem::replace(&mut self.too_deep, true) {
+        if !std::mem::replace(&mut self.spent.too_deep, true) {
             self.report(
                 Diagnostic::error("E0066", "this nests too deeply", span, "one level too many")
                     .help("constants and functions that build on each other count together")
@@ -202,10 +202,10 @@ impl Checker<'_> {
     }
 
     fn word(&mut self, name: &str, expected: Option<&Type>, span: Span) -> Expr {
-        if let Some(local) = self.find_local(name) {
+        if let Some(local) = self.scope.find_local(name) {
             return Expr { kind: ExprKind::Local(local), ty: self.program.locals[local.0].ty.clone(), span };
         }
-        if let Context::Layout(layout) = self.context
+        if let Context::Layout(layout) = self.scope.context
             && let Some(index) =
                 self.program.layouts[layout.0].fields.iter().position(|field| field.name == name)
         {
@@ -219,7 +219,7 @@ impl Checker<'_> {
         if let Some(remembered) = self.remembered(name, &[], span) {
             return remembered;
         }
-        if self.constant_items.contains_key(name) {
+        if self.names.constants.contains_key(name) {
             return match self.constant_named(name) {
                 Some((ty, value)) => constant(value, ty, span),
                 None => error(span),
@@ -228,7 +228,7 @@ impl Checker<'_> {
         if let Some(value) = self.built_in_word(name, span) {
             return value;
         }
-        if matches!(self.context, Context::Layout(_)) && self.layout_fields.contains(name) {
+        if matches!(self.scope.context, Context::Layout(_)) && self.described.fields.contains(name) {
             self.report(
                 Diagnostic::error(
                     "E0309",
@@ -249,7 +249,7 @@ impl Checker<'_> {
             );
             return error(span);
         }
-        if self.table_names.contains_key(name) {
+        if self.names.tables.contains_key(name) {
             self.error(
                 "E0211",
                 format!("`{name}` is a table, not a value"),
@@ -276,7 +276,7 @@ impl Checker<'_> {
             "in_port" => (ExprKind::InPort, Type::Port),
             "length" => (ExprKind::Length, Type::Uint(32)),
             "payload" => (ExprKind::Payload, Type::View),
-            "now" if matches!(self.context, Context::Packet | Context::Handler) => {
+            "now" if matches!(self.scope.context, Context::Packet | Context::Handler) => {
                 return Some(Expr { kind: ExprKind::Now, ty: Type::Time, span });
             }
             "now" => {
@@ -290,7 +290,7 @@ impl Checker<'_> {
             }
             _ => return None,
         };
-        if self.context != Context::Packet {
+        if self.scope.context != Context::Packet {
             self.no_packet(span, format!("`{name}` belongs to a packet"));
             return Some(error(span));
         }
@@ -301,7 +301,7 @@ impl Checker<'_> {
         let field = &self.program.layouts[layout].fields[index];
         let (ty, conditional) = (field.ty.clone(), field.conditional);
         let there = !conditional
-            || match (&self.shared_when, self.field_conditions.get(&(layout, index))) {
+            || match (&self.described.shared_when, self.described.conditions.get(&(layout, index))) {
                 (Some(here), Some(condition)) => same(here, condition),
                 _ => false,
             };
@@ -327,9 +327,9 @@ impl Checker<'_> {
 
     fn field_of(&mut self, base: &ast::Expr, name: &ast::Name, span: Span) -> Expr {
         if let ast::ExprKind::Word(word) = &base.kind
-            && self.find_local(word).is_none()
+            && self.scope.find_local(word).is_none()
         {
-            if let Some(&id) = self.enum_names.get(word) {
+            if let Some(&id) = self.names.enums.get(word) {
                 let members = self.enums[id.0].members.clone();
                 let (enum_name, width) = (self.enums[id.0].name.clone(), self.enums[id.0].width);
                 return match members.iter().find(|(member, _)| *member == name.text) {
@@ -346,7 +346,7 @@ impl Checker<'_> {
                 };
             }
             if let Some(header) = self.find_header(word) {
-                if self.context != Context::Packet {
+                if self.scope.context != Context::Packet {
                     self.no_packet(span, format!("`{word}` is a header of a packet"));
                     return error(span);
                 }
@@ -370,12 +370,12 @@ impl Checker<'_> {
                 };
                 return Expr { kind: ExprKind::Field(header, index), ty, span };
             }
-            if self.broken_headers.contains(word) {
+            if self.names.broken_headers.contains(word) {
                 return error(span);
             }
             let value = matches!(word.as_str(), "in_port" | "length" | "payload" | "now")
-                || self.constant_items.contains_key(word.as_str());
-            if !matches!(self.context, Context::Layout(_)) && !value {
+                || self.names.constants.contains_key(word.as_str());
+            if !matches!(self.scope.context, Context::Layout(_)) && !value {
                 self.unknown_header(HeaderUse::Base, word, Some(name), base.span);
                 return error(span);
             }
@@ -405,7 +405,7 @@ impl Checker<'_> {
     }
 
     fn flags_of(&self, expr: &Expr) -> Option<Vec<String>> {
-        let field = match (&expr.kind, self.context) {
+        let field = match (&expr.kind, self.scope.context) {
             (ExprKind::Field(header, index), _) => {
                 &self.program.layouts[self.program.headers[header.0].layout.0].fields[*index]
             }
@@ -420,7 +420,7 @@ impl Checker<'_> {
             return remembered;
         }
         let Some(id) = self.table_named(table) else { return error(span) };
-        if !matches!(self.context, Context::Packet | Context::Handler) {
+        if !matches!(self.scope.context, Context::Packet | Context::Handler) {
             self.error(
                 "E0213",
                 "a table cannot be read here",
@@ -467,12 +467,12 @@ impl Checker<'_> {
         {
             return self.variant(*table, variant, args, span);
         }
-        if !self.function_items.contains_key(name.text.as_str())
+        if !self.names.functions.contains_key(name.text.as_str())
             && let Some(built_in) = self.builtin(name, args, span)
         {
             return built_in;
         }
-        if self.open_functions.contains(&name.text) {
+        if self.computed.open_functions.contains(&name.text) {
             self.error(
                 "E0214",
                 format!("the function `{}` needs itself", name.text),
@@ -481,20 +481,25 @@ impl Checker<'_> {
             );
             return error(span);
         }
-        if name.text == "valid" && !self.function_items.contains_key("valid") {
+        if name.text == "valid" && !self.names.functions.contains_key("valid") {
             return self.valid(args, span);
         }
         let Some(function) = self.function_named(&name.text) else {
-            if self.table_names.contains_key(&name.text) {
+            if self.names.tables.contains_key(&name.text) {
                 self.error(
                     "E0211",
                     format!("`{}` is a table, not a function", name.text),
                     name.span,
                     format!("look something up in it: `{}[…]`", name.text),
                 );
-            } else if !self.function_items.contains_key(name.text.as_str()) {
-                let known: Vec<String> =
-                    self.function_items.keys().map(|name| name.to_string()).take(self.candidates()).collect();
+            } else if !self.names.functions.contains_key(name.text.as_str()) {
+                let known: Vec<String> = self
+                    .names
+                    .functions
+                    .keys()
+                    .map(|name| name.to_string())
+                    .take(self.candidates())
+                    .collect();
                 self.unknown("function", &name.text, name.span, known.iter().map(String::as_str));
             }
             return error(span);
@@ -513,8 +518,8 @@ impl Checker<'_> {
             );
             return error(span);
         }
-        self.inlined += function.size;
-        if self.inlined > LARGEST_INLINED {
+        self.spent.inlined += function.size;
+        if self.spent.inlined > LARGEST_INLINED {
             self.error(
                 "E0215",
                 "the calls of functions add up to too much code",
@@ -535,17 +540,17 @@ impl Checker<'_> {
 
     /// A function, checked when first asked for; `None` if there is none, or it needs itself, or is wrong.
     pub(crate) fn function_named(&mut self, name: &str) -> Option<Function> {
-        if let Some(known) = self.functions.get(name) {
+        if let Some(known) = self.computed.functions.get(name) {
             return known.clone();
         }
-        let item = *self.function_items.get(name)?;
-        self.functions.insert(name.to_string(), None);
-        self.open_functions.insert(name.to_string());
+        let item = *self.names.functions.get(name)?;
+        self.computed.functions.insert(name.to_string(), None);
+        self.computed.open_functions.insert(name.to_string());
         let result = self.resolve_type(&item.result);
-        let scopes = std::mem::take(&mut self.scopes);
-        let context = std::mem::replace(&mut self.context, Context::Function);
-        let inlined = std::mem::replace(&mut self.inlined, 0);
-        self.scopes.push(Default::default());
+        let scopes = std::mem::take(&mut self.scope.locals);
+        let context = std::mem::replace(&mut self.scope.context, Context::Function);
+        let inlined = std::mem::replace(&mut self.spent.inlined, 0);
+        self.scope.enter();
         let mut params: Vec<LocalId> = Vec::new();
         for param in &item.params {
             let ty = self.resolve_type(&param.ty);
@@ -557,14 +562,14 @@ impl Checker<'_> {
             self.too_deep(item.name.span);
             fits = false;
         }
-        self.scopes = scopes;
-        self.context = context;
-        let size = 1 + self.inlined;
-        self.inlined = inlined;
+        self.scope.locals = scopes;
+        self.scope.context = context;
+        let size = 1 + self.spent.inlined;
+        self.spent.inlined = inlined;
         let function =
             (fits && value.ty != Type::Unknown).then_some(Function { params, result, value, size });
-        self.functions.insert(name.to_string(), function.clone());
-        self.open_functions.remove(name);
+        self.computed.functions.insert(name.to_string(), function.clone());
+        self.computed.open_functions.remove(name);
         function
     }
 
@@ -581,7 +586,7 @@ impl Checker<'_> {
         let mut first: Option<Type> = None;
         let mut broken = false;
         for arm in arms {
-            self.scopes.push(Default::default());
+            self.scope.enter();
             let before = self.diagnostics.reported();
             let pattern = self.pattern(&arm.pattern, &value.ty);
             broken |= self.diagnostics.reported() > before;
@@ -591,7 +596,7 @@ impl Checker<'_> {
                 guard
             });
             let body = self.expression(&arm.value, ty.as_ref());
-            self.scopes.pop();
+            self.scope.leave();
             self.expect_single(&body);
             if let Some(first) = &first {
                 self.expect_type(&body, first);

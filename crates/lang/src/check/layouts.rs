@@ -29,7 +29,7 @@ impl Checker<'_> {
         self.program.layouts.push(layout);
         let mut places = Places { id, bits: 0, run: Vec::new(), misplaced: false };
         let mut declared: HashMap<&str, Span> = HashMap::new();
-        self.layout_fields = item.fields.iter().map(|field| field.name.text.clone()).collect();
+        self.described.fields = item.fields.iter().map(|field| field.name.text.clone()).collect();
         if item.fields.is_empty() {
             self.error(
                 "E0313",
@@ -76,7 +76,7 @@ impl Checker<'_> {
         layout.checksum = self.checksum(item, &layout);
         layout.pseudo = item.pseudo.as_ref().and_then(|pseudo| self.pseudo(pseudo, &layout));
         self.program.layouts.pop();
-        self.layout_fields.clear();
+        self.described.fields.clear();
         layout
     }
 
@@ -86,22 +86,22 @@ impl Checker<'_> {
         let index = self.program.layouts[id.0].fields.len();
         let mut checked = self.field(field);
         places.misplaced |= checked.ty == Type::Unknown;
-        self.context = Context::Layout(id);
+        self.scope.context = Context::Layout(id);
         let when = field.when.as_ref().map(|when| {
             let when_checked = self.expression(when, Some(&Type::Bool));
             self.expect_type(&when_checked, &Type::Bool);
             when_checked
         });
-        self.shared_when = field.when.clone();
+        self.described.shared_when = field.when.clone();
         let length = match &field.ty {
             FieldType::Bytes(expr) => Some(self.length(expr)),
             _ => None,
         };
-        self.shared_when = None;
+        self.described.shared_when = None;
         if let Some(when) = &field.when {
-            self.field_conditions.insert((id.0, index), when.clone());
+            self.described.conditions.insert((id.0, index), when.clone());
         }
-        self.context = Context::Constant;
+        self.scope.context = Context::Constant;
         checked.conditional = when.is_some();
         match (when, length) {
             (None, None) => self.place_fixed(item, field, &mut checked, places),
@@ -269,13 +269,13 @@ impl Checker<'_> {
             return None;
         };
         let ty = layout.fields[selector].ty.clone();
-        self.context = Context::Layout(id);
+        self.scope.context = Context::Layout(id);
         let when = next.when.as_ref().map(|when| {
             let checked = self.expression(when, Some(&Type::Bool));
             self.expect_type(&checked, &Type::Bool);
             checked
         });
-        self.context = Context::Constant;
+        self.scope.context = Context::Constant;
         let mut targets = Vec::new();
         for (values, target) in &next.targets {
             let values = values.iter().filter_map(|value| self.constant(value, &ty)).collect();

@@ -50,11 +50,11 @@ impl Checker<'_> {
             });
         }
         let most = self.candidates();
-        let locals = self.scopes.iter().flat_map(|scope| scope.keys().cloned());
+        let locals = self.scope.locals.iter().flat_map(|scope| scope.keys().cloned());
         let mut known: Vec<String> = locals.take(most).collect();
-        known.extend(self.constant_items.keys().take(most).map(|name| name.to_string()));
+        known.extend(self.names.constants.keys().take(most).map(|name| name.to_string()));
         known.extend(["in_port", "length", "payload", "now"].map(String::from));
-        if let Context::Layout(layout) = self.context {
+        if let Context::Layout(layout) = self.scope.context {
             known.extend(
                 self.program.layouts[layout.0].fields.iter().take(most).map(|field| field.name.clone()),
             );
@@ -64,7 +64,7 @@ impl Checker<'_> {
 
     /// A flag of the field whose value is being written: the field, and the flag's number.
     fn written_flag(&self, name: &str) -> Option<(String, String)> {
-        let (layout, index) = self.written_field?;
+        let (layout, index) = self.scope.written_field?;
         let number = self.flag_number(layout, index, name)?;
         let layout = &self.program.layouts[layout.0];
         Some((format!("{}.{}", layout.name, layout.fields[index].name), number))
@@ -79,7 +79,7 @@ impl Checker<'_> {
         written: &[(ast::Name, ast::Expr)],
     ) -> bool {
         if self.candidates() == 0
-            || !self.likeness.allows(written.len() + self.program.layouts[layout.0].fields.len())
+            || !self.spent.likeness.allows(written.len() + self.program.layouts[layout.0].fields.len())
         {
             return false;
         }
@@ -121,7 +121,7 @@ impl Checker<'_> {
             Some(id) => self.enums[id].members.len(),
             None => self.enums.iter().map(|one| 1 + one.members.len()).sum(),
         };
-        if self.candidates() == 0 || !self.likeness.allows(steps) {
+        if self.candidates() == 0 || !self.spent.likeness.allows(steps) {
             return Vec::new();
         }
         let enums = self.enums.iter().enumerate().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id));
@@ -134,12 +134,12 @@ impl Checker<'_> {
 
     /// A flag of the header that is decoded or walked here: how it is read, and its number.
     fn read_flag(&mut self, name: &str) -> Option<(String, String)> {
-        let walked = self.walk_headers.iter().rev().map(|&(_, header)| header);
-        let here: Vec<HeaderId> = walked.chain(self.own_header).take(self.candidates()).collect();
+        let walked = self.scope.walk_headers.iter().rev().map(|&(_, header)| header);
+        let here: Vec<HeaderId> = walked.chain(self.scope.own_header).take(self.candidates()).collect();
         here.into_iter().find_map(|header| {
             let header = &self.program.headers[header.0];
             let fields = &self.program.layouts[header.layout.0].fields;
-            let found = (0..if self.likeness.allows(fields.len()) { fields.len() } else { 0 })
+            let found = (0..if self.spent.likeness.allows(fields.len()) { fields.len() } else { 0 })
                 .find_map(|index| Some((index, self.flag_number(header.layout, index, name)?)));
             let (index, number) = found?;
             Some((format!("{}.{}.{name}", header.name, fields[index].name), number))
@@ -163,7 +163,7 @@ impl Checker<'_> {
         let meant = best(&fitting, |header| self.resemblance(name, header));
         if let Some(&first) = meant.first() {
             let layout = &self.program.layouts[self.program.headers[first.0].layout.0].name;
-            let own = self.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
+            let own = self.scope.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
             let label =
                 format!("the header of layout {layout} is called `{}`", self.program.headers[own.0].name);
             let mut names: Vec<&str> =
@@ -181,9 +181,9 @@ impl Checker<'_> {
         let mut known: Vec<String> =
             fitting.iter().map(|header| self.program.headers[header.0].name.clone()).collect();
         if wanted == HeaderUse::Base {
-            let enums = self.enum_names.keys().take(self.candidates());
-            if self.likeness.nearest(name, enums.map(String::as_str)).is_some() {
-                known.extend(self.enum_names.keys().cloned());
+            let enums = self.names.enums.keys().take(self.candidates());
+            if self.spent.likeness.nearest(name, enums.map(String::as_str)).is_some() {
+                known.extend(self.names.enums.keys().cloned());
             }
         }
         self.unknown(what, name, span, known.iter().map(String::as_str));
@@ -191,13 +191,13 @@ impl Checker<'_> {
 
     /// The headers that have this field; all of them if none has it, none if too much was looked for before.
     fn headers_with(&mut self, field: Option<&ast::Name>) -> Vec<HeaderId> {
-        let walked = self.walk_headers.iter().map(|&(_, header)| header);
+        let walked = self.scope.walk_headers.iter().map(|&(_, header)| header);
         let all: Vec<HeaderId> =
-            walked.chain(self.header_names.values().copied()).take(self.candidates()).collect();
+            walked.chain(self.names.headers.values().copied()).take(self.candidates()).collect();
         let fields =
             |header: &HeaderId| &self.program.layouts[self.program.headers[header.0].layout.0].fields;
         let steps = |header| 1 + if field.is_some() { fields(header).len() } else { 0 };
-        if !self.likeness.allows(all.iter().map(steps).sum()) {
+        if !self.spent.likeness.allows(all.iter().map(steps).sum()) {
             return Vec::new();
         }
         let has =

@@ -18,7 +18,7 @@ impl<'a> Checker<'a> {
         let members = members.map(|(name, value)| (name.to_string(), value)).collect();
         let id = EnumId(self.enums.len());
         self.enums.push(Enum { name: "colour".to_string(), width: 2, members });
-        self.enum_names.insert("colour".to_string(), id);
+        self.names.enums.insert("colour".to_string(), id);
         self.colours = Some(id);
     }
 
@@ -28,7 +28,7 @@ impl<'a> Checker<'a> {
 
     fn cells(&mut self, name: &ast::Name, size: Option<&ast::Expr>, what: &str) -> u32 {
         let Some(expr) = size else { return 1 };
-        self.indexed.insert(name.text.clone());
+        self.names.indexed.insert(name.text.clone());
         let size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
         if !(1..=MOST_CELLS).contains(&size) {
             self.error(
@@ -83,7 +83,7 @@ impl<'a> Checker<'a> {
                 Rates::Single { committed: 1, burst: 1, excess: 0 }
             }
         };
-        self.meter_names.insert(item.name.text.clone(), self.program.meters.len() as u32);
+        self.names.meters.insert(item.name.text.clone(), self.program.meters.len() as u32);
         let packets = item.unit.text == "packets";
         self.program.meters.push(ir::Meter { name: item.name.text.clone(), size, packets, rates });
     }
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
             );
         }
         let column = self.column(&ty);
-        self.register_names.insert(item.name.text.clone(), self.program.registers.len() as u32);
+        self.names.registers.insert(item.name.text.clone(), self.program.registers.len() as u32);
         self.program.registers.push((ir::Register { name: item.name.text.clone(), size, column }, ty));
     }
 
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
                 format!("this has {}", pool.items()),
             );
         }
-        self.pool_names.insert(item.name.text.clone(), self.program.pools.len() as u32);
+        self.names.pools.insert(item.name.text.clone(), self.program.pools.len() as u32);
         self.program.pools.push((pool, types));
     }
 
@@ -204,7 +204,7 @@ impl<'a> Checker<'a> {
             self.error("E0525", headline, item.name.span, "declared here");
         }
         let columns = types.iter().map(|ty| self.column(ty)).collect();
-        self.group_names.insert(item.name.text.clone(), self.program.groups.len() as u32);
+        self.names.groups.insert(item.name.text.clone(), self.program.groups.len() as u32);
         let (buckets, capacity) = (buckets as u32, capacity as u32);
         let group = ir::Group {
             name: item.name.text.clone(),
@@ -281,9 +281,9 @@ impl<'a> Checker<'a> {
 
     /// A pool by its name; reports unknown ones.
     pub(super) fn pool_named(&mut self, name: &ast::Name) -> Option<u32> {
-        let found = self.pool_names.get(&name.text).copied();
+        let found = self.names.pools.get(&name.text).copied();
         if found.is_none() {
-            let known: Vec<String> = self.pool_names.keys().take(self.candidates()).cloned().collect();
+            let known: Vec<String> = self.names.pools.keys().take(self.candidates()).cloned().collect();
             self.unknown("pool", &name.text, name.span, known.iter().map(String::as_str));
         }
         found
@@ -291,7 +291,7 @@ impl<'a> Checker<'a> {
 
     /// State is read and written where packets and handlers run.
     fn needs_state(&mut self, name: &str, span: Span) -> bool {
-        let running = matches!(self.context, Context::Packet | Context::Handler);
+        let running = matches!(self.scope.context, Context::Packet | Context::Handler);
         if !running {
             self.error(
                 "E0213",
@@ -320,13 +320,13 @@ impl<'a> Checker<'a> {
 
     /// `name[keys]` or `name` where it is a meter, register or group; `None` if it is none of them.
     pub(super) fn remembered(&mut self, name: &str, keys: &[ast::Expr], span: Span) -> Option<Expr> {
-        if let Some(&meter) = self.meter_names.get(name) {
+        if let Some(&meter) = self.names.meters.get(name) {
             return Some(self.mark(meter, name, keys, span));
         }
-        if let Some(&register) = self.register_names.get(name) {
+        if let Some(&register) = self.names.registers.get(name) {
             return Some(self.read_register(register, name, keys, span));
         }
-        if let Some(&group) = self.group_names.get(name) {
+        if let Some(&group) = self.names.groups.get(name) {
             return Some(self.choose(group, name, keys, span));
         }
         None
@@ -354,7 +354,7 @@ impl<'a> Checker<'a> {
     }
 
     fn mark(&mut self, meter: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
-        let cells = usize::from(self.indexed.contains(name));
+        let cells = usize::from(self.names.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells + 1, span) {
             return error(span);
         }
@@ -370,7 +370,7 @@ impl<'a> Checker<'a> {
 
     fn read_register(&mut self, register: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
         let (_, ty) = self.program.registers[register as usize].clone();
-        let cells = usize::from(self.indexed.contains(name));
+        let cells = usize::from(self.names.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells, span) {
             return error(span);
         }
@@ -380,7 +380,7 @@ impl<'a> Checker<'a> {
 
     fn choose(&mut self, group: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
         let (_, types) = self.program.groups[group as usize].clone();
-        let cells = usize::from(self.indexed.contains(name));
+        let cells = usize::from(self.names.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells + 1..=cells + 1, span) {
             return error(span);
         }
@@ -465,13 +465,13 @@ impl<'a> Checker<'a> {
         index: Option<&'a ast::Expr>,
         value: &'a ast::Expr,
     ) -> Option<StmtKind> {
-        let Some(&register) = self.register_names.get(&name.text) else {
-            let known: Vec<String> = self.register_names.keys().take(self.candidates()).cloned().collect();
+        let Some(&register) = self.names.registers.get(&name.text) else {
+            let known: Vec<String> = self.names.registers.keys().take(self.candidates()).cloned().collect();
             self.unknown("register", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
         let (_, ty) = self.program.registers[register as usize].clone();
-        let indexed = self.indexed.contains(&name.text);
+        let indexed = self.names.indexed.contains(&name.text);
         if indexed != index.is_some() {
             let label = if indexed { "say which cell: `set r[i] = …`" } else { "it has one cell" };
             self.error("E0514", format!("`{}` is written wrongly", name.text), name.span, label);
@@ -509,12 +509,12 @@ impl<'a> Checker<'a> {
         index: Option<&ast::Expr>,
         span: Span,
     ) -> Option<StmtKind> {
-        let Some(&group) = self.group_names.get(&name.text) else {
-            let known: Vec<String> = self.group_names.keys().take(self.candidates()).cloned().collect();
+        let Some(&group) = self.names.groups.get(&name.text) else {
+            let known: Vec<String> = self.names.groups.keys().take(self.candidates()).cloned().collect();
             self.unknown("group", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
-        let cells = usize::from(self.indexed.contains(&name.text));
+        let cells = usize::from(self.names.indexed.contains(&name.text));
         let (declared, types) = &mut self.program.groups[group as usize];
         let capacity = declared.capacity;
         let fault = if types.as_slice() != [Type::Port] {
@@ -546,7 +546,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<Placement> {
         let (_, types) = self.program.groups[group as usize].clone();
-        let cells = usize::from(self.indexed.contains(name));
+        let cells = usize::from(self.names.indexed.contains(name));
         let wanted = cells + types.len();
         if !self.parts(name, keys, wanted..=wanted, span) {
             return None;

@@ -17,6 +17,7 @@ mod memory;
 pub mod operators;
 pub mod packets;
 mod patterns;
+mod state;
 pub mod statements;
 pub mod tables;
 pub mod test_cases;
@@ -27,10 +28,9 @@ use crate::ast;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::source::Span;
 use crate::testcase::TestCase;
-use hir::{HeaderId, LayoutId, LocalId, StageId};
-use likeness::Likeness;
-use std::collections::{HashMap, HashSet};
-use types::{EnumId, TableId, Type};
+use hir::{HeaderId, LayoutId, LocalId};
+use state::{Computed, DescribedLayout, Names, Scope, Spent, TableBounds};
+use types::{EnumId, Type};
 
 /// How the values of a type are shown.
 pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::ColumnKind>;
@@ -99,61 +99,15 @@ pub(crate) struct Function {
 pub(crate) struct Checker<'a> {
     pub(crate) program: hir::Program,
     pub(crate) diagnostics: Findings,
-    pub(crate) shared_when: Option<ast::Expr>,
-    pub(crate) field_conditions: HashMap<(usize, usize), ast::Expr>,
-    pub(crate) constant_items: HashMap<&'a str, &'a ast::Const>,
-    pub(crate) constants: HashMap<String, Option<(Type, u128)>>,
-    pub(crate) enum_names: HashMap<String, EnumId>,
     pub(crate) enums: Vec<Enum>,
-    pub(crate) layout_names: HashMap<String, LayoutId>,
-    pub(crate) test_layout_names: HashMap<String, LayoutId>,
-    pub(crate) table_names: HashMap<String, TableId>,
-    pub(crate) counter_names: HashMap<String, u32>,
-    pub(crate) meter_names: HashMap<String, u32>,
-    pub(crate) register_names: HashMap<String, u32>,
-    /// Meters, registers and groups that are declared with a number of cells, be it 1: they are used with an
-    /// index.
-    pub(crate) indexed: HashSet<String>,
-    pub(crate) pool_names: HashMap<String, u32>,
-    pub(crate) group_names: HashMap<String, u32>,
     /// The colours of meters, where the program has any.
     pub(crate) colours: Option<EnumId>,
-    pub(crate) reason_names: HashMap<String, Span>,
-    pub(crate) reasons_used: HashSet<String>,
-    pub(crate) function_items: HashMap<&'a str, &'a ast::Function>,
-    pub(crate) functions: HashMap<String, Option<Function>>,
-    pub(crate) stage_names: HashMap<String, StageId>,
-    pub(crate) event_names: HashMap<String, usize>,
-    pub(crate) header_names: HashMap<String, HeaderId>,
-    pub(crate) scopes: Vec<HashMap<String, LocalId>>,
-    pub(crate) walk_headers: Vec<(String, HeaderId)>,
-    pub(crate) own_header: Option<HeaderId>,
-    /// The decoder being checked has a header whose layout is wrong.
-    pub(crate) own_header_broken: bool,
-    pub(crate) context: Context,
-    /// The field of a header that is being written in a packet.
-    pub(crate) written_field: Option<(LayoutId, usize)>,
-    pub(crate) walk_depth: usize,
-    pub(crate) unrolled: u128,
-    pub(crate) inlined: usize,
-    /// How many expressions enclose the one being checked, through constants and functions.
-    pub(crate) depth: usize,
-    /// They were once too many.
-    pub(crate) too_deep: bool,
-    /// Tables without capacity and without a way to evict.
-    pub(crate) missing_bounds: HashMap<String, (bool, bool)>,
-    /// Tables that were reported for saying nothing about eviction.
-    pub(crate) missing_evict: HashSet<String>,
-    /// Constants that are being computed: one that needs itself is found among them.
-    pub(crate) open_names: HashSet<String>,
-    /// The same of functions.
-    pub(crate) open_functions: HashSet<String>,
-    /// Header names whose layout is wrong; what is read of them was reported where they are declared.
-    pub(crate) broken_headers: HashSet<String>,
-    /// What may still be spent on finding names that were meant.
-    pub(crate) likeness: Likeness,
-    /// Fields of the layout being described, also those that stand behind.
-    pub(crate) layout_fields: HashSet<String>,
+    pub(crate) names: Names<'a>,
+    pub(crate) computed: Computed,
+    pub(crate) scope: Scope,
+    pub(crate) described: DescribedLayout,
+    pub(crate) bounds: TableBounds,
+    pub(crate) spent: Spent,
 }
 
 impl Checker<'_> {
@@ -173,10 +127,10 @@ impl Checker<'_> {
 
     /// Reports a use of a packet where there is none.
     pub(crate) fn no_packet(&mut self, span: Span, label: String) {
-        if matches!(self.context, Context::Constant | Context::Layout(_)) {
+        if matches!(self.scope.context, Context::Constant | Context::Layout(_)) {
             return self.error("E0208", "this must be a constant", span, label);
         }
-        let place = if self.context == Context::Function {
+        let place = if self.scope.context == Context::Function {
             "in a function"
         } else {
             "in an event or periodic handler"
@@ -198,26 +152,21 @@ impl Checker<'_> {
 
     pub(crate) fn bind_local(&mut self, name: &ast::Name, ty: Type, mutable: bool) -> LocalId {
         let local = self.new_local(&name.text, ty, mutable);
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name.text.clone(), local);
-        }
+        self.scope.bind(&name.text, local);
         local
     }
 
-    pub(crate) fn find_local(&self, name: &str) -> Option<LocalId> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name).copied())
-    }
-
     pub(crate) fn find_header(&self, name: &str) -> Option<HeaderId> {
-        let walked = self.walk_headers.iter().rev().find(|(text, _)| text == name).map(|&(_, header)| header);
-        let own = self.own_header.filter(|header| self.program.headers[header.0].name == name);
-        walked.or(own).or_else(|| self.header_names.get(name).copied())
+        let walked =
+            self.scope.walk_headers.iter().rev().find(|(text, _)| text == name).map(|&(_, header)| header);
+        let own = self.scope.own_header.filter(|header| self.program.headers[header.0].name == name);
+        walked.or(own).or_else(|| self.names.headers.get(name).copied())
     }
 
     /// How many names may be looked at for one that was meant: none where the fault is not told or too many
     /// were looked at before.
     pub(crate) fn candidates(&self) -> usize {
-        if self.diagnostics.is_full() { 0 } else { self.likeness.left() }
+        if self.diagnostics.is_full() { 0 } else { self.spent.likeness.left() }
     }
 
     /// Reports a name that nothing has, with the nearest one that something has.
@@ -241,14 +190,14 @@ impl Checker<'_> {
     ) {
         let diagnostic = match self.candidates() {
             0 => diagnostic,
-            most => self.likeness.suggest(diagnostic, name, known.take(most)),
+            most => self.spent.likeness.suggest(diagnostic, name, known.take(most)),
         };
         self.report(diagnostic);
     }
 
     /// Reports that no layout has this name.
     pub(crate) fn unknown_layout(&mut self, name: &ast::Name) {
-        let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
+        let known: Vec<String> = self.names.layouts.keys().take(self.candidates()).cloned().collect();
         let diagnostic = unknown_name("layout", &name.text, name.span, "no layout has this name");
         let diagnostic = diagnostic.of_kind(DiagnosticKind::UnknownLayout);
         self.report_unknown(diagnostic, &name.text, known.iter().map(String::as_str));

@@ -83,10 +83,10 @@ impl Checker<'_> {
         let ty = match &expr.kind {
             ast::ExprKind::Ip4(_) | ast::ExprKind::Ip6(_) | ast::ExprKind::Mac(_) => return true,
             ast::ExprKind::Word(name) => {
-                self.find_local(name).map(|local| self.program.locals[local.0].ty.clone())
+                self.scope.find_local(name).map(|local| self.program.locals[local.0].ty.clone())
             }
             ast::ExprKind::Field(base, name) => match &base.kind {
-                ast::ExprKind::Word(word) if self.find_local(word).is_none() => {
+                ast::ExprKind::Word(word) if self.scope.find_local(word).is_none() => {
                     self.find_header(word).and_then(|header| {
                         let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
                         layout

@@ -204,7 +204,7 @@ impl Checker<'_> {
 
     /// The end of the received packet.
     fn tail(&mut self, from: &RestFrom, take: Option<&ast::Expr>, span: crate::source::Span) -> Option<Tail> {
-        if self.context != Context::Packet {
+        if self.scope.context != Context::Packet {
             self.error(
                 "E0415",
                 "there is no packet whose bytes could be used here",
@@ -238,9 +238,12 @@ impl Checker<'_> {
         next: Option<&PacketPart>,
         made: &mut Made,
     ) -> Option<Placed> {
-        let for_tests =
-            if self.context == Context::Constant { self.test_layout_names.get(&name.text) } else { None };
-        let Some(&id) = self.layout_names.get(&name.text).or(for_tests) else {
+        let for_tests = if self.scope.context == Context::Constant {
+            self.names.test_layouts.get(&name.text)
+        } else {
+            None
+        };
+        let Some(&id) = self.names.layouts.get(&name.text).or(for_tests) else {
             self.unknown_layout(name);
             return None;
         };
@@ -313,9 +316,9 @@ impl Checker<'_> {
                     "given again here",
                 );
             }
-            let outer = self.written_field.replace((id, index));
+            let outer = self.scope.written_field.replace((id, index));
             let (value, fits) = self.header_value(&layout.fields[index], value);
-            self.written_field = outer;
+            self.scope.written_field = outer;
             right &= fits;
             values[index] = Some(value?);
         }
@@ -325,7 +328,7 @@ impl Checker<'_> {
     /// The value that is written for one field, and whether it fits; without a value nothing more can be said
     /// of the header.
     fn header_value(&mut self, field: &Field, value: &ast::Expr) -> (Option<Expr>, bool) {
-        if self.context == Context::Constant {
+        if self.scope.context == Context::Constant {
             let number = self.constant(value, &field.ty);
             let constant = |number| super::expressions::constant(number, field.ty.clone(), value.span);
             return (number.map(constant), true);

@@ -75,17 +75,17 @@ impl Checker<'_> {
     }
 
     fn either_pattern(&mut self, parts: &[ast::Pattern], ty: &Type, span: Span) -> Pattern {
-        let before = self.scopes.last().cloned().unwrap_or_default();
+        let before = self.scope.locals.last().cloned().unwrap_or_default();
         let mut named = before.clone();
         let mut alternatives = Vec::new();
         for part in parts {
             alternatives.push(self.pattern(part, ty));
-            if let Some(scope) = self.scopes.last_mut() {
+            if let Some(scope) = self.scope.locals.last_mut() {
                 named.extend(std::mem::replace(scope, before.clone()));
             }
         }
         let names = named.len() > before.len();
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.scope.locals.last_mut() {
             *scope = named;
         }
         if names {
@@ -104,7 +104,7 @@ impl Checker<'_> {
 
     /// A word is a constant, a member of the value's enum, or a new name for the value.
     fn word_pattern(&mut self, name: &ast::Name, ty: &Type, span: Span) -> Pattern {
-        if self.constant_items.contains_key(name.text.as_str()) {
+        if self.names.constants.contains_key(name.text.as_str()) {
             let value = ast::Expr { kind: ast::ExprKind::Word(name.text.clone()), span };
             return self.value_pattern(&value, ty, span);
         }
@@ -113,7 +113,7 @@ impl Checker<'_> {
         {
             return Pattern::Range(*value, *value);
         }
-        if self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
+        if self.scope.locals.last().is_some_and(|scope| scope.contains_key(&name.text)) {
             let headline = format!("the name `{}` is given twice", name.text);
             self.error("E0101", headline, name.span, "given again here");
         }

@@ -12,7 +12,7 @@ use crate::source::Span;
 impl<'a> Checker<'a> {
     /// Checks statements in a scope of their own.
     pub(crate) fn block(&mut self, block: &'a ast::Block) -> Block {
-        self.scopes.push(Default::default());
+        self.scope.enter();
         let mut statements = Vec::new();
         let mut ended: Option<Span> = None;
         let mut told = false;
@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
                 ended = Some(statement.span);
             }
         }
-        self.scopes.pop();
+        self.scope.leave();
         Block { statements, ends: ended.is_some(), span: block.span }
     }
 
@@ -47,7 +47,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn needs_packet(&mut self, what: &str, span: Span) {
-        if self.context != Context::Packet {
+        if self.scope.context != Context::Packet {
             self.report(
                 Diagnostic::error(
                     "E0415",
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
             Ast::For(name, from, to, body) => self.unrolled_loop(name, from, to, body, span),
             Ast::Walk { name, view, layout, body } => self.walk(name, view, layout, body),
             Ast::Break => {
-                if self.walk_depth == 0 {
+                if self.scope.walk_depth == 0 {
                     self.error(
                         "E0417",
                         "there is nothing to leave here",
@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
                         "`break` leaves a walk over headers: `for … in … as … { }`",
                     );
                 }
-                return (Some(StmtKind::Break), self.walk_depth > 0);
+                return (Some(StmtKind::Break), self.scope.walk_depth > 0);
             }
             Ast::Extract(names) => self.extract(names, span),
             Ast::Learn(..)
@@ -147,13 +147,13 @@ impl<'a> Checker<'a> {
         let mut checked = Vec::new();
         let mut broken = false;
         for arm in arms {
-            self.scopes.push(Default::default());
+            self.scope.enter();
             let before = self.diagnostics.reported();
             let pattern = self.pattern(&arm.pattern, &value.ty);
             broken |= self.diagnostics.reported() > before;
             let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
             let body = self.block(&arm.body);
-            self.scopes.pop();
+            self.scope.leave();
             checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
         }
         if !broken {
@@ -282,9 +282,9 @@ impl<'a> Checker<'a> {
 
     /// A program that declares reasons declares all of them: another name is a slip.
     fn reason_named(&mut self, name: &ast::Name) {
-        self.reasons_used.insert(name.text.clone());
-        if !self.reason_names.is_empty() && !self.reason_names.contains_key(&name.text) {
-            let known: Vec<String> = self.reason_names.keys().take(self.candidates()).cloned().collect();
+        self.names.reasons_used.insert(name.text.clone());
+        if !self.names.reasons.is_empty() && !self.names.reasons.contains_key(&name.text) {
+            let known: Vec<String> = self.names.reasons.keys().take(self.candidates()).cloned().collect();
             self.unknown("reason", &name.text, name.span, known.iter().map(String::as_str));
         }
     }
@@ -334,9 +334,14 @@ impl<'a> Checker<'a> {
     }
 
     fn assign(&mut self, name: &ast::Name, value: &'a ast::Expr) -> Option<StmtKind> {
-        let Some(local) = self.find_local(&name.text) else {
-            let known: Vec<String> =
-                self.scopes.iter().flat_map(|scope| scope.keys().cloned()).take(self.candidates()).collect();
+        let Some(local) = self.scope.find_local(&name.text) else {
+            let known: Vec<String> = self
+                .scope
+                .locals
+                .iter()
+                .flat_map(|scope| scope.keys().cloned())
+                .take(self.candidates())
+                .collect();
             self.unknown("variable", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -403,7 +408,7 @@ impl<'a> Checker<'a> {
     /// A header by its name.
     pub(crate) fn header_named(&mut self, header: &ast::Name) -> Option<HeaderId> {
         let found = self.find_header(&header.text);
-        if found.is_none() && !self.broken_headers.contains(&header.text) {
+        if found.is_none() && !self.names.broken_headers.contains(&header.text) {
             self.unknown_header(HeaderUse::Header, &header.text, None, header.span);
         }
         found
@@ -437,23 +442,23 @@ impl<'a> Checker<'a> {
             return None;
         }
         let rounds = to - from;
-        let before = self.unrolled;
-        self.unrolled = self.unrolled.saturating_mul(rounds.max(1));
-        if self.unrolled > LARGEST_UNROLLED {
+        let before = self.spent.unrolled;
+        self.spent.unrolled = self.spent.unrolled.saturating_mul(rounds.max(1));
+        if self.spent.unrolled > LARGEST_UNROLLED {
             self.error(
                 "E0218",
                 "this loop has too many rounds",
                 span,
-                format!("{rounds} here, {} with the loops around it; at most 1,024", self.unrolled),
+                format!("{rounds} here, {} with the loops around it; at most 1,024", self.spent.unrolled),
             );
-            self.unrolled = before;
+            self.spent.unrolled = before;
             return None;
         }
-        self.scopes.push(Default::default());
+        self.scope.enter();
         let local = self.bind_local(name, Type::Uint(32), false);
         let body = self.block(body);
-        self.scopes.pop();
-        self.unrolled = before;
+        self.scope.leave();
+        self.spent.unrolled = before;
         Some(StmtKind::For(local, from, to, body))
     }
 
@@ -474,7 +479,7 @@ impl<'a> Checker<'a> {
                 "a walk goes over `bytes[…]` fields or `payload`",
             );
         }
-        let Some(&layout_id) = self.layout_names.get(&layout.text) else {
+        let Some(&layout_id) = self.names.layouts.get(&layout.text) else {
             self.unknown_layout(layout);
             return None;
         };
@@ -488,17 +493,17 @@ impl<'a> Checker<'a> {
         }
         let header = HeaderId(self.program.headers.len());
         self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
-        self.walk_headers.push((name.text.clone(), header));
-        self.walk_depth += 1;
+        self.scope.walk_headers.push((name.text.clone(), header));
+        self.scope.walk_depth += 1;
         let body = self.block(body);
-        self.walk_depth -= 1;
-        self.walk_headers.pop();
+        self.scope.walk_depth -= 1;
+        self.scope.walk_headers.pop();
         Some(StmtKind::Walk(header, view, body))
     }
 
     fn extract(&mut self, names: &[ast::Name], span: Span) -> Option<StmtKind> {
-        let Some(header) = self.own_header else {
-            if self.own_header_broken {
+        let Some(header) = self.scope.own_header else {
+            if self.scope.own_header_broken {
                 return None;
             }
             self.error(
@@ -534,8 +539,8 @@ impl<'a> Checker<'a> {
     }
 
     fn count(&mut self, name: &ast::Name, index: Option<&'a ast::Expr>, span: Span) -> Option<StmtKind> {
-        let Some(&counter) = self.counter_names.get(&name.text) else {
-            let known: Vec<String> = self.counter_names.keys().take(self.candidates()).cloned().collect();
+        let Some(&counter) = self.names.counters.get(&name.text) else {
+            let known: Vec<String> = self.names.counters.keys().take(self.candidates()).cloned().collect();
             self.unknown("counter", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -568,8 +573,8 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<StmtKind> {
         let delay = delay.map(|delay| self.time(delay));
-        let Some(&event) = self.event_names.get(&name.text) else {
-            let known: Vec<String> = self.event_names.keys().take(self.candidates()).cloned().collect();
+        let Some(&event) = self.names.events.get(&name.text) else {
+            let known: Vec<String> = self.names.events.keys().take(self.candidates()).cloned().collect();
             self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -583,8 +588,8 @@ impl<'a> Checker<'a> {
     }
 
     fn goto(&mut self, name: &ast::Name, args: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
-        let Some(&stage) = self.stage_names.get(&name.text) else {
-            let known: Vec<String> = self.stage_names.keys().take(self.candidates()).cloned().collect();
+        let Some(&stage) = self.names.stages.get(&name.text) else {
+            let known: Vec<String> = self.names.stages.keys().take(self.candidates()).cloned().collect();
             self.unknown("stage or decoder", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };

@@ -12,9 +12,9 @@ use crate::source::Span;
 impl Checker<'_> {
     /// A table by its name; reports unknown ones.
     pub(crate) fn table_named(&mut self, name: &ast::Name) -> Option<TableId> {
-        let found = self.table_names.get(&name.text).copied();
+        let found = self.names.tables.get(&name.text).copied();
         if found.is_none() {
-            let known: Vec<String> = self.table_names.keys().take(self.candidates()).cloned().collect();
+            let known: Vec<String> = self.names.tables.keys().take(self.candidates()).cloned().collect();
             self.unknown("table", &name.text, name.span, known.iter().map(String::as_str));
         }
         found
@@ -337,7 +337,7 @@ impl Checker<'_> {
     }
 
     fn unbounded(&mut self, name: String, capacity: bool, evict: bool) {
-        self.missing_bounds.insert(name, (capacity, evict));
+        self.bounds.missing.insert(name, (capacity, evict));
     }
 
     fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {

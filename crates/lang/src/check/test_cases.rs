@@ -132,9 +132,9 @@ impl Checker<'_> {
                 Expected::Entries(table.0 as u32, self.constant(count, &Type::Uint(64))? as u64)
             }
             Expectation::Count(counter, cell, packets) => {
-                let Some(&id) = self.counter_names.get(&counter.text) else {
+                let Some(&id) = self.names.counters.get(&counter.text) else {
                     let known: Vec<String> =
-                        self.counter_names.keys().take(self.candidates()).cloned().collect();
+                        self.names.counters.keys().take(self.candidates()).cloned().collect();
                     self.unknown("counter", &counter.text, counter.span, known.iter().map(String::as_str));
                     return None;
                 };
@@ -154,9 +154,9 @@ impl Checker<'_> {
                 Expected::Count(id, cell, self.constant(packets, &Type::Uint(64))? as u64)
             }
             Expectation::Event(name, args) => {
-                let Some(&event) = self.event_names.get(&name.text) else {
+                let Some(&event) = self.names.events.get(&name.text) else {
                     let known: Vec<String> =
-                        self.event_names.keys().take(self.candidates()).cloned().collect();
+                        self.names.events.keys().take(self.candidates()).cloned().collect();
                     self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
                     return None;
                 };

@@ -21,7 +21,7 @@ impl<'a> Checker<'a> {
     ) {
         let Some(checked) = checked else { return };
         let table = &self.program.tables[checked.table.0];
-        if said || table.evict != Eviction::Refuse || self.missing_evict.contains(&table.name) {
+        if said || table.evict != Eviction::Refuse || self.bounds.evict_reported.contains(&table.name) {
             return;
         }
         let at = Span::new(span.file, span.end, span.end);
@@ -63,8 +63,8 @@ impl<'a> Checker<'a> {
     /// Whether this names a group or a table with longest prefixes or rules: what `insert` and `remove` put
     /// in place there is not a plain key.
     pub(super) fn is_placed(&self, name: &str) -> bool {
-        let table = self.table_names.get(name).and_then(|id| self.program.tables.get(id.0));
-        self.group_names.contains_key(name)
+        let table = self.names.tables.get(name).and_then(|id| self.program.tables.get(id.0));
+        self.names.groups.contains_key(name)
             || table.is_some_and(|table| matches!(table.kind, TableKind::Lpm | TableKind::Rules { .. }))
     }
 
@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
         write: Option<&'a ast::TableWrite>,
         span: Span,
     ) -> Option<Placement> {
-        if let Some(&group) = self.group_names.get(&name.text) {
+        if let Some(&group) = self.names.groups.get(&name.text) {
             if let Some(value) = write.and_then(|write| write.value.as_ref()) {
                 self.error(
                     "E0504",
@@ -158,7 +158,7 @@ impl<'a> Checker<'a> {
             }
         }
         let table = &self.program.tables[id.0];
-        let (capacity, evict) = self.missing_bounds.get(&table.name).copied().unwrap_or_default();
+        let (capacity, evict) = self.bounds.missing.get(&table.name).copied().unwrap_or_default();
         let ageless = table.age.is_none() && table.idle.is_none();
         if !(capacity || evict || ageless) {
             return;
@@ -185,9 +185,9 @@ impl<'a> Checker<'a> {
             }),
         );
         if evict {
-            self.missing_evict.insert(text.clone());
+            self.bounds.evict_reported.insert(text.clone());
         }
-        self.missing_bounds.remove(&text);
+        self.bounds.missing.remove(&text);
         self.program.tables[id.0].age = Some(1);
     }
 }
