@@ -1,11 +1,11 @@
 //! From the packet function to the text of one thread: blocks become labels, jumps become assignments and
 //! `goto`.
 
+use super::form::{CopiedPart, KernelOptions, NoKernel};
 use super::instructions::Writer;
 use super::names::{Type, constant, name};
 use super::plan::KernelPlan;
 use super::shape::Shape;
-use super::{CopiedPart, KernelOptions, NoKernel};
 use lang::ir::{Function, NO_SUCH_PORT, Program, Target, Terminator};
 use packet::verdict::{Verdict, VerdictKind};
 use std::fmt::Write;

@@ -127,3 +127,30 @@ pub enum NoForm {
     #[error("{0}: what the program does to counters and tables has no room in so few bits; use word")]
     Effects(Back),
 }
+
+/// What may be chosen about a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelOptions {
+    /// Rules are tried one by one instead of in trees.
+    pub linear_rules: bool,
+    /// Patterns are found by Bloom filters instead of an automaton.
+    pub bloom: bool,
+    /// What goes over of a packet.
+    pub over: CopiedPart,
+    /// What comes back of it.
+    pub back: Back,
+}
+
+/// Why a program has no kernel.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoKernel {
+    /// Every packet comes to a step that no device takes.
+    #[error("no packet of this program can be finished on a device: {}", .sentences.join("; "))]
+    Steps {
+        /// The steps that stand in the way.
+        sentences: Vec<String>,
+    },
+    /// It has none in the form that is asked for.
+    #[error("this program's packets cannot travel as asked for: {0}")]
+    Form(#[from] NoForm),
+}

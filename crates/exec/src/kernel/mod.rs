@@ -29,7 +29,7 @@ mod searches;
 mod shape;
 mod twin;
 
-pub use form::{Back, CopiedPart, NoForm};
+pub use form::{Back, CopiedPart, KernelOptions, NoForm, NoKernel};
 pub use instructions::key_bits;
 pub use plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
 pub use refusal::{Refusal, RefusalCause};
@@ -51,19 +51,6 @@ pub enum Dialect {
     Plain,
 }
 
-/// What may be chosen about a kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelOptions {
-    /// Rules are tried one by one instead of in trees.
-    pub linear_rules: bool,
-    /// Patterns are found by Bloom filters instead of an automaton.
-    pub bloom: bool,
-    /// What goes over of a packet.
-    pub over: CopiedPart,
-    /// What comes back of it.
-    pub back: Back,
-}
-
 /// A program for devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -71,20 +58,6 @@ pub struct Kernel {
     pub plan: KernelPlan,
     searches: String,
     body: String,
-}
-
-/// Why a program has no kernel.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum NoKernel {
-    /// Every packet comes to a step that no device takes.
-    #[error("no packet of this program can be finished on a device: {}", .sentences.join("; "))]
-    Steps {
-        /// The steps that stand in the way.
-        sentences: Vec<String>,
-    },
-    /// It has none in the form that is asked for.
-    #[error("this program's packets cannot travel as asked for: {0}")]
-    Form(#[from] NoForm),
 }
 
 impl Kernel {

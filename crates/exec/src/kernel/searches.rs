@@ -11,7 +11,7 @@
 //! Words are 32 bits; places are counted in words from the first. A value word has 64 bits, the less
 //! significant half first. Entries of exact tables hold their value themselves and have no rows.
 
-use super::KernelOptions;
+use super::form::KernelOptions;
 use lang::ir::{Program, Table, TableKind};
 use tables::rules::RulesSpec;
 

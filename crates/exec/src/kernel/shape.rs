@@ -1,12 +1,12 @@
 //! What is known of the packet function before its text is written: the blocks that packets come to on a
 //! device, what they leave, and in which form they travel.
 
-use super::form::{Back, CopiedPart, NoForm};
+use super::form::{Back, CopiedPart, KernelOptions, NoForm, NoKernel};
 use super::plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
 use super::refusal::{self, Refusal};
 use super::results::{Laid, Results, Size, argument_bits, lay};
 use super::searches::KernelSearch;
-use super::{KernelOptions, NoKernel, instructions, intervals, known, packed};
+use super::{instructions, intervals, known, packed};
 use crate::block_order::order_by;
 use lang::ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
 use packet::verdict::Verdict;
