@@ -1,4 +1,5 @@
-//! The contract between a loaded program and the engine: one trait for every back end.
+//! What the engine asks of a loaded program: it runs batches ([`Backend`]), tells what it holds and has
+//! counted ([`Statistics`]), and lets its tables and groups be changed ([`ProgramControl`]).
 
 use crate::errors::EntryError;
 use crate::interpret::Observer;
@@ -10,6 +11,7 @@ use crate::state::handover::Handover;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
+use std::ops::{Deref, DerefMut};
 
 /// How packets of a program on a device went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,8 +85,11 @@ pub trait Ahead {
     fn workers(&self) -> usize;
 }
 
-/// A program with its tables, counters and timers. One that has none of something leaves out what is said
-/// about it.
+/// A loaded program that runs packets.
+///
+/// What the program holds is asked and changed through [`Backend::control`]. A back end that wraps another
+/// one hands out the control of the inner one. `dyn Backend` dereferences to its control, so
+/// `backend.tables()` asks the control.
 pub trait Backend: Send {
     /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the
     /// frames the batch points into.
@@ -94,8 +99,8 @@ pub trait Backend: Send {
     /// raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
-    /// Itself, where it can begin with packets before they are run. From when it is first asked for, it runs
-    /// what it has not begun with at once.
+    /// Itself, where it can begin with packets before they are run, which only a back end with a device can.
+    /// From when it is first asked for, it runs what it has not begun with at once.
     fn ahead(&mut self) -> Option<&mut dyn Ahead> {
         None
     }
@@ -105,146 +110,147 @@ pub trait Backend: Send {
     /// was loaded with. Says whether this execution can; otherwise nothing has happened.
     fn run_observed(
         &mut self,
-        _program: (&Program, u16),
-        _observer: &mut (dyn Observer + Send),
-        _memory: &mut [u8],
-        _batch: &mut Batch,
-        _outputs: &mut Outputs,
-    ) -> bool {
-        false
-    }
+        program: (&Program, u16),
+        observer: &mut (dyn Observer + Send),
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool;
 
     /// The program's second variant, which measures its stages, as long as it is missing: it is to be
     /// compiled, by whichever thread, and then [adopted](Backend::adopt). `None` where this execution needs
     /// none, has it, or was not [loaded](crate::load_measurable()) to be measured.
-    fn draft(&self) -> Option<Draft> {
-        None
-    }
+    fn draft(&self) -> Option<Draft>;
 
     /// Takes the second variant of its program; leaves that of any other.
-    fn adopt(&mut self, _measured: Measured) {}
+    fn adopt(&mut self, measured: Measured);
 
     /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, and puts
     /// down what each stage costs. `clock` is one for the program that it was loaded with. Says whether this
     /// execution can; otherwise nothing has happened.
     fn run_measured(
         &mut self,
-        _clock: &mut StageClock,
-        _memory: &mut [u8],
-        _batch: &mut Batch,
-        _outputs: &mut Outputs,
-    ) -> bool {
-        false
-    }
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool;
 
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
-    fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
+    fn advance(&mut self, now: u64, outputs: &mut Outputs);
 
     /// When time is to be passed at the latest, should no packet come before: the time of whatever is due
     /// next, or an earlier one. `None` where nothing ever is.
-    fn due(&self) -> Option<u64> {
+    fn due(&self) -> Option<u64>;
+
+    /// The device that packets are run on first. Only a back end with a device has one.
+    fn on_device(&self) -> Option<OnDevice> {
         None
     }
 
+    /// Which execution this is.
+    fn back_end(&self) -> BackendKind;
+
+    /// What the program holds and has counted.
+    fn control(&self) -> &(dyn ProgramControl + 'static);
+
+    /// The same, to be changed between two batches.
+    fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static);
+}
+
+impl Deref for dyn Backend + '_ {
+    type Target = dyn ProgramControl;
+
+    fn deref(&self) -> &Self::Target {
+        self.control()
+    }
+}
+
+impl DerefMut for dyn Backend + '_ {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.control_mut()
+    }
+}
+
+/// What a program holds and has counted.
+pub trait Statistics {
     /// The state of every table, in order of declaration. It may look at all entries, so it is not asked
     /// between packets.
-    fn tables(&self) -> Vec<TableReport> {
-        Vec::new()
-    }
+    fn tables(&self) -> Vec<TableReport>;
 
-    /// As [`Backend::tables`], between packets: in a time that does not grow with what tables hold. Entries
-    /// that have ended and are still to be taken out of memory, a few before each packet, count as held and
-    /// not yet as expired.
-    fn running_tables(&self) -> Vec<TableReport> {
-        self.tables()
-    }
+    /// As [`Statistics::tables`], between packets: in a time that does not grow with what tables hold.
+    /// Entries that have ended and are still to be taken out of memory, a few before each packet, count as
+    /// held and not yet as expired.
+    fn running_tables(&self) -> Vec<TableReport>;
 
-    /// The entries of a table as [`Backend::running_tables`] counts them.
-    fn entries_held(&self, _table: u32) -> u64 {
-        0
-    }
+    /// The entries of a table as [`Statistics::running_tables`] counts them.
+    fn entries_held(&self, table: u32) -> u64;
 
     /// Every entry of a table with the packets and bytes it was found for (zero where the table does not
     /// count): exact entries and prefixes sorted by key, rules and patterns in the order in which they are
     /// tried.
-    fn entries(&self, _table: u32) -> Vec<(Entry, EntryCount)> {
-        Vec::new()
-    }
+    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
 
     /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there
     /// are any; it begins with the first place. A part takes as long as `most` says, wherever it begins. What
     /// is changed between two parts may be told twice or not at all.
-    fn entries_part(&self, _table: u32, _from: EntryPlace, _most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
-        (Vec::new(), None)
-    }
+    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>);
 
+    /// Every entry that packets made, in the order of [`entries`](Statistics::entries).
+    fn learned(&self, table: u32) -> Vec<Entry>;
+
+    /// How many members packets made; it looks at none.
+    fn members_learned(&self, group: u32) -> u64;
+
+    /// Every member that packets made: the index of its group and its columns, ascending.
+    fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)>;
+
+    /// The cells of a register.
+    fn register(&self, register: u32) -> Vec<u64>;
+
+    /// Packets and bytes of every cell of a counter.
+    fn counter(&self, counter: u32) -> Vec<(u64, u64)>;
+
+    /// Adds packets and bytes of the cells of a counter from `from` on, of `most` at most, to `into`.
+    fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>);
+
+    /// How often each event was raised, in order of declaration.
+    fn events(&self) -> Vec<u64>;
+
+    /// How many events were refused because too many were waiting.
+    fn lost_events(&self) -> u64;
+}
+
+/// Changes of tables and groups from outside, and what another program takes over.
+pub trait ProgramControl: Statistics {
     /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come
     /// behind those that are there, or behind those of the same priority.
     ///
     /// # Errors
     /// The entry does not suit the table, or there is no room; then nothing has changed.
-    fn insert(&mut self, _table: u32, _entry: &Entry) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    /// Every entry that packets made, in the order of [`entries`](Backend::entries).
-    fn learned(&self, _table: u32) -> Vec<Entry> {
-        Vec::new()
-    }
+    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError>;
 
     /// Puts in an entry as if a packet had made it at `now` (ns): it goes when its time is up.
     ///
     /// # Errors
-    /// As for [`insert`](Backend::insert).
-    fn learn(&mut self, _table: u32, _entry: &Entry, _now: u64) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    /// Has memory given to a table that is soon to take so many entries from another back end, rather than
-    /// when the first packets need it.
-    fn touch(&mut self, _table: u32, _entries: u64) {}
-
-    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is
-    /// `theirs`, where both are kept in one way and hold only what packets made; says whether it did. Entries
-    /// keep their times. No packet may be run before [`exchange_back`](Backend::exchange_back) or
-    /// [`settle`](Backend::settle).
-    fn exchange(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) -> bool {
-        false
-    }
-
-    /// Undoes an exchange.
-    fn exchange_back(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
-
-    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what
-    /// happens is counted from now on. What it holds counts as put in: also what has ended and is still to be
-    /// taken out, which counts as expired then.
-    fn settle(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
-
-    /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
-    fn handover(&mut self) -> Option<Handover<'_>> {
-        None
-    }
-
-    /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
-    fn finish(&mut self, _table: u32) {}
-
-    /// Itself, for [`exchange`](Backend::exchange) to see whether it is of the same kind.
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        None
-    }
+    /// As for [`insert`](ProgramControl::insert).
+    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError>;
 
     /// Takes out the entry with this key and priority; whether it was there.
-    fn remove(&mut self, _table: u32, _key: &[Match], _priority: u32) -> bool {
-        false
-    }
+    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool;
 
     /// Exchanges all entries of a table for these, at once.
     ///
     /// # Errors
-    /// As for [`insert`](Backend::insert); then nothing has changed.
-    fn replace(&mut self, _table: u32, _entries: Vec<Entry>) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
+    /// As for [`insert`](ProgramControl::insert); then nothing has changed.
+    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError>;
+
+    /// Sets the entry that is found where no key fits, or with `None` removes it.
+    ///
+    /// # Errors
+    /// The program declares and sets no default for this table, so none is looked for; or the columns are not
+    /// the table's.
+    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError>;
 
     /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight
     /// 1; one that is there stays.
@@ -252,70 +258,156 @@ pub trait Backend: Send {
     /// # Errors
     /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports
     /// that exist.
-    fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
+    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
 
-    /// How many members packets made; it looks at none.
-    fn members_learned(&self, _group: u32) -> u64 {
-        0
-    }
-
-    /// Every member that packets made: the index of its group and its columns, ascending.
-    fn learned_members(&self, _group: u32) -> Vec<(u32, Vec<u128>)> {
-        Vec::new()
-    }
+    /// Takes a member out of a group; whether it was there.
+    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool;
 
     /// Takes a member into a group as if a packet had made it.
     ///
     /// # Errors
-    /// As for [`join`](Backend::join).
-    fn learn_member(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
+    /// As for [`join`](ProgramControl::join).
+    fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
+
+    /// Has memory given to a table that is soon to take so many entries from another back end, rather than
+    /// when the first packets need it.
+    fn touch(&mut self, table: u32, entries: u64);
+
+    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is
+    /// `theirs`, where both are kept in one way and hold only what packets made; says whether it did. Entries
+    /// keep their times. No packet may be run before [`exchange_back`](ProgramControl::exchange_back) or
+    /// [`settle`](ProgramControl::settle).
+    fn exchange(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32) -> bool;
+
+    /// Undoes an exchange.
+    fn exchange_back(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32);
+
+    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what
+    /// happens is counted from now on. What it holds counts as put in: also what has ended and is still to be
+    /// taken out, which counts as expired then.
+    fn settle(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32);
+
+    /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
+    fn handover(&mut self) -> Option<Handover<'_>>;
+
+    /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
+    fn finish(&mut self, table: u32);
+
+    /// Itself, for [`exchange`](ProgramControl::exchange) to see whether it is of the same kind.
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// A state that nobody changes from outside: every change is refused, and no other program takes over.
+pub trait Unchangeable: Statistics {}
+
+impl<S: Unchangeable + 'static> ProgramControl for S {
+    fn insert(&mut self, _: u32, _: &Entry) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }
 
-    /// Takes a member out of a group; whether it was there.
-    fn leave(&mut self, _group: u32, _index: u32, _member: &[u128]) -> bool {
+    fn learn(&mut self, _: u32, _: &Entry, _: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn remove(&mut self, _: u32, _: &[Match], _: u32) -> bool {
         false
     }
 
-    /// Sets the entry that is found where no key fits, or with `None` removes it.
-    ///
-    /// # Errors
-    /// The program declares and sets no default for this table, so none is looked for; or the columns are not
-    /// the table's.
-    fn set_default(&mut self, _table: u32, _value: Option<&[u128]>) -> Result<(), EntryError> {
+    fn replace(&mut self, _: u32, _: Vec<Entry>) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }
 
-    /// The cells of a register.
-    fn register(&self, _register: u32) -> Vec<u64> {
+    fn set_default(&mut self, _: u32, _: Option<&[u128]>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn join(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn leave(&mut self, _: u32, _: u32, _: &[u128]) -> bool {
+        false
+    }
+
+    fn learn_member(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn touch(&mut self, _: u32, _: u64) {}
+
+    fn exchange(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) -> bool {
+        false
+    }
+
+    fn exchange_back(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
+
+    fn settle(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
+
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        None
+    }
+
+    fn finish(&mut self, _: u32) {}
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// The state of a back end without tables, groups, counters and events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoState;
+
+impl Unchangeable for NoState {}
+
+impl Statistics for NoState {
+    fn tables(&self) -> Vec<TableReport> {
         Vec::new()
     }
 
-    /// Packets and bytes of every cell of a counter.
-    fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
+    fn running_tables(&self) -> Vec<TableReport> {
         Vec::new()
     }
 
-    /// Adds packets and bytes of the cells of a counter from `from` on, of `most` at most, to `into`.
-    fn counter_part(&self, _counter: u32, _from: usize, _most: usize, _into: &mut Vec<(u64, u64)>) {}
+    fn entries_held(&self, _: u32) -> u64 {
+        0
+    }
 
-    /// How often each event was raised, in order of declaration.
+    fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
+        Vec::new()
+    }
+
+    fn entries_part(&self, _: u32, _: EntryPlace, _: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        (Vec::new(), None)
+    }
+
+    fn learned(&self, _: u32) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    fn members_learned(&self, _: u32) -> u64 {
+        0
+    }
+
+    fn learned_members(&self, _: u32) -> Vec<(u32, Vec<u128>)> {
+        Vec::new()
+    }
+
+    fn register(&self, _: u32) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn counter(&self, _: u32) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
+    fn counter_part(&self, _: u32, _: usize, _: usize, _: &mut Vec<(u64, u64)>) {}
+
     fn events(&self) -> Vec<u64> {
         Vec::new()
     }
 
-    /// How many events were refused because too many were waiting.
     fn lost_events(&self) -> u64 {
         0
     }
-
-    /// The device that packets are run on first, if there is one.
-    fn on_device(&self) -> Option<OnDevice> {
-        None
-    }
-
-    /// Which execution this is.
-    fn back_end(&self) -> BackendKind;
 }

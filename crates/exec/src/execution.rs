@@ -1,7 +1,7 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that
 //! runs packets on it.
 
-use crate::backend::Backend;
+use crate::backend::{Backend, ProgramControl, Statistics};
 use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
@@ -40,12 +40,10 @@ pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
     ) -> bool;
 
     /// As [`Backend::draft`].
-    fn draft(&self) -> Option<Draft> {
-        None
-    }
+    fn draft(&self) -> Option<Draft>;
 
     /// As [`Backend::adopt`].
-    fn adopt(&mut self, _measured: Measured) {}
+    fn adopt(&mut self, measured: Measured);
 }
 
 /// A program that is loaded: its state and what runs it.
@@ -97,6 +95,20 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         Some(self.state.next_wake).filter(|due| *due != u64::MAX)
     }
 
+    fn back_end(&self) -> BackendKind {
+        E::BACK_END
+    }
+
+    fn control(&self) -> &(dyn ProgramControl + 'static) {
+        self
+    }
+
+    fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
+        self
+    }
+}
+
+impl<F: TableFamily, E: Engine<F> + 'static> Statistics for Execution<F, E> {
     fn tables(&self) -> Vec<TableReport> {
         self.state.tables.reports()
     }
@@ -117,93 +129,16 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         self.state.tables.entries_part(table, from, most)
     }
 
-    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, None)
-    }
-
-    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.state.memory.take_in(group, index, member, false)
-    }
-
-    fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
-        self.state.memory.learned_members(group)
-    }
-
-    fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.state.memory.take_in(group, index, member, true)
-    }
-
-    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.state.memory.has_shape(group, member) && self.state.memory.take_out(group, index, member)
-    }
-
     fn learned(&self, table: u32) -> Vec<Entry> {
         self.state.tables.learned(table)
-    }
-
-    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, Some(now))
-    }
-
-    fn touch(&mut self, table: u32, entries: u64) {
-        self.state.tables.touch(table, entries);
-    }
-
-    fn exchange(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) -> bool {
-        let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
-        if !self.state.shares_pool(table, &other.state, theirs) {
-            return false;
-        }
-        let exchanged = self.state.tables.exchange(table, &mut other.state.tables, theirs);
-        if exchanged {
-            for state in [&mut self.state, &mut other.state] {
-                // Entries have come that end sooner than those that were there.
-                state.next_wake = 0;
-            }
-            let now = self.state.now.max(other.state.now);
-            (self.state.now, other.state.now) = (now, now);
-        }
-        exchanged
-    }
-
-    fn handover(&mut self) -> Option<Handover<'_>> {
-        Some(self.state.handover())
-    }
-
-    fn finish(&mut self, table: u32) {
-        self.state.finish(table);
-    }
-
-    fn exchange_back(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
-        if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
-            self.state.tables.exchange_back(table, &mut other.state.tables, theirs);
-        }
-    }
-
-    fn settle(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
-        if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
-            self.state.tables.settle(table, &mut other.state.tables, theirs);
-        }
     }
 
     fn members_learned(&self, group: u32) -> u64 {
         self.state.memory.members_learned(group)
     }
 
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
-
-    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.state.remove_entry(table, key, priority)
-    }
-
-    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.state.replace_entries(table, entries)
-    }
-
-    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
-        self.state.replace_default(table, value)
+    fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
+        self.state.memory.learned_members(group)
     }
 
     fn register(&self, register: u32) -> Vec<u64> {
@@ -225,8 +160,83 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
     fn lost_events(&self) -> u64 {
         self.state.lost_events()
     }
+}
 
-    fn back_end(&self) -> BackendKind {
-        E::BACK_END
+impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> {
+    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
+        self.state.insert_entry(table, entry, None)
+    }
+
+    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
+        self.state.insert_entry(table, entry, Some(now))
+    }
+
+    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        self.state.remove_entry(table, key, priority)
+    }
+
+    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        self.state.replace_entries(table, entries)
+    }
+
+    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
+        self.state.replace_default(table, value)
+    }
+
+    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member, false)
+    }
+
+    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
+        self.state.memory.has_shape(group, member) && self.state.memory.take_out(group, index, member)
+    }
+
+    fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member, true)
+    }
+
+    fn touch(&mut self, table: u32, entries: u64) {
+        self.state.tables.touch(table, entries);
+    }
+
+    fn exchange(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32) -> bool {
+        let Some(other) = other.as_any().downcast_mut::<Self>() else { return false };
+        if !self.state.shares_pool(table, &other.state, theirs) {
+            return false;
+        }
+        let exchanged = self.state.tables.exchange(table, &mut other.state.tables, theirs);
+        if exchanged {
+            for state in [&mut self.state, &mut other.state] {
+                // Entries have come that end sooner than those that were there.
+                state.next_wake = 0;
+            }
+            let now = self.state.now.max(other.state.now);
+            (self.state.now, other.state.now) = (now, now);
+        }
+        exchanged
+    }
+
+    fn exchange_back(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32) {
+        if let Some(other) = other.as_any().downcast_mut::<Self>() {
+            self.state.tables.exchange_back(table, &mut other.state.tables, theirs);
+        }
+    }
+
+    fn settle(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32) {
+        if let Some(other) = other.as_any().downcast_mut::<Self>() {
+            self.state.tables.settle(table, &mut other.state.tables, theirs);
+        }
+    }
+
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        Some(self.state.handover())
+    }
+
+    fn finish(&mut self, table: u32) {
+        self.state.finish(table);
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

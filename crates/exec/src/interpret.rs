@@ -11,6 +11,7 @@ pub use observe::{Observer, Silent};
 
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
+use crate::native::{Draft, Measured};
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::BackendKind;
@@ -106,6 +107,13 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
         clock.leave();
         true
     }
+
+    /// Any program is measured without a second variant.
+    fn draft(&self) -> Option<Draft> {
+        None
+    }
+
+    fn adopt(&mut self, _: Measured) {}
 }
 
 /// What runs functions, apart from the state they change.

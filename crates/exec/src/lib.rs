@@ -17,7 +17,9 @@ pub mod state;
 mod verify;
 
 pub use ::tables::exact::Learned;
-pub use backend::{Ahead, Backend, Beginning, DeviceTally, OnDevice, Room};
+pub use backend::{
+    Ahead, Backend, Beginning, DeviceTally, NoState, OnDevice, ProgramControl, Room, Statistics, Unchangeable,
+};
 pub use errors::{EntryError, LoadError};
 pub use interpret::{Interpreter, Observer};
 pub use load::{load, load_measurable};

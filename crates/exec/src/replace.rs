@@ -71,7 +71,7 @@ impl Exchanged {
     /// Gives the tables back: `old` goes on as if nothing had been.
     pub fn undo(self, old: &mut dyn Backend, new: &mut dyn Backend) {
         for (from, to) in self.tables {
-            new.exchange_back(to, old, from);
+            new.exchange_back(to, old.control_mut(), from);
         }
     }
 
@@ -79,7 +79,7 @@ impl Exchanged {
     /// more. Says how many events are given up.
     pub fn keep(self, old: &mut dyn Backend, new: &mut dyn Backend) -> u64 {
         for (from, to) in self.tables {
-            new.settle(to, old, from);
+            new.settle(to, old.control_mut(), from);
         }
         let items = |of: &dyn Backend, table| -> Vec<Vec<u128>> {
             of.entries(table).into_iter().map(|(entry, _)| entry.value).collect()
@@ -200,7 +200,7 @@ fn tables(
         let pool = pool_of(new_program, to);
         let shared = &exchanged.shared.pools;
         let pool_goes_over = pool.is_none_or(|pool| shared.iter().any(|(_, to)| *to == pool));
-        if pool_goes_over && new.exchange(to, old, from) {
+        if pool_goes_over && new.exchange(to, old.control_mut(), from) {
             exchanged.tables.push((from, to));
             report.tables.push((name.clone(), new.entries_held(to)));
             continue;

@@ -38,7 +38,7 @@ pub struct TableReport {
     /// Its name.
     pub name: String,
     /// Entries that the table holds now. For a report between packets see
-    /// [`Backend::running_tables`](crate::Backend::running_tables).
+    /// [`Statistics::running_tables`](crate::Statistics::running_tables).
     pub entries: u64,
     /// New entries since the start.
     pub inserts: u64,

@@ -320,7 +320,7 @@ fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<TraceSte
     let mut interpreter =
         Interpreter::with_observer(&part.program, part.ports, 0, Recorder::default()).ok()?;
     for (table, entries) in (0..).zip(held) {
-        interpreter.replace(table, entries.clone()).ok()?;
+        interpreter.control_mut().replace(table, entries.clone()).ok()?;
     }
     let bytes = example.bytes();
     let mut memory = vec![0; HEADROOM];

@@ -9,17 +9,15 @@
 
 use crate::program::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
-use exec::state::handover::Handover;
 use exec::{
-    Ahead, Backend, BackendKind, Beginning, EntryCount, EntryError, EntryPlace, Observer, OnDevice, Outputs,
-    Room, TableReport,
+    Ahead, Backend, BackendKind, Beginning, Draft, Measured, Observer, OnDevice, Outputs, ProgramControl,
+    Room, StageClock,
 };
 use gpu::{
     CudaFound, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenClDevice, Setup, Submission,
 };
-use lang::ir::{Entry, Match, Program};
+use lang::ir::Program;
 use packet::batch::Batch;
-use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
@@ -385,117 +383,24 @@ impl Backend for Offloaded {
         self.offload.as_backend().due()
     }
 
-    fn tables(&self) -> Vec<TableReport> {
-        self.offload.as_backend().tables()
+    fn control(&self) -> &(dyn ProgramControl + 'static) {
+        self.offload.as_backend()
     }
 
-    fn running_tables(&self) -> Vec<TableReport> {
-        self.offload.as_backend().running_tables()
+    fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
+        self.offload.backend()
     }
 
-    fn entries_held(&self, table: u32) -> u64 {
-        self.offload.as_backend().entries_held(table)
+    /// A device does not measure stages, and the host runs too few of the packets.
+    fn run_measured(&mut self, _: &mut StageClock, _: &mut [u8], _: &mut Batch, _: &mut Outputs) -> bool {
+        false
     }
 
-    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
-        self.offload.as_backend().entries(table)
+    fn draft(&self) -> Option<Draft> {
+        None
     }
 
-    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
-        self.offload.as_backend().entries_part(table, from, most)
-    }
-
-    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.offload.backend().insert(table, entry)
-    }
-
-    fn learned(&self, table: u32) -> Vec<Entry> {
-        self.offload.as_backend().learned(table)
-    }
-
-    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.offload.backend().learn(table, entry, now)
-    }
-
-    fn touch(&mut self, table: u32, entries: u64) {
-        self.offload.backend().touch(table, entries);
-    }
-
-    fn exchange(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) -> bool {
-        self.offload.backend().exchange(table, other, theirs)
-    }
-
-    fn exchange_back(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
-        self.offload.backend().exchange_back(table, other, theirs);
-    }
-
-    fn settle(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
-        self.offload.backend().settle(table, other, theirs);
-    }
-
-    fn members_learned(&self, group: u32) -> u64 {
-        self.offload.as_backend().members_learned(group)
-    }
-
-    fn handover(&mut self) -> Option<Handover<'_>> {
-        self.offload.backend().handover()
-    }
-
-    fn finish(&mut self, table: u32) {
-        self.offload.backend().finish(table);
-    }
-
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        self.offload.backend().as_any()
-    }
-
-    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.offload.backend().remove(table, key, priority)
-    }
-
-    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.offload.backend().replace(table, entries)
-    }
-
-    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.offload.backend().join(group, index, member)
-    }
-
-    fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
-        self.offload.as_backend().learned_members(group)
-    }
-
-    fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.offload.backend().learn_member(group, index, member)
-    }
-
-    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.offload.backend().leave(group, index, member)
-    }
-
-    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
-        self.offload.backend().set_default(table, value)
-    }
-
-    fn register(&self, register: u32) -> Vec<u64> {
-        self.offload.as_backend().register(register)
-    }
-
-    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
-        self.offload.as_backend().counter(counter)
-    }
-
-    fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>) {
-        self.offload.as_backend().counter_part(counter, from, most, into);
-    }
-
-    fn events(&self) -> Vec<u64> {
-        self.offload.as_backend().events()
-    }
-
-    fn lost_events(&self) -> u64 {
-        self.offload.as_backend().lost_events()
-    }
+    fn adopt(&mut self, _: Measured) {}
 
     fn back_end(&self) -> BackendKind {
         BackendKind::Native

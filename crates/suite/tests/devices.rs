@@ -198,7 +198,7 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     let mut offloaded =
         Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, Room::BATCH).expect("it opens");
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
-    let (first, _) = offloaded.entries(0)[0].clone();
+    let (first, _) = offloaded.control().entries(0)[0].clone();
     for round in 0..4 {
         let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
         assert_eq!(
@@ -305,7 +305,7 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let others = (0..20_000).map(|host| entry(0xc000_0000 + host, 1));
     for entry in others.chain(addresses.iter().map(|address| entry(*address, 2))) {
-        offloaded.insert(0, &entry).expect("there is room");
+        offloaded.control_mut().insert(0, &entry).expect("there is room");
         judge.insert(0, &entry).expect("there is room");
     }
     for (round, address) in addresses.iter().take(40).enumerate() {

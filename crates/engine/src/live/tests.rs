@@ -571,6 +571,49 @@ impl Backend for Last {
         self.0.run(memory, batch, outputs);
     }
 
+    fn run_observed(
+        &mut self,
+        _: (&lang::ir::Program, u16),
+        _: &mut (dyn exec::Observer + Send),
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut exec::Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn draft(&self) -> Option<exec::Draft> {
+        None
+    }
+
+    fn adopt(&mut self, _: exec::Measured) {}
+
+    fn run_measured(
+        &mut self,
+        _: &mut exec::StageClock,
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut exec::Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn advance(&mut self, now: u64, outputs: &mut exec::Outputs) {
+        self.0.advance(now, outputs);
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.0.due()
+    }
+
+    fn control(&self) -> &(dyn exec::ProgramControl + 'static) {
+        self.0.control()
+    }
+
+    fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
+        self.0.control_mut()
+    }
+
     fn back_end(&self) -> BackendKind {
         self.0.back_end()
     }

@@ -14,7 +14,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 
 /// Gives every packet the verdict its first byte stands for, and sends a copy of each to port 2.
-struct ByFirstByte;
+struct ByFirstByte(exec::NoState);
 
 impl Backend for ByFirstByte {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
@@ -40,6 +40,47 @@ impl Backend for ByFirstByte {
                 _ => Verdict::PENDING,
             };
         }
+    }
+
+    fn run_observed(
+        &mut self,
+        _: (&lang::ir::Program, u16),
+        _: &mut (dyn exec::Observer + Send),
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn draft(&self) -> Option<exec::Draft> {
+        None
+    }
+
+    fn adopt(&mut self, _: exec::Measured) {}
+
+    fn run_measured(
+        &mut self,
+        _: &mut exec::StageClock,
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Outputs) {}
+
+    fn due(&self) -> Option<u64> {
+        None
+    }
+
+    fn control(&self) -> &(dyn exec::ProgramControl + 'static) {
+        &exec::NoState
+    }
+
+    fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
+        &mut self.0
     }
 
     fn back_end(&self) -> BackendKind {
@@ -102,7 +143,7 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
     let mut sink = Remember::default();
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
     let mut worker = Worker {
-        backend: &mut ByFirstByte,
+        backend: &mut ByFirstByte(exec::NoState),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
@@ -110,7 +151,7 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
     };
     let finished = worker.run(&mut Packets::new(first_bytes, damaged), TimedPart::WithoutReceive);
     let times = Times { packets: finished.packets, ..Times::default() };
-    (Report::new(Setting::default(), &program, &ledger, &ByFirstByte, times), sink, finished)
+    (Report::new(Setting::default(), &program, &ledger, &ByFirstByte(exec::NoState), times), sink, finished)
 }
 
 #[test]
@@ -157,7 +198,7 @@ fn packets_that_are_held_when_sending_fails_are_in_the_account() {
     let mut device_queue =
         DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now());
     let mut worker = Worker {
-        backend: &mut ByFirstByte,
+        backend: &mut ByFirstByte(exec::NoState),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
@@ -187,7 +228,7 @@ fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger,
     let mut device_queue = held
         .then(|| DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now()));
     let mut worker = Worker {
-        backend: &mut ByFirstByte,
+        backend: &mut ByFirstByte(exec::NoState),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: Some(selection),

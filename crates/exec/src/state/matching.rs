@@ -267,8 +267,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
     }
 
-    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order of their prefixes. So many
-    /// are looked at, also those that have ended.
+    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of their prefixes. So
+    /// many are looked at, also those that have ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.search.entries_from(from.0);
         let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
@@ -621,8 +621,8 @@ impl<R: Rules> ProgramRules<R> {
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
-    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried. So
-    /// many are looked at, also those that have ended.
+    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order in which
+    /// they are tried. So many are looked at, also those that have ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.keys.range(from.0.bits as u64..);
         let part = held.by_ref().take(most).filter_map(|place| self.entry(place));

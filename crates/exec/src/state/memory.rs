@@ -231,7 +231,7 @@ impl ProgramMemory {
     /// A member from outside joins, as if a packet had made it where it is `learned`.
     ///
     /// # Errors
-    /// As for [`Backend::join`](crate::Backend::join).
+    /// As for [`ProgramControl::join`](crate::ProgramControl::join).
     pub fn take_in(
         &mut self,
         group: u32,

@@ -219,7 +219,7 @@ fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeEr
         (run.frames.memory() == frames.memory(), "frames"),
         (sent(&run.outputs) == sent(&outputs), "packets that were sent"),
         (raised(&run.outputs) == raised(&outputs), "events"),
-        (run.offload.as_backend().tables() == judge.tables(), "tables"),
+        (run.offload.as_backend().control().tables() == judge.tables(), "tables"),
     ] {
         if !same {
             return Err(WholeError::Left(what));

@@ -12,7 +12,10 @@ pub use firewall::Firewall;
 pub use mac_switch::MacSwitch;
 
 use exec::native::{PREFETCH_DISTANCE, prefetch};
-use exec::{Backend, BackendKind, EntryCount, Outputs, TableReport};
+use exec::{
+    Backend, BackendKind, Draft, EntryCount, EntryPlace, Measured, Observer, Outputs, ProgramControl,
+    StageClock, Statistics, TableReport, Unchangeable,
+};
 use lang::ir::{Entry, Program};
 use packet::{Batch, Verdict};
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Table1};
@@ -94,7 +97,7 @@ impl<W: Work> State<W> {
 /// What both ways to call a twin have in common.
 macro_rules! backend {
     ($twin:ident, |$self:ident| $call:expr) => {
-        impl<W: Work + TableView> Backend for $twin<W> {
+        impl<W: Work + TableView + 'static> Backend for $twin<W> {
             fn run(&mut self, memory: &mut [u8], batch: &mut Batch, _: &mut Outputs) {
                 let $self = &*self;
                 let call = $call;
@@ -105,25 +108,43 @@ macro_rules! backend {
                 self.state.advance(now);
             }
 
-            fn tables(&self) -> Vec<TableReport> {
-                let statistics = self.state.work.view().statistics();
-                vec![TableReport {
-                    name: self.state.table.clone(),
-                    entries: statistics.entries,
-                    inserts: statistics.inserts,
-                    moves: statistics.moves,
-                    evictions: statistics.evictions,
-                    expired: statistics.expired,
-                    refused: statistics.refused,
-                }]
+            fn due(&self) -> Option<u64> {
+                None
             }
 
-            fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
-                let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect::<Vec<u128>>();
-                let entries = self.state.work.view().entries();
-                let entry =
-                    |held: &tables::exact::ExactEntry| Entry::exact(&wide(&held.key), &wide(&held.value));
-                entries.iter().map(|held| (entry(held), (0, 0))).collect()
+            fn run_observed(
+                &mut self,
+                _: (&Program, u16),
+                _: &mut (dyn Observer + Send),
+                _: &mut [u8],
+                _: &mut Batch,
+                _: &mut Outputs,
+            ) -> bool {
+                false
+            }
+
+            fn draft(&self) -> Option<Draft> {
+                None
+            }
+
+            fn adopt(&mut self, _: Measured) {}
+
+            fn run_measured(
+                &mut self,
+                _: &mut StageClock,
+                _: &mut [u8],
+                _: &mut Batch,
+                _: &mut Outputs,
+            ) -> bool {
+                false
+            }
+
+            fn control(&self) -> &(dyn ProgramControl + 'static) {
+                &self.state
+            }
+
+            fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
+                &mut self.state
             }
 
             fn back_end(&self) -> BackendKind {
@@ -137,6 +158,73 @@ macro_rules! backend {
 pub trait TableView {
     /// Its table.
     fn view(&self) -> &Table1;
+}
+
+impl<W: TableView> Unchangeable for State<W> {}
+
+/// A twin has one table and nothing else that counts.
+impl<W: TableView> Statistics for State<W> {
+    fn tables(&self) -> Vec<TableReport> {
+        let statistics = self.work.view().statistics();
+        vec![TableReport {
+            name: self.table.clone(),
+            entries: statistics.entries,
+            inserts: statistics.inserts,
+            moves: statistics.moves,
+            evictions: statistics.evictions,
+            expired: statistics.expired,
+            refused: statistics.refused,
+        }]
+    }
+
+    fn running_tables(&self) -> Vec<TableReport> {
+        self.tables()
+    }
+
+    fn entries_held(&self, _: u32) -> u64 {
+        self.work.view().statistics().entries
+    }
+
+    fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
+        let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect::<Vec<u128>>();
+        let entries = self.work.view().entries();
+        let entry = |held: &tables::exact::ExactEntry| Entry::exact(&wide(&held.key), &wide(&held.value));
+        entries.iter().map(|held| (entry(held), (0, 0))).collect()
+    }
+
+    fn entries_part(&self, _: u32, _: EntryPlace, _: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        (Vec::new(), None)
+    }
+
+    fn learned(&self, _: u32) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    fn members_learned(&self, _: u32) -> u64 {
+        0
+    }
+
+    fn learned_members(&self, _: u32) -> Vec<(u32, Vec<u128>)> {
+        Vec::new()
+    }
+
+    fn register(&self, _: u32) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn counter(&self, _: u32) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
+    fn counter_part(&self, _: u32, _: usize, _: usize, _: &mut Vec<(u64, u64)>) {}
+
+    fn events(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn lost_events(&self) -> u64 {
+        0
+    }
 }
 
 backend!(Pointed, |twin| twin.call);

@@ -21,6 +21,7 @@ struct Drawn {
     /// that.
     most: usize,
     overtaken: usize,
+    state: exec::NoState,
 }
 
 impl Drawn {
@@ -107,6 +108,47 @@ impl Backend for Drawn {
         (!self.gone).then_some(self as &mut dyn Ahead)
     }
 
+    fn run_observed(
+        &mut self,
+        _: (&lang::ir::Program, u16),
+        _: &mut (dyn exec::Observer + Send),
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn draft(&self) -> Option<exec::Draft> {
+        None
+    }
+
+    fn adopt(&mut self, _: exec::Measured) {}
+
+    fn run_measured(
+        &mut self,
+        _: &mut exec::StageClock,
+        _: &mut [u8],
+        _: &mut Batch,
+        _: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Outputs) {}
+
+    fn due(&self) -> Option<u64> {
+        None
+    }
+
+    fn control(&self) -> &(dyn exec::ProgramControl + 'static) {
+        &exec::NoState
+    }
+
+    fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
+        &mut self.state
+    }
+
     fn back_end(&self) -> BackendKind {
         BackendKind::Native
     }
@@ -175,6 +217,7 @@ fn drawn(draws: Vec<u8>, room: Room, workers: usize) -> Drawn {
         gone: false,
         most: 0,
         overtaken: 0,
+        state: exec::NoState,
     }
 }
 

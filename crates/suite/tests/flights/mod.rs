@@ -38,7 +38,7 @@ impl Flights {
         let full = words(&mut offload);
         for table in offload.kernel().plan.tables.clone() {
             // A table that refuses stays as it is.
-            let _ = offload.backend().replace(table, Vec::new());
+            let _ = offload.backend().control_mut().replace(table, Vec::new());
         }
         let empty = words(&mut offload);
         assert_ne!(full, empty, "{name}: no table changes");

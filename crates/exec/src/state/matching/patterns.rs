@@ -178,7 +178,8 @@ impl<S: PatternSearch> ProgramPatterns<S> {
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
 
-    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried.
+    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order in which
+    /// they are tried.
     pub(in crate::state) fn entries_part(
         &self,
         from: EntryPlace,

@@ -151,7 +151,7 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
             }
             let Ok(_) = device_queue.run(&mut watch, Supply::Ended);
             assert!(device_queue.is_empty() && watch.seen == right, "{name}, {schedule:?}");
-            assert_eq!(offloaded.tables(), judge.tables(), "{name}, {schedule:?}");
+            assert_eq!(offloaded.control().tables(), judge.tables(), "{name}, {schedule:?}");
             let on = offloaded.on_device().expect("it is on a device");
             assert!(on.failure.is_none() && on.tally.device > 0, "{name}, {schedule:?}: {on:?}");
         }
