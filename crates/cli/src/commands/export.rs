@@ -1,6 +1,7 @@
 //! `ravelin export`: the rules of a program, or of a file, in the words of others.
 
-use super::table::{import_failure, read, source};
+use super::table::files::{import_failure, read};
+use super::table::source;
 use crate::arguments::DecodeChoice;
 use crate::arguments::export::{Decision, ExportArguments, ExportKind, NftArguments};
 use crate::failure::Failure;

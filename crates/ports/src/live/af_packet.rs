@@ -27,11 +27,6 @@ use outlet::Outlet;
 use packet::PortNumber;
 use port::Port;
 
-/// Where the packet begins in a frame of the ring.
-const FIRST: usize = 256;
-/// Bytes of a VLAN tag.
-const TAG: usize = 4;
-
 /// Takes over the packets of an interface; they carry `number`.
 pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let opened = open::open(wanted, lanes)?;

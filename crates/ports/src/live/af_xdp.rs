@@ -21,10 +21,11 @@ mod port;
 mod redirect;
 mod ring;
 mod socket;
+mod wanted;
 
-pub use attach::{Mode, Wishes, XdpError};
 pub(crate) use attach::{attach, attach_all};
 pub use redirect::{cross, pass};
+pub use wanted::{Mode, Wishes, XdpError};
 
 use frames::Marks;
 use memory::Pages;

@@ -1,5 +1,4 @@
-//! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port
-//! while its bytes still lie at another.
+//! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP.
 
 mod af_packet;
 mod af_xdp;
@@ -8,6 +7,7 @@ pub mod clock;
 mod frame_ring;
 mod held;
 pub mod impair;
+mod lane;
 mod losses;
 mod mailbox;
 pub mod middleware;
@@ -21,10 +21,12 @@ mod tap;
 pub mod trace;
 mod untagged;
 mod wait;
+mod wanted;
 mod watch;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
-pub use attach::{AttachError, Offloads, PortKind, WantedPort, attach, attach_all};
+pub use attach::{attach, attach_all};
+pub use lane::{Attached, Lane, Receiver, Sender};
 pub use losses::{LossKind, ReceiveLosses, SendLosses};
 pub use middleware::Middleware;
 pub use netlink::{LinkChanges, Netlink};
@@ -33,69 +35,4 @@ pub use presence::{Heard, Presence};
 pub use sys::{cycles, keep_off, pin};
 pub use tap::TapError;
 pub use wait::{Bell, Waiter};
-
-use clock::Now;
-use packet::{Batch, VirtioHeader};
-use std::os::fd::RawFd;
-use std::sync::Arc;
-
-/// A port that has been attached.
-pub struct Attached {
-    /// The interface's name.
-    pub name: String,
-    /// What was really obtained, for people.
-    pub mode: String,
-    /// One for each worker, as many as were asked for. Packets of one flow come by the same lane; so do those
-    /// of its other direction, unless they come by AF_XDP from queues among which the interface itself shares
-    /// them out.
-    pub lanes: Vec<Lane>,
-    /// Whether its interface is there.
-    pub presence: Arc<Presence>,
-}
-
-/// A port as one worker has it to itself.
-pub struct Lane {
-    /// Where packets come in.
-    pub receive: Box<dyn Receiver>,
-    /// Where they leave.
-    pub send: Box<dyn Sender>,
-}
-
-/// The half of a live port by which packets come in.
-pub trait Receiver: Send {
-    /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the
-    /// frames lie in. Nothing of the batch before it can be reached any more. Packets carry their time of
-    /// arrival (the program's time), which is `now` where nobody knows better.
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8];
-
-    /// What can be read when a packet is there. It is open, under this number, as long as the port is; what
-    /// it stands for may be replaced, so it is asked for anew for every wait (as by `poll`).
-    fn descriptor(&self) -> RawFd;
-
-    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (the program's
-    /// time); `None` if nothing waits.
-    fn due(&self) -> Option<u64> {
-        None
-    }
-
-    /// What did not get as far as the program.
-    fn losses(&mut self) -> ReceiveLosses;
-}
-
-/// The half of a live port by which packets leave.
-pub trait Sender: Send {
-    /// Sends a frame after those before it. It may lie in a buffer until [`flush`](Sender::flush).
-    fn send(&mut self, frame: &[u8], virtio: VirtioHeader);
-
-    /// Hands over everything that was sent.
-    fn flush(&mut self);
-
-    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (the program's
-    /// time); `None` if nothing waits.
-    fn due(&self) -> Option<u64> {
-        None
-    }
-
-    /// What did not leave.
-    fn losses(&self) -> SendLosses;
-}
+pub use wanted::{AttachError, Offloads, PortKind, WantedPort};

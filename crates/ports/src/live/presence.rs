@@ -1,6 +1,5 @@
 //! Whether the interface of a port is there, and what was obtained of it.
 
-use super::AttachError;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +93,7 @@ impl Presence {
     }
 
     /// It could not be used again.
-    pub(crate) fn refuse(&self, error: &AttachError) {
+    pub(crate) fn refuse(&self, error: &impl fmt::Display) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
 
@@ -159,7 +158,7 @@ mod tests {
         presence.gone(7);
         presence.away(8);
         assert_eq!((presence.gone_since(), presence.vanished()), (Some(7), 1));
-        presence.refuse(&AttachError::Down("tap0".to_owned()));
+        presence.refuse(&"interface tap0 is switched off");
         assert!(presence.refused().is_some_and(|why| why.contains("tap0")));
         presence.back("tap".to_owned());
         assert_eq!(presence.refused(), None);

@@ -9,7 +9,8 @@
 
 use super::clock::{Clock, MachineClock};
 use super::presence::Presence;
-use super::{AttachError, sys};
+use super::sys;
+use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -45,11 +46,11 @@ fn go_on<W: Watched>(port: &Weak<W>) {
 
 /// One look: where the interface of what is held has gone, it is let go, and whatever is there of that name
 /// is opened.
-pub(super) fn look<H>(
+pub(super) fn look<H, E: Display>(
     held: &Mutex<Option<H>>,
     witness: impl FnOnce(&H) -> &Witness,
     presence: &Presence,
-    open: impl FnOnce() -> Result<(H, String), AttachError>,
+    open: impl FnOnce() -> Result<(H, String), E>,
 ) {
     let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(there) = &*held {

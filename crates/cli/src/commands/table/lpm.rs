@@ -1,6 +1,7 @@
 //! `ravelin table lpm`: routes, and the longest prefixes that contain the addresses asked for.
 
-use super::{Figures, import_failure, output, read_both};
+use super::figures::Figures;
+use super::files::{import_failure, output, read_both};
 use crate::arguments::table::{FamilyChoice, LpmArguments, RouteFormat};
 use crate::failure::Failure;
 use import::address::{self, AddressFamily};

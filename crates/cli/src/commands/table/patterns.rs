@@ -1,6 +1,8 @@
 //! `ravelin table patterns`: patterns, and what of them occurs in the payloads of a capture.
 
-use super::{Figures, import_failure, one_standard_input, output, payload, read};
+use super::figures::Figures;
+use super::files::{import_failure, one_standard_input, output, read};
+use super::payload;
 use crate::arguments::table::{PatternFormat, PatternsArguments};
 use crate::failure::Failure;
 use crate::render::quantity::{bit_rate, bytes};

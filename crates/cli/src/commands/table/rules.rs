@@ -1,6 +1,8 @@
 //! `ravelin table rules`: rules, and the first of them that fits each packet.
 
-use super::{Figures, import_failure, output, read_both, source};
+use super::figures::Figures;
+use super::files::{import_failure, output, read_both};
+use super::source;
 use crate::arguments::table::RulesArguments;
 use crate::failure::Failure;
 use import::ImportedRules;

@@ -1,6 +1,6 @@
 //! Rules from a file in any of the formats that hold rules.
 
-use super::import_failure;
+use super::files::import_failure;
 use crate::arguments::table::{FamilyChoice, RuleFormat, RuleSource};
 use crate::failure::Failure;
 use import::address::AddressFamily;

@@ -1,8 +1,8 @@
 //! The half of an AF_PACKET lane by which packets come in: full frames of the ring, or packets that were too
 //! long for one.
 
+use super::open::{FIRST, TAG};
 use super::port::Port;
-use super::{FIRST, TAG};
 use crate::live::clock::Now;
 use crate::live::frame_ring::FrameRing;
 use crate::live::{Offloads, ReceiveLosses, Receiver, sys, untagged};

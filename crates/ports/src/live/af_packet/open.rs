@@ -3,7 +3,6 @@
 use super::claim::{Claim, Refused};
 use super::keep::Kept;
 use super::port::Held;
-use super::{FIRST, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
 use crate::live::watch::Witness;
 use crate::live::{AttachError, Offloads, WantedPort, sys};
@@ -11,6 +10,11 @@ use packet::VirtioHeader;
 use packet::region::SLACK;
 use std::io;
 use std::os::fd::OwnedFd;
+
+/// Where the packet begins in a frame of the ring.
+pub(super) const FIRST: usize = 256;
+/// Bytes of a VLAN tag.
+pub(super) const TAG: usize = 4;
 
 /// What the kernel puts before a packet besides its own room: the header of the ring and the address of the
 /// sender, as it rounds them.

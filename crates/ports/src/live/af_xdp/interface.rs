@@ -1,10 +1,10 @@
 //! An interface as AF_XDP finds it: what it can do, its sockets, the program that hands packets to them, and
 //! why one of them cannot be had.
 
-use super::attach::{Mode, XdpError};
 use super::memory::Pages;
 use super::redirect::{self, Redirect};
 use super::socket::{Order, Place, Socket};
+use super::wanted::{Mode, XdpError};
 use super::{FIRST, calls};
 use crate::live::watch::Witness;
 use crate::live::{AttachError, WantedPort, sys};

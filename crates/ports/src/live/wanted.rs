@@ -1,0 +1,136 @@
+//! What is wanted of a network interface that is to be a port, and why it cannot be one.
+
+use super::{Middleware, TapError, XdpError, XdpWishes};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::{fmt, io};
+
+/// By which way packets come off an interface and leave by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortKind {
+    /// AF_PACKET sockets: every interface has them.
+    #[default]
+    AfPacket,
+    /// AF_XDP sockets: the kernel puts packets into memory of the gateway, past its own network stack.
+    AfXdp,
+    /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind
+    /// it.
+    Tap,
+}
+
+/// What to do with packets that hosts on virtual links, and network cards, hand over unfinished: checksums
+/// not summed, long segments not cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offloads {
+    /// The program gets segments cut into packets; what leaves is joined again where that changes nothing.
+    #[default]
+    Cut,
+    /// The program gets segments whole. It must not compare lengths with an MTU, nor put packets into
+    /// tunnels.
+    Whole,
+    /// Long segments are lost and counted.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Offloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Offloads, D::Error> {
+        deserializer.deserialize_any(OffloadsVisitor)
+    }
+}
+
+struct OffloadsVisitor;
+
+impl Visitor<'_> for OffloadsVisitor {
+    type Value = Offloads;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`\"cut\"`, `\"whole\"` or `\"off\"`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Offloads, E> {
+        match text {
+            "cut" => Ok(Offloads::Cut),
+            "whole" => Ok(Offloads::Whole),
+            "off" => Ok(Offloads::Off),
+            other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+        }
+    }
+
+    /// `true` is the default, `false` is `"off"`.
+    fn visit_bool<E: Error>(self, on: bool) -> Result<Offloads, E> {
+        Ok(if on { Offloads::default() } else { Offloads::Off })
+    }
+}
+
+/// What is wanted of an interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedPort {
+    /// Its name.
+    pub interface: String,
+    /// By which way.
+    pub kind: PortKind,
+    /// What to do with unfinished packets.
+    pub offloads: Offloads,
+    /// Keep what comes in from the kernel's own network stack. Of the queues that it takes packets from
+    /// AF_XDP does so anyway, of others with this.
+    pub keep_from_kernel: bool,
+    /// Take what is meant for other stations, too, as a bridge has to and a router must not.
+    pub promiscuous: bool,
+    /// What is wanted of AF_XDP.
+    pub xdp: XdpWishes,
+    /// What is to stand between the program and it.
+    pub middleware: Middleware,
+}
+
+/// Why an interface cannot be a port.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// there is none of this name
+    #[error("there is no interface {0} here; `ip link` lists those there are")]
+    NoInterface(String),
+    /// it is switched off
+    #[error("interface {0} is switched off; `ip link set {0} up` switches it on")]
+    Down(String),
+    /// it has no Ethernet headers
+    #[error(
+        "interface {interface} is not an Ethernet interface (its link type is {kind} in the kernel's list, ARPHRD_*), and programs are made for Ethernet frames"
+    )]
+    LinkType {
+        /// The interface's name.
+        interface: String,
+        /// The number of its type.
+        kind: u16,
+    },
+    /// the right is missing
+    #[error(
+        "no right to take packets off interface {0}: it needs CAP_NET_RAW; run as root, or over a capture with `ravelin run`, which needs no rights"
+    )]
+    Rights(String),
+    /// another gateway has it
+    #[error(
+        "the packets of interface {interface} are taken by {owner} already, and two gateways would both answer each of them: stop that one, or give this one another interface"
+    )]
+    Taken {
+        /// The interface's name.
+        interface: String,
+        /// Who has it.
+        owner: String,
+    },
+    /// AF_XDP
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
+    /// TAP
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// a call failed
+    #[error("interface {interface}: {call}: {source}")]
+    System {
+        /// The interface's name.
+        interface: String,
+        /// What was asked of the kernel.
+        call: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
