@@ -82,7 +82,7 @@ impl Lowering<'_> {
         }
         // It has no name; while its way is followed it has that of its layout.
         let header = HeaderId(self.source.headers.len() + carrier.layout.0);
-        let outer = self.own.replace(header);
+        let outer = self.scope.own.replace(header);
         let nothing = (self.constant(0, 64, span), 0);
         let mut search = self.begin_search(nothing, None, Vec::new());
         if self.enter(header, position, &mut search, span)
@@ -93,7 +93,7 @@ impl Lowering<'_> {
             self.follow(header, end, &mut search, span);
         }
         self.follow_all(search, span);
-        self.own = outer;
+        self.scope.own = outer;
         self.env.forget_header(header);
         self.env
             .values
@@ -164,12 +164,12 @@ impl Lowering<'_> {
 
     fn search_behind(&mut self, header: HeaderId, change: Change, part: Option<Part>, span: Span) {
         let covering = self.covering_behind(header);
-        let outer = self.own.replace(header);
+        let outer = self.scope.own.replace(header);
         let position = self.end_of(header, span);
         let mut search = self.begin_search(change, part, covering);
         self.follow(header, position, &mut search, span);
         self.follow_all(search, span);
-        self.own = outer;
+        self.scope.own = outer;
     }
 
     /// Goes on from every layout that is passed, and to where all ways meet.
@@ -259,7 +259,7 @@ impl Lowering<'_> {
         let cap = LONGEST_PACKET / layout.smallest.max(1) + 1;
         self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
         self.current = Some(again);
-        self.own = Some(header);
+        self.scope.own = Some(header);
         if self.enter(header, position, search, span) {
             let end = self.end_of(header, span);
             self.follow(header, end, search, span);
@@ -333,7 +333,7 @@ impl Lowering<'_> {
         for other in self.overlaid(header) {
             self.env.forget_header(other);
         }
-        if !self.walks.is_empty() {
+        if !self.scope.walks.is_empty() {
             self.forget_walked(header);
         }
     }

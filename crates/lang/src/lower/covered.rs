@@ -60,7 +60,7 @@ impl Lowering<'_> {
     fn place_of(&self, header: HeaderId) -> CoveredPlace {
         let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
         while let Some(header) = place.decoded
-            && let Some(walk) = self.walks.iter().find(|walk| walk.header == header)
+            && let Some(walk) = self.scope.walks.iter().find(|walk| walk.header == header)
         {
             place.within.extend(walk.inside);
             place.decoded = walk.inside;
@@ -69,7 +69,7 @@ impl Lowering<'_> {
     }
 
     fn outer(&self, header: HeaderId) -> Vec<HeaderId> {
-        let Some(stage) = self.stage else { return Vec::new() };
+        let Some(stage) = self.scope.stage else { return Vec::new() };
         self.flow.covering.outer(self.source, stage, &self.place_of(header))
     }
 
@@ -117,7 +117,7 @@ impl Lowering<'_> {
             self.add_change(sum, change, span);
         }
         // Headers of walks may share bytes with what a checksum stands in.
-        if !self.walks.is_empty() {
+        if !self.scope.walks.is_empty() {
             self.write_checksums(span);
         }
     }
@@ -270,7 +270,7 @@ impl Lowering<'_> {
             self.join(exits, span);
         }
         self.forget_field(header, checksum.field);
-        if !self.walks.is_empty() {
+        if !self.scope.walks.is_empty() {
             self.forget_walked(header);
         }
     }

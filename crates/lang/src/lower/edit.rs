@@ -339,7 +339,7 @@ impl Lowering<'_> {
 
     /// Headers that were certainly decoded behind another one.
     pub(super) fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
-        let Some(stage) = self.stage else { return Vec::new() };
+        let Some(stage) = self.scope.stage else { return Vec::new() };
         let mut decoded = self.flow.decoded[stage.0].clone();
         self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
         decoded.behind.iter().filter(|(first, _)| *first == header).map(|(_, second)| *second).collect()
@@ -357,7 +357,7 @@ impl Lowering<'_> {
     }
 
     fn begin_of(&mut self, header: HeaderId, span: Span) -> Value {
-        self.undecoded_read = span;
+        self.scope.undecoded_read = span;
         self.place(Read::Group(header, 0))
     }
 }

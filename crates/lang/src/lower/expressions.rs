@@ -57,7 +57,7 @@ impl Lowering<'_> {
                 Shape::Scalar { value, range, subject: Some(subject) }
             }
             ExprKind::Field(header, field) => self.field_shape(*header, *field, span),
-            ExprKind::Own(field) => match self.own {
+            ExprKind::Own(field) => match self.scope.own {
                 // A size may use a conditional field under the same condition: there it is known to be there.
                 Some(header) if self.layout(header).fields[*field].conditional => {
                     self.conditional_inner(header, *field, span)
@@ -182,16 +182,16 @@ impl Lowering<'_> {
     /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
     /// result.
     fn split(&mut self) -> Vec<Range> {
-        self.ways.push(Vec::new());
+        self.scope.ways.push(Vec::new());
         Vec::new()
     }
 
     /// Suspends a way until all meet, with its value.
     fn keep(&mut self, value: Value) {
-        let meeting = Variable::Temporary(self.ways.len() as u32);
+        let meeting = Variable::Temporary(self.scope.ways.len() as u32);
         self.env.values.insert(meeting, value);
         if let Some(exit) = self.suspend()
-            && let Some(ways) = self.ways.last_mut()
+            && let Some(ways) = self.scope.ways.last_mut()
         {
             ways.push(exit);
         }
@@ -199,8 +199,8 @@ impl Lowering<'_> {
 
     /// Goes on where the ways meet: the value there.
     fn meet(&mut self, ranges: Vec<Range>, width: u8, span: Span) -> Shape {
-        let meeting = Variable::Temporary(self.ways.len() as u32);
-        let exits = self.ways.pop().unwrap_or_default();
+        let meeting = Variable::Temporary(self.scope.ways.len() as u32);
+        let exits = self.scope.ways.pop().unwrap_or_default();
         self.join(exits, span);
         match (self.env.values.remove(&meeting), ranges.into_iter().reduce(Range::hull)) {
             (Some(value), Some(range)) => scalar(value, range),
@@ -322,7 +322,7 @@ impl Lowering<'_> {
         let group = described.group;
         if let Some(Group::Variable { .. }) = self.layout(header).groups.get(group) {
             self.reads_payload = true;
-            self.undecoded_read = span;
+            self.scope.undecoded_read = span;
             let start = self.place(Read::Group(header, group));
             let length = self.place(Read::Length(header, group));
             let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);

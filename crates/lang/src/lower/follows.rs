@@ -32,7 +32,7 @@ pub(crate) struct Follows {
 impl Lowering<'_> {
     /// At a transfer to a stage that decodes no header itself.
     pub(super) fn pass_on_unsettled(&mut self, to: StageId) {
-        let Some(from) = self.stage else { return };
+        let Some(from) = self.scope.stage else { return };
         let own = self.source.stages[from.0].header.is_some();
         for header in self.unsettled_here() {
             if own {
@@ -45,7 +45,7 @@ impl Lowering<'_> {
 
     /// Where something is decoded behind what came last.
     pub(super) fn check_follows(&mut self, what: String, span: Span) {
-        let Some(stage) = self.stage else { return };
+        let Some(stage) = self.scope.stage else { return };
         let own = self.source.stages[stage.0].header.is_some();
         for header in self.unsettled_here() {
             let layout = self.layout(header);
@@ -95,7 +95,7 @@ impl Lowering<'_> {
     /// Headers that may have been decoded last and whose `next` has a condition that is not known to hold
     /// here.
     fn unsettled_here(&self) -> Vec<HeaderId> {
-        let Some(stage) = self.stage else { return Vec::new() };
+        let Some(stage) = self.scope.stage else { return Vec::new() };
         let last = match self.source.stages[stage.0].header {
             Some(header) => vec![header],
             None => self.flow.last[stage.0].iter().copied().collect(),
@@ -110,7 +110,7 @@ impl Lowering<'_> {
     /// A packet that comes to a transfer of this stage by way of a header although the condition of its
     /// `next` does not hold.
     fn unsettled_packet(&self, header: HeaderId, when: &Expr, span: Span) -> Option<PacketWitness> {
-        let (stage, start) = (self.stage?, self.source.start?);
+        let (stage, start) = (self.scope.stage?, self.source.start?);
         let Condition::Within(Subject::Own(field), ranges) = holds(when, false) else { return None };
         let decoder = StageId(self.source.stages.iter().position(|stage| stage.header == Some(header))?);
         let way = |from: StageId, to: StageId| {

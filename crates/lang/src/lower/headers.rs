@@ -22,14 +22,14 @@ impl Lowering<'_> {
             let name = self.source.headers[header.0].name.clone();
             let reason = self
                 .reason(&format!("undecoded({name})"), "the program reads a header that is not decoded here");
-            let span = self.undecoded_read;
+            let span = self.scope.undecoded_read;
             self.terminate(Terminator::Drop(reason), span);
         }
         self.handed_on(read)
     }
 
     fn is_undecoded(&self, header: HeaderId) -> bool {
-        let Some(stage) = self.stage else { return false };
+        let Some(stage) = self.scope.stage else { return false };
         if self.env.removed.contains(&header) {
             return true;
         }
@@ -75,7 +75,7 @@ impl Lowering<'_> {
         let layout = self.layout(header).clone();
         let number = self.source.headers[header.0].layout.0 as u32;
         let mut position = base;
-        let outer = self.own.replace(header);
+        let outer = self.scope.own.replace(header);
         for (index, group) in layout.groups.iter().enumerate() {
             self.env.values.insert(Variable::Place(Read::Group(header, index)), position);
             match group {
@@ -139,7 +139,7 @@ impl Lowering<'_> {
                 }
             }
         }
-        self.own = outer;
+        self.scope.own = outer;
         if self.decode == Decode::Full {
             let fields: Vec<usize> = (0..layout.fields.len()).collect();
             self.keep_fields(header, &fields, span);
@@ -269,7 +269,7 @@ impl Lowering<'_> {
             return self.constant(0, described.ty.width().unwrap_or(1), span);
         };
         let proven = *bytes;
-        self.undecoded_read = span;
+        self.scope.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         self.prove(header, described.group, span);
         let value = self.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
@@ -291,7 +291,7 @@ impl Lowering<'_> {
         let described = self.layout(header).fields[field].clone();
         let width = described.ty.width().unwrap_or(1);
         let whole = self.whole_range(header, field);
-        self.undecoded_read = span;
+        self.scope.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let bytes = u32::from(width) / 8;
         // The length was checked when the header was decoded; the check is repeated here because the proof
@@ -324,7 +324,7 @@ impl Lowering<'_> {
         let Some(Group::Fixed { bytes: proven, .. }) = layout.groups.get(described.group) else { return };
         let proven = *proven;
         let width = described.ty.width().unwrap_or(1);
-        self.undecoded_read = span;
+        self.scope.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         self.prove(header, described.group, span);
         let (first, bytes) = covering(described.bit, width);

@@ -77,7 +77,8 @@ impl Lowering<'_> {
 
     /// Ends a way that no value takes.
     fn impossible(&mut self, span: Span) {
-        let end = if self.handler { Terminator::Done } else { Terminator::Drop(crate::ir::NO_SUCH_PORT) };
+        let end =
+            if self.scope.handler { Terminator::Done } else { Terminator::Drop(crate::ir::NO_SUCH_PORT) };
         self.terminate(end, span);
     }
 

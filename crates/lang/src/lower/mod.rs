@@ -63,27 +63,19 @@ pub fn lower(
         decode,
         sources,
         program: declarations(name, program, kinds),
-        reasons: HashMap::new(),
+        numbers: Numbers {
+            declared: program.reasons.iter().map(|(name, help)| (name.as_str(), help.as_str())).collect(),
+            ..Numbers::default()
+        },
         diagnostics: Findings::default(),
-        declared: program.reasons.iter().map(|(name, help)| (name.as_str(), help.as_str())).collect(),
-        port_sets: HashMap::new(),
-        at: crate::source::Span::default(),
         function: ir::Function::default(),
         current: None,
         env: Env::default(),
-        stage_blocks: HashMap::new(),
-        entry_ranges: HashMap::new(),
+        entries: StageEntries { sealing: sealed::sealing(program), ..StageEntries::default() },
         follows: Follows::default(),
-        entry_sealed: HashMap::new(),
-        sealing: sealed::sealing(program),
-        stage: None,
-        own: None,
-        walks: Vec::new(),
-        ways: Vec::new(),
-        undecoded_read: crate::source::Span::default(),
+        scope: Scope::default(),
         hop_slot: None,
         reads_payload: false,
-        handler: false,
     };
     lowering.reason("no_such_port", "the program sends to a port that does not exist");
     lowering.packet_function();
@@ -113,36 +105,58 @@ pub(crate) struct Lowering<'p> {
     pub(crate) decode: Decode,
     pub(crate) sources: &'p Sources,
     pub(crate) program: ir::Program,
-    pub(crate) reasons: HashMap<String, u16>,
     pub(crate) diagnostics: Findings,
-    /// Reasons with the words that the program declares for them.
-    declared: HashMap<&'p str, &'p str>,
-    port_sets: HashMap<Vec<u16>, u32>,
-    /// The statement or the name of the stage that is being lowered.
-    pub(crate) at: crate::source::Span,
+    numbers: Numbers<'p>,
     pub(crate) function: ir::Function,
     /// The block that is being filled; `None` behind a verdict.
     pub(crate) current: Option<BlockId>,
     pub(crate) env: Env,
-    pub(crate) stage_blocks: HashMap<StageId, BlockId>,
-    /// Ranges known at every transfer to a stage lowered so far.
-    pub(crate) entry_ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
+    pub(crate) entries: StageEntries,
     pub(crate) follows: Follows,
-    /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
-    pub(crate) entry_sealed: HashMap<StageId, env::Sealed>,
-    /// Stages with such pushes.
-    pub(crate) sealing: BTreeMap<StageId, BTreeSet<env::Breaks>>,
-    pub(crate) stage: Option<StageId>,
-    /// The header whose fields [`hir::ExprKind::Own`] means.
-    pub(crate) own: Option<HeaderId>,
-    pub(crate) walks: Vec<Walk>,
-    /// Expressions of several ways that are being lowered, innermost last: the ways that are done.
-    pub(crate) ways: Vec<Vec<Exit>>,
-    /// Where the header in question is being read.
-    pub(crate) undecoded_read: crate::source::Span,
+    pub(crate) scope: Scope,
     pub(crate) hop_slot: Option<u32>,
     pub(crate) reads_payload: bool,
+}
+
+/// The numbers of what a verdict names.
+#[derive(Default)]
+struct Numbers<'p> {
+    reasons: HashMap<String, u16>,
+    /// Reasons with the words that the program declares for them.
+    declared: HashMap<&'p str, &'p str>,
+    port_sets: HashMap<Vec<u16>, u32>,
+}
+
+/// What is known where stages are entered.
+#[derive(Default)]
+pub(crate) struct StageEntries {
+    pub(crate) blocks: HashMap<StageId, BlockId>,
+    /// Ranges known at every transfer to a stage lowered so far.
+    pub(crate) ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
+    /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
+    pub(crate) sealed: HashMap<StageId, env::Sealed>,
+    /// Stages with such pushes.
+    pub(crate) sealing: BTreeMap<StageId, BTreeSet<env::Breaks>>,
+}
+
+/// The place in the program that is being lowered.
+#[derive(Default)]
+pub(crate) struct Scope {
+    /// The statement, or the name of the stage.
+    pub(crate) at: crate::source::Span,
+    /// `None` in a handler.
+    pub(crate) stage: Option<StageId>,
+    /// The place is in an event or periodic handler.
     pub(crate) handler: bool,
+    /// The header whose fields [`hir::ExprKind::Own`] means.
+    pub(crate) own: Option<HeaderId>,
+    /// The walks that enclose the place, the innermost last.
+    pub(crate) walks: Vec<Walk>,
+    /// The expressions of several branches that enclose the place, the innermost last: the exits of the
+    /// branches that are done.
+    pub(crate) ways: Vec<Vec<Exit>>,
+    /// Where the header in question is read.
+    pub(crate) undecoded_read: crate::source::Span,
 }
 
 impl Lowering<'_> {
@@ -152,7 +166,7 @@ impl Lowering<'_> {
 
     /// The number of a reason, made when first named.
     pub(crate) fn reason(&mut self, name: &str, help: &str) -> u16 {
-        if let Some(&known) = self.reasons.get(name) {
+        if let Some(&known) = self.numbers.reasons.get(name) {
             return known;
         }
         if self.program.reasons.len() == MOST_REASONS {
@@ -161,16 +175,16 @@ impl Lowering<'_> {
         // Beyond the limit, any number: the program is refused.
         let number = u16::try_from(self.program.reasons.len()).unwrap_or(u16::MAX);
         self.program.reasons.push(ir::Reason { name: name.to_string(), help: help.to_string() });
-        self.reasons.insert(name.to_string(), number);
+        self.numbers.reasons.insert(name.to_string(), number);
         number
     }
 
     /// The number of a reason the program names.
     pub(crate) fn named_reason(&mut self, name: &str, span: crate::source::Span) -> u16 {
-        if let Some(&known) = self.reasons.get(name) {
+        if let Some(&known) = self.numbers.reasons.get(name) {
             return known;
         }
-        let help = match self.declared.get(name) {
+        let help = match self.numbers.declared.get(name) {
             Some(help) => help.to_string(),
             None => format!("the program says so at {}", self.sources.place(span)),
         };
@@ -179,7 +193,7 @@ impl Lowering<'_> {
 
     /// The number of a list of ports.
     pub(crate) fn port_set(&mut self, ports: &[u16]) -> u32 {
-        if let Some(&known) = self.port_sets.get(ports) {
+        if let Some(&known) = self.numbers.port_sets.get(ports) {
             return known;
         }
         if self.program.port_sets.len() == MOST_PORT_SETS {
@@ -187,7 +201,7 @@ impl Lowering<'_> {
         }
         let number = self.program.port_sets.len() as u32;
         self.program.port_sets.push(ports.to_vec());
-        self.port_sets.insert(ports.to_vec(), number);
+        self.numbers.port_sets.insert(ports.to_vec(), number);
         number
     }
 
@@ -196,7 +210,7 @@ impl Lowering<'_> {
         let fault = Diagnostic::error(
             "E0233",
             "the program is too large",
-            self.at,
+            self.scope.at,
             format!("with this there are more than {most} {what}, more than a verdict can number"),
         );
         self.report(fault.help("let several causes share a reason, and several places a list of ports"));
@@ -246,7 +260,7 @@ impl Lowering<'_> {
     }
 
     fn stage_block(&mut self, stage: StageId) -> BlockId {
-        if let Some(&block) = self.stage_blocks.get(&stage) {
+        if let Some(&block) = self.entries.blocks.get(&stage) {
             return block;
         }
         let block = self.new_block(self.source.stages[stage.0].name_span);
@@ -258,7 +272,7 @@ impl Lowering<'_> {
             let width = self.source.locals[local.0].ty.width().unwrap_or(1);
             self.block_param(block, width);
         }
-        self.stage_blocks.insert(stage, block);
+        self.entries.blocks.insert(stage, block);
         block
     }
 
@@ -266,7 +280,7 @@ impl Lowering<'_> {
         let stage = &self.source.stages[id.0];
         let block = self.stage_block(id);
         let params = self.function.blocks[block.0 as usize].params.clone();
-        self.stage = Some(id);
+        self.scope.stage = Some(id);
         self.env = Env::default();
         let mut params = params.into_iter();
         for (read, value) in self.flow.needs[id.0].iter().zip(params.by_ref()) {
@@ -278,14 +292,14 @@ impl Lowering<'_> {
             self.name_value(value, &local.name, &local.ty);
         }
         if !self.flow.cyclic[id.0]
-            && let Some(ranges) = self.entry_ranges.remove(&id)
+            && let Some(ranges) = self.entries.ranges.remove(&id)
         {
             self.env.ranges = ranges.into_iter().collect();
         }
         self.env.sealed = self.sealed_at_entry(id);
         self.current = Some(block);
         self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
-        self.at = stage.name_span;
+        self.scope.at = stage.name_span;
         self.limit_rounds(id);
         if let Some(header) = stage.header {
             let cursor = self.place(Read::Cursor);
@@ -325,7 +339,7 @@ impl Lowering<'_> {
     }
 
     fn handlers(&mut self) {
-        self.handler = true;
+        self.scope.handler = true;
         for index in 0..self.source.events.len() {
             let event = &self.source.events[index];
             let handler = self.handler_function(&event.name, &event.params, &event.body, event.span);
@@ -347,7 +361,7 @@ impl Lowering<'_> {
     ) -> u32 {
         self.function = ir::Function { name: name.to_string(), ..ir::Function::default() };
         self.env = Env::default();
-        self.stage = None;
+        self.scope.stage = None;
         let entry = self.new_block(span);
         self.current = Some(entry);
         for local in params {

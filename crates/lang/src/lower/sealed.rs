@@ -116,18 +116,18 @@ impl Lowering<'_> {
     /// A way from here to a stage.
     pub(super) fn carry_seal(&mut self, stage: StageId) {
         let Some(sealed) = self.env.sealed.clone() else { return };
-        let joined = match self.entry_sealed.remove(&stage) {
+        let joined = match self.entries.sealed.remove(&stage) {
             Some(other) => other.and(&sealed),
             None => sealed,
         };
-        self.entry_sealed.insert(stage, joined);
+        self.entries.sealed.insert(stage, joined);
     }
 
     /// At the entry of a stage. On a cycle not every way in has been lowered yet.
     pub(super) fn sealed_at_entry(&mut self, stage: StageId) -> Option<Sealed> {
-        let mut known = self.entry_sealed.remove(&stage);
+        let mut known = self.entries.sealed.remove(&stage);
         if self.flow.cyclic[stage.0] {
-            for (from, against) in &self.sealing {
+            for (from, against) in &self.entries.sealing {
                 if flow::path(&self.flow.facts, *from, stage, |_| true).is_some() {
                     let span = self.source.stages[from.0].name_span;
                     let here = Sealed { span, place: Place::Start, against: against.clone() };

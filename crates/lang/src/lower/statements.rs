@@ -22,7 +22,7 @@ impl Lowering<'_> {
 
     fn statement(&mut self, statement: &Stmt) {
         let span = statement.span;
-        self.at = span;
+        self.scope.at = span;
         if self.function.widths.len() > MOST_VALUES {
             self.report(
                 Diagnostic::error("E0233", "the program is too large", span, "no room is left for this")
@@ -72,7 +72,7 @@ impl Lowering<'_> {
             StmtKind::Break => {
                 self.write_checksums(span);
                 let exit = self.suspend();
-                if let Some(walk) = self.walks.last_mut() {
+                if let Some(walk) = self.scope.walks.last_mut() {
                     walk.breaks.extend(exit);
                 }
             }
@@ -179,7 +179,7 @@ impl Lowering<'_> {
             self.write_checksums(span);
         }
         let before = (!sums.is_empty()).then(|| self.load_field(header, field, span).0);
-        if self.walks.len() > 1 {
+        if self.scope.walks.len() > 1 {
             self.write_through(header);
         }
         self.store_field(header, field, value, span);
@@ -251,9 +251,9 @@ impl Lowering<'_> {
         for (local, range) in self.source.stages[stage.0].params.iter().zip(ranges) {
             known.insert(Subject::Local(*local), range);
         }
-        match self.entry_ranges.get_mut(&stage) {
+        match self.entries.ranges.get_mut(&stage) {
             None => {
-                self.entry_ranges.insert(stage, known);
+                self.entries.ranges.insert(stage, known);
             }
             Some(before) => {
                 before.retain(|subject, _| known.contains_key(subject));
@@ -328,7 +328,7 @@ impl Lowering<'_> {
         let at = self.env.values[&position];
         let more = self.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
         let (inside, behind) = self.fork(more, span);
-        self.walks.push(Walk { header, inside: walked_header(view), breaks: Vec::new() });
+        self.scope.walks.push(Walk { header, inside: walked_header(view), breaks: Vec::new() });
         if let Some(exit) = inside {
             self.resume(exit);
             let next = self.decode_header(header, at, Some(end), span);
@@ -340,7 +340,7 @@ impl Lowering<'_> {
                 self.terminate(Terminator::Jump(Target { block: head, args }), span);
             }
         }
-        let walk = self.walks.pop();
+        let walk = self.scope.walks.pop();
         let exits: Vec<Exit> =
             behind.into_iter().chain(walk.into_iter().flat_map(|walk| walk.breaks)).collect();
         self.join(exits, span);
@@ -356,7 +356,7 @@ impl Lowering<'_> {
         for (header, field) in written(body) {
             self.forget_field(header, field);
             self.forget_checksums(header);
-            if !self.walks.is_empty() {
+            if !self.scope.walks.is_empty() {
                 self.write_through(header);
             }
         }

@@ -89,7 +89,7 @@ impl Lowering<'_> {
 
     /// The header whose length says where the payload of this one ends, if its place is known here.
     fn counting_around(&self, header: HeaderId) -> Option<(HeaderId, usize)> {
-        let stage = self.stage?;
+        let stage = self.scope.stage?;
         let mut decoded = self.flow.decoded[stage.0].clone();
         self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
         let (around, field) = counted_by(self.source, &decoded, header)?;
