@@ -1,5 +1,7 @@
-//! The Ravelin language: text → checked program → IR. Pure: no I/O, no clock, never panics; always a result
-//! and diagnostics.
+//! The compiler of the Ravelin language: text → checked program → intermediate representation (IR).
+//!
+//! The compiler is pure: it does no I/O and reads no clock. It never panics on any input; every input gives a
+//! result and diagnostics.
 
 pub mod ast;
 pub mod check;

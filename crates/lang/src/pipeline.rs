@@ -29,20 +29,20 @@ pub struct CompileOptions {
     pub decode: Decode,
 }
 
-/// What came of it. With errors there is no program.
+/// The result of a compilation. If there is an error, there is no program.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// All files: the main file first, then modules.
     pub sources: Sources,
     /// The program, if nothing is wrong.
     pub program: Option<ir::Program>,
-    /// A refused program whose only faults depend on the path a packet takes: good for following a packet to
-    /// the fault, and for nothing else. Where it reads a header that is not decoded it drops the packet as
-    /// `undecoded(…)`.
+    /// A refused program, if all of its errors depend on the path that a packet takes. It serves only to
+    /// follow a packet up to the error: where the program reads a header that is not decoded, it drops the
+    /// packet for the reason `undecoded(…)`.
     pub refused: Option<ir::Program>,
     /// The tests of the main file, if nothing is wrong.
     pub tests: Vec<TestCase>,
-    /// Everything that was found, errors first, in order of the source.
+    /// All diagnostics, errors first, then by their place in the source.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -50,8 +50,8 @@ pub struct Compiled {
 /// optimisation.
 const STACK: usize = 64 << 20;
 
-/// Compiles a program. `name` is what the main file is called, `load` fetches the text of a module by its
-/// path beside the main file, for example `mylib/tunnels.rav`; the standard library is built in.
+/// Compiles a program. `name` is the name of the main file. `load` returns the text of a module by its path
+/// relative to the main file, for example `mylib/tunnels.rav`. The standard library is built in.
 pub fn compile(
     name: &str,
     text: &str,
@@ -65,8 +65,8 @@ pub fn compile(
     diagnostics.extend(found);
     let files = modules(file, &mut sources, load, &mut diagnostics);
     let diagnostics = diagnostics.into_list();
-    // Expressions nest deeply, so what walks over them gets a stack of its own; a thread that cannot be had
-    // is done without.
+    // Expressions nest deeply, so the compiler runs on a thread with a large stack. If no thread can be
+    // started, the compiler runs on the stack of the caller.
     std::thread::scope(|scope| {
         let work = || compiled(name, &files, &sources, &diagnostics, options);
         match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
@@ -76,7 +76,7 @@ pub fn compile(
     })
 }
 
-/// Everything behind reading the files.
+/// The stages behind reading the files: checking, stage graph, lowering.
 fn compiled(
     name: &str,
     files: &[ast::File],
@@ -110,15 +110,14 @@ fn compiled(
     let (mut program, mut refused) = (None, None);
     let failed = fatal(&diagnostics);
     let (flow, found) = flow::analyse(&checked);
-    // Statements that were wrong are missing, so more may be unreachable than is; what is reached without
-    // them is certain.
+    // A wrong statement is missing from the checked program, so a stage may look unreachable that is not.
     diagnostics
         .extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.kind != DiagnosticKind::Unused));
     let depends_on_path = |diagnostic: &Diagnostic| {
         diagnostic.severity != Severity::Error || diagnostic.kind == DiagnosticKind::Path
     };
-    // A fault within a stage or handler leaves the others whole, so what must be proven there is looked at
-    // all the same.
+    // An error within one stage or handler leaves the others complete, so the others are still lowered and
+    // their proofs are checked.
     let bodies = Places::of(bodies(files));
     let body_of = |diagnostic: &Diagnostic| bodies.around(diagnostic.primary.span);
     let faults: Vec<Option<Span>> =
@@ -131,9 +130,9 @@ fn compiled(
             body.is_none() || !faults.contains(&body)
         }));
         diagnostics.extend(unknown_reasons(&files[0], &lowered));
-        // Where something is wrong, what was made of the program need not be well formed.
+        // After an error the lowered program need not be well formed.
         if !fatal(&diagnostics) {
-            // Where a statement is missing, what was lowered need not hold together.
+            // If a statement is missing, the lowered functions need not be consistent.
             if diagnostics.iter().all(depends_on_path) {
                 diagnostics.extend(large_frame(&lowered));
             }
@@ -177,7 +176,7 @@ fn retain_independent(
     });
 }
 
-/// A packet function or handler that needs more stack than it may have.
+/// The error of a packet function or handler that needs more stack than [`LARGEST_FRAME`].
 fn large_frame(program: &ir::Program) -> Option<Diagnostic> {
     let (function, frame) = ir::frame::too_large(program)?;
     let what = if function == 0 {
@@ -211,7 +210,7 @@ fn bodies(files: &[ast::File]) -> Vec<Span> {
         .collect()
 }
 
-/// A program that asks for more memory than one may have, told at the declaration that takes the most.
+/// The error of a program that needs more memory than [`LARGEST_MEMORY`], at the declaration that needs most.
 fn too_much_memory(files: &[ast::File], program: &ir::Program) -> Option<Diagnostic> {
     let footprint = footprint(program);
     let all = total(&footprint);
@@ -241,7 +240,7 @@ fn item_place(item: &Item) -> Option<Span> {
     }
 }
 
-/// Ranges of the text of which none lies in another.
+/// Ranges of the text, sorted. No range lies within another.
 struct Places(Vec<Span>);
 
 impl Places {
@@ -258,7 +257,7 @@ impl Places {
     }
 }
 
-/// Keeps as many errors and as many warnings as are told, of a sorted list, and says so where there are more.
+/// Keeps the first [`MOST_FAULTS`] errors and warnings of a sorted list, and adds a note if there are more.
 fn limit(diagnostics: &mut Vec<Diagnostic>) {
     let mut kept = [0; 2];
     let mut last = [None; 2];
@@ -288,8 +287,8 @@ fn unread(files: &[ast::File], diagnostics: &[Diagnostic]) -> Vec<Span> {
     found.into_iter().collect()
 }
 
-/// The words of every declaration that could not be read: names among them may be declared there. `None` if a
-/// fault lies in an import or outside of every declaration, so that anything may be missing.
+/// The words of all declarations that could not be read; any of these words may be a declared name. `None` if
+/// an error lies in an import or outside of every declaration: then any name may be missing.
 fn lost_words(unread: &Places, diagnostics: &[Diagnostic], sources: &Sources) -> Option<HashSet<String>> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let mut within = BTreeSet::new();
@@ -368,8 +367,8 @@ fn unknown_reasons(main: &ast::File, program: &ir::Program) -> Vec<Diagnostic> {
     found.into_list()
 }
 
-/// The standard layouts, which tests use without importing them, and in which checksums are found behind a
-/// header with `pseudo`; nothing if there are neither.
+/// The standard layouts, if the program has tests or a layout with `pseudo`. Tests use these layouts without
+/// an import; with `pseudo` the compiler looks in them for checksums that follow.
 fn test_layouts(files: &[ast::File], sources: &mut Sources) -> ast::File {
     let tests = files[0].items.iter().any(|item| matches!(item, Item::Test(_)));
     let mut items = files.iter().flat_map(|file| &file.items);

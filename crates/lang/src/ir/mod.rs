@@ -1,13 +1,13 @@
-//! The intermediate representation: what a checked program is to every back end.
+//! The intermediate representation (IR): the form in which every back end gets a checked program.
 //!
 //! A program is a set of functions in SSA form over a control-flow graph with block parameters. The *packet
-//! function* is run for each packet and ends in exactly one verdict; *handler functions* are run for events
-//! and timers and end in [`Terminator::Done`].
+//! function* runs for each packet and ends in exactly one verdict; *handler functions* run for events and
+//! timers and end in [`Terminator::Done`].
 //!
 //! Every value is an unsigned integer of 1 to 128 bits and is always smaller than two to its width. Positions
-//! in a packet are 32-bit values counted in bytes from its first byte. Bytes may only be read or written
-//! behind a [`Terminator::Need`] that has shown them to be captured; every cycle of blocks passes a
-//! [`Terminator::Fuel`]. The verifier (`verify`) checks both, and back ends rely on it.
+//! in a packet are 32-bit values counted in bytes from its first byte. A program may read or write bytes only
+//! behind a [`Terminator::Need`] that has shown them to be captured. Every cycle of blocks passes a
+//! [`Terminator::Fuel`]. The verifier (`verify`) checks both rules, and back ends rely on them.
 
 pub mod checksum;
 pub mod cost;

@@ -1,4 +1,4 @@
-//! Which values the operations and the ends of blocks use.
+//! The values that an operation or the terminator of a block uses.
 
 use super::{KeyPart, Op, Terminator, Value};
 

@@ -1,4 +1,4 @@
-//! The text of a program back to the program: the inverse of [`super::print`].
+//! Reads the text of a program: the inverse of [`super::print`].
 //!
 //! The reader knows the form, not the rules: indexes out of range, missing definitions and wrong widths are
 //! read as they stand and are the verifier's to find. Spaces and line breaks mean nothing, and `#` begins a

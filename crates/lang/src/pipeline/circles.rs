@@ -1,6 +1,8 @@
-//! Modules that import each other in a circle. Modules that import none that is left are taken away until
-//! there are no more; then so are those that none imports: what is left lies on circles or between them, and
-//! of each the shortest way back to itself is looked for.
+//! Finds modules that import each other in a circle.
+//!
+//! The search first removes modules that import no remaining module, until there is none. Then it removes
+//! modules that no remaining module imports. The modules that remain lie on circles or between circles. For
+//! each of them the search looks for the shortest path back to the module itself.
 
 use super::modules::Module;
 use crate::ast;
@@ -8,7 +10,7 @@ use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::source::Span;
 use std::collections::{BTreeMap, HashSet};
 
-/// So many circles are told.
+/// At most so many circles are reported.
 const MOST_CIRCLES: usize = 16;
 
 /// By module: the modules that it imports, and where.

@@ -1,4 +1,4 @@
-//! The files of a program: those that its imports name, and what of them is taken in.
+//! Loads the modules that a program imports, and selects the declarations of them that belong to the program.
 
 use super::circles;
 use super::item_name;
@@ -19,9 +19,9 @@ pub(super) struct Module {
     wanted: HashSet<String>,
 }
 
-/// The main file and everything it imports, directly or through others. A module brings the names that are
-/// asked for and what stands beside them in it; declarations of the main file go before those that nobody
-/// asked for.
+/// The main file and all modules that it imports, directly or through other modules. A module brings the
+/// imported names and its other declarations. If the main file declares a name that a module declares too and
+/// that no import names, the declaration of the main file counts.
 pub(super) fn modules(
     main: ast::File,
     sources: &mut Sources,

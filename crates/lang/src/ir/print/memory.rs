@@ -1,4 +1,4 @@
-//! Meters, registers, pools and groups as text.
+//! Prints meters, registers, pools and groups.
 
 use super::*;
 

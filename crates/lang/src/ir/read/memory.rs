@@ -1,4 +1,4 @@
-//! Meters, registers, pools, groups and matches read back.
+//! Reads meters, registers, pools, groups and matches from the text of a program.
 
 use super::tokens::{Token, Tokens};
 use super::{IrReadError, column};

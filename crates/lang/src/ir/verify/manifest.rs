@@ -1,4 +1,4 @@
-//! What a program can do, read off its instructions.
+//! Derives the manifest of a program, which says what the program can do, from its instructions.
 
 use std::collections::BTreeSet;
 
