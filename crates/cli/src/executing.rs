@@ -87,15 +87,17 @@ impl Executing {
             Ok(kernel) => render::kernel::refusals(&kernel.plan, program, sources),
             Err(error) => return here(BackendKind::Native, alone(&error)),
         };
-        let room = self.schedule.room();
+        let depth = self.schedule.depth();
         let offload = || Offload::new(program, ports, seed, &options);
         let on_opencl = |device: &gpu::OpenClDevice| {
-            self.open(Submission::Queued, &|setup| Ok(Offloaded::on_opencl(offload()?, device, setup, room)?))
+            self.open(Submission::Queued, &|setup| {
+                Ok(Offloaded::on_opencl(offload()?, device, setup, depth)?)
+            })
         };
         let on_cuda = |device: &gpu::CudaFound| {
             // What goes over, runs and comes back of different device batches can overlap.
             let streams = Submission::Streams(DEVICE_BATCHES);
-            self.open(streams, &|setup| Ok(Offloaded::on_cuda(offload()?, device, setup, room)?))
+            self.open(streams, &|setup| Ok(Offloaded::on_cuda(offload()?, device, setup, depth)?))
         };
         let tried = match self.back_end {
             BackEndChoice::Cuda => {
@@ -103,7 +105,7 @@ impl Executing {
             }
             BackEndChoice::Host => offload()
                 .map_err(anyhow::Error::from)
-                .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, room)?))
+                .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, depth)?))
                 .map(|offloaded| (offloaded, String::new())),
             BackEndChoice::Auto => {
                 let mut said = String::new();

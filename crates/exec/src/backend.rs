@@ -41,47 +41,47 @@ pub struct OnDevice {
     pub failure: Option<String>,
 }
 
-/// What a back end can begin with before it is to run it.
+/// How many packets an asynchronous back end can have in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Packets together; at least 1.
+pub struct QueueDepth {
+    /// Packets of one device batch; at least 1.
     pub packets: usize,
-    /// So many times, one behind the other.
+    /// Device batches in flight.
     pub device_batches: usize,
 }
 
-impl Room {
-    /// One batch at a time.
-    pub const BATCH: Room = Room { packets: BATCH, device_batches: 1 };
+impl QueueDepth {
+    /// One batch in flight.
+    pub const BATCH: QueueDepth = QueueDepth { packets: BATCH, device_batches: 1 };
 }
 
-/// Whether a back end has begun with packets.
+/// What an asynchronous back end has done with a device batch that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
-    /// It has.
-    Begun,
-    /// It can when all those that it has begun with have been run.
-    Later,
-    /// They are to be run without.
-    Never,
+pub enum SubmitOutcome {
+    /// The device batch is in flight.
+    Accepted,
+    /// The back end takes it once all that is in flight has been run.
+    Busy,
+    /// The host is to run it: no submission, only [`run`](Backend::run).
+    Refused,
 }
 
-/// A back end that can begin with packets before they are run, as where a device takes its time over them. It
-/// changes nothing that can be seen: batches that it has begun with are [run](Backend::run), in the same
-/// order, when the outcome is wanted.
-pub trait Ahead {
-    /// How much it can begin with.
-    fn room(&self) -> Room;
+/// A back end that takes packets before they are run, such as a device that needs time for them. A submission
+/// changes nothing that can be seen: batches in flight are [run](Backend::run) later, in the same order, and
+/// have their outcome then.
+pub trait AsyncBackend {
+    /// How much can be in flight.
+    fn depth(&self) -> QueueDepth;
 
-    /// Begins with packets that will be run, in this order, behind all those that it has begun with before.
-    /// With packets behind some that are run without it is not to begin before those have been run.
-    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning;
+    /// Submits a device batch. Its packets will be run behind all that is in flight, in this order. Where
+    /// packets run without a submission, nothing behind them may be submitted before they have been run.
+    fn submit(&mut self, memory: &[u8], batches: &[Batch]) -> SubmitOutcome;
 
-    /// Whether packets that it began with can be run without waiting, once those before them have been: the
-    /// `nth` of what has not been run yet, from 0. Also where it has begun with nothing.
-    fn is_done(&mut self, nth: usize) -> bool;
+    /// Whether the `nth` device batch in flight, counted from 0, can be run without waiting once those before
+    /// it have been run. Also where nothing is in flight.
+    fn is_complete(&mut self, nth: usize) -> bool;
 
-    /// How many parts of what it has begun with it works on side by side; at least 1.
+    /// How many parts of what is in flight it works on in parallel; at least 1.
     fn workers(&self) -> usize;
 }
 
@@ -99,9 +99,9 @@ pub trait Backend: Send {
     /// raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
-    /// Itself, where it can begin with packets before they are run, which only a back end with a device can.
-    /// From when it is first asked for, it runs what it has not begun with at once.
-    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
+    /// The back end as an asynchronous one, where it is one. After the first call, batches that were not
+    /// submitted are run on the host at once.
+    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
         None
     }
 

@@ -18,7 +18,8 @@ mod verify;
 
 pub use ::tables::exact::Learned;
 pub use backend::{
-    Ahead, Backend, Beginning, DeviceTally, NoState, OnDevice, ProgramControl, Room, Statistics, Unchangeable,
+    AsyncBackend, Backend, DeviceTally, NoState, OnDevice, ProgramControl, QueueDepth, Statistics,
+    SubmitOutcome, Unchangeable,
 };
 pub use errors::{EntryError, LoadError};
 pub use interpret::{Interpreter, Observer};

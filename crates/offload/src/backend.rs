@@ -10,8 +10,8 @@
 use crate::program::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::{
-    Ahead, Backend, BackendKind, Beginning, Draft, Measured, Observer, OnDevice, Outputs, ProgramControl,
-    Room, StageClock,
+    AsyncBackend, Backend, BackendKind, Draft, Measured, Observer, OnDevice, Outputs, ProgramControl,
+    QueueDepth, StageClock, SubmitOutcome,
 };
 use gpu::{
     CudaFound, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenClDevice, Setup, Submission,
@@ -29,9 +29,9 @@ pub struct Offloaded {
     name: String,
     device: Option<Box<dyn Device>>,
     failure: Option<DeviceError>,
-    room: Room,
+    depth: QueueDepth,
     /// Whether it is told of packets before they are to be run. Otherwise it hands each batch over itself.
-    asked_ahead: bool,
+    is_asynchronous: bool,
     /// What the device has, or has had and nobody has run yet; the first is the oldest.
     begun: VecDeque<Begun>,
     /// Slots of the device that hold nothing.
@@ -131,20 +131,20 @@ impl Offloaded {
     /// `open` fails.
     pub fn new(
         offload: Offload,
-        room: Room,
+        depth: QueueDepth,
         open: impl FnOnce(&Kernel, Geometry) -> Result<Box<dyn Device>, DeviceError>,
     ) -> Result<Offloaded, DeviceError> {
-        let room = Room { packets: room.packets.max(1), device_batches: room.device_batches.max(1) };
-        let device = open(offload.kernel(), geometry(offload.kernel(), room.packets, room.device_batches))?;
+        let depth = QueueDepth { packets: depth.packets.max(1), device_batches: depth.device_batches.max(1) };
+        let device = open(offload.kernel(), geometry(offload.kernel(), depth.packets, depth.device_batches))?;
         Ok(Offloaded {
             offload,
             name: device.name(),
             device: Some(device),
             failure: None,
-            room,
-            asked_ahead: false,
-            begun: VecDeque::with_capacity(room.device_batches),
-            free: (0..room.device_batches).collect(),
+            depth,
+            is_asynchronous: false,
+            begun: VecDeque::with_capacity(depth.device_batches),
+            free: (0..depth.device_batches).collect(),
             pause: 0,
             next_pause: 1,
         })
@@ -158,10 +158,10 @@ impl Offloaded {
         offload: Offload,
         device: &OpenClDevice,
         setup: impl Into<Setup>,
-        room: Room,
+        depth: QueueDepth,
     ) -> Result<Offloaded, DeviceError> {
         let setup = setup.into();
-        Offloaded::new(offload, room, |kernel, geometry| {
+        Offloaded::new(offload, depth, |kernel, geometry| {
             gpu::open_opencl(device, &text(kernel, Dialect::OpenCl, setup.submission), geometry, setup)
         })
     }
@@ -174,10 +174,10 @@ impl Offloaded {
         offload: Offload,
         device: &CudaFound,
         setup: impl Into<Setup>,
-        room: Room,
+        depth: QueueDepth,
     ) -> Result<Offloaded, DeviceError> {
         let setup = setup.into();
-        Offloaded::new(offload, room, |kernel, geometry| {
+        Offloaded::new(offload, depth, |kernel, geometry| {
             gpu::open_cuda(device, &text(kernel, Dialect::Cuda, setup.submission), geometry, setup)
         })
     }
@@ -191,33 +191,33 @@ impl Offloaded {
         offload: Offload,
         program: &Program,
         ports: u16,
-        room: Room,
+        depth: QueueDepth,
     ) -> Result<Offloaded, DeviceError> {
-        Offloaded::new(offload, room, |kernel, geometry| {
+        Offloaded::new(offload, depth, |kernel, geometry| {
             Ok(Box::new(host(kernel, program, ports, geometry)?))
         })
     }
 
     /// Hands packets to the device, if it can have them now.
-    fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<Beginning, DeviceError> {
-        let Some(device) = &mut self.device else { return Ok(Beginning::Never) };
+    fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<SubmitOutcome, DeviceError> {
+        let Some(device) = &mut self.device else { return Ok(SubmitOutcome::Refused) };
         let packets = batches.iter().map(|batch| batch.len).sum();
-        let Some(&slot) = self.free.last().filter(|_| packets > 0 && packets <= self.room.packets) else {
-            return Ok(Beginning::Never);
+        let Some(&slot) = self.free.last().filter(|_| packets > 0 && packets <= self.depth.packets) else {
+            return Ok(SubmitOutcome::Refused);
         };
         let update = match self.offload.changes() {
             ImageChanges::None => false,
             ImageChanges::Entries => self.offload.is_due(),
             ImageChanges::Others if self.pause > 0 => {
                 self.pause -= 1;
-                return Ok(Beginning::Never);
+                return Ok(SubmitOutcome::Refused);
             }
             ImageChanges::Others => true,
         };
         // Commit compares tables with what went over last, which is not what packets that are under way have
         // seen.
         if update && !self.begun.is_empty() {
-            return Ok(Beginning::Later);
+            return Ok(SubmitOutcome::Busy);
         }
         if update {
             renew(&mut self.offload, device.as_mut())?;
@@ -232,7 +232,7 @@ impl Offloaded {
         self.offload.handed();
         self.free.pop();
         self.begun.push_back(Begun { slot, packets, run: 0, waited: Duration::ZERO, asked: Instant::now() });
-        Ok(Beginning::Begun)
+        Ok(SubmitOutcome::Accepted)
     }
 
     /// Runs a batch as the device has run it. Says whether it has; otherwise nothing has happened.
@@ -276,7 +276,7 @@ impl Offloaded {
     /// Waits for what was begun with first.
     fn wait(&mut self) {
         let begin = Instant::now();
-        while !self.is_done(0) {
+        while !self.is_complete(0) {
             // Most are done before a sleep would end.
             match begin.elapsed() > AWAKE {
                 true => thread::sleep(NAP),
@@ -296,19 +296,19 @@ impl Offloaded {
     }
 }
 
-impl Ahead for Offloaded {
-    fn room(&self) -> Room {
-        self.room
+impl AsyncBackend for Offloaded {
+    fn depth(&self) -> QueueDepth {
+        self.depth
     }
 
-    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning {
+    fn submit(&mut self, memory: &[u8], batches: &[Batch]) -> SubmitOutcome {
         self.hand_over(memory, batches).unwrap_or_else(|error| {
             self.give_up(error);
-            Beginning::Never
+            SubmitOutcome::Refused
         })
     }
 
-    fn is_done(&mut self, nth: usize) -> bool {
+    fn is_complete(&mut self, nth: usize) -> bool {
         let (Some(device), Some(begun)) = (&mut self.device, self.begun.get_mut(nth)) else { return true };
         let mut done = device.poll(begun.slot, false);
         // Those behind the first may have to wait for it.
@@ -337,8 +337,8 @@ impl Backend for Offloaded {
         if batch.len == 0 {
             return;
         }
-        if !self.asked_ahead {
-            self.begin(memory, std::slice::from_ref(batch));
+        if !self.is_asynchronous {
+            self.submit(memory, std::slice::from_ref(batch));
         }
         let committed = self.commit(memory, batch, outputs).unwrap_or_else(|error| {
             self.give_up(error);
@@ -349,9 +349,9 @@ impl Backend for Offloaded {
         }
     }
 
-    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
-        self.asked_ahead = true;
-        self.device.is_some().then_some(self as &mut dyn Ahead)
+    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.is_asynchronous = true;
+        self.device.is_some().then_some(self as &mut dyn AsyncBackend)
     }
 
     fn run_observed(

@@ -22,7 +22,7 @@ use self::by_policy::ByPolicy;
 use self::in_flight::{DeviceBatch, InFlight};
 use crate::hermes::{HermesSettings, WARP};
 use crate::policy::BatchingPolicy;
-use exec::{Backend, Room};
+use exec::{Backend, QueueDepth};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
@@ -45,18 +45,20 @@ pub enum Schedule {
 
 impl Schedule {
     /// What a device has best room for.
-    pub fn room(self) -> Room {
+    pub fn depth(self) -> QueueDepth {
         match self {
-            Schedule::Policy(policy) => Room { packets: policy.packets(), device_batches: DEVICE_BATCHES },
-            Schedule::Hermes { .. } => Room { packets: WARP.into(), device_batches: WARPS },
+            Schedule::Policy(policy) => {
+                QueueDepth { packets: policy.packets(), device_batches: DEVICE_BATCHES }
+            }
+            Schedule::Hermes { .. } => QueueDepth { packets: WARP.into(), device_batches: WARPS },
         }
     }
 }
 
 /// What the scheduler of Hermes is made for where a device has so much room, and works on so many warps side
 /// by side; fewer packets than a warp wait for `quarters` quarters of the time in which a warp comes.
-pub fn settings(room: Room, workers: usize, quarters: u32) -> HermesSettings {
-    ByHermes::settings(room, workers, quarters)
+pub fn settings(depth: QueueDepth, workers: usize, quarters: u32) -> HermesSettings {
+    ByHermes::settings(depth, workers, quarters)
 }
 
 impl From<BatchingPolicy> for Schedule {
@@ -126,22 +128,22 @@ impl DeviceQueue {
         schedule: impl Into<Schedule>,
         now: Instant,
     ) -> Option<DeviceQueue> {
-        let ahead = backend.ahead()?;
-        Some(DeviceQueue::over(ahead.room(), ahead.workers(), schedule.into(), now))
+        let device = backend.asynchronous()?;
+        Some(DeviceQueue::over(device.depth(), device.workers(), schedule.into(), now))
     }
 
     /// As [`new`](DeviceQueue::new), for so much room and so many workers.
-    pub fn over(room: Room, workers: usize, schedule: Schedule, now: Instant) -> DeviceQueue {
+    pub fn over(depth: QueueDepth, workers: usize, schedule: Schedule, now: Instant) -> DeviceQueue {
         let (most, order) = match schedule {
             Schedule::Policy(policy) => {
                 (policy.packets(), Scheduler::ByPolicy(Box::new(ByPolicy::new(policy))))
             }
             Schedule::Hermes { quarters } => {
-                (WARP.into(), Scheduler::ByHermes(Box::new(ByHermes::new(room, workers, quarters, now))))
+                (WARP.into(), Scheduler::ByHermes(Box::new(ByHermes::new(depth, workers, quarters, now))))
             }
         };
-        let room = Room { packets: room.packets.min(most), ..room };
-        DeviceQueue { in_flight: InFlight::new(room, now), order }
+        let depth = QueueDepth { packets: depth.packets.min(most), ..depth };
+        DeviceQueue { in_flight: InFlight::new(depth, now), order }
     }
 
     /// Whether no packet is held.
@@ -157,11 +159,11 @@ impl DeviceQueue {
     /// Whether packets can be taken before a device batch has been run: a whole batch, if device batches are
     /// no smaller than that or there is room for several.
     pub fn has_room(&self) -> bool {
-        let InFlight { room, open, closed, full, .. } = &self.in_flight;
+        let InFlight { depth, open, closed, full, .. } = &self.in_flight;
         !full
             && match &self.order {
                 Scheduler::ByPolicy(_) => {
-                    closed.len() < room.device_batches || open.packets + BATCH <= room.packets
+                    closed.len() < depth.device_batches || open.packets + BATCH <= depth.packets
                 }
                 Scheduler::ByHermes(warps) => warps.has_room(&self.in_flight),
             }

@@ -6,7 +6,7 @@ mod flights;
 mod patches;
 
 use exec::kernel::{Dialect, Kernel, KernelOptions};
-use exec::{Backend, BackendKind, OnDevice, Room};
+use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
     Cuda, CudaFound, CudaPersistent, Device, DeviceError, Setup, SlotMemory, Spans, Submission, check,
 };
@@ -202,8 +202,8 @@ fn in_warps(path: &Path, device: &CudaFound, packets: u64) -> Option<(String, On
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).ok()?;
     let setup = Setup { submission: Submission::Persistent, ..Setup::default() };
     let schedule = Schedule::Hermes { quarters: 8 };
-    let room = Room { device_batches: 40, ..schedule.room() };
-    let mut offloaded = Offloaded::on_cuda(offload, device, setup, room).expect("it opens");
+    let depth = QueueDepth { device_batches: 40, ..schedule.depth() };
+    let mut offloaded = Offloaded::on_cuda(offload, device, setup, depth).expect("it opens");
     let seen = see_held(&program, &mut offloaded, &arrivals, schedule, Supply::Plenty);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{}", path.display());
@@ -264,7 +264,7 @@ fn one(name: &str, device: &CudaFound, memory: SlotMemory, lost: Option<bool>) {
     let program = shipped(&format!("{name}.rav"));
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_cuda(offload, device, memory, Room::BATCH)
+    let mut offloaded = Offloaded::on_cuda(offload, device, memory, QueueDepth::BATCH)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");

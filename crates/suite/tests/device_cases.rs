@@ -1,7 +1,7 @@
 //! The tests of programs and the packet tests of the suite, on a device.
 
 use engine::{PacketBench, case, stf};
-use exec::Room;
+use exec::QueueDepth;
 use exec::kernel::KernelOptions;
 use gpu::SlotMemory;
 use lang::ir::Program;
@@ -25,7 +25,7 @@ fn bench<'a>(
         Err(OffloadError::NoKernel(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let offloaded = Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, Room::BATCH);
+    let offloaded = Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, QueueDepth::BATCH);
     let offloaded = offloaded.map_err(|error| error.to_string())?;
     Ok(Some(PacketBench::with(program, Box::new(offloaded), ports)))
 }

@@ -2,7 +2,7 @@
 //! device finished and whatever not.
 
 use exec::kernel::{AGAIN, Dialect, KernelOptions};
-use exec::{Backend, BackendKind, OnDevice, Room};
+use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble,
 };
@@ -71,7 +71,7 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOpt
     let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     for memory in [SlotMemory::Mapped, SlotMemory::Pageable] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
-        let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, Room::BATCH);
+        let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, QueueDepth::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         let seen = see_on(program, &mut offloaded, arrivals, BATCH);
         assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
@@ -139,7 +139,7 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
         for left in [1, 3] {
             let offload =
                 Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-            let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+            let mut offloaded = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
                 let text = kernel.text(Dialect::OpenCl);
                 let inner = OpenCl::new(&pocl(), &text, geometry, SlotMemory::Mapped)?;
                 Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
@@ -196,7 +196,7 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, Room::BATCH).expect("it opens");
+        Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, QueueDepth::BATCH).expect("it opens");
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.control().entries(0)[0].clone();
     for round in 0..4 {
@@ -265,8 +265,8 @@ fn what_is_learned_concerns_only_who_asks_for_it() {
     let program = shipped("firewall.rav");
     let arrivals = traffic(Profile::sample1(), 20_000, PORTS, 12);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let room = Room { packets: 2_000, device_batches: 2 };
-    let mut offloaded = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let depth = QueueDepth { packets: 2_000, device_batches: 2 };
+    let mut offloaded = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
     let policy = BatchingPolicy::FixedBatch { packets: 2_000 };
     let seen = see_held(&program, &mut offloaded, &arrivals, policy.into(), Supply::Plenty);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
@@ -297,7 +297,7 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
     let entry = |address, port| Entry { key: vec![Match::Exact(address)], value: vec![port], priority: 0 };
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let (whole, words) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let opened = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
         let inner = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, SlotMemory::Mapped)?;
         Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
     });
@@ -343,7 +343,8 @@ fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Ker
         }
         Err(error) => panic!("{name}: {error}"),
     };
-    let mut offloaded = Offloaded::on_host(offload, program, PORTS, Room::BATCH).expect("there are threads");
+    let mut offloaded =
+        Offloaded::on_host(offload, program, PORTS, QueueDepth::BATCH).expect("there are threads");
     let seen = see_on(program, &mut offloaded, arrivals, BATCH);
     let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name} on threads");
@@ -470,7 +471,7 @@ fn text_and_twin(
 ) -> Option<(u64, u64)> {
     let offload = Offload::new(program, PORTS, SEED, options).ok()?;
     let again = Arc::new(AtomicU64::new(0));
-    let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let opened = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
         let text = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, SlotMemory::Mapped)?;
         let twin = host(kernel, program, PORTS, geometry)?;
         Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))

@@ -2,7 +2,7 @@
 //! what has no meaning is refused.
 
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
-use exec::{Backend, BackendKind, Room};
+use exec::{Backend, BackendKind, QueueDepth};
 use gpu::SlotMemory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -114,8 +114,9 @@ fn every_form_means_the_same_on_threads() {
     let mut finished = Finished::new();
     for program in &programs {
         let judge = see(&program.1, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
-        let open =
-            |offload| Offloaded::on_host(offload, &program.1, PORTS, Room::BATCH).expect("there are threads");
+        let open = |offload| {
+            Offloaded::on_host(offload, &program.1, PORTS, QueueDepth::BATCH).expect("there are threads")
+        };
         for over in CopiedPart::ALL {
             for back in Back::ALL {
                 let options = KernelOptions { over, back, ..KernelOptions::default() };
@@ -160,7 +161,7 @@ fn forms_mean_the_same_as_opencl_text() {
         for &form in forms {
             let (over, back) = FORMS[form];
             let open = |offload| {
-                Offloaded::on_opencl(offload, &device, memory(form), Room::BATCH).expect("it opens")
+                Offloaded::on_opencl(offload, &device, memory(form), QueueDepth::BATCH).expect("it opens")
             };
             let options = KernelOptions { over, back, ..KernelOptions::default() };
             agree(program, (&arrivals, &judge), &options, open, &mut finished);

@@ -2,7 +2,7 @@
 //! they mean what the interpreter says.
 
 use exec::kernel::{Dialect, KernelOptions};
-use exec::{Backend, BackendKind, Beginning, Observer, OnDevice, Outputs, Room};
+use exec::{Backend, BackendKind, Observer, OnDevice, Outputs, QueueDepth, SubmitOutcome};
 use gpu::{FaultyDevice, OpenCl, SlotMemory, Trouble};
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -26,9 +26,11 @@ const PORTS: u16 = 5;
 /// Two warp arrival times.
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
 /// Device batches of 300 packets, three of them; and warps, with two warp arrival times, in 16 places.
-const DEVICE_BATCHES: (Schedule, Room) =
-    (Schedule::Policy(BatchingPolicy::FixedBatch { packets: 300 }), Room { packets: 300, device_batches: 3 });
-const WARPS: (Schedule, Room) = (HERMES, Room { packets: 32, device_batches: 16 });
+const DEVICE_BATCHES: (Schedule, QueueDepth) = (
+    Schedule::Policy(BatchingPolicy::FixedBatch { packets: 300 }),
+    QueueDepth { packets: 300, device_batches: 3 },
+);
+const WARPS: (Schedule, QueueDepth) = (HERMES, QueueDepth { packets: 32, device_batches: 16 });
 
 /// Schedules, and what each is told of what comes behind a batch.
 fn schedules() -> [(Schedule, Supply); 7] {
@@ -58,8 +60,8 @@ fn held(
     let schedule = schedule.into();
     let offload = Offload::new(program, PORTS, SEED, &KernelOptions::default()).ok()?;
     let found = pocl();
-    let room = Room { device_batches: schedule.room().device_batches.min(40), ..schedule.room() };
-    let mut backend = Offloaded::on_opencl(offload, &found, SlotMemory::Mapped, room).expect("it opens");
+    let depth = QueueDepth { device_batches: schedule.depth().device_batches.min(40), ..schedule.depth() };
+    let mut backend = Offloaded::on_opencl(offload, &found, SlotMemory::Mapped, depth).expect("it opens");
     let seen = see_held(program, &mut backend, arrivals, schedule, supply);
     Some((seen, backend.on_device().expect("it is on a device")))
 }
@@ -117,13 +119,13 @@ fn a_device_that_fails_with_several_device_batches_under_way_loses_nothing() {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
         let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled];
-        for (trouble, (schedule, room)) in
+        for (trouble, (schedule, depth)) in
             troubles.into_iter().flat_map(|t| [(t, DEVICE_BATCHES), (t, WARPS)])
         {
             for left in if trouble == Trouble::NoMemory { [0, 1] } else { [1, 4] } {
                 let offload =
                     Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-                let mut backend = Offloaded::new(offload, room, |kernel, geometry| {
+                let mut backend = Offloaded::new(offload, depth, |kernel, geometry| {
                     let text = kernel.text(Dialect::OpenCl);
                     let inner = OpenCl::new(&found, &text, geometry, SlotMemory::Mapped)?;
                     Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
@@ -148,10 +150,10 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
     for name in ["mac_switch.rav", "lpm.rav"] {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
-        for (left, (schedule, room)) in (0..18).flat_map(|left| [(left, DEVICE_BATCHES), (left, WARPS)]) {
+        for (left, (schedule, depth)) in (0..18).flat_map(|left| [(left, DEVICE_BATCHES), (left, WARPS)]) {
             let offload =
                 Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-            let mut backend = Offloaded::new(offload, room, |kernel, geometry| {
+            let mut backend = Offloaded::new(offload, depth, |kernel, geometry| {
                 Ok(Box::new(FaultyDevice::after(
                     host(kernel, &program, PORTS, geometry)?,
                     Trouble::Reset,
@@ -181,8 +183,8 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
     let arrivals = traffic(Profile::sample1(), 4 * BATCH as u64, PORTS, 29);
     let judge = judge(&program, &arrivals);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let room = Room { packets: 2 * BATCH, device_batches: 2 };
-    let mut backend = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let depth = QueueDepth { packets: 2 * BATCH, device_batches: 2 };
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
     let mut frames = arrivals.frames.clone();
     let mut batches = vec![Batch::new(); 4];
     for (place, batch) in batches.iter_mut().enumerate() {
@@ -191,11 +193,11 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
         batch.port.copy_from_slice(&arrivals.ports[all]);
     }
     for device_batch in batches.chunks(2) {
-        let ahead = backend.ahead().expect("there is a device");
-        assert_eq!(ahead.begin(frames.memory(), device_batch), Beginning::Begun);
+        let device = backend.asynchronous().expect("there is a device");
+        assert_eq!(device.submit(frames.memory(), device_batch), SubmitOutcome::Accepted);
     }
-    let more = backend.ahead().expect("there is a device").begin(frames.memory(), &batches[..1]);
-    assert_eq!(more, Beginning::Never, "there is room for two");
+    let more = backend.asynchronous().expect("there is a device").submit(frames.memory(), &batches[..1]);
+    assert_eq!(more, SubmitOutcome::Refused, "there is room for two");
     let mut outputs = Outputs::default();
     for (place, batch) in batches.iter_mut().enumerate() {
         if place == 1 || place == 2 {
@@ -221,7 +223,7 @@ fn a_device_that_falls_silent_is_given_up() {
     let arrivals = traffic(Profile::sample1(), BATCH as u64, PORTS, 31);
     let judge = judge(&program, &arrivals);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut backend = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let mut backend = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
         let text = kernel.text(Dialect::OpenCl);
         let inner = OpenCl::new(&found, &text, geometry, SlotMemory::Mapped)?;
         Ok(Box::new(FaultyDevice::after(inner, Trouble::Silent, 0)))
@@ -230,10 +232,10 @@ fn a_device_that_falls_silent_is_given_up() {
     let (mut frames, mut batch) = (arrivals.frames.clone(), Batch::new());
     frames.fill(&mut batch, 0..BATCH);
     batch.port.copy_from_slice(&arrivals.ports);
-    let ahead = backend.ahead().expect("there is a device");
-    assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), Beginning::Begun);
-    assert!(!ahead.is_done(0));
-    while !ahead.is_done(0) {
+    let device = backend.asynchronous().expect("there is a device");
+    assert_eq!(device.submit(frames.memory(), std::slice::from_ref(&batch)), SubmitOutcome::Accepted);
+    assert!(!device.is_complete(0));
+    while !device.is_complete(0) {
         std::thread::sleep(Duration::from_millis(10));
     }
     backend.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
@@ -241,7 +243,7 @@ fn a_device_that_falls_silent_is_given_up() {
     let on = backend.on_device().expect("there was a device");
     assert_eq!(on.tally.host, BATCH as u64);
     assert!(on.failure.is_some_and(|failure| failure.contains("has not answered")));
-    assert!(backend.ahead().is_none());
+    assert!(backend.asynchronous().is_none());
 }
 
 #[test]
@@ -249,8 +251,8 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let room = Room { packets: BATCH, device_batches: 2 };
-    let mut backend = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let depth = QueueDepth { packets: BATCH, device_batches: 2 };
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let routes =
         program.tables.iter().position(|table| table.name == "routes").expect("it has routes") as u32;
@@ -259,7 +261,7 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let mut outputs = Outputs::default();
     // The first is under way when the routes change; the second waits until it is done, and then stays on the
     // host, as once after a change; the third finds the new routes on the device.
-    let begins = [Beginning::Begun, Beginning::Never, Beginning::Begun];
+    let begins = [SubmitOutcome::Accepted, SubmitOutcome::Refused, SubmitOutcome::Accepted];
     for (place, expected) in begins.into_iter().enumerate() {
         let all = place * BATCH..(place + 1) * BATCH;
         for (frames, batch) in memories.iter_mut().zip([&mut batch, &mut judged]) {
@@ -267,16 +269,16 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
             batch.port.copy_from_slice(&arrivals.ports[all.clone()]);
         }
         let frames = &mut memories[0];
-        let ahead = backend.ahead().expect("there is a device");
-        assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), expected, "batch {place}");
+        let device = backend.asynchronous().expect("there is a device");
+        assert_eq!(device.submit(frames.memory(), std::slice::from_ref(&batch)), expected, "batch {place}");
         if place == 0 {
             for changed in [&mut backend as &mut dyn Backend, judge.as_mut()] {
                 let last = changed.entries(routes).pop().expect("there are routes").0;
                 assert!(changed.remove(routes, &last.key, last.priority));
             }
-            let ahead = backend.ahead().expect("there is a device");
-            let more = ahead.begin(frames.memory(), std::slice::from_ref(&batch));
-            assert_eq!(more, Beginning::Later);
+            let device = backend.asynchronous().expect("there is a device");
+            let more = device.submit(frames.memory(), std::slice::from_ref(&batch));
+            assert_eq!(more, SubmitOutcome::Busy);
         }
         outputs.clear();
         backend.run(frames.memory_mut(), &mut batch, &mut outputs);

@@ -2,7 +2,7 @@
 //! interpreter's results; and OpenCL under oclgrind.
 
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
-use exec::{Backend, BackendKind, Room};
+use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{Device, DeviceError, Geometry, Input, SlotMemory, SlotOutput};
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -391,7 +391,7 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
             let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
             let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
             let source = folder.0.join(format!("{name}-{number}.c"));
-            let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+            let mut offloaded = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
                 Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))
             })
             .map_err(|error| tell(&error))?;
@@ -498,7 +498,7 @@ fn under_oclgrind(part: &str) {
     };
     let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &device, SlotMemory::Pageable, Room::BATCH).expect("it builds");
+        Offloaded::on_opencl(offload, &device, SlotMemory::Pageable, QueueDepth::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");

@@ -4,7 +4,7 @@
 mod flights;
 
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
-use exec::{Backend, BackendKind, Room};
+use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, OpenClPersistent, Serving, Setup, SlotMemory, Submission,
     Trouble,
@@ -50,7 +50,7 @@ fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Opt
         Err(OffloadError::NoKernel(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let mut offloaded = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
         Ok(Box::new(Split::new(geometry, |geometry| open(kernel, geometry, serving))?))
     })
     .map_err(|error| error.to_string())?;
@@ -145,7 +145,7 @@ fn warps_that_a_kernel_that_keeps_running_takes_mean_the_same() {
                 return Ok(());
             };
             let schedule = Schedule::Hermes { quarters };
-            let mut backend = Offloaded::on_opencl(offload, &pocl(), SETUP, schedule.room())
+            let mut backend = Offloaded::on_opencl(offload, &pocl(), SETUP, schedule.depth())
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             let seen = see_held(&program, &mut backend, &arrivals, schedule, supply);
             let on = backend.on_device().ok_or("it is on no device")?;
@@ -173,7 +173,7 @@ fn what_a_kernel_that_keeps_running_had_when_its_device_failed_is_run_by_the_pro
     for (trouble, left) in troubles.into_iter().map(|trouble| (trouble, 1)).chain([(Trouble::Reset, 40)]) {
         let offload =
             Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-        let mut backend = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+        let mut backend = Offloaded::new(offload, schedule.depth(), |kernel, geometry| {
             let text = kernel.persistent_text(Dialect::OpenCl);
             let inner = OpenClPersistent::new(&pocl(), &text, geometry, SETUP, Serving::on(&pocl()))?;
             Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
@@ -193,7 +193,7 @@ fn a_kernel_that_keeps_running_and_hangs_costs_no_packet() {
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     let schedule = Schedule::Hermes { quarters: 8 };
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut backend = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+    let mut backend = Offloaded::new(offload, schedule.depth(), |kernel, geometry| {
         // With its 21st ticket it is busy for seconds, far beyond its quantum, and answers nothing.
         let (text, at) = (kernel.persistent_text(Dialect::OpenCl), "        OF_SLOT(slot)\n");
         assert_eq!(text.matches(at).count(), 1);

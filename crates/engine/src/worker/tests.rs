@@ -3,7 +3,7 @@
 use super::*;
 use crate::filter::Filter;
 use crate::report::{Imbalance, Report, Setting, Times};
-use exec::{BackendKind, Output, Room};
+use exec::{BackendKind, Output, QueueDepth};
 use lang::ir::{Program, Reason};
 use offload::policy::BatchingPolicy;
 use packet::{PortNumber, Verdict};
@@ -196,7 +196,7 @@ fn packets_that_are_held_when_sending_fails_are_in_the_account() {
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
     let policy = BatchingPolicy::FixedBatch { packets: 4 };
     let mut device_queue =
-        DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now());
+        DeviceQueue::over(QueueDepth { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now());
     let mut worker = Worker {
         backend: &mut ByFirstByte(exec::NoState),
         ledger: &mut ledger,
@@ -225,8 +225,9 @@ fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger,
     let mut sink = Remember::default();
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
     let policy = BatchingPolicy::FixedBatch { packets: 4 };
-    let mut device_queue = held
-        .then(|| DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now()));
+    let mut device_queue = held.then(|| {
+        DeviceQueue::over(QueueDepth { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now())
+    });
     let mut worker = Worker {
         backend: &mut ByFirstByte(exec::NoState),
         ledger: &mut ledger,

@@ -8,7 +8,7 @@ use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
 use crate::crossover::workload::Workload;
-use exec::Room;
+use exec::QueueDepth;
 use offload::device_queue::DeviceQueue;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) struct Lane {
     /// Which of the stations it runs on.
     pub(super) station: usize,
     /// What that has room for.
-    pub(super) room: Room,
+    pub(super) depth: QueueDepth,
     pub(super) device_queue: DeviceQueue,
     pub(super) simulated: Simulated,
     /// Why it has no figures.
@@ -132,14 +132,14 @@ impl<'a> Carrier<'a> {
         if lane.failed.is_some() {
             return None;
         }
-        let (index, room) = (lane.station, lane.room);
+        let (index, depth) = (lane.station, lane.depth);
         let why = match self.stations[index].as_mut()?.carry(self.workload, &mut lane.device_queue, due) {
             Ok(carried) => return Some(carried),
             Err(why) => why,
         };
         // The old one goes first: a device may not have room for both.
         self.stations[index] = None;
-        match Station::open(self.used, self.workload, room) {
+        match Station::open(self.used, self.workload, depth) {
             Ok(station) => self.stations[index] = Some(station),
             Err(Refusal::Absent(again) | Refusal::Failed(again)) => {
                 let name = &lane.named.name;

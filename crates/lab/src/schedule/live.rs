@@ -19,7 +19,7 @@ use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;
 use exec::kernel::Kernel;
-use exec::{Backend, Outputs, Room};
+use exec::{Backend, Outputs, QueueDepth};
 use gpu::{DeviceError, Geometry};
 use offload::Offload;
 use offload::Offloaded;
@@ -64,7 +64,11 @@ pub(crate) struct Station {
 
 impl Station {
     /// Loads the program with so much room on a device, and lets the processor run every packet once.
-    pub(crate) fn open(used: &Used<'_>, workload: &mut Workload, room: Room) -> Result<Station, Refusal> {
+    pub(crate) fn open(
+        used: &Used<'_>,
+        workload: &mut Workload,
+        depth: QueueDepth,
+    ) -> Result<Station, Refusal> {
         let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let offload = offload.map_err(|error| Refusal::Failed(error.to_string()))?;
         let mut workers = 1;
@@ -73,7 +77,7 @@ impl Station {
             workers = device.workers();
             Ok(device)
         };
-        let backend = processors::beside(|| Offloaded::new(offload, room, open))?;
+        let backend = processors::beside(|| Offloaded::new(offload, depth, open))?;
         let ledger = Ledger::new(&workload.program, PORTS);
         let mut station = Station { backend, workers, ledger, outputs: Outputs::default(), next: 0 };
         while station.next < workload.packets() as u64 {
@@ -95,7 +99,7 @@ impl Station {
         packets: usize,
     ) -> Result<(usize, Duration), String> {
         // With nothing begun on the device, the processor runs them.
-        self.backend.ahead();
+        self.backend.asynchronous();
         let mut batch = Batch::new();
         workload.fill(&mut batch, self.next, packets);
         let begin = Instant::now();
@@ -113,7 +117,7 @@ impl Station {
         let mut carried = LoadResult::new()?;
         let mut parts: [Vec<f64>; 3] = Default::default();
         let mut batch = Batch::new();
-        self.backend.ahead();
+        self.backend.asynchronous();
         for _ in 0..OWN_BATCHES {
             let begin = Instant::now();
             workload.fill(&mut batch, self.next, BATCH);
@@ -372,8 +376,8 @@ mod tests {
         let device_source = find(DeviceChoice::Host).expect("threads");
         let (device_source, setup) = (device_source.as_ref(), Setup::default());
         let used = Used { name: String::new(), device_source, setup, most: BATCH, wanted: false };
-        let room = Room { packets: BATCH, device_batches: 2 };
-        let Ok(mut station) = Station::open(&used, &mut workload, room) else { panic!("threads refuse it") };
+        let depth = QueueDepth { packets: BATCH, device_batches: 2 };
+        let Ok(mut station) = Station::open(&used, &mut workload, depth) else { panic!("threads refuse it") };
         let mut batch = Batch::new();
         workload.fill(&mut batch, 7, 20);
         let mut outputs = Outputs::default();

@@ -231,24 +231,24 @@ impl Measured {
         };
         (told.progress)(&format!("schedule: {name}, single batches"));
         let batch = policies::batch(used);
-        let mut stations = vec![Station::open(used, workload, policies::room(used, batch.schedule))?];
+        let mut stations = vec![Station::open(used, workload, policies::depth(used, batch.schedule))?];
         let calibrated = calibrate::calibrate(used, &mut stations[0], workload, time.mul_f64(SINGLE_TIME))
             .map_err(Refusal::Failed)?;
         if used.most > WARP {
-            let room = policies::room(used, policies::hermes().schedule);
-            stations.push(Station::open(used, workload, room)?);
+            let depth = policies::depth(used, policies::hermes().schedule);
+            stations.push(Station::open(used, workload, depth)?);
         }
         let mut lanes = Vec::new();
         for named in policies::all(used, calibrated.full) {
-            let room = policies::room(used, named.schedule);
-            let is_wide = room == policies::room(used, batch.schedule);
+            let depth = policies::depth(used, named.schedule);
+            let is_wide = depth == policies::depth(used, batch.schedule);
             let station = if is_wide { 0 } else { stations.len() - 1 };
             let device_queue = stations[station].hold(named.schedule).map_err(Refusal::Failed)?;
-            let simulated = Simulated::new(calibrated.model, room, named.schedule);
+            let simulated = Simulated::new(calibrated.model, depth, named.schedule);
             if !named.line.is_empty() {
                 told.lines.push(format!("{name}: {}", named.line));
             }
-            lanes.push(Lane { named, station, room, device_queue, simulated, failed: None });
+            lanes.push(Lane { named, station, depth, device_queue, simulated, failed: None });
         }
         let mut loads = Vec::new();
         let short = time.mul_f64(LOAD_TIME * part);

@@ -1,7 +1,7 @@
 //! The schedules that are held against each other on a device.
 
 use super::Used;
-use exec::Room;
+use exec::QueueDepth;
 use offload::device_queue::Schedule;
 use offload::policy::BatchingPolicy;
 use std::time::Duration;
@@ -62,11 +62,11 @@ pub(crate) fn all(used: &Used<'_>, full: Duration) -> Vec<Named> {
 }
 
 /// The room of a device for a schedule.
-pub(crate) fn room(used: &Used<'_>, schedule: Schedule) -> Room {
-    let room = schedule.room();
+pub(crate) fn depth(used: &Used<'_>, schedule: Schedule) -> QueueDepth {
+    let depth = schedule.depth();
     match used.most {
         // As many places as for warps: what goes over at once is no more.
-        most if most <= gpu::WARP => Room { packets: most, ..hermes().schedule.room() },
-        most => Room { packets: room.packets.min(most), ..room },
+        most if most <= gpu::WARP => QueueDepth { packets: most, ..hermes().schedule.depth() },
+        most => QueueDepth { packets: depth.packets.min(most), ..depth },
     }
 }

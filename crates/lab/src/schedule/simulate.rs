@@ -18,7 +18,7 @@ use self::placed::Placed;
 use self::warps::Warps;
 use super::due::Due;
 use super::load_result::LoadResult;
-use exec::Room;
+use exec::QueueDepth;
 use offload::device_queue::{Schedule, Supply};
 use offload::policy::ExecutionPlace;
 use packet::BATCH;
@@ -105,7 +105,7 @@ struct DeviceBatch {
 /// A schedule over a model. What the schedule learns stays from one run to the next.
 pub(crate) struct Simulated {
     model: Model,
-    room: Room,
+    depth: QueueDepth,
     order: Order,
     now: u64,
     /// When each worker is free.
@@ -124,16 +124,16 @@ enum Order {
 
 impl Simulated {
     /// Nothing is held, and nothing has been learned.
-    pub(crate) fn new(model: Model, room: Room, schedule: Schedule) -> Simulated {
+    pub(crate) fn new(model: Model, depth: QueueDepth, schedule: Schedule) -> Simulated {
         let (most, order) = match schedule {
             Schedule::Policy(policy) => (policy.packets(), Order::Placed(Box::new(Placed::new(policy)))),
             Schedule::Hermes { quarters } => {
-                (gpu::WARP, Order::Warps(Box::new(Warps::new(room, model.workers, quarters))))
+                (gpu::WARP, Order::Warps(Box::new(Warps::new(depth, model.workers, quarters))))
             }
         };
         Simulated {
             model,
-            room: Room { packets: room.packets.min(most), ..room },
+            depth: QueueDepth { packets: depth.packets.min(most), ..depth },
             order,
             now: 0,
             free: vec![0; model.workers.max(1)],
@@ -263,7 +263,7 @@ impl Run<'_> {
         let own = &mut *self.own;
         let copied = packets.min(own.left());
         match &mut own.order {
-            Order::Placed(placed) => own.full = placed.arrive(own.now, copied) >= own.room.packets,
+            Order::Placed(placed) => own.full = placed.arrive(own.now, copied) >= own.depth.packets,
             Order::Warps(warps) => {
                 own.full = copied < packets;
                 warps.arrive(own.now, copied);
@@ -324,11 +324,12 @@ impl Run<'_> {
 impl Simulated {
     /// Whether a batch can be taken.
     fn has_room(&self) -> bool {
-        let batch = BATCH.div_ceil(self.room.packets.max(1));
+        let batch = BATCH.div_ceil(self.depth.packets.max(1));
         !self.full
             && match &self.order {
                 Order::Placed(placed) => {
-                    self.closed.len() < self.room.device_batches || placed.open() + BATCH <= self.room.packets
+                    self.closed.len() < self.depth.device_batches
+                        || placed.open() + BATCH <= self.depth.packets
                 }
                 Order::Warps(warps) => self.closed.len() + warps.closed() + batch <= warps.most(),
             }
@@ -337,10 +338,10 @@ impl Simulated {
     /// For how many packets there is room before a device batch has been run.
     fn left(&self) -> usize {
         match &self.order {
-            Order::Placed(placed) => self.room.packets - placed.open(),
+            Order::Placed(placed) => self.depth.packets - placed.open(),
             Order::Warps(warps) => {
                 let device_batches = warps.most().saturating_sub(self.closed.len() + warps.closed());
-                device_batches * self.room.packets + self.room.packets - warps.open()
+                device_batches * self.depth.packets + self.depth.packets - warps.open()
             }
         }
     }

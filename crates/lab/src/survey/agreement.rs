@@ -7,7 +7,7 @@ use crate::measure::SEED;
 use crate::programs::compile;
 use crate::traffic::LabError;
 use exec::kernel::KernelOptions;
-use exec::{Backend, BackendKind, Outputs, Room};
+use exec::{Backend, BackendKind, Outputs, QueueDepth};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
@@ -75,7 +75,7 @@ pub(super) fn rows(
         }
         Err(why) => return refused(&why.to_string()),
     };
-    let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let opened = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
         device_source.open(kernel, (&program, PORTS), geometry, gpu::Setup::default())
     });
     let mut device = match opened {

@@ -10,7 +10,7 @@ use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
 use crate::hermes::{Flush, HermesSettings, Scheduler, WARP, Warp};
 use crate::policy::ExecutionPlace;
-use exec::{Backend, Beginning, Room};
+use exec::{Backend, QueueDepth, SubmitOutcome};
 use packet::BATCH;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -67,14 +67,14 @@ impl Running {
 impl ByHermes {
     /// What the scheduler is made for where a device has so much room, and works on so many warps side by
     /// side.
-    pub(super) fn settings(room: Room, workers: usize, quarters: u32) -> HermesSettings {
+    pub(super) fn settings(depth: QueueDepth, workers: usize, quarters: u32) -> HermesSettings {
         let usual = HermesSettings::default();
-        let cores = workers.clamp(1, room.device_batches.max(1)).min(1024) as u16;
-        let places = room.device_batches.clamp(1, 1 << 15);
+        let cores = workers.clamp(1, depth.device_batches.max(1)).min(1024) as u16;
+        let places = depth.device_batches.clamp(1, 1 << 15);
         HermesSettings {
             cores,
             warps: (places / usize::from(cores)).clamp(1, OF_A_WORKER) as u8,
-            warp: room.packets.clamp(1, WARP.into()) as u8,
+            warp: depth.packets.clamp(1, WARP.into()) as u8,
             tasks: TASKS,
             commits: 1 << places.ilog2(),
             flush: Flush { quarters, ..usual.flush },
@@ -82,8 +82,8 @@ impl ByHermes {
     }
 
     /// No packet has come. Packets wait for `quarters` quarters of the time in which a warp comes.
-    pub(super) fn new(room: Room, workers: usize, quarters: u32, now: Instant) -> ByHermes {
-        let settings = ByHermes::settings(room, workers, quarters);
+    pub(super) fn new(depth: QueueDepth, workers: usize, quarters: u32, now: Instant) -> ByHermes {
+        let settings = ByHermes::settings(depth, workers, quarters);
         let scheduler = Scheduler::new(&settings).expect("every number is held between its limits");
         ByHermes {
             scheduler,
@@ -104,7 +104,7 @@ impl ByHermes {
     /// Whether a whole batch can be taken.
     pub(super) fn has_room(&self, in_flight: &InFlight) -> bool {
         in_flight.closed.is_empty()
-            || in_flight.closed.len() + BATCH.div_ceil(in_flight.room.packets) <= self.most
+            || in_flight.closed.len() + BATCH.div_ceil(in_flight.depth.packets) <= self.most
     }
 
     /// Closes the open device batch, if there is room for one more; says whether there was.
@@ -136,10 +136,10 @@ impl ByHermes {
         self.give_up(backend);
         let any = self.finish(backend);
         self.make_tasks(in_flight, supply, now);
-        self.begin(in_flight, backend, now);
+        self.submit(in_flight, backend, now);
         if !any && self.tasks > 0 && self.running.len() == self.slots {
             self.finish_any(backend);
-            self.begin(in_flight, backend, now);
+            self.submit(in_flight, backend, now);
         }
         if self.committed == 0 && !self.commit() && supply.is_wanted(in_flight) {
             // Whoever runs it waits for it.
@@ -174,7 +174,7 @@ impl ByHermes {
 
     /// Takes note of a device that is gone: the host runs everything.
     fn give_up(&mut self, backend: &mut dyn Backend) {
-        if !self.is_gone && backend.ahead().is_none() {
+        if !self.is_gone && backend.asynchronous().is_none() {
             self.is_gone = true;
             self.later = None;
             self.running.clear();
@@ -186,10 +186,10 @@ impl ByHermes {
 
     /// Tells the scheduler of the oldest warps, as far as they are done. Whether any are.
     fn finish(&mut self, backend: &mut dyn Backend) -> bool {
-        let Some(ahead) = backend.ahead() else { return false };
+        let Some(device) = backend.asynchronous() else { return false };
         let ByHermes { running, scheduler, first, .. } = self;
         let before = running.len();
-        while let Some(warp) = running.pop_front_if(|warp| ahead.is_done(warp.nth(*first))) {
+        while let Some(warp) = running.pop_front_if(|warp| device.is_complete(warp.nth(*first))) {
             warp.finish(scheduler);
         }
         running.len() < before
@@ -198,10 +198,10 @@ impl ByHermes {
     /// Tells the scheduler of all warps that are done: they make room for others, though they are committed
     /// only in their turn.
     fn finish_any(&mut self, backend: &mut dyn Backend) {
-        let Some(ahead) = backend.ahead() else { return };
+        let Some(device) = backend.asynchronous() else { return };
         let ByHermes { running, scheduler, first, .. } = self;
         running.retain(|warp| {
-            let done = ahead.is_done(warp.nth(*first));
+            let done = device.is_complete(warp.nth(*first));
             if done {
                 warp.finish(scheduler);
             }
@@ -230,8 +230,8 @@ impl ByHermes {
     }
 
     /// Lets the device begin with the tasks that the scheduler issues.
-    fn begin(&mut self, in_flight: &mut InFlight, backend: &mut dyn Backend, now: Instant) {
-        let Some(ahead) = backend.ahead() else { return };
+    fn submit(&mut self, in_flight: &mut InFlight, backend: &mut dyn Backend, now: Instant) {
+        let Some(device) = backend.asynchronous() else { return };
         loop {
             // What the host is to run waits for those before; nothing is begun behind it until then.
             let last = self.begun.checked_sub(1).map(|last| in_flight.closed[last].place);
@@ -241,17 +241,17 @@ impl ByHermes {
             let Some(warp) = self.later.take().or_else(|| self.scheduler.issue()) else { return };
             let device_batch = &mut in_flight.closed[self.begun];
             let (memory, batches) = device_batch.parts();
-            match ahead.begin(memory, batches) {
-                Beginning::Begun => {
+            match device.submit(memory, batches) {
+                SubmitOutcome::Accepted => {
                     device_batch.place = ExecutionPlace::Device;
                     let number = self.first + self.begun as u64;
                     self.running.push_back(Running { core: warp.core, slot: warp.slot, number });
                 }
-                Beginning::Later => {
+                SubmitOutcome::Busy => {
                     self.later = Some(warp);
                     return;
                 }
-                Beginning::Never => {
+                SubmitOutcome::Refused => {
                     device_batch.place = ExecutionPlace::Host;
                     self.scheduler.refuse(warp.core, warp.slot).expect("it has just been issued");
                 }

@@ -4,7 +4,7 @@
 use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
 use crate::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
-use exec::{Backend, Beginning};
+use exec::{Backend, SubmitOutcome};
 use std::time::{Duration, Instant};
 
 /// A policy with what it has learned.
@@ -31,7 +31,7 @@ impl ByPolicy {
         let front = in_flight.closed.front()?;
         let ready = front.place == ExecutionPlace::Host
             || supply.is_wanted(in_flight)
-            || backend.ahead().is_none_or(|ahead| ahead.is_done(0));
+            || backend.asynchronous().is_none_or(|device| device.is_complete(0));
         if ready { in_flight.closed.pop_front() } else { None }
     }
 
@@ -63,11 +63,12 @@ impl ByPolicy {
     fn place(&mut self, in_flight: &mut InFlight, backend: &mut dyn Backend, supply: Supply, now: Instant) {
         // What the host is to run waits for those before; nothing is begun behind it until then.
         let stopped = in_flight.closed.back().is_some_and(|last| last.place == ExecutionPlace::Host);
-        if in_flight.open.packets == 0 || stopped || in_flight.closed.len() >= in_flight.room.device_batches {
+        if in_flight.open.packets == 0 || stopped || in_flight.closed.len() >= in_flight.depth.device_batches
+        {
             return;
         }
         // Nobody waits for a device that is gone.
-        let is_gone = backend.ahead().is_none();
+        let is_gone = backend.asynchronous().is_none();
         let place = match (self.decide(in_flight, now), supply) {
             (_, Supply::Plenty) if !in_flight.full => return,
             (Decision::Run(place, _), _) => place,
@@ -76,12 +77,12 @@ impl ByPolicy {
             (Decision::Wait(_), _) => return,
         };
         let (memory, batches) = in_flight.open.parts();
-        in_flight.open.place = match backend.ahead().filter(|_| place == ExecutionPlace::Device) {
+        in_flight.open.place = match backend.asynchronous().filter(|_| place == ExecutionPlace::Device) {
             None => ExecutionPlace::Host,
-            Some(ahead) => match ahead.begin(memory, batches) {
-                Beginning::Begun => ExecutionPlace::Device,
-                Beginning::Later => return,
-                Beginning::Never => ExecutionPlace::Host,
+            Some(device) => match device.submit(memory, batches) {
+                SubmitOutcome::Accepted => ExecutionPlace::Device,
+                SubmitOutcome::Busy => return,
+                SubmitOutcome::Refused => ExecutionPlace::Host,
             },
         };
         in_flight.open.placed = now;

@@ -2,7 +2,7 @@
 //! flight or wait to be committed.
 
 use crate::policy::ExecutionPlace;
-use exec::Room;
+use exec::QueueDepth;
 use packet::{Arena, Batch};
 
 use std::collections::VecDeque;
@@ -26,9 +26,9 @@ pub(super) struct DeviceBatch {
 }
 
 impl DeviceBatch {
-    fn new(room: Room, now: Instant) -> DeviceBatch {
+    fn new(depth: QueueDepth, now: Instant) -> DeviceBatch {
         DeviceBatch {
-            arena: Arena::sized(room.packets * PACKET_BYTES),
+            arena: Arena::sized(depth.packets * PACKET_BYTES),
             batches: Vec::new(),
             filled: 0,
             packets: 0,
@@ -75,7 +75,7 @@ impl DeviceBatch {
 
 /// Device batches in order of arrival: those that are closed, and the open one that packets join.
 pub(super) struct InFlight {
-    pub(super) room: Room,
+    pub(super) depth: QueueDepth,
     pub(super) open: DeviceBatch,
     /// Whether a packet found no room.
     pub(super) full: bool,
@@ -84,12 +84,12 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn new(room: Room, now: Instant) -> InFlight {
+    pub(super) fn new(depth: QueueDepth, now: Instant) -> InFlight {
         InFlight {
-            room,
-            open: DeviceBatch::new(room, now),
+            depth,
+            open: DeviceBatch::new(depth, now),
             full: false,
-            closed: VecDeque::with_capacity(room.device_batches),
+            closed: VecDeque::with_capacity(depth.device_batches),
             spare: Vec::new(),
         }
     }
@@ -101,12 +101,12 @@ impl InFlight {
 
     /// Whether the open device batch has all packets that it may have.
     pub(super) fn is_complete(&self) -> bool {
-        self.open.packets >= self.room.packets
+        self.open.packets >= self.depth.packets
     }
 
     /// Lets no further packet join the open device batch, and opens the next one.
     pub(super) fn close(&mut self, now: Instant) {
-        let next = self.spare.pop().unwrap_or_else(|| DeviceBatch::new(self.room, now));
+        let next = self.spare.pop().unwrap_or_else(|| DeviceBatch::new(self.depth, now));
         self.closed.push_back(std::mem::replace(&mut self.open, next));
         self.full = false;
     }

@@ -2,7 +2,7 @@
 //! arrival.
 
 use super::*;
-use exec::{Ahead, BackendKind, Beginning, Outputs};
+use exec::{AsyncBackend, BackendKind, Outputs, SubmitOutcome};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use std::convert::Infallible;
 struct Drawn {
     draws: Vec<u8>,
     next: usize,
-    room: Room,
+    depth: QueueDepth,
     workers: usize,
     /// Numbers of packets that it began with, and those that were run.
     begun: VecDeque<Vec<u64>>,
@@ -45,34 +45,36 @@ fn numbers(memory: &[u8], batch: &Batch) -> Vec<u64> {
     (0..batch.len).map(number).collect()
 }
 
-impl Ahead for Drawn {
-    fn room(&self) -> Room {
-        self.room
+impl AsyncBackend for Drawn {
+    fn depth(&self) -> QueueDepth {
+        self.depth
     }
 
-    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning {
+    fn submit(&mut self, memory: &[u8], batches: &[Batch]) -> SubmitOutcome {
         let all: Vec<u64> = batches.iter().flat_map(|batch| numbers(memory, batch)).collect();
         assert!(
-            !all.is_empty() && all.len() <= self.room.packets && self.begun.len() < self.room.device_batches
+            !all.is_empty()
+                && all.len() <= self.depth.packets
+                && self.begun.len() < self.depth.device_batches
         );
         let last = self.begun.back().map_or_else(|| self.run.len() as u64, |last| last[last.len() - 1] + 1);
         assert_eq!(all[0], last, "it is behind all those before, and nothing between them is run without");
         match self.draw() {
-            0..20 => Beginning::Never,
-            20..40 if !self.begun.is_empty() => Beginning::Later,
+            0..20 => SubmitOutcome::Refused,
+            20..40 if !self.begun.is_empty() => SubmitOutcome::Busy,
             40..42 => {
                 self.lose();
-                Beginning::Never
+                SubmitOutcome::Refused
             }
             _ => {
                 self.begun.push_back(all);
                 self.most = self.most.max(self.begun.len());
-                Beginning::Begun
+                SubmitOutcome::Accepted
             }
         }
     }
 
-    fn is_done(&mut self, nth: usize) -> bool {
+    fn is_complete(&mut self, nth: usize) -> bool {
         assert!(self.gone || nth < self.begun.len());
         let drawn = self.draw();
         if drawn == 255 {
@@ -104,8 +106,8 @@ impl Backend for Drawn {
         self.run.extend(all);
     }
 
-    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
-        (!self.gone).then_some(self as &mut dyn Ahead)
+    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
+        (!self.gone).then_some(self as &mut dyn AsyncBackend)
     }
 
     fn run_observed(
@@ -206,11 +208,11 @@ fn fill(device_queue: &mut DeviceQueue, drawn: &mut Drawn, batches: &[(u8, usize
     number
 }
 
-fn drawn(draws: Vec<u8>, room: Room, workers: usize) -> Drawn {
+fn drawn(draws: Vec<u8>, depth: QueueDepth, workers: usize) -> Drawn {
     Drawn {
         draws,
         next: 0,
-        room,
+        depth,
         workers,
         begun: VecDeque::new(),
         run: Vec::new(),
@@ -253,7 +255,7 @@ proptest! {
     ) {
         // A device for which nothing is ever done, and that always wants to wait, is none.
         let draws = [&draws[..], &[0, 44, 99]].concat();
-        pass(drawn(draws, Room { packets, device_batches }, workers), schedule, &batches);
+        pass(drawn(draws, QueueDepth { packets, device_batches }, workers), schedule, &batches);
     }
 }
 
@@ -262,14 +264,14 @@ fn warps_fill_the_device_and_those_that_are_done_make_room_before_their_turn() {
     // 99 begins; of what is under way the first is never done, and every fourth of the others is.
     let draws = vec![99, 99, 100, 99, 99];
     let all: Vec<_> = (0..40).map(|_| (200, 64, Supply::Unknown)).collect();
-    let one = Room { packets: 32, device_batches: 256 };
+    let one = QueueDepth { packets: 32, device_batches: 256 };
     let seen = pass(drawn(draws, one, 1), Schedule::Hermes { quarters: 8 }, &all);
     // 24 at once, and more only since some that are done wait for their turn.
     assert!(seen.most > 24 && seen.overtaken > 0, "{} and {}", seen.most, seen.overtaken);
     let never = pass(drawn(vec![99], one, 1), Schedule::Hermes { quarters: 8 }, &all);
     assert_eq!(never.most, 24);
     let few = pass(
-        drawn(vec![99], Room { packets: 32, device_batches: 64 }, 4),
+        drawn(vec![99], QueueDepth { packets: 32, device_batches: 64 }, 4),
         Schedule::Hermes { quarters: 8 },
         &all[..1],
     );
@@ -279,7 +281,7 @@ fn warps_fill_the_device_and_those_that_are_done_make_room_before_their_turn() {
 
 #[test]
 fn a_full_line_waits_for_one_warp_and_not_for_all() {
-    let mut drawn = drawn(vec![99], Room { packets: 32, device_batches: 64 }, 4);
+    let mut drawn = drawn(vec![99], QueueDepth { packets: 32, device_batches: 64 }, 4);
     let schedule = Schedule::Hermes { quarters: 8 };
     let mut device_queue =
         DeviceQueue::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");
@@ -292,7 +294,7 @@ fn a_full_line_waits_for_one_warp_and_not_for_all() {
 
 #[test]
 fn packets_that_nobody_follows_are_due_soon() {
-    let mut drawn = drawn(vec![99], Room { packets: 32, device_batches: 64 }, 4);
+    let mut drawn = drawn(vec![99], QueueDepth { packets: 32, device_batches: 64 }, 4);
     let schedule = Schedule::Hermes { quarters: 8 };
     let mut device_queue =
         DeviceQueue::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");

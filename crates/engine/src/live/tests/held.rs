@@ -29,11 +29,11 @@ const FLOWS: u16 = 10;
 /// trouble.
 fn loaded_held(text: &str, workers: usize, schedule: Schedule, trouble: Option<(Trouble, u64)>) -> Loaded {
     let Loaded { program, sources, .. } = loaded(text, 0);
-    let room = schedule.room();
+    let depth = schedule.depth();
     let backend = |_| {
         let kernels =
             Kernels::new(&program, PORTS, 0, &kernel::KernelOptions::default()).expect("it has a kernel");
-        let offloaded = Offloaded::new(kernels, room, |kernel, geometry| {
+        let offloaded = Offloaded::new(kernels, depth, |kernel, geometry| {
             let device = host(kernel, &program, PORTS, geometry)?;
             Ok(match trouble {
                 Some((trouble, after)) => {

@@ -134,7 +134,7 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
             let hardware = Hardware::published();
             let offload =
                 Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-            let offloaded = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+            let offloaded = Offloaded::new(offload, schedule.depth(), |kernel, geometry| {
                 let twin = Twin::new(kernel, &program, PORTS);
                 Ok(Box::new(Simulated::new(twin, geometry, (&hardware, 32), works())?))
             });

@@ -72,7 +72,7 @@ impl Run<'_> {
         let own = &mut *self.own;
         let Order::Placed(placed) = &mut own.order else { return };
         let stopped = own.closed.back().is_some_and(|last| last.place == ExecutionPlace::Host);
-        if placed.open == 0 || stopped || own.closed.len() >= own.room.device_batches {
+        if placed.open == 0 || stopped || own.closed.len() >= own.depth.device_batches {
             return;
         }
         let place = match (placed.decide(own.now), supply) {

@@ -45,10 +45,10 @@ fn schedules() -> [Schedule; 5] {
 }
 
 /// Room for a schedule, with few places for warps so that all are used.
-fn room(schedule: Schedule) -> Room {
+fn depth(schedule: Schedule) -> QueueDepth {
     match schedule {
-        Schedule::Policy(_) => Room { packets: 256, device_batches: 2 },
-        Schedule::Hermes { .. } => Room { packets: 32, device_batches: 16 },
+        Schedule::Policy(_) => QueueDepth { packets: 256, device_batches: 2 },
+        Schedule::Hermes { .. } => QueueDepth { packets: 32, device_batches: 16 },
     }
 }
 
@@ -56,9 +56,9 @@ fn room(schedule: Schedule) -> Room {
 fn a_worker_that_gets_packet_by_packet_has_the_waits_of_m_d_1() {
     for load in [0.3, 0.6, 0.8] {
         let times = Pattern::Poisson.times(load * 1e6, 800_000, 11);
-        let room = Room { packets: 1, device_batches: 2 };
-        let outcome =
-            Simulated::new(BARE, room, BatchingPolicy::FixedBatch { packets: 1 }.into()).run(Due::At(&times));
+        let depth = QueueDepth { packets: 1, device_batches: 2 };
+        let outcome = Simulated::new(BARE, depth, BatchingPolicy::FixedBatch { packets: 1 }.into())
+            .run(Due::At(&times));
         let mean = outcome.delays.iter().sum::<u64>() as f64 / outcome.delays.len() as f64;
         let wait = load / (2.0 * (1.0 - load)) * 1000.0;
         assert!(((mean - 1000.0) / wait - 1.0).abs() < 0.03, "{load}: {} and not {wait}", mean - 1000.0);
@@ -73,7 +73,7 @@ fn no_packet_is_lost_none_overtakes_and_little_s_law_holds_exactly() {
         let models =
             [(usual(1), 300_000.0), (usual(2), 900_000.0), (usual(3), 4_000_000.0), (instant, 300_000.0)];
         for (model, rate) in models {
-            let mut simulated = Simulated::new(model, room(schedule), schedule);
+            let mut simulated = Simulated::new(model, depth(schedule), schedule);
             let times = Pattern::Poisson.times(rate, 20_000, number as u64);
             // The second run begins later, and where the first has left the policy.
             for _ in 0..2 {
@@ -93,7 +93,7 @@ fn no_packet_is_lost_none_overtakes_and_little_s_law_holds_exactly() {
 fn the_same_run_gives_the_same_delays_again() {
     for schedule in schedules() {
         let times = Pattern::Poisson.times(700_000.0, 30_000, 5);
-        let run = || Simulated::new(usual(2), room(schedule), schedule).run(Due::At(&times));
+        let run = || Simulated::new(usual(2), depth(schedule), schedule).run(Due::At(&times));
         assert_eq!(run(), run());
     }
 }
@@ -101,8 +101,8 @@ fn the_same_run_gives_the_same_delays_again() {
 #[test]
 fn at_saturation_the_slowest_part_sets_the_rate() {
     let rate = |model: Model, packets: usize| {
-        let room = Room { packets, device_batches: 4 };
-        let mut simulated = Simulated::new(model, room, BatchingPolicy::FixedBatch { packets }.into());
+        let depth = QueueDepth { packets, device_batches: 4 };
+        let mut simulated = Simulated::new(model, depth, BatchingPolicy::FixedBatch { packets }.into());
         let outcome = simulated.run(Due::Always(100_000_000));
         outcome.packets as f64 / outcome.time as f64
     };
@@ -123,7 +123,7 @@ fn workers_in_each_other_s_way_take_longer_and_one_alone_does_not() {
     for (model, packets, takes) in [(crowded, 32, alone), (crowded, 64, alone * 3 / 2), (usual(2), 64, alone)]
     {
         let fixed = BatchingPolicy::FixedBatch { packets }.into();
-        let mut simulated = Simulated::new(model, Room { packets, device_batches: 1 }, fixed);
+        let mut simulated = Simulated::new(model, QueueDepth { packets, device_batches: 1 }, fixed);
         let outcome = simulated.run(Due::At(&vec![0; packets]));
         let work = [model.take, model.begin, model.commit].map(|line| line.of(packets)).iter().sum::<u64>();
         assert_eq!(outcome.time, work + takes + model.way);
@@ -142,7 +142,7 @@ fn a_packet_alone_waits_for_what_its_schedule_says_and_then_for_what_things_cost
         [(Schedule::Policy(timed), timeout.as_nanos() as u64), (Schedule::Hermes { quarters: 8 }, 100_000)]
     {
         let apart = [0, 5_000_000, 10_000_000, 15_000_000];
-        let outcome = Simulated::new(model, room(schedule), schedule).run(Due::At(&apart));
+        let outcome = Simulated::new(model, depth(schedule), schedule).run(Due::At(&apart));
         // How fast packets come, Hermes does not know until there have been two; then it waits as long as it
         // ever does. A packet waits from when it begins to be taken.
         let delays = &outcome.delays[1..];
@@ -158,7 +158,7 @@ fn the_cost_model_finds_the_faster_place() {
         let schedule = Schedule::Policy(BatchingPolicy::CostModel { packets: 256 });
         let mut simulated = Simulated::new(
             Model { here: Line { fixed: 100, slope: 150_000 }, ..model },
-            room(schedule),
+            depth(schedule),
             schedule,
         );
         let outcome = simulated.run(Due::Always(200_000_000));
@@ -174,6 +174,6 @@ fn a_packet_that_comes_while_another_is_handed_over_is_taken_next() {
     let line = |fixed| Line { fixed, slope: 0 };
     let model = Model { workers: 2, service: line(90_000), begin: line(20_000), ..BARE };
     let timed = BatchingPolicy::BatchOrTimeout { packets: 256, timeout: Duration::from_micros(50) };
-    let mut simulated = Simulated::new(model, Room { packets: 256, device_batches: 2 }, timed.into());
+    let mut simulated = Simulated::new(model, QueueDepth { packets: 256, device_batches: 2 }, timed.into());
     assert_eq!(simulated.run(Due::At(&[0, 55_000])).delays, [160_000, 125_000]);
 }

@@ -2,7 +2,7 @@
 //! begun with and committed.
 
 use super::{DeviceBatch, Order, Run};
-use exec::Room;
+use exec::QueueDepth;
 use offload::device_queue::Supply;
 use offload::hermes::{HermesSettings, Scheduler, Warp};
 use offload::policy::ExecutionPlace;
@@ -23,8 +23,8 @@ pub(super) struct Warps {
 }
 
 impl Warps {
-    pub(super) fn new(room: Room, workers: usize, quarters: u32) -> Warps {
-        let settings = offload::device_queue::settings(room, workers, quarters);
+    pub(super) fn new(depth: QueueDepth, workers: usize, quarters: u32) -> Warps {
+        let settings = offload::device_queue::settings(depth, workers, quarters);
         let scheduler = Scheduler::new(&settings).expect("every number is held between its limits");
         Warps { scheduler, settings, memory: 0, tasks: 0, running: VecDeque::new(), committed: 0 }
     }
