@@ -40,6 +40,7 @@ impl Lowering<'_> {
         exprs.iter().map(|expr| self.value(expr).0).collect()
     }
 
+    // Longer than 80 lines: one flat match over all expressions.
     pub(crate) fn shape(&mut self, expr: &Expr) -> Shape {
         let span = expr.span;
         let width = expr.ty.width().unwrap_or(1);

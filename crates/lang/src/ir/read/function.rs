@@ -107,6 +107,7 @@ fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), IrReadError>
     Ok((base, offset, bytes, tokens.number()?))
 }
 
+// Longer than 80 lines: one flat match over all operations.
 fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
     let Token::Word(word) = *tokens.peek() else {
         return Err(tokens.expected("an instruction or the end of the block"));
