@@ -1,4 +1,4 @@
-//! The `ravelin` binary: reads the command line, runs one command, and turns how it went into an exit code.
+//! The `ravelin` binary: it reads the command line, runs one command, and returns the result as an exit code.
 
 #![forbid(unsafe_code)]
 

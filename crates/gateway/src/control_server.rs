@@ -27,27 +27,27 @@ use std::time::{Duration, Instant};
 /// How long to wait when no client can be taken, as when descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The file that describes a gateway, read; or what is wrong with it, in words.
+/// Reads the file that describes a gateway. An error is a text for people.
 pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
 
-/// The program that such a file names, loaded for its ports and workers, with the entries of the files that
-/// it names; or why that is not possible, in words.
+/// Loads the program that such a file names, for the file's ports and workers, and fills its tables from the
+/// files that it names. An error is a text for people.
 pub type Load = dyn Fn(&Config) -> Result<Loaded, String> + Send + Sync;
 
-/// What a gateway is made from, read again whenever it is asked for.
+/// How a gateway reads its file and loads its program, at the start and at each reload.
 #[derive(Clone)]
 pub struct ConfigReader {
     /// Reads its file.
     pub config: Arc<ReadConfig>,
-    /// Loads what that names.
+    /// Loads the program that the file names.
     pub load: Arc<Load>,
 }
 
-/// What the threads that answer need. They share it, and nobody waits for them at the end.
+/// What the threads that answer clients share. Nobody waits for these threads when the gateway ends.
 pub(crate) struct ControlServer {
     pub(crate) remote: Remote,
     pub(crate) reader: ConfigReader,
-    /// What it runs by.
+    /// The configuration in force.
     config: Mutex<Config>,
     /// Name of every port, its mode at first, and whether its interface is there.
     pub(crate) ports: Vec<(String, String, Arc<Presence>)>,
@@ -56,7 +56,7 @@ pub(crate) struct ControlServer {
     clients: Mutex<HashMap<u64, Client>>,
     visits: AtomicU64,
     pub(crate) ended: Arc<AtomicBool>,
-    /// Where the metrics can be asked for.
+    /// The listening socket of the metrics, if the file asks for one.
     pub(crate) metrics: Option<TcpListener>,
 }
 

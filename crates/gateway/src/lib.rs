@@ -1,5 +1,5 @@
-//! Everything about a running gateway that is slow or may fail: its configuration, starting it, and answering
-//! questions about it.
+//! Control of a running gateway, beside the packet path: its file, its start and end, the control server,
+//! metrics, and addresses, neighbours and routes.
 
 #![forbid(unsafe_code)]
 

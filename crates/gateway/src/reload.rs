@@ -1,13 +1,13 @@
-//! Another program in the place of the one that runs: read and loaded on a thread of its own, which is given
-//! up when it takes too long, and then exchanged.
+//! Reload: a thread of its own reads and loads the new program, and all workers then change over to it. A
+//! reload that takes too long is given up.
 //!
 //! ```text
 //! asked ──► wait for the one before ──► read and load ──► fill its tables ──► all workers change over, or none
 //!           └──────────── until the deadline ───────┘
 //! ```
 //!
-//! A thread cannot be ended from outside. One that was given up goes on until whatever it waits for ends, and
-//! what it made is thrown away then; of such threads there may be a few.
+//! No thread can end another thread. The thread of a reload that was given up runs on until its work ends,
+//! and its result is then thrown away. The number of such threads is limited.
 
 use crate::config::Config;
 use crate::control::ControlAnswer;

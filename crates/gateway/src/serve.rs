@@ -1,4 +1,4 @@
-//! Starting a gateway: ports, program, packet loop and control, in this order; and ending it in the other.
+//! Starts a gateway (program, control socket, ports, workers, routes, control server) and ends it.
 
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortView};
@@ -18,75 +18,77 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 
-/// Why a gateway does not start, or ends.
+/// Why a gateway does not start, or why it ends.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// a port
+    /// an interface cannot become a port
     #[error("port {port}: {source}")]
     Attach {
-        /// Its number.
+        /// The port's number, counted from 1.
         port: u16,
-        /// Why it cannot be attached.
+        /// Why the interface cannot be attached.
         source: AttachError,
     },
-    /// the program
+    /// the program cannot be loaded; the text says why
     #[error("{0}")]
     Program(String),
-    /// the file and the program together
+    /// the file does not fit the program
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// the control socket
+    /// the control socket cannot be made
     #[error("cannot be asked at {path}: {source}; `control` in the file names another place")]
     Control {
-        /// The socket.
+        /// The path of the socket.
         path: String,
         /// What the system said.
         source: io::Error,
     },
-    /// the metrics
+    /// the metrics' address cannot be listened at
     #[error(
         "metrics cannot be asked for at {address}: {source}; `metrics` in the file names another address"
     )]
     Metrics {
-        /// The address.
+        /// The address from the file.
         address: String,
         /// What the system said.
         source: io::Error,
     },
-    /// the packet loop
+    /// the packet loop failed
     #[error("the packet loop ended: {0}")]
     Loop(io::Error),
-    /// the account
+    /// the account of packets does not add up
     #[error(transparent)]
     Imbalance(#[from] Imbalance),
 }
 
 /// How a gateway ended.
 pub struct Served {
-    /// The account of all packets, whichever program they had. Tables and counters are those of the last one.
+    /// The account of all packets under all programs. Its tables and counters are those of the last program.
     pub report: Report,
-    /// How many programs have run, one after the other.
+    /// How many programs ran, one after the other.
     pub programs: u64,
-    /// The last program.
+    /// The program that ran last.
     pub program: Arc<Program>,
-    /// Its text.
+    /// The text of that program.
     pub sources: Arc<Sources>,
 }
 
-/// Who is told of what happens while a gateway runs.
+/// Functions that a running gateway calls to report events.
 #[derive(Clone, Copy)]
 pub struct Telling {
-    /// The interface of a port is there again: its number, its name and what was obtained.
+    /// The interface of a port has come back. Arguments: the port's number, the interface's name, and the
+    /// mode in which it was attached.
     pub back: fn(PortNumber, &str, &str),
-    /// Something that whoever runs it should know, in words.
+    /// A remark for the operator, as a sentence.
     pub remark: fn(&str),
 }
 
-/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and
-/// a way to ask it; `telling` is told of what happens then.
+/// Runs a gateway until a client asks it to stop. It calls `started` right before the first packet, with the
+/// ports' modes and a handle to the workers, and later the functions of `telling`.
 ///
 /// # Errors
-/// What is wrong with the ports, the program or the socket; then no packet has been taken.
+/// The ports, the program or the socket are wrong (then the gateway took no packet), or the packet loop
+/// failed.
 pub fn serve(
     config: &Config,
     reader: ConfigReader,
@@ -128,8 +130,8 @@ pub fn serve(
     for backend in &mut loaded.backends {
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
-    // Whoever asks for a core for a worker wants it for packets: what else runs, above all compiling, stays
-    // away from it where it can.
+    // A core that the file gives to a worker is for packets. Other threads, above all those that compile,
+    // stay off it where they can.
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
@@ -151,8 +153,8 @@ pub fn serve(
     Ok(Served { report, programs, program, sources })
 }
 
-/// Answers clients while the packet loop runs. However that ends, nobody is waited for then: neither whoever
-/// is being answered nor what control is about.
+/// Answers clients while the packet loop runs. When the packet loop ends, in whatever way, this function
+/// waits neither for clients that are being answered nor for the threads of control.
 fn attend<T>(control_server: &Arc<ControlServer>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let _closing = Closing(control_server, listener);

@@ -1,4 +1,4 @@
-//! Where packets enter and leave: capture files, memory, the generator, and directories of captures.
+//! Where packets enter and leave: capture files, memory, the generator, and network interfaces (`live`).
 
 #![deny(unsafe_code)]
 
@@ -22,41 +22,44 @@ pub use null_out::NullOut;
 use packet::{Batch, CaptureError, Frames, LinkType, PortNumber, VirtioHeader};
 use std::io;
 
-/// Where packets come from.
+/// A source of packets.
 pub trait Receive {
     /// Replaces the contents of `batch` by the next packets, up to [`packet::BATCH`], and returns the memory
-    /// that their frames lie in. An empty batch is the end. What was received before an error has been handed
-    /// out before it; after it there is nothing more.
+    /// that holds their frames. An empty batch means that the source has ended. The source hands out all
+    /// packets before it returns an error. After an error it has no more packets.
+    ///
+    /// # Errors
+    /// The source is damaged, or holds a packet that programs cannot get.
     fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError>;
 }
 
 /// A packet that leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure<'a> {
-    /// By which port; [`packet::NO_PORT`] is where dropped packets go.
+    /// The port that it leaves by; [`packet::NO_PORT`] for dropped packets.
     pub port: PortNumber,
-    /// The bytes of it that are known.
+    /// The captured bytes: all of the packet, or its beginning.
     pub bytes: &'a [u8],
-    /// How many bytes it has on the wire.
+    /// The wire length, in bytes.
     pub wire: u32,
-    /// When, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which it leaves, in nanoseconds since 1970-01-01 UTC.
     pub time: u64,
-    /// What is left to do with it.
+    /// What the network card still has to do with it.
     pub virtio: VirtioHeader,
-    /// Why a dropped packet was dropped.
+    /// The reason of a drop, for dropped packets.
     pub comment: Option<&'a str>,
 }
 
-/// Where packets go.
+/// A destination of packets.
 pub trait Transmit {
-    /// Sends a packet. It may wait with others until [`flush`](Transmit::flush).
+    /// Sends a packet. The packet may wait in a buffer until [`flush`](Transmit::flush).
     fn transmit(&mut self, departure: &Departure<'_>) -> io::Result<()>;
 
-    /// Sends everything that waits.
+    /// Sends all packets that wait in the buffer.
     fn flush(&mut self) {}
 }
 
-/// Why no further packets can be received.
+/// Why a source can give no more packets.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// {name}: {source}
@@ -98,7 +101,8 @@ pub enum ReceiveError {
     },
 }
 
-/// All packets of a source in memory, and the error that ended them if one did.
+/// Reads all packets of a source into memory. Returns them, and the error that ended the source if there was
+/// one.
 pub fn collect(source: &mut impl Receive) -> (Frames, Option<ReceiveError>) {
     let (mut frames, mut batch) = (Frames::new(), Batch::new());
     loop {

@@ -1,4 +1,4 @@
-//! Addresses, neighbours and routes: control's part of a gateway that routes, beside the packet loop.
+//! Addresses, neighbours and routes of a gateway that routes: the control plane, beside the packet loop.
 //!
 //! ```text
 //!  packet loop ──punted packets──► ┌────────────┐ ──frames, entries of tables──► packet loop
@@ -6,8 +6,9 @@
 //!  kernel ───────rtnetlink───────► └────────────┘ ──pictures──► show routes, show neighbours
 //! ```
 //!
-//! `Router` and everything below it are pure; this file has the two threads, the lock between them, and the
-//! way into the program.
+//! `Router` and the files that it uses do no I/O and read no clock. This file has the two threads (one for
+//! packets, one for the kernel), the lock that they share, and the functions that change the program's
+//! tables.
 
 mod account;
 mod effects;
@@ -54,19 +55,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many entries are changed between two batches at most.
+/// The most entries that control changes between two batches.
 const CHANGES: usize = 64;
-/// How many packets are taken in before their effects are brought about.
+/// The most packets that control reads before it applies their effects.
 const PACKETS: usize = 64;
-/// How often what the kernel told is taken in before its effects are brought about.
+/// The most messages of the kernel that control reads before it applies their effects.
 const RECEIPTS: usize = 64;
-/// How long is waited at most for packets or the kernel, so that the end of the gateway is noticed.
+/// The longest wait for packets or for the kernel, so that both threads notice the end of the gateway.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long to wait before everything is asked for again, since too much happened at once.
+/// The wait before control asks the kernel for everything again, after more changes than found room.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long nothing more is said about routes that are not followed.
+/// The least time between two remarks about routes that are not followed.
 const REMARKS: Duration = Duration::from_secs(10);
-/// How long the kernel may take to tell of the links and addresses.
+/// How long the start waits for the kernel to tell the links and addresses.
 const LINKS: Duration = Duration::from_secs(2);
 
 /// Why a gateway cannot route.
@@ -107,7 +108,7 @@ fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<Filled
     })
 }
 
-/// Control of a gateway that routes. One without addresses has nothing to do.
+/// The control plane of a gateway that routes. Without addresses in the file it does nothing.
 pub struct Routing {
     state: Mutex<Controlled>,
     begun: Instant,
@@ -126,7 +127,7 @@ struct Controlled {
     remarked: (usize, Instant),
 }
 
-/// A gateway's addresses and routes as another file has them, until they take over or are given up.
+/// The addresses and routes of a new file, until they take over or the reload fails.
 pub struct Staged<'a> {
     state: MutexGuard<'a, Controlled>,
     router: Router,
@@ -135,7 +136,7 @@ pub struct Staged<'a> {
 }
 
 impl Routing {
-    /// Looks at the program and the links; nothing is sent yet.
+    /// Checks the program and asks the kernel for the links. It sends no packet yet.
     ///
     /// # Errors
     /// The program lacks a table, or the kernel tells nothing.
@@ -213,8 +214,8 @@ impl Routing {
         }
     }
 
-    /// Looks at what another file says, for another program; nothing has changed yet, and nothing does until
-    /// this is let go.
+    /// Prepares the addresses and routes of a new file for a new program. Nothing changes before
+    /// [`Staged::commit`], and no packet or change of the kernel is handled while the result lives.
     ///
     /// # Errors
     /// The program lacks a table.
@@ -409,7 +410,7 @@ impl Staged<'_> {
         self.filled_tables.fill(&self.router, backend)
     }
 
-    /// The program has taken over, and this does, too.
+    /// Makes these addresses and routes the current ones, once the program has taken over.
     pub fn commit(self) {
         let Staged { mut state, router, filled_tables, active } = self;
         state.follower.follow_routes(router.follows_kernel());
