@@ -1,4 +1,8 @@
-//! From IR to something that runs a batch: the interpreter, which is the judge, and native code.
+//! Back ends: they run the IR of a program on batches of packets.
+//!
+//! Two back ends run here: the interpreter, which is the judge, and native code, which Cranelift compiles.
+//! For devices this crate writes the text of a kernel. The program's state is here, too: what its tables,
+//! counters and timers hold, and how another program takes it over.
 
 pub mod backend;
 mod block_order;

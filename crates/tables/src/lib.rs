@@ -1,5 +1,5 @@
-//! The tables a program looks things up in: built once to a declared capacity, then read and changed packet
-//! by packet.
+//! What a program looks things up in and remembers: exact tables, longest prefixes, rules, patterns, meters,
+//! registers, pools and groups. This crate knows neither packets nor programs.
 
 pub mod device;
 pub mod exact;
