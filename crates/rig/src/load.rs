@@ -24,7 +24,7 @@ impl FrameSender {
     pub fn new(namespace: &Namespace, interface: &str) -> io::Result<FrameSender> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
-            live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1i32)?;
+            live::set_number(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
             live::bind_packet(&socket, live::interface_index(interface)?, 0)?;
             Ok(socket)
         })?;
@@ -67,7 +67,7 @@ impl BurstSender {
     pub fn new(namespace: &Namespace, interface: &str, frames: &[Vec<u8>]) -> io::Result<BurstSender> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
-            live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1i32)?;
+            live::set_number(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
             live::bind_packet(&socket, live::interface_index(interface)?, 0)?;
             Ok(socket)
         })?;
@@ -144,7 +144,7 @@ impl FrameReceiver {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
             live::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), BUFFER)?;
-            live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1i32)?;
+            live::set_number(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
             sys::ask_for_times(&socket)?;
             port.map_or(Ok(()), |port| sys::only_port(&socket, port))?;
             live::bind_packet(&socket, live::interface_index(interface)?, ethertype)?;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use ports::live::sys::{packet_socket, request, set_option};
+use ports::live::sys::{attach_filter, packet_socket, request, set_number};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::ffi::CStr;
 use std::io;
@@ -124,7 +124,7 @@ pub(crate) fn set_feature(interface: &str, command: u32, on: bool) -> io::Result
 
 /// Asks for the kernel's time of arrival with every frame.
 pub(crate) fn ask_for_times(fd: &OwnedFd) -> io::Result<()> {
-    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32)
+    set_number(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
 /// Lets a packet socket receive only UDP packets over IPv4 without options that are for one port.
@@ -139,8 +139,7 @@ pub(crate) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
         step(end, 0, 0, u32::MAX),
         step(end, 0, 0, 0),
     ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+    attach_filter(fd, &mut filter)
 }
 
 /// How many frames are received at a call, and how many bytes of each.

@@ -118,11 +118,17 @@ pub(crate) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Sets an option of a socket. `T` is the type that the kernel documents for it.
+/// Sets an option of a socket whose value is a whole number or a flag.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+pub fn set_number(fd: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+    set_option(fd, level, option, value)
+}
+
+/// Sets an option of a socket. `T` is the type that the kernel documents for it. It may hold an address,
+/// which the kernel then reads or writes: therefore the function stays inside the crate.
+pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size) })?;
@@ -323,8 +329,17 @@ pub(crate) fn bound_interface(fd: &OwnedFd) -> Option<u32> {
 /// socket of the group sees, too.
 pub(crate) fn hold(fd: &OwnedFd) -> io::Result<()> {
     // One instruction of classic BPF: return 0, which keeps no byte of any packet.
-    let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
-    let filter = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    let nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    attach_filter(fd, &mut [nothing])
+}
+
+/// Lets into a socket what a program of classic BPF lets pass.
+///
+/// # Errors
+/// What the kernel says; it checks the program.
+pub fn attach_filter(fd: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
     set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter)
 }
 
