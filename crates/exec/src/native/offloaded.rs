@@ -13,6 +13,7 @@ use tables::exact::Exact;
 
 impl Native {
     /// What the program remembers.
+    #[inline]
     pub fn state(&self) -> &ProgramState<Fast> {
         &self.state
     }
@@ -34,21 +35,25 @@ impl Native {
     }
 
     /// What is changed from now on is done by packet `index` of its batch, at `time` (ns).
+    #[inline]
     pub fn begin_packet(&mut self, time: u64, index: usize) {
         (self.state.now, self.state.cause) = (time, index as u32);
     }
 
     /// What is changed from now on is done by no packet.
+    #[inline]
     pub fn end_packets(&mut self) {
         self.state.cause = Output::BETWEEN;
     }
 
     /// Counts a packet of so many bytes in a cell of a counter; in none where there is no such cell.
+    #[inline]
     pub fn count(&mut self, counter: u32, cell: u64, bytes: u64) {
         self.state.count(counter, cell, bytes);
     }
 
     /// A packet has asked an exact table for a key: the entry that it found lives on.
+    #[inline]
     pub fn ask(&mut self, table: u32, key: &[u64]) {
         if let TablePlace::Exact(place) = self.state.tables.places[table as usize] {
             self.state.tables.exact[place].find(key, self.state.now);
@@ -56,11 +61,13 @@ impl Native {
     }
 
     /// A packet has learned an entry of an exact table.
+    #[inline]
     pub fn learn_words(&mut self, table: u32, key: &[u64], value: &[u64]) {
         self.state.learn_releasing(table, key, value);
     }
 
     /// Counts a packet of so many bytes for a row of a table with prefixes, rules or patterns.
+    #[inline]
     pub fn count_row(&mut self, table: u32, row: u32, bytes: u64) {
         let tables = &mut self.state.tables;
         match tables.places[table as usize] {
