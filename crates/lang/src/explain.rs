@@ -1,6 +1,7 @@
 //! What every code of a diagnostic means: cause, a program that triggers it, and how to mend it.
 
 mod edits;
+mod entry;
 mod flow;
 mod handlers;
 mod layouts;
@@ -10,6 +11,7 @@ mod state;
 mod types;
 
 use crate::parser::codes::CODES;
+use entry::Entry;
 
 /// The explanation of a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,17 +52,6 @@ pub fn explain(code: &str) -> Option<Explanation> {
 /// All codes that have an explanation, those of reading first.
 pub fn codes() -> impl Iterator<Item = &'static str> {
     CODES.iter().map(|(code, ..)| *code).chain(entries().map(|entry| entry.code))
-}
-
-/// An explanation as it is written down; `mend` replaces one part of the example by another and is empty
-/// where one edit does not do.
-struct Entry {
-    code: &'static str,
-    headline: &'static str,
-    cause: &'static str,
-    example: &'static str,
-    fix: &'static str,
-    mend: (&'static str, &'static str),
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {

@@ -5,9 +5,9 @@
 //! is one; everything else up to the next `and`, `or` or bracket is an expression of the language, which is
 //! kept as it is written.
 
+use super::error::{FilterError, UNDERSTOOD};
 use super::pcap::{self, Qualifiers};
 use super::words::{Word, words};
-use super::{FilterError, UNDERSTOOD};
 use std::collections::BTreeSet;
 use std::ops::Range;
 

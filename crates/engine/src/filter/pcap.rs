@@ -4,9 +4,9 @@
 //! Two things differ from libpcap on purpose: headers are found behind VLAN tags too, without `vlan` before
 //! them, and names of hosts are not looked up.
 
+use super::error::{FilterError, UNDERSTOOD};
 use super::expression::{Expression, Header, Parser, Piece};
 use super::words::Word;
-use super::{FilterError, UNDERSTOOD};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a primitive says before its value.

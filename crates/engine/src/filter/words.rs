@@ -1,7 +1,7 @@
 //! Words of a filter: names with their dots, numbers, addresses and operators, each with its place in the
 //! text.
 
-use super::FilterError;
+use super::error::{FilterError, UNDERSTOOD};
 use std::ops::Range;
 
 /// A word and where it stands, in bytes of the text.
@@ -51,7 +51,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Word>, FilterError> {
             add(1)
         } else {
             let message = format!("`{}` is not part of any filter", first.escape_debug());
-            return Err(FilterError::new(text, start..start + first.len_utf8(), message, super::UNDERSTOOD));
+            return Err(FilterError::new(text, start..start + first.len_utf8(), message, UNDERSTOOD));
         };
         rest = &rest[length..];
     }

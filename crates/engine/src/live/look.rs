@@ -10,7 +10,7 @@
 //! packets run: each cell is exact when it is copied, and two cells may be from different moments. One look
 //! is taken after the other, so many looks at a time cost no more than one.
 
-use super::{Generation, PortLosses};
+use super::generation::{Generation, PortLosses};
 use crate::Ledger;
 use crate::commit::moment::Moment;
 use crate::report::Figures;

@@ -5,7 +5,7 @@
 //! cycle counter of the core at each stop. It adds the time that each sent packet has spent in the loop to a
 //! histogram of logarithmic buckets (Tene, HdrHistogram), exact to three digits.
 
-use super::Generation;
+use super::generation::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
 use exec::Outputs;
 use hdrhistogram::Histogram;

@@ -5,7 +5,7 @@
 //! its first packets in this variant, so that it has results under light load, too. After that it runs one
 //! packet in eight, so that it costs little under heavy load.
 
-use super::Generation;
+use super::generation::Generation;
 use crate::places::place;
 use exec::stages::sites;
 use exec::{Measured, Outputs, StageClock};

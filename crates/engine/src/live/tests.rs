@@ -10,7 +10,7 @@ use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, VirtioHeader};
 use ports::live::clock::{MachineClock, Now};
-use ports::live::{Receiver, Sender};
+use ports::live::{ReceiveLosses, Receiver, SendLosses, Sender};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;

@@ -7,7 +7,7 @@
 //! same outcome, for at most a tenth of the time. A watcher that wants steps does not see the packets that
 //! arrive in the rest of the time. While nobody watches, all this costs one branch a batch.
 
-use super::Generation;
+use super::generation::Generation;
 use super::measure::Stopwatch;
 use crate::filter::{Decided, Filter};
 use crate::steps::{Moment, Recorder};

@@ -1,6 +1,6 @@
 //! Codes about changes of a packet's size.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -1,6 +1,6 @@
 //! Paths of a packet: decoding, circles, verdicts.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -1,6 +1,6 @@
 //! Handlers, packets in the program text, and tests.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

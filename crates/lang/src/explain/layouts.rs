@@ -1,6 +1,6 @@
 //! Layouts and their fields.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -1,6 +1,6 @@
 //! Kinds of tables, meters, registers, pools and groups.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -1,6 +1,6 @@
 //! Names, modules and constants.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -1,6 +1,6 @@
 //! Tables and counters.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

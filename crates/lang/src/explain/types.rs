@@ -1,6 +1,6 @@
 //! Types, widths, patterns and proofs.
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
