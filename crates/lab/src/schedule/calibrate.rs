@@ -8,11 +8,11 @@
 //! as threads that share processors. Of a single worker, that gets all in one go, batches that follow each
 //! other say the same.
 
-use super::Used;
 use super::due::Due;
 use super::live::Station;
 use super::load_result::LoadResult;
 use super::simulate::{Line, Model};
+use super::used::Used;
 use crate::crossover::regression::{Form, Regression};
 use crate::crossover::workload::Workload;
 use crate::experiment::Figure;

@@ -1,12 +1,12 @@
 //! The schedules of a device take turns, each in front now and then; one that fails leaves the others whole.
 
-use super::Used;
 use super::due::{Due, Pattern};
 use super::live::{Refusal, Station};
 use super::load_result::LoadResult;
 use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
+use super::used::Used;
 use crate::crossover::workload::Workload;
 use exec::QueueDepth;
 use offload::device_queue::DeviceQueue;

@@ -8,10 +8,10 @@
 //! held against the interpreter's. That, putting packets into memory and keeping delays are the laboratory's
 //! own work within the loop, the same a packet for all schedules; it is measured by itself.
 
-use super::Used;
 use super::due::Due;
 use super::load_result::LoadResult;
 use super::processors;
+use super::used::Used;
 use super::waiting::Waiting;
 use crate::crossover::workload::{PORTS, Workload};
 use crate::experiment::Figure;

@@ -16,12 +16,13 @@ mod policies;
 mod processors;
 mod rows;
 mod simulate;
+mod used;
 mod waiting;
 
 pub(crate) use page::section;
 
+use crate::crossover::find;
 use crate::crossover::workload::{CASES, Contents, Workload};
-use crate::crossover::{DeviceSource, find};
 use crate::experiment::Row;
 use crate::plan::{DeviceChoice, LabPlan, Length};
 use crate::traffic::LabError;
@@ -36,6 +37,7 @@ use policies::Named;
 use rows::{DONE, MPPS, Missed};
 use simulate::Simulated;
 use std::time::{Duration, Instant};
+pub use used::Used;
 
 /// The programs that are run, and what rows call them: one does little with a packet, a router's look-up over
 /// a whole table, and one does much, a firewall that tries its rules one by one.
@@ -60,20 +62,6 @@ const WANTED_TIME: f64 = 1.0;
 const IN_FULL: f64 = 1.5;
 /// After this time the experiment begins nothing further.
 const LONGEST: Duration = Duration::from_secs(235);
-
-/// A device, and how it is used.
-pub struct Used<'a> {
-    /// What rows call it; without a comma.
-    pub name: String,
-    /// The device.
-    pub device_source: &'a dyn DeviceSource,
-    /// Memory and submission.
-    pub setup: Setup,
-    /// The most packets that go over together.
-    pub most: usize,
-    /// Whether it is wanted of Hermes to be better than the fixed batch on it: it has more time for the two.
-    pub wanted: bool,
-}
 
 /// What is measured.
 pub struct ScheduleBench<'a> {

@@ -1,6 +1,6 @@
 //! The schedules that are held against each other on a device.
 
-use super::Used;
+use super::used::Used;
 use exec::QueueDepth;
 use offload::device_queue::Schedule;
 use offload::policy::BatchingPolicy;
