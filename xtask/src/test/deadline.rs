@@ -81,9 +81,14 @@ mod tests {
         assert!(error.contains("2 s and was killed"), "{error}");
         let below = fs::read_to_string(&folder).expect("was started");
         fs::remove_file(&folder).expect("is there");
-        let state = fs::read_to_string(format!("/proc/{}/stat", below.trim())).unwrap_or_default();
-        // Whoever takes over its parent's children may not have taken note yet.
-        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        // Who is killed ends when it is scheduled next, and stays a zombie until its new parent takes note.
+        let state = || fs::read_to_string(format!("/proc/{}/stat", below.trim())).unwrap_or_default();
+        let is_gone = || state().is_empty() || state().contains(") Z ");
+        let begin = Instant::now();
+        while !is_gone() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}", state());
+            thread::sleep(PAUSE);
+        }
     }
 
     #[test]

@@ -14,10 +14,8 @@ const LARGEST: usize = 4;
 
 /// Circles that are still to be opened: their first file, and of how many files they are. None may grow, and
 /// no other may come.
-const OPEN: [(&str, usize); 2] = [
-    ("crates/lang/src/check/expressions.rs", 11),
-    ("crates/lang/src/lower/conditions.rs", 8),
-];
+const OPEN: [(&str, usize); 2] =
+    [("crates/lang/src/check/expressions.rs", 11), ("crates/lang/src/lower/conditions.rs", 8)];
 
 /// How often `pub use` may pass a name on.
 const PASSES: usize = 8;
