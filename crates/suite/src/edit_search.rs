@@ -67,17 +67,22 @@ impl Writer {
         let mut decoder = |head: &str, edits: String, tail: String| {
             text.push_str(&format!("{head} {{\n{edits}    {tail}\n}}\n"));
         };
-        let edits = self.edits(&["eth"], 1);
+        let mut first = self.edits(&["eth"], 1);
+        let of_tag = if self.untagged { String::new() } else { self.edits(&["eth", "v"], 1) };
+        // A tag that was pushed first would stand between Ethernet and the tag that goes: the type of what
+        // follows, which the program then writes into Ethernet, would belong into the pushed one.
+        if of_tag.contains("pop v") && first.contains("push vlan") {
+            first.clear();
+        }
         decoder(
             "start decoder frame(eth: ethernet)",
-            "    let kind = eth.type\n".to_string() + &edits,
+            "    let kind = eth.type\n".to_string() + &first,
             format!("match kind {{ {tagged}{network} }}"),
         );
         if !self.untagged {
-            let edits = self.edits(&["eth", "v"], 1);
             decoder(
                 "decoder tag(v: vlan)",
-                "    let kind = v.type\n".to_string() + &edits,
+                "    let kind = v.type\n".to_string() + &of_tag,
                 format!("match kind {{ {network} }}"),
             );
         }
