@@ -50,8 +50,7 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(ravelin(context).args(["fmt", "--check"]).args(all))
 }
 
-/// Random programs and packets on both back ends for half a minute, with a seed that is printed and different
-/// each time.
+/// Random programs and packets on both back ends for half a minute, with a seed that is printed.
 pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree")
 }
@@ -62,11 +61,20 @@ pub(super) fn agree_ir(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree_ir")
 }
 
+/// The seed is a part of the name that git gives to all files of the commit together. Whoever repeats the
+/// checks of a commit searches where they searched, and each change searches elsewhere. Without git the seed
+/// is random.
 fn search(context: &Context, program: &str) -> anyhow::Result<Outcome> {
-    let seed = RandomState::new().hash_one(std::process::id()).to_string();
+    let seed = seed(context).unwrap_or_else(|| RandomState::new().hash_one(std::process::id())).to_string();
     println!("seed {seed}");
     let arguments = ["run", "--release", "--locked", "--quiet", "--package", "suite", "--bin", program, "--"];
     execute(cargo(context, &arguments).args(["--seconds", "30", "--seed", &seed]))
+}
+
+fn seed(context: &Context) -> Option<u64> {
+    let mut git = Command::new("git");
+    let output = git.args(["rev-parse", "HEAD^{tree}"]).current_dir(&context.root).output().ok()?;
+    u64::from_str_radix(std::str::from_utf8(&output.stdout).ok()?.get(..16)?, 16).ok()
 }
 
 fn test(context: &Context, files: &[PathBuf]) -> anyhow::Result<Outcome> {
