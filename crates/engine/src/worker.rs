@@ -4,7 +4,7 @@
 use crate::commit::Ledger;
 use crate::filter::selection::Selection;
 use crate::transmit::Transmitter;
-use exec::{Backend, Outputs};
+use exec::{AsyncBackend, Backend, Outputs};
 use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
@@ -108,8 +108,12 @@ struct Pass<'a, 'b> {
 impl Run for Pass<'_, '_> {
     type Error = Infallible;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        self.worker.backend
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.worker.backend.asynchronous()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {

@@ -20,9 +20,9 @@ mod tests;
 use self::by_hermes::ByHermes;
 use self::by_policy::ByPolicy;
 use self::in_flight::{DeviceBatch, InFlight};
-use crate::hermes::{HermesSettings, WARP};
+use crate::hermes::WARP;
 use crate::policy::BatchingPolicy;
-use exec::{Backend, QueueDepth};
+use exec::{AsyncBackend, Backend, QueueDepth};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
@@ -55,12 +55,6 @@ impl Schedule {
     }
 }
 
-/// What the scheduler of Hermes is made for where a device has so much room, and works on so many warps side
-/// by side; fewer packets than a warp wait for `quarters` quarters of the time in which a warp comes.
-pub fn settings(depth: QueueDepth, workers: usize, quarters: u32) -> HermesSettings {
-    ByHermes::settings(depth, workers, quarters)
-}
-
 impl From<BatchingPolicy> for Schedule {
     fn from(policy: BatchingPolicy) -> Schedule {
         Schedule::Policy(policy)
@@ -89,17 +83,21 @@ impl Supply {
     }
 }
 
-/// Whoever runs packets that are held.
+/// What a device queue stands between: the device that gets its packets, the clock, and whoever runs packets
+/// in their turn.
 pub trait Run {
     /// What may go wrong.
     type Error;
 
-    /// What runs them.
-    fn backend(&mut self) -> &mut dyn Backend;
+    /// The device; none once it is gone, and the host then runs everything.
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend>;
 
-    /// What time it is; simulations have one of their own.
-    fn now(&self) -> Instant {
-        Instant::now()
+    /// What time it is. A simulation has a clock of its own.
+    fn now(&self) -> Instant;
+
+    /// So many packets have been copied into the queue. A simulation lets the time pass that this takes.
+    fn copied(&mut self, packets: usize) {
+        let _ = packets;
     }
 
     /// Runs a batch, to the end.
@@ -177,7 +175,9 @@ impl DeviceQueue {
     pub fn take<R: Run>(&mut self, run: &mut R, memory: &[u8], batch: &Batch) -> Result<(), R::Error> {
         let mut taken = 0;
         loop {
-            taken = self.copy(memory, batch, taken, run.now());
+            let before = taken;
+            taken = self.copy(memory, batch, before, run.now());
+            run.copied(taken - before);
             if taken == batch.len {
                 return Ok(());
             }
@@ -195,7 +195,7 @@ impl DeviceQueue {
         let mut any = false;
         loop {
             let now = run.now();
-            let Some(mut device_batch) = self.ready(run.backend(), supply, now) else { return Ok(any) };
+            let Some(mut device_batch) = self.ready(run.device(), supply, now) else { return Ok(any) };
             any = true;
             let (memory, batches) = device_batch.parts();
             batches.iter_mut().try_for_each(|batch| run.batch(memory, batch))?;
@@ -241,11 +241,16 @@ impl DeviceQueue {
     }
 
     /// A device batch that is to be run now, if there is one.
-    fn ready(&mut self, backend: &mut dyn Backend, supply: Supply, now: Instant) -> Option<DeviceBatch> {
+    fn ready(
+        &mut self,
+        device: Option<&mut dyn AsyncBackend>,
+        supply: Supply,
+        now: Instant,
+    ) -> Option<DeviceBatch> {
         let DeviceQueue { in_flight, order } = self;
         match order {
-            Scheduler::ByPolicy(placed) => placed.ready(in_flight, backend, supply, now),
-            Scheduler::ByHermes(warps) => warps.ready(in_flight, backend, supply, now),
+            Scheduler::ByPolicy(placed) => placed.ready(in_flight, device, supply, now),
+            Scheduler::ByHermes(warps) => warps.ready(in_flight, device, supply, now),
         }
     }
 }

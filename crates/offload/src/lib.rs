@@ -11,9 +11,9 @@
 //!                                                             the host runs what the device cannot
 //! ```
 //!
-//! [`policy`] and [`hermes`] read no clock: the time is an argument. [`device_queue`] asks whoever runs it
-//! ([`device_queue::Run::now`]), and [`backend`] reads the clock of the system to find a device that has
-//! stalled.
+//! [`policy`], [`hermes`] and [`device_queue`] read no clock: the time is an argument, or the queue asks
+//! whoever runs it ([`device_queue::Run::now`]). [`backend`] reads the clock of the system to find a device
+//! that has stalled.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
 
 use crate::packet_generator::Arrivals;
-use exec::{Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};
+use exec::{AsyncBackend, Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};
 use lang::ir::Program;
 use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch, Verdict};
@@ -203,8 +203,12 @@ impl<'a> Watch<'a> {
 impl Run for Watch<'_> {
     type Error = Infallible;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        self.backend
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.backend.asynchronous()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {

@@ -12,7 +12,7 @@ use super::measure::{Stop, Stopwatch};
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
 use crate::{Ledger, Transmitter, pieces};
-use exec::{Backend, Outputs};
+use exec::{AsyncBackend, Outputs};
 use offload::device_queue::{Run, Supply};
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::Clock;
@@ -217,8 +217,12 @@ impl Way<'_, '_> {
 impl Run for Way<'_, '_> {
     type Error = io::Error;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        self.generation.backend.as_mut()
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.generation.backend.asynchronous()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     #[inline]

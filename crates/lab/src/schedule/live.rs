@@ -19,7 +19,7 @@ use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;
 use exec::kernel::Kernel;
-use exec::{Backend, Outputs, QueueDepth};
+use exec::{AsyncBackend, Backend, Outputs, QueueDepth};
 use gpu::{DeviceError, Geometry};
 use offload::Offload;
 use offload::Offloaded;
@@ -272,8 +272,12 @@ struct Way<'a> {
 impl Run for Way<'_> {
     type Error = String;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        &mut self.station.backend
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.station.backend.asynchronous()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
@@ -319,8 +323,12 @@ impl Timestamp {
 impl Run for SingleBatch<'_> {
     type Error = String;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        self.way.backend()
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.way.device()
+    }
+
+    fn now(&self) -> Instant {
+        self.way.now()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //!
 //! What is measured goes through the engine's own hold and its own program on a device; every verdict is held
 //! against the interpreter's, and a wrong one takes all figures of its schedule on that device away. What is
-//! simulated asks the same schedulers, over costs that were measured just before.
+//! simulated goes through the same device queue in virtual time, over costs that were measured just before.
 
 pub(crate) mod burst;
 mod calibrate;

@@ -1,28 +1,26 @@
-//! The same schedules in virtual time, over a small model of the device and of the loop that feeds it.
+//! The same schedules in virtual time: the product's device queue, over a small model of the device and of
+//! the loop that feeds it.
 //!
 //! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the
-//! schedule, hands device batches over and commits what has come back, and each of these takes the time that
-//! it took on the machine. A device is some workers that share a queue; a device batch is cut into pieces,
-//! each of which one worker runs. `offload::policy` and `offload::hermes` decide, as in the engine; what
-//! stands around them there, the line of device batches and the loop, is written after it here.
+//! schedule, submits device batches and commits what has come back, and each of these takes the time that it
+//! took on the machine. A device is some workers that share a queue; a device batch is cut into pieces, each
+//! of which one worker runs. [`DeviceQueue`] does here what it does in the engine. Its packets have no bytes,
+//! and its clock is the simulation's.
 //!
 //! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same
 //! delays again.
 
-mod placed;
 #[cfg(test)]
 mod tests;
-mod warps;
 
-use self::placed::Placed;
-use self::warps::Warps;
 use super::due::Due;
 use super::load_result::LoadResult;
-use exec::QueueDepth;
-use offload::device_queue::{Schedule, Supply};
-use offload::policy::ExecutionPlace;
-use packet::BATCH;
+use exec::{AsyncBackend, QueueDepth, SubmitOutcome};
+use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
+use packet::{BATCH, Batch, NO_PORT};
 use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
 
 /// What some packets take: a fixed part, and one that grows with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,74 +90,69 @@ impl Outcome {
     }
 }
 
-/// Packets that are run together.
+/// A device batch that the device has.
 #[derive(Clone, Copy, Debug)]
-struct DeviceBatch {
+struct InFlight {
+    /// Packets of it that have not been committed.
     packets: usize,
-    place: ExecutionPlace,
-    placed: u64,
-    /// When a device is done with it.
+    /// When the device is done with it.
     finish: u64,
 }
 
 /// A schedule over a model. What the schedule learns stays from one run to the next.
 pub(crate) struct Simulated {
+    device_queue: DeviceQueue,
+    /// Packets without bytes.
+    batch: Box<Batch>,
+    device: ModelDevice,
+}
+
+/// A device of a model, and the clock.
+struct ModelDevice {
     model: Model,
     depth: QueueDepth,
-    order: Order,
+    /// What the device queue takes for the beginning of time.
+    origin: Instant,
+    /// Nanoseconds since then.
     now: u64,
     /// When each worker is free.
     free: Vec<u64>,
-    /// Whether a packet found no room.
-    full: bool,
-    /// Device batches that were begun with or are the host's, in order of arrival.
-    closed: VecDeque<DeviceBatch>,
-}
-
-/// Who says when a device batch is closed, begun with and run.
-enum Order {
-    Placed(Box<Placed>),
-    Warps(Box<Warps>),
+    /// What the device has that is not committed, the oldest first.
+    in_flight: VecDeque<InFlight>,
 }
 
 impl Simulated {
     /// Nothing is held, and nothing has been learned.
     pub(crate) fn new(model: Model, depth: QueueDepth, schedule: Schedule) -> Simulated {
-        let (most, order) = match schedule {
-            Schedule::Policy(policy) => (policy.packets(), Order::Placed(Box::new(Placed::new(policy)))),
-            Schedule::Hermes { quarters } => {
-                (gpu::WARP, Order::Warps(Box::new(Warps::new(depth, model.workers, quarters))))
-            }
-        };
+        let origin = Instant::now();
+        let mut batch = Box::<Batch>::default();
+        while batch.push(0, 0, 0, NO_PORT, 0) {}
+        let free = vec![0; model.workers.max(1)];
         Simulated {
-            model,
-            depth: QueueDepth { packets: depth.packets.min(most), ..depth },
-            order,
-            now: 0,
-            free: vec![0; model.workers.max(1)],
-            full: false,
-            closed: VecDeque::new(),
+            device_queue: DeviceQueue::over(depth, model.workers, schedule, origin),
+            batch,
+            device: ModelDevice { model, depth, origin, now: 0, free, in_flight: VecDeque::new() },
         }
     }
 
     /// Lets packets fall due, and ends when all are done.
     pub(crate) fn run(&mut self, due: Due<'_>) -> Outcome {
-        let begin = self.now;
-        let mut run = Run { own: self, due, begin, taken: 0, arrived: 0, outcome: Outcome::default() };
-        run.pass(begin);
-        run.rounds();
-        debug_assert_eq!(
-            run.outcome.packets, run.taken as u64,
-            "packets are held, and nothing is about to happen"
-        );
-        let mut outcome = run.outcome;
-        outcome.time = self.now - begin;
+        let Simulated { device_queue, batch, device } = self;
+        let begin = device.now;
+        let mut load = Load { device, due, begin, arrived: 0, outcome: Outcome::default() };
+        load.pass(begin);
+        let taken = load.rounds(device_queue, batch);
+        let Load { mut outcome, device, .. } = load;
+        debug_assert_eq!(outcome.packets, taken as u64, "packets are held, and nothing is about to happen");
+        outcome.time = device.now - begin;
         outcome
     }
+}
 
+impl ModelDevice {
     /// Gives packets to the workers that are free first; when they are back.
     fn give(&mut self, packets: usize) -> u64 {
-        let Simulated { model, free, now, .. } = self;
+        let ModelDevice { model, free, now, .. } = self;
         let (mut left, mut finish) = (packets, *now);
         while left > 0 {
             let piece = left.min(model.piece.max(1));
@@ -175,50 +168,51 @@ impl Simulated {
     }
 }
 
-/// A run under way.
-struct Run<'a> {
-    own: &'a mut Simulated,
+/// Packets that fall due, over a device.
+struct Load<'a> {
+    device: &'a mut ModelDevice,
     due: Due<'a>,
     begin: u64,
-    taken: usize,
     /// Packets that have fallen due.
     arrived: usize,
     outcome: Outcome,
 }
 
-impl Run<'_> {
-    /// The rounds of the loop.
-    fn rounds(&mut self) {
+impl Load<'_> {
+    /// The rounds of the loop; how many packets it took.
+    fn rounds(&mut self, device_queue: &mut DeviceQueue, batch: &mut Batch) -> usize {
+        let mut taken = 0;
         loop {
-            let (before, done) = (self.own.now, self.outcome.packets);
-            let mut packets = 0;
-            if self.own.has_room() {
-                packets = self.due.waiting(self.taken, before - self.begin, BATCH);
-                self.take(packets);
+            let (before, done) = (self.device.now, self.outcome.packets);
+            let room = device_queue.has_room();
+            batch.len = if room { self.due.waiting(taken, before - self.begin, BATCH) } else { 0 };
+            if batch.len > 0 {
+                taken += batch.len;
+                if let Due::Always(_) = self.due {
+                    self.arrived += batch.len;
+                }
+                let Ok(()) = device_queue.take(self, &[], batch);
             }
-            self.run(Supply::Unknown);
-            if self.due.is_over(self.taken, self.own.now - self.begin) {
-                self.run(Supply::Ended);
-                return;
+            let Ok(_) = device_queue.run(self, Supply::Unknown);
+            if self.due.is_over(taken, self.device.now - self.begin) {
+                let Ok(_) = device_queue.run(self, Supply::Ended);
+                return taken;
             }
             // While it did something, something else may have come.
-            if packets == 0 && self.outcome.packets == done && self.own.now == before {
-                let Some(next) = self.next() else { return };
+            if batch.len == 0 && self.outcome.packets == done && self.device.now == before {
+                let Some(next) = self.next(taken, device_queue) else { return taken };
                 self.pass(next);
             }
         }
     }
 
     /// When something happens next while the loop has nothing to do.
-    fn next(&self) -> Option<u64> {
-        let own = &self.own;
-        let coming = self.due.time(self.taken).map(|time| time + self.begin);
-        let asked = match &own.order {
-            Order::Placed(placed) => placed.due(own.now),
-            Order::Warps(warps) => warps.due(),
-        };
-        let back = own.closed.iter().map(|device_batch| device_batch.finish);
-        back.chain(coming).chain(asked).filter(|time| *time > own.now).min()
+    fn next(&self, taken: usize, device_queue: &DeviceQueue) -> Option<u64> {
+        let device = &*self.device;
+        let coming = self.due.time(taken).map(|time| time + self.begin);
+        let asked = device_queue.due(self.now()).map(|wait| device.now + wait.as_nanos() as u64);
+        let back = device.in_flight.iter().map(|device_batch| device_batch.finish);
+        back.chain(coming).chain(asked).filter(|time| *time > device.now).min()
     }
 
     /// Lets time go on. Packets fall due meanwhile.
@@ -234,115 +228,72 @@ impl Run<'_> {
 
     fn wait(&mut self, to: u64) {
         let inside = self.arrived as u64 - self.outcome.packets;
-        let passed = to.saturating_sub(self.own.now);
+        let passed = to.saturating_sub(self.device.now);
         self.outcome.area += u128::from(inside) * u128::from(passed);
-        self.own.now += passed;
+        self.device.now += passed;
     }
 
     fn spend(&mut self, nanoseconds: u64) {
-        self.pass(self.own.now + nanoseconds);
-    }
-
-    /// The loop takes packets, and where there is no room left has packets run until there is.
-    fn take(&mut self, packets: usize) {
-        if let Due::Always(_) = self.due {
-            self.arrived += packets;
-        }
-        self.taken += packets;
-        let mut left = packets;
-        while left > 0 {
-            left -= self.copy(left);
-            if left > 0 {
-                self.run(Supply::Plenty);
-            }
-        }
-    }
-
-    /// Copies as many of some packets as there is room for; says how many.
-    fn copy(&mut self, packets: usize) -> usize {
-        let own = &mut *self.own;
-        let copied = packets.min(own.left());
-        match &mut own.order {
-            Order::Placed(placed) => own.full = placed.arrive(own.now, copied) >= own.depth.packets,
-            Order::Warps(warps) => {
-                own.full = copied < packets;
-                warps.arrive(own.now, copied);
-            }
-        }
-        let took = own.model.take.of(copied);
-        self.spend(took);
-        copied
-    }
-
-    /// Begins with what the schedule says is to be begun with, and runs what is ready.
-    fn run(&mut self, supply: Supply) {
-        while let Some(device_batch) = self.ready(supply) {
-            let model = self.own.model;
-            match device_batch.place {
-                ExecutionPlace::Host => self.spend(model.here.of(device_batch.packets)),
-                ExecutionPlace::Device => {
-                    self.pass(device_batch.finish);
-                    self.spend(model.commit.of(device_batch.packets));
-                }
-            }
-            self.done(device_batch);
-        }
-    }
-
-    fn ready(&mut self, supply: Supply) -> Option<DeviceBatch> {
-        match self.own.order {
-            Order::Placed(_) => self.placed(supply),
-            Order::Warps(_) => self.warp(supply),
-        }
-    }
-
-    /// Whether the first device batch is wanted even if it has to be waited for.
-    fn is_wanted(&self, supply: Supply) -> bool {
-        match supply {
-            Supply::Plenty => self.own.full,
-            Supply::Unknown => false,
-            Supply::Ended => true,
-        }
-    }
-
-    /// A device batch has been run.
-    fn done(&mut self, device_batch: DeviceBatch) {
-        let now = self.own.now;
-        if let Order::Placed(placed) = &mut self.own.order {
-            placed.learn(device_batch, now);
-        }
-        let first = self.outcome.packets as usize;
-        let times = (first..first + device_batch.packets).map_while(|number| self.due.time(number));
-        self.outcome.delays.extend(times.map(|time| now - self.begin - time));
-        self.outcome.packets += device_batch.packets as u64;
-        if device_batch.place == ExecutionPlace::Device {
-            self.outcome.on_device += device_batch.packets as u64;
-        }
+        self.pass(self.device.now + nanoseconds);
     }
 }
 
-impl Simulated {
-    /// Whether a batch can be taken.
-    fn has_room(&self) -> bool {
-        let batch = BATCH.div_ceil(self.depth.packets.max(1));
-        !self.full
-            && match &self.order {
-                Order::Placed(placed) => {
-                    self.closed.len() < self.depth.device_batches
-                        || placed.open() + BATCH <= self.depth.packets
-                }
-                Order::Warps(warps) => self.closed.len() + warps.closed() + batch <= warps.most(),
-            }
+impl AsyncBackend for Load<'_> {
+    fn depth(&self) -> QueueDepth {
+        self.device.depth
     }
 
-    /// For how many packets there is room before a device batch has been run.
-    fn left(&self) -> usize {
-        match &self.order {
-            Order::Placed(placed) => self.depth.packets - placed.open(),
-            Order::Warps(warps) => {
-                let device_batches = warps.most().saturating_sub(self.closed.len() + warps.closed());
-                device_batches * self.depth.packets + self.depth.packets - warps.open()
+    fn submit(&mut self, _: &[u8], batches: &[Batch]) -> SubmitOutcome {
+        let packets = batches.iter().map(|batch| batch.len).sum();
+        self.spend(self.device.model.begin.of(packets));
+        let finish = self.device.give(packets);
+        self.device.in_flight.push_back(InFlight { packets, finish });
+        SubmitOutcome::Accepted
+    }
+
+    fn is_complete(&mut self, nth: usize) -> bool {
+        self.device.in_flight.get(nth).is_none_or(|device_batch| device_batch.finish <= self.device.now)
+    }
+
+    fn workers(&self) -> usize {
+        self.device.model.workers
+    }
+}
+
+impl Run for Load<'_> {
+    type Error = Infallible;
+
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        Some(self)
+    }
+
+    fn now(&self) -> Instant {
+        self.device.origin + Duration::from_nanos(self.device.now)
+    }
+
+    fn copied(&mut self, packets: usize) {
+        self.spend(self.device.model.take.of(packets));
+    }
+
+    /// What the host is to run is at the front only when the device has nothing.
+    fn batch(&mut self, _: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
+        let model = self.device.model;
+        match self.device.in_flight.front().copied() {
+            None => self.spend(model.here.of(batch.len)),
+            Some(front) => {
+                self.pass(front.finish);
+                self.spend(model.commit.of(batch.len));
+                self.outcome.on_device += batch.len as u64;
+                match front.packets - batch.len {
+                    0 => drop(self.device.in_flight.pop_front()),
+                    packets => self.device.in_flight[0].packets = packets,
+                }
             }
         }
+        let (first, now) = (self.outcome.packets as usize, self.device.now);
+        let times = (first..first + batch.len).map_while(|number| self.due.time(number));
+        self.outcome.delays.extend(times.map(|time| now - self.begin - time));
+        self.outcome.packets += batch.len as u64;
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
 use crate::hermes::{Flush, HermesSettings, Scheduler, WARP, Warp};
 use crate::policy::ExecutionPlace;
-use exec::{Backend, QueueDepth, SubmitOutcome};
+use exec::{AsyncBackend, QueueDepth, SubmitOutcome};
 use packet::BATCH;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ impl Running {
 impl ByHermes {
     /// What the scheduler is made for where a device has so much room, and works on so many warps side by
     /// side.
-    pub(super) fn settings(depth: QueueDepth, workers: usize, quarters: u32) -> HermesSettings {
+    fn settings(depth: QueueDepth, workers: usize, quarters: u32) -> HermesSettings {
         let usual = HermesSettings::default();
         let cores = workers.clamp(1, depth.device_batches.max(1)).min(1024) as u16;
         let places = depth.device_batches.clamp(1, 1 << 15);
@@ -129,17 +129,24 @@ impl ByHermes {
     pub(super) fn ready(
         &mut self,
         in_flight: &mut InFlight,
-        backend: &mut dyn Backend,
+        device: Option<&mut dyn AsyncBackend>,
         supply: Supply,
         now: Instant,
     ) -> Option<DeviceBatch> {
-        self.give_up(backend);
-        let any = self.finish(backend);
-        self.make_tasks(in_flight, supply, now);
-        self.submit(in_flight, backend, now);
-        if !any && self.tasks > 0 && self.running.len() == self.slots {
-            self.finish_any(backend);
-            self.submit(in_flight, backend, now);
+        match device {
+            None => {
+                self.give_up();
+                self.make_tasks(in_flight, supply, now);
+            }
+            Some(device) => {
+                let any = self.finish(device);
+                self.make_tasks(in_flight, supply, now);
+                self.submit(in_flight, device, now);
+                if !any && self.tasks > 0 && self.running.len() == self.slots {
+                    self.finish_any(device);
+                    self.submit(in_flight, device, now);
+                }
+            }
         }
         if self.committed == 0 && !self.commit() && supply.is_wanted(in_flight) {
             // Whoever runs it waits for it.
@@ -173,8 +180,8 @@ impl ByHermes {
     }
 
     /// Takes note of a device that is gone: the host runs everything.
-    fn give_up(&mut self, backend: &mut dyn Backend) {
-        if !self.is_gone && backend.asynchronous().is_none() {
+    fn give_up(&mut self) {
+        if !self.is_gone {
             self.is_gone = true;
             self.later = None;
             self.running.clear();
@@ -185,8 +192,7 @@ impl ByHermes {
     }
 
     /// Tells the scheduler of the oldest warps, as far as they are done. Whether any are.
-    fn finish(&mut self, backend: &mut dyn Backend) -> bool {
-        let Some(device) = backend.asynchronous() else { return false };
+    fn finish(&mut self, device: &mut dyn AsyncBackend) -> bool {
         let ByHermes { running, scheduler, first, .. } = self;
         let before = running.len();
         while let Some(warp) = running.pop_front_if(|warp| device.is_complete(warp.nth(*first))) {
@@ -197,8 +203,7 @@ impl ByHermes {
 
     /// Tells the scheduler of all warps that are done: they make room for others, though they are committed
     /// only in their turn.
-    fn finish_any(&mut self, backend: &mut dyn Backend) {
-        let Some(device) = backend.asynchronous() else { return };
+    fn finish_any(&mut self, device: &mut dyn AsyncBackend) {
         let ByHermes { running, scheduler, first, .. } = self;
         running.retain(|warp| {
             let done = device.is_complete(warp.nth(*first));
@@ -230,8 +235,7 @@ impl ByHermes {
     }
 
     /// Lets the device begin with the tasks that the scheduler issues.
-    fn submit(&mut self, in_flight: &mut InFlight, backend: &mut dyn Backend, now: Instant) {
-        let Some(device) = backend.asynchronous() else { return };
+    fn submit(&mut self, in_flight: &mut InFlight, device: &mut dyn AsyncBackend, now: Instant) {
         loop {
             // What the host is to run waits for those before; nothing is begun behind it until then.
             let last = self.begun.checked_sub(1).map(|last| in_flight.closed[last].place);

@@ -4,7 +4,7 @@
 use super::Supply;
 use super::in_flight::{DeviceBatch, InFlight};
 use crate::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
-use exec::{Backend, SubmitOutcome};
+use exec::{AsyncBackend, SubmitOutcome};
 use std::time::{Duration, Instant};
 
 /// A policy with what it has learned.
@@ -23,15 +23,15 @@ impl ByPolicy {
     pub(super) fn ready(
         &mut self,
         in_flight: &mut InFlight,
-        backend: &mut dyn Backend,
+        mut device: Option<&mut (dyn AsyncBackend + '_)>,
         supply: Supply,
         now: Instant,
     ) -> Option<DeviceBatch> {
-        self.place(in_flight, backend, supply, now);
+        self.place(in_flight, device.as_deref_mut(), supply, now);
         let front = in_flight.closed.front()?;
         let ready = front.place == ExecutionPlace::Host
             || supply.is_wanted(in_flight)
-            || backend.asynchronous().is_none_or(|device| device.is_complete(0));
+            || device.is_none_or(|device| device.is_complete(0));
         if ready { in_flight.closed.pop_front() } else { None }
     }
 
@@ -60,7 +60,13 @@ impl ByPolicy {
     }
 
     /// Closes the open device batch if the policy says so, and lets the device begin with it if it is to.
-    fn place(&mut self, in_flight: &mut InFlight, backend: &mut dyn Backend, supply: Supply, now: Instant) {
+    fn place(
+        &mut self,
+        in_flight: &mut InFlight,
+        device: Option<&mut (dyn AsyncBackend + '_)>,
+        supply: Supply,
+        now: Instant,
+    ) {
         // What the host is to run waits for those before; nothing is begun behind it until then.
         let stopped = in_flight.closed.back().is_some_and(|last| last.place == ExecutionPlace::Host);
         if in_flight.open.packets == 0 || stopped || in_flight.closed.len() >= in_flight.depth.device_batches
@@ -68,7 +74,7 @@ impl ByPolicy {
             return;
         }
         // Nobody waits for a device that is gone.
-        let is_gone = backend.asynchronous().is_none();
+        let is_gone = device.is_none();
         let place = match (self.decide(in_flight, now), supply) {
             (_, Supply::Plenty) if !in_flight.full => return,
             (Decision::Run(place, _), _) => place,
@@ -77,7 +83,7 @@ impl ByPolicy {
             (Decision::Wait(_), _) => return,
         };
         let (memory, batches) = in_flight.open.parts();
-        in_flight.open.place = match backend.asynchronous().filter(|_| place == ExecutionPlace::Device) {
+        in_flight.open.place = match device.filter(|_| place == ExecutionPlace::Device) {
             None => ExecutionPlace::Host,
             Some(device) => match device.submit(memory, batches) {
                 SubmitOutcome::Accepted => ExecutionPlace::Device,

@@ -2,7 +2,7 @@
 //! arrival.
 
 use super::*;
-use exec::{AsyncBackend, BackendKind, Outputs, SubmitOutcome};
+use exec::SubmitOutcome;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,7 +21,6 @@ struct Drawn {
     /// that.
     most: usize,
     overtaken: usize,
-    state: exec::NoState,
 }
 
 impl Drawn {
@@ -51,6 +50,9 @@ impl AsyncBackend for Drawn {
     }
 
     fn submit(&mut self, memory: &[u8], batches: &[Batch]) -> SubmitOutcome {
+        if self.gone {
+            return SubmitOutcome::Refused;
+        }
         let all: Vec<u64> = batches.iter().flat_map(|batch| numbers(memory, batch)).collect();
         assert!(
             !all.is_empty()
@@ -90,8 +92,18 @@ impl AsyncBackend for Drawn {
     }
 }
 
-impl Backend for Drawn {
-    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, _outputs: &mut Outputs) {
+impl Run for Drawn {
+    type Error = Infallible;
+
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        (!self.gone).then_some(self as &mut dyn AsyncBackend)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
         let all = numbers(memory, batch);
         if self.draw() == 254 {
             self.lose();
@@ -104,67 +116,6 @@ impl Backend for Drawn {
             }
         }
         self.run.extend(all);
-    }
-
-    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
-        (!self.gone).then_some(self as &mut dyn AsyncBackend)
-    }
-
-    fn run_observed(
-        &mut self,
-        _: (&lang::ir::Program, u16),
-        _: &mut (dyn exec::Observer + Send),
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut Outputs,
-    ) -> bool {
-        false
-    }
-
-    fn draft(&self) -> Option<exec::Draft> {
-        None
-    }
-
-    fn adopt(&mut self, _: exec::Measured) {}
-
-    fn run_measured(
-        &mut self,
-        _: &mut exec::StageClock,
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut Outputs,
-    ) -> bool {
-        false
-    }
-
-    fn advance(&mut self, _: u64, _: &mut Outputs) {}
-
-    fn due(&self) -> Option<u64> {
-        None
-    }
-
-    fn control(&self) -> &(dyn exec::ProgramControl + 'static) {
-        &exec::NoState
-    }
-
-    fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
-        &mut self.state
-    }
-
-    fn back_end(&self) -> BackendKind {
-        BackendKind::Native
-    }
-}
-
-impl Run for Drawn {
-    type Error = Infallible;
-
-    fn backend(&mut self) -> &mut dyn Backend {
-        self
-    }
-
-    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
-        self.run(memory, batch, &mut Outputs::default());
         Ok(())
     }
 }
@@ -178,8 +129,7 @@ fn frame(number: u64, length: usize) -> Vec<u8> {
 
 /// Holds packets of such lengths, so many at a time, and gives what the device saw.
 fn pass(mut drawn: Drawn, schedule: Schedule, batches: &[(u8, usize, Supply)]) -> Drawn {
-    let mut device_queue =
-        DeviceQueue::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");
+    let mut device_queue = DeviceQueue::over(drawn.depth, drawn.workers, schedule, Instant::now());
     let all = fill(&mut device_queue, &mut drawn, batches);
     let Ok(_) = device_queue.run(&mut drawn, Supply::Ended);
     assert!(device_queue.is_empty() && device_queue.due(Instant::now()).is_none());
@@ -219,7 +169,6 @@ fn drawn(draws: Vec<u8>, depth: QueueDepth, workers: usize) -> Drawn {
         gone: false,
         most: 0,
         overtaken: 0,
-        state: exec::NoState,
     }
 }
 
@@ -283,8 +232,7 @@ fn warps_fill_the_device_and_those_that_are_done_make_room_before_their_turn() {
 fn a_full_line_waits_for_one_warp_and_not_for_all() {
     let mut drawn = drawn(vec![99], QueueDepth { packets: 32, device_batches: 64 }, 4);
     let schedule = Schedule::Hermes { quarters: 8 };
-    let mut device_queue =
-        DeviceQueue::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");
+    let mut device_queue = DeviceQueue::over(drawn.depth, drawn.workers, schedule, Instant::now());
     // More than there is room for, but not twice as many.
     let batches: Vec<_> = (0..22).map(|_| (200, 64, Supply::Unknown)).collect();
     fill(&mut device_queue, &mut drawn, &batches);
@@ -296,8 +244,7 @@ fn a_full_line_waits_for_one_warp_and_not_for_all() {
 fn packets_that_nobody_follows_are_due_soon() {
     let mut drawn = drawn(vec![99], QueueDepth { packets: 32, device_batches: 64 }, 4);
     let schedule = Schedule::Hermes { quarters: 8 };
-    let mut device_queue =
-        DeviceQueue::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");
+    let mut device_queue = DeviceQueue::over(drawn.depth, drawn.workers, schedule, Instant::now());
     fill(&mut device_queue, &mut drawn, &[(3, 64, Supply::Unknown)]);
     let mut due = device_queue.due(Instant::now());
     while drawn.begun.is_empty() {

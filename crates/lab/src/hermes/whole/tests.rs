@@ -5,6 +5,7 @@ use super::*;
 use crate::hermes::simulate::simulate;
 use crate::programs::{PROGRAMS, compiled};
 use crate::traffic::{TrafficCapture, first};
+use exec::AsyncBackend;
 use lang::pipeline::Decode;
 use offload::OffloadError;
 use offload::Offloaded;
@@ -98,8 +99,12 @@ struct Watch<'a> {
 impl Held for Watch<'_> {
     type Error = Infallible;
 
-    fn backend(&mut self) -> &mut dyn Backend {
-        self.backend
+    fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
+        self.backend.asynchronous()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {

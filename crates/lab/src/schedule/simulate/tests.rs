@@ -55,7 +55,7 @@ fn depth(schedule: Schedule) -> QueueDepth {
 #[test]
 fn a_worker_that_gets_packet_by_packet_has_the_waits_of_m_d_1() {
     for load in [0.3, 0.6, 0.8] {
-        let times = Pattern::Poisson.times(load * 1e6, 800_000, 11);
+        let times = Pattern::Poisson.times(load * 1e6, 400_000, 11);
         let depth = QueueDepth { packets: 1, device_batches: 2 };
         let outcome = Simulated::new(BARE, depth, BatchingPolicy::FixedBatch { packets: 1 }.into())
             .run(Due::At(&times));
