@@ -12,11 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most files of a circle: a module with its parts.
 const LARGEST: usize = 4;
 
-/// Circles that are still to be opened: their first file, and of how many files they are. None may grow, and
-/// no other may come.
-const OPEN: [(&str, usize); 2] =
-    [("crates/lang/src/check/expressions.rs", 11), ("crates/lang/src/lower/conditions.rs", 8)];
-
 /// How often `pub use` may pass a name on.
 const PASSES: usize = 8;
 
@@ -45,14 +40,9 @@ pub(super) fn small(tree: &Tree, findings: &mut Vec<Finding>) {
             crates.entry(name).or_default().push((path, module(inside), code));
         }
     }
-    let mut open = OPEN.to_vec();
     for files in crates.into_values() {
         let arrows = arrows(&files);
         for circle in circles(&arrows).into_iter().filter(|circle| circle.len() > LARGEST) {
-            if let Some(known) = open.iter().position(|known| *known == (circle[0], circle.len())) {
-                open.swap_remove(known);
-                continue;
-            }
             let names: Vec<&str> =
                 circle.iter().map(|path| path.rsplit("src/").next().unwrap_or(path)).collect();
             let text = format!(
@@ -62,11 +52,6 @@ pub(super) fn small(tree: &Tree, findings: &mut Vec<Finding>) {
             );
             findings.push(Finding::new(circle[0], 0, "circle", text));
         }
-    }
-    for (first, files) in open.into_iter().filter(|(first, _)| tree.exists(first)) {
-        let text =
-            format!("a circle of {files} files begins here no more: take it out of the list of open ones");
-        findings.push(Finding::new(first, 0, "circle", text));
     }
 }
 

@@ -136,7 +136,7 @@ impl Checker<'_> {
                 return checked;
             }
             if let ExprKind::Field(header, field) = checked.kind {
-                let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+                let layout = self.program.layout(header);
                 if let Some(checksum) = layout.checksum.filter(|checksum| checksum.field == field) {
                     if !checksum.payload && !checksum.pseudo {
                         return Expr { kind: ExprKind::Valid(header), ty: Type::Bool, span };

@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
             ast::Edit::Truncate(length) => Edit::Truncate(self.number(length)),
             ast::Edit::Fragment(header, mtu) => {
                 let id = self.decoded_header(header)?;
-                let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
+                let layout = self.program.layout(id);
                 if !is_ipv4(layout) {
                     let (name, declared) = (layout.name.clone(), layout.span);
                     self.report(
@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
     /// The field of a header that announces what follows, and its value for what is pushed behind it.
     fn announcement(&self, header: HeaderId, packet: &ast::PacketExpr) -> Option<(usize, u128)> {
         let PacketPart::Header(first, _) = packet.parts.first()? else { return None };
-        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        let layout = self.program.layout(header);
         let next = layout.next.as_ref()?;
         let selector = &layout.fields[next.selector];
         let (values, _) = next.targets.iter().find(|(_, target)| *target == first.text)?;
@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
         name: &ast::Name,
     ) -> Option<(String, ast::ExprKind)> {
         let (_, selector) = self.open_selector(packet)?;
-        let before = &self.program.layouts[self.program.headers[header.0].layout.0].fields[announcing];
+        let before = &self.program.layout(header).fields[announcing];
         let owner = ast::Expr { kind: ast::ExprKind::Word(name.text.clone()), span: name.span };
         let field = ast::Name { text: before.name.clone(), span: name.span };
         let value = ast::ExprKind::Field(Box::new(owner), field);
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
     /// The last pushed header announces the header that follows it.
     fn announces(&self, packet: &ast::PacketExpr, header: HeaderId) -> Option<(String, ast::ExprKind)> {
         let (layout, selector) = self.open_selector(packet)?;
-        let follower = &self.program.layouts[self.program.headers[header.0].layout.0].name;
+        let follower = &self.program.layout(header).name;
         let targets = &layout.next.as_ref()?.targets;
         let (values, _) = targets.iter().find(|(_, target)| target == follower)?;
         Some((selector.name.clone(), ast::ExprKind::Int(*values.first()?)))

@@ -350,7 +350,7 @@ impl Checker<'_> {
                     self.no_packet(span, format!("`{word}` is a header of a packet"));
                     return error(span);
                 }
-                let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+                let layout = self.program.layout(header);
                 let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
                     let known: Vec<String> = layout
                         .fields
@@ -406,9 +406,7 @@ impl Checker<'_> {
 
     fn flags_of(&self, expr: &Expr) -> Option<Vec<String>> {
         let field = match (&expr.kind, self.scope.context) {
-            (ExprKind::Field(header, index), _) => {
-                &self.program.layouts[self.program.headers[header.0].layout.0].fields[*index]
-            }
+            (ExprKind::Field(header, index), _) => &self.program.layout(*header).fields[*index],
             (ExprKind::Own(index), Context::Layout(layout)) => &self.program.layouts[layout.0].fields[*index],
             _ => return None,
         };
@@ -558,7 +556,7 @@ impl Checker<'_> {
         }
         let value = self.expression(&item.value, Some(&result));
         let mut fits = self.expect_type(&value, &result);
-        if height(&value) > TALLEST_FUNCTION {
+        if value.height() > TALLEST_FUNCTION {
             self.too_deep(item.name.span);
             fits = false;
         }
@@ -612,13 +610,6 @@ impl Checker<'_> {
         let ty = first.unwrap_or(Type::Unknown);
         Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
     }
-}
-
-/// The height of an expression's tree.
-fn height(expr: &Expr) -> usize {
-    let mut tallest = 0;
-    crate::flow::collect::children(expr, &mut |child| tallest = tallest.max(height(child)));
-    tallest + 1
 }
 
 /// A constant.

@@ -162,7 +162,7 @@ impl Checker<'_> {
         let fitting = self.headers_with(field);
         let meant = best(&fitting, |header| self.resemblance(name, header));
         if let Some(&first) = meant.first() {
-            let layout = &self.program.layouts[self.program.headers[first.0].layout.0].name;
+            let layout = &self.program.layout(first).name;
             let own = self.scope.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
             let label =
                 format!("the header of layout {layout} is called `{}`", self.program.headers[own.0].name);
@@ -194,8 +194,7 @@ impl Checker<'_> {
         let walked = self.scope.walk_headers.iter().map(|&(_, header)| header);
         let all: Vec<HeaderId> =
             walked.chain(self.names.headers.values().copied()).take(self.candidates()).collect();
-        let fields =
-            |header: &HeaderId| &self.program.layouts[self.program.headers[header.0].layout.0].fields;
+        let fields = |header: &HeaderId| &self.program.layout(*header).fields;
         let steps = |header| 1 + if field.is_some() { fields(header).len() } else { 0 };
         if !self.spent.likeness.allows(all.iter().map(steps).sum()) {
             return Vec::new();

@@ -88,7 +88,7 @@ impl Checker<'_> {
             ast::ExprKind::Field(base, name) => match &base.kind {
                 ast::ExprKind::Word(word) if self.scope.find_local(word).is_none() => {
                     self.find_header(word).and_then(|header| {
-                        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+                        let layout = self.program.layout(header);
                         layout
                             .fields
                             .iter()

@@ -7,14 +7,14 @@
 
 use super::constants::fold_with;
 use super::hir::{
-    Carrier, ConditionalSize, Expr, Field, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom,
+    Carrier, ConditionalSize, Expr, Field, GoverningStep, Group, Layout, LayoutId, Made, MadeField, Tail,
+    TailFrom,
 };
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
 use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::Diagnostic;
-use crate::flow::governing::{GoverningStep, step_of};
 use crate::ir::Sum;
 use crate::limits::{LARGEST_MADE, MOST_HOLES};
 
@@ -158,7 +158,7 @@ impl Checker<'_> {
                     let (layout, start) = (placed.layout, placed.start as u32);
                     return Some(Carrier { layout, start, announces: placed.selects });
                 }
-                PacketPart::Header(..) if step_of(layout) == GoverningStep::Passed => {}
+                PacketPart::Header(..) if layout.governing_step() == GoverningStep::Passed => {}
                 _ => return None,
             }
         }

@@ -364,7 +364,7 @@ impl<'a> Checker<'a> {
     fn set(&mut self, header: &ast::Name, field: &ast::Name, value: &'a ast::Expr) -> Option<StmtKind> {
         self.needs_packet("set", header.span);
         let (id, index) = self.header_field(header, field)?;
-        let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
+        let layout = self.program.layout(id);
         let target = layout.fields[index].clone();
         if target.ty == Type::View || target.conditional {
             self.error(
@@ -416,7 +416,7 @@ impl<'a> Checker<'a> {
 
     fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
         let id = self.header_named(header)?;
-        let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
+        let layout = self.program.layout(id);
         let found = layout.fields.iter().position(|other| other.name == field.text);
         if found.is_none() {
             let known: Vec<String> =
@@ -514,13 +514,13 @@ impl<'a> Checker<'a> {
             );
             return None;
         };
-        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        let layout = self.program.layout(header);
         if names.is_empty() {
             return Some(StmtKind::Extract(header, (0..layout.fields.len()).collect()));
         }
         let mut fields = Vec::new();
         for name in names {
-            let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+            let layout = self.program.layout(header);
             match layout.fields.iter().position(|field| field.name == name.text) {
                 Some(index) => fields.push(index),
                 None => {

@@ -5,7 +5,7 @@
 //! stage can be reached closes a component. The search keeps its own stack, so that long chains of stages do
 //! not use up the thread's.
 
-use super::collect::Facts;
+use super::facts::Facts;
 use crate::check::hir::StageId;
 use std::collections::BTreeSet;
 

@@ -1,140 +1,19 @@
 //! What the body of a stage does that matters between stages: transfers, reads of headers, and under which
 //! conditions.
 
-use super::covering::{self, CoveredPlace, CoveredWrite};
-use super::enclosing::EditPlace;
-use super::governing::{Turn, TurnKind};
-use super::removed::{Gone, Removal};
+use super::covering;
+use super::facts::{
+    Argument, Condition, CoveredPlace, CoveredWrite, EditPlace, Facts, Known, Read, Subject, Transfer, Turn,
+    TurnKind,
+};
+use super::gone::{Gone, Removal};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
-    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StageId,
-    StmtKind, TailFrom,
+    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StmtKind,
+    TailFrom,
 };
 use crate::source::Span;
 use std::collections::BTreeSet;
-
-/// A place in a header (or the position behind the last one) that a stage must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Read {
-    /// The position behind the last header.
-    Cursor,
-    /// The position of a group of a header's fields.
-    Group(HeaderId, usize),
-    /// The length of a variable group.
-    Length(HeaderId, usize),
-    /// Whether a conditional group is there.
-    Present(HeaderId, usize),
-    /// One more than the position of a header, or zero where it is not decoded on the path.
-    Perhaps(HeaderId),
-}
-
-impl Read {
-    /// The header it belongs to.
-    pub fn header(self) -> Option<HeaderId> {
-        match self {
-            Read::Cursor | Read::Perhaps(_) => None,
-            Read::Group(header, _) | Read::Length(header, _) | Read::Present(header, _) => Some(header),
-        }
-    }
-}
-
-/// Something that must hold of a value for a transfer to happen.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Condition {
-    /// The field or local lies in one of these ranges.
-    Within(Subject, Vec<(u128, u128)>),
-    /// Something else.
-    Other,
-}
-
-/// Something that is known behind what was known before.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// A condition holds; or a local was assigned, and what was known of it is no longer about it.
-    pub what: Result<Condition, LocalId>,
-    /// What was known before: an index.
-    pub before: Option<usize>,
-}
-
-/// What a condition is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Subject {
-    /// A field of a header.
-    Field(HeaderId, usize),
-    /// A local.
-    Local(LocalId),
-    /// A field of the layout that is being described.
-    Own(usize),
-}
-
-/// A transfer to another stage.
-#[derive(Clone, Debug)]
-pub struct Transfer {
-    /// Where to.
-    pub to: StageId,
-    /// Where it is written.
-    pub span: Span,
-    /// What holds when it happens: the last of [`Facts::conditions`].
-    pub conditions: Option<usize>,
-    /// Its arguments, where they are plain fields, locals or constants.
-    pub args: Vec<Option<Argument>>,
-    /// What may have been taken out of the packet in this stage.
-    pub gone: Gone,
-}
-
-/// A plain argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument {
-    /// The value of a field or local.
-    Subject(Subject),
-    /// A number.
-    Constant(u128),
-}
-
-/// What a stage's body does.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// Transfers in source order.
-    pub transfers: Vec<Transfer>,
-    /// What is known at places of the body. Each entry leads to the one before, so that places share what
-    /// they have in common.
-    pub conditions: Vec<Known>,
-    /// Places read, with the first place in the source; headers of walks aside.
-    pub reads: Vec<(Read, Span)>,
-    /// Fields that are written.
-    pub written: Vec<(HeaderId, usize)>,
-    /// The same with their places, as far as checksums may cover them.
-    pub writes: Vec<CoveredWrite>,
-    /// Reads behind edits, with what those may have taken out.
-    pub late_reads: Vec<(HeaderId, Span, Gone)>,
-    /// Where the packet changes its size or starts again, and where it was fragmented before that.
-    pub resizes: Vec<(Span, Option<Span>)>,
-    /// Edits whose places headers name.
-    pub places: Vec<EditPlace>,
-    /// Edits that may change which header's addresses a checksum covers.
-    pub turns: Vec<Turn>,
-    /// Headers may change their places.
-    pub edits: bool,
-}
-
-impl Facts {
-    /// The conditions that hold at a transfer, the first ones first.
-    pub fn conditions_of(&self, transfer: &Transfer) -> Vec<&Condition> {
-        let (mut found, mut assigned, mut at) = (Vec::new(), BTreeSet::new(), transfer.conditions);
-        while let Some(known) = at.and_then(|index| self.conditions.get(index)) {
-            match &known.what {
-                Err(local) => drop(assigned.insert(Subject::Local(*local))),
-                Ok(Condition::Within(subject, _)) if assigned.contains(subject) => {
-                    found.push(&Condition::Other);
-                }
-                Ok(condition) => found.push(condition),
-            }
-            at = known.before;
-        }
-        found.reverse();
-        found
-    }
-}
 
 /// The facts of a stage.
 pub fn stage(program: &Program, stage: &Stage) -> Facts {
@@ -158,30 +37,15 @@ pub fn stage(program: &Program, stage: &Stage) -> Facts {
 /// Events that a handler raises without delay.
 pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
     let mut found = Vec::new();
-    for statement in &block.statements {
-        match &statement.kind {
-            StmtKind::Raise(delay, event, _) => {
-                // A delay that is computed may be zero.
-                let at_once = match delay {
-                    None => true,
-                    Some(delay) => !matches!(delay.kind, ExprKind::Const(1..)),
-                };
-                if at_once {
-                    found.push((*event, statement.span));
-                }
+    block.each_statement(&mut |statement| {
+        if let StmtKind::Raise(delay, event, _) = &statement.kind {
+            // A delay that is computed may be zero.
+            let delayed = delay.as_ref().is_some_and(|delay| matches!(delay.kind, ExprKind::Const(1..)));
+            if !delayed {
+                found.push((*event, statement.span));
             }
-            StmtKind::If(_, yes, no) => {
-                found.extend(raises_at_once(yes));
-                found.extend(raises_at_once(no));
-            }
-            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| found.extend(raises_at_once(&arm.body))),
-            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => found.extend(raises_at_once(body)),
-            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => {
-                found.extend(raises_at_once(otherwise))
-            }
-            _ => {}
         }
-    }
+    });
     found
 }
 
@@ -204,27 +68,10 @@ fn taken_out(block: &Block) -> Gone {
     for statement in &block.statements {
         match &statement.kind {
             StmtKind::Edit(edit) => note(edit, statement.span, &mut gone),
-            StmtKind::If(_, yes, no) => gone = gone.or(&taken_out(yes)).or(&taken_out(no)),
-            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| gone = gone.or(&taken_out(&arm.body))),
-            StmtKind::For(_, _, _, body)
-            | StmtKind::Learn(_, Some(body))
-            | StmtKind::Place(_, Some(body)) => gone = gone.or(&taken_out(body)),
-            _ => {}
+            inner => inner.blocks().for_each(|block| gone = gone.or(&taken_out(block))),
         }
     }
     gone
-}
-
-/// Some packet leaves for good inside of the block.
-fn leaves(block: &Block) -> bool {
-    block.ends
-        || block.statements.iter().any(|statement| match &statement.kind {
-            StmtKind::If(_, yes, no) => leaves(yes) || leaves(no),
-            StmtKind::Match(_, arms) => arms.iter().any(|arm| leaves(&arm.body)),
-            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => leaves(body),
-            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => leaves(otherwise),
-            _ => false,
-        })
 }
 
 struct Collector<'p> {
@@ -279,7 +126,7 @@ impl Collector<'_> {
 
     /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
     fn passed(&mut self, blocks: &[&Block]) {
-        if blocks.iter().any(|block| !block.ends && leaves(block)) {
+        if blocks.iter().any(|block| !block.ends && block.leaves()) {
             self.learn(Ok(Condition::Other));
         }
     }
@@ -330,7 +177,7 @@ impl Collector<'_> {
             }
             StmtKind::Walk(header, view, body) => {
                 self.expr(view);
-                self.walked.push((*header, walked_header(view)));
+                self.walked.push((*header, view.header()));
                 self.under(Condition::Other, body);
                 self.walked.pop();
                 self.passed(&[body]);
@@ -468,7 +315,7 @@ impl Collector<'_> {
 
     /// Reads where a header begins and ends.
     fn whole(&mut self, header: HeaderId, span: Span) {
-        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        let layout = self.program.layout(header);
         self.read(Read::Group(header, 0), span);
         let Some(last) = layout.groups.len().checked_sub(1) else { return };
         self.read(Read::Group(header, last), span);
@@ -498,13 +345,11 @@ impl Collector<'_> {
         {
             self.facts.late_reads.push((header, span, self.gone.clone()));
         }
-        if !self.facts.reads.iter().any(|(other, _)| *other == read) {
-            self.facts.reads.push((read, span));
-        }
+        self.facts.add_read(read, span);
     }
 
     fn field(&mut self, header: HeaderId, field: usize, span: Span) {
-        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        let layout = self.program.layout(header);
         let group = layout.fields[field].group;
         self.read(Read::Group(header, group), span);
         match layout.groups.get(group) {
@@ -527,81 +372,9 @@ impl Collector<'_> {
                     self.read(read, expr.span);
                 }
             }
-            _ => children(expr, &mut |child| self.expr(child)),
+            _ => expr.children(&mut |child| self.expr(child)),
         }
     }
-}
-
-/// Calls a function for every direct part of an expression.
-pub fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    match &expr.kind {
-        ExprKind::Bit(inner, _)
-        | ExprKind::ViewLength(inner)
-        | ExprKind::Not(inner)
-        | ExprKind::Complement(inner)
-        | ExprKind::Cast(inner, _)
-        | ExprKind::Masked(inner, _, _) => visit(inner),
-        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
-            visit(a);
-            visit(b);
-        }
-        ExprKind::If(a, b, c) => {
-            visit(a);
-            visit(b);
-            visit(c);
-        }
-        ExprKind::Lookup(_, parts)
-        | ExprKind::Variant(_, parts)
-        | ExprKind::Tuple(parts)
-        | ExprKind::Hash(parts) => parts.iter().for_each(visit),
-        ExprKind::Mark(_, index, before) => {
-            index.iter().chain(before).for_each(|part| visit(part));
-        }
-        ExprKind::Register(_, part) | ExprKind::Take(_, part) => part.iter().for_each(|part| visit(part)),
-        ExprKind::Choose(_, index, hash) => {
-            index.iter().chain([hash]).for_each(|part| visit(part));
-        }
-        ExprKind::Clip(view, length) => {
-            visit(view);
-            visit(length);
-        }
-        ExprKind::Match(value, arms) => {
-            visit(value);
-            for arm in arms {
-                arm.guard.iter().for_each(&mut *visit);
-                visit(&arm.body);
-            }
-        }
-        ExprKind::Inline(bindings, body) => {
-            bindings.iter().for_each(|(_, value)| visit(value));
-            visit(body);
-        }
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Field(..)
-        | ExprKind::Own(_)
-        | ExprKind::Payload
-        | ExprKind::Valid(_)
-        | ExprKind::InPort
-        | ExprKind::Now
-        | ExprKind::Length
-        | ExprKind::Error => {}
-    }
-}
-
-/// The header whose bytes a walk goes over; none for `payload`.
-pub(crate) fn walked_header(view: &Expr) -> Option<HeaderId> {
-    if let ExprKind::Field(header, _) = view.kind { Some(header) } else { None }
-}
-
-/// The fields of the described layout that an expression names.
-pub(crate) fn own_fields(expr: &Expr) -> Vec<usize> {
-    let mut found = Vec::new();
-    if let ExprKind::Own(field) = expr.kind {
-        found.push(field);
-    }
-    children(expr, &mut |child| found.extend(own_fields(child)));
-    found
 }
 
 fn subject(expr: &Expr) -> Option<Subject> {

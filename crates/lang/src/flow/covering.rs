@@ -4,33 +4,10 @@
 //! covers every header decoded behind, whether one was decoded before depends on the path, so its place may
 //! be handed on as "perhaps there".
 
-use super::Flow;
-use super::collect::{Facts, Read, own_fields};
-use super::enclosing::counting;
-use super::removed::Decoded;
-use crate::check::hir::{Group, HeaderId, Layout, Program, StageId};
-use crate::source::Span;
+use super::facts::{CoveredPlace, Facts, Read};
+use super::gone::Decoded;
+use crate::check::hir::{Expr, Group, HeaderId, Layout, Program, StageId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A write to a field.
-#[derive(Clone, Debug)]
-pub struct CoveredWrite {
-    /// The header.
-    pub header: HeaderId,
-    /// Where it lies in the packet.
-    pub place: CoveredPlace,
-    /// The statement.
-    pub span: Span,
-}
-
-/// Where the bytes of a header lie.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CoveredPlace {
-    /// Headers that contain it, the innermost first: a walk goes over a part of them.
-    pub within: Vec<HeaderId>,
-    /// The header that a decoder decoded and that is or contains it; none for a walk over `payload`.
-    pub decoded: Option<HeaderId>,
-}
 
 /// What is known of checksums over payload.
 #[derive(Clone, Debug, Default)]
@@ -89,52 +66,8 @@ impl Covering {
     }
 }
 
-fn layout(program: &Program, header: HeaderId) -> &Layout {
-    &program.layouts[program.headers[header.0].layout.0]
-}
-
 fn covers_payload(program: &Program, header: HeaderId) -> bool {
-    layout(program, header).checksum.is_some_and(|checksum| checksum.payload)
-}
-
-/// Adds to what stages read the places that keep checksums right.
-pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<StageId>) {
-    for &stage in reached {
-        let own = program.stages[stage.0].header;
-        let mut here = flow.decoded[stage.0].clone();
-        own.into_iter().for_each(|own| here.decode(own));
-        let mut wanted: Vec<(Read, Span)> = Vec::new();
-        for write in &flow.facts[stage.0].writes {
-            let mut want = |read: Read| wanted.push((read, write.span));
-            let decoded = write.place.decoded;
-            for header in write.place.within.iter().chain([&write.header]) {
-                if layout(program, *header).checksum.is_some() && Some(*header) == decoded {
-                    want(Read::Group(*header, 0));
-                    covered_by(program, &here, *header).into_iter().for_each(&mut want);
-                }
-            }
-            if Some(write.header) == decoded && layout(program, write.header).pseudo.is_some() {
-                places_of(program, write.header).into_iter().for_each(&mut want);
-            }
-            for outer in flow.covering.outer(program, stage, &write.place) {
-                if own == Some(outer) || flow.available[stage.0].contains(&outer) {
-                    want(Read::Group(outer, 0));
-                    covered_by(program, &here, outer).into_iter().for_each(&mut want);
-                } else {
-                    want(Read::Perhaps(outer));
-                }
-            }
-        }
-        wanted.retain(|(read, _)| read.header().is_none_or(|header| Some(header) != own));
-        for (read, span) in wanted {
-            if let Read::Perhaps(header) = read {
-                flow.covering.perhaps.insert(header);
-            }
-            if !flow.facts[stage.0].reads.iter().any(|(other, _)| *other == read) {
-                flow.facts[stage.0].reads.push((read, span));
-            }
-        }
-    }
+    program.layout(header).checksum.is_some_and(|checksum| checksum.payload)
 }
 
 /// Is something that the checksum of this layout covers never zero?
@@ -162,7 +95,7 @@ pub fn never_zero(program: &Program, layout: &Layout) -> bool {
 /// that does.
 pub fn counted_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Option<(HeaderId, usize)> {
     let before = decoded.behind.iter().filter(|(_, second)| *second == header).map(|(first, _)| *first);
-    let counts = |header: HeaderId| Some((header, counting(layout(program, header)).next()?));
+    let counts = |header: HeaderId| Some((header, program.layout(header).counting().next()?));
     let around: Vec<(HeaderId, usize)> = before.filter_map(counts).collect();
     let inner =
         |header: HeaderId| around.iter().all(|(other, _)| !decoded.behind.contains(&(header, *other)));
@@ -171,7 +104,7 @@ pub fn counted_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Opt
 
 /// What must be known of a header to find its end.
 pub fn end_of(program: &Program, header: HeaderId) -> Vec<Read> {
-    let groups = &layout(program, header).groups;
+    let groups = &program.layout(header).groups;
     let Some(last) = groups.len().checked_sub(1) else { return Vec::new() };
     let mut reads = vec![Read::Group(header, last)];
     if !matches!(groups[last], Group::Fixed { .. }) {
@@ -180,32 +113,13 @@ pub fn end_of(program: &Program, header: HeaderId) -> Vec<Read> {
     reads
 }
 
-/// What must be known to see whether all is zero that the checksum of a header covers.
-fn covered_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Vec<Read> {
-    let described = layout(program, header);
-    let Some(checksum) = described.checksum.filter(|checksum| !checksum.unless_zero) else {
-        return Vec::new();
-    };
-    if never_zero(program, described) {
-        return Vec::new();
-    }
-    if !checksum.payload {
-        return end_of(program, header);
-    }
-    let Some((around, field)) = counted_by(program, decoded, header) else { return Vec::new() };
-    let group = layout(program, around).fields[field].group;
-    let mut reads = vec![Read::Group(around, 0), Read::Group(around, group)];
-    reads.extend(end_of(program, around));
-    reads
-}
-
 /// What must be known of a header to find its end and the header behind it.
 pub(super) fn places_of(program: &Program, header: HeaderId) -> Vec<Read> {
-    let layout = layout(program, header);
+    let layout = program.layout(header);
     let mut reads = Vec::new();
     if let Some(next) = &layout.next {
         let mut fields = vec![next.selector];
-        fields.extend(next.when.iter().flat_map(own_fields));
+        fields.extend(next.when.iter().flat_map(Expr::own_fields));
         for field in fields {
             let group = layout.fields[field].group;
             reads.push(Read::Group(header, group));

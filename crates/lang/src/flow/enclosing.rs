@@ -5,29 +5,13 @@
 //! could say what to write. What may be decoded is a union over all ways, from which only what was certainly
 //! taken out is missing.
 
-use super::covering::{CoveredPlace, CoveredWrite, end_of};
-use super::removed::{Decoded, Gone, Removal};
-use super::{Facts, Flow, Read};
-use crate::ast::LengthOf;
+use super::covering::end_of;
+use super::facts::{CoveredPlace, CoveredWrite, EditPlace, Facts, Read};
+use super::gone::{Gone, Removal};
+use super::graph::Flow;
 use crate::check::hir::{HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// An edit whose place is named by a header.
-#[derive(Clone, Debug)]
-pub struct EditPlace {
-    /// The header.
-    pub header: HeaderId,
-    /// The place is behind it, so that it counts what changes.
-    pub behind: bool,
-    /// The packet is cut there when it leaves, and every piece gets all that stands before.
-    pub cut: bool,
-    /// The statement.
-    pub span: Span,
-    /// What was taken out before.
-    pub gone: Gone,
-}
 
 /// What may be decoded at the entry of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,18 +72,14 @@ pub(super) fn settle(
 ) {
     for &stage in reached {
         let own = program.stages[stage.0].header;
-        let mut entry = perhaps[stage.0].clone();
-        let mut certain: Decoded = flow.decoded[stage.0].clone();
-        own.into_iter().for_each(|own| {
-            entry.decode(own);
-            certain.decode(own);
-        });
+        let (mut entry, certain) = (perhaps[stage.0].clone(), flow.decoded_in(program, stage));
+        own.into_iter().for_each(|own| entry.decode(own));
         for edit in flow.facts[stage.0].places.clone() {
             let there = entry.without(&edit.gone);
             let known = certain.without(&edit.gone);
             let mut around = Vec::new();
             for &header in there.headers.iter().chain(&there.twice) {
-                let layout = layout(program, header);
+                let layout = program.layout(header);
                 let own_place = header == edit.header;
                 let surely = own_place && edit.behind || known.behind.contains(&(header, edit.header));
                 let maybe = surely || there.behind.contains(&(header, edit.header));
@@ -117,12 +97,12 @@ pub(super) fn settle(
                 let place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
                 let facts = &mut flow.facts[stage.0];
                 facts.writes.push(CoveredWrite { header, place, span: edit.span });
-                let layout = layout(program, header);
-                let groups = counting(layout).map(|field| layout.fields[field].group).chain([0]);
+                let layout = program.layout(header);
+                let groups = layout.counting().map(|field| layout.fields[field].group).chain([0]);
                 let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
                 for read in reads {
-                    if own != Some(header) && !facts.reads.iter().any(|(other, _)| *other == read) {
-                        facts.reads.push((read, edit.span));
+                    if own != Some(header) {
+                        facts.add_read(read, edit.span);
                     }
                 }
             }
@@ -131,15 +111,8 @@ pub(super) fn settle(
     }
 }
 
-/// Fields that count what follows the header.
-pub fn counting(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
-    let counts = |of: &Option<LengthOf>| matches!(of, Some(LengthOf::Both | LengthOf::Payload));
-    (0..layout.fields.len())
-        .filter(move |&field| counts(&layout.fields[field].length_of) && !layout.fields[field].conditional)
-}
-
 fn counts(layout: &Layout) -> bool {
-    counting(layout).next().is_some()
+    layout.counting().next().is_some()
 }
 
 fn covers(layout: &Layout) -> bool {
@@ -147,13 +120,9 @@ fn covers(layout: &Layout) -> bool {
     layout.checksum.is_some_and(|checksum| checksum.payload || checksum.pseudo)
 }
 
-fn layout(program: &Program, header: HeaderId) -> &Layout {
-    &program.layouts[program.headers[header.0].layout.0]
-}
-
 fn refused(program: &Program, header: HeaderId, edit: &EditPlace) -> Diagnostic {
     let name = &program.headers[header.0].name;
-    let covers = covers(layout(program, header));
+    let covers = covers(program.layout(header));
     let what = if covers { "checksum" } else { "length" };
     let why = if edit.cut {
         "every fragment would state that of the whole"
@@ -168,7 +137,7 @@ fn refused(program: &Program, header: HeaderId, edit: &EditPlace) -> Diagnostic 
         edit.span,
         format!("this lies inside of what `{name}` carries"),
     )
-    .place(layout(program, header).span, why)
+    .place(program.layout(header).span, why)
     .help("take the outer headers out first (`decapsulate to …`), or put the packet into new ones (`encapsulate { … }`)")
 }
 

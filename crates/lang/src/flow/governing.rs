@@ -5,64 +5,15 @@
 //! of the checksum behind it, and where one is put before, its part is added. What was in between on some
 //! ways only, or would stand between two such headers, is refused: then nobody could say what to write.
 
-use super::covering::{CoveredPlace, CoveredWrite, end_of};
-use super::enclosing::{Perhaps, counting};
-use super::removed::{Decoded, Gone};
-use super::{Flow, Read, layout};
-use crate::check::hir::{Group, HeaderId, Layout, Program, StageId};
+use super::covering::end_of;
+use super::enclosing::Perhaps;
+use super::facts::{CoveredPlace, CoveredWrite, Read, Turn, TurnKind};
+use super::gone::Decoded;
+use super::graph::Flow;
+use crate::check::hir::{GoverningStep, HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use std::collections::BTreeSet;
-
-/// An edit that may change which header's addresses a checksum covers.
-#[derive(Clone, Debug)]
-pub struct Turn {
-    /// What it does.
-    pub kind: TurnKind,
-    /// The statement.
-    pub span: Span,
-    /// What was taken out before.
-    pub gone: Gone,
-}
-
-/// What such an edit does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnKind {
-    /// The header goes out.
-    Popped(HeaderId),
-    /// All before the header goes out.
-    Before(HeaderId),
-    /// A header with a pseudo header goes in, and nothing but bytes of the packet follows it.
-    Pushed {
-        /// Beside this header, if not before all.
-        beside: Option<HeaderId>,
-        /// That header announces it.
-        announced: bool,
-    },
-}
-
-/// What a layout is on the way from a header with a pseudo header to the checksum that covers that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoverningStep {
-    /// It has a checksum over the pseudo header.
-    Found,
-    /// Something may follow.
-    Passed,
-    /// The way ends.
-    End,
-}
-
-/// What a layout is on the way, by itself.
-pub fn step_of(layout: &Layout) -> GoverningStep {
-    let conditional = layout.groups.iter().any(|group| matches!(group, Group::Conditional { .. }));
-    match layout.checksum {
-        Some(checksum) if checksum.pseudo => GoverningStep::Found,
-        None if layout.next.is_some() && layout.pseudo.is_none() && !conditional && layout.smallest > 0 => {
-            GoverningStep::Passed
-        }
-        _ => GoverningStep::End,
-    }
-}
 
 /// The layouts that may stand between a header of this layout and the end of a checksum that covers its
 /// pseudo header, by number.
@@ -77,13 +28,13 @@ pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
             let Some(index) = program.layouts.iter().position(|layout| layout.name == *name) else {
                 continue;
             };
-            let step = step_of(&program.layouts[index]);
+            let step = program.layouts[index].governing_step();
             if step != GoverningStep::End && seen.insert(index) && step == GoverningStep::Passed {
                 open.push(&program.layouts[index]);
             }
         }
     }
-    if seen.iter().any(|index| step_of(&program.layouts[*index]) == GoverningStep::Found) {
+    if seen.iter().any(|index| program.layouts[*index].governing_step() == GoverningStep::Found) {
         seen
     } else {
         BTreeSet::new()
@@ -101,12 +52,8 @@ pub(super) fn settle(
 ) {
     for &stage in reached {
         let own = program.stages[stage.0].header;
-        let mut entry = perhaps[stage.0].clone();
-        let mut certain: Decoded = flow.decoded[stage.0].clone();
-        own.into_iter().for_each(|own| {
-            entry.decode(own);
-            certain.decode(own);
-        });
+        let (mut entry, certain) = (perhaps[stage.0].clone(), flow.decoded_in(program, stage));
+        own.into_iter().for_each(|own| entry.decode(own));
         for turn in flow.facts[stage.0].turns.clone() {
             let (there, known) = (entry.without(&turn.gone), certain.without(&turn.gone));
             match taken_out(program, flow, &turn, &there, &known) {
@@ -132,16 +79,16 @@ fn taken_out(
     known: &Decoded,
 ) -> Result<Vec<HeaderId>, HeaderId> {
     let leads = |from: HeaderId, to: HeaderId| {
-        governed(program, layout(program, from)).contains(&program.headers[to.0].layout.0)
+        governed(program, program.layout(from)).contains(&program.headers[to.0].layout.0)
     };
-    let governs = |header: HeaderId| !governed(program, layout(program, header)).is_empty();
+    let governs = |header: HeaderId| !governed(program, program.layout(header)).is_empty();
     let around = |header: HeaderId| {
         let before =
             there.behind.iter().filter(move |(_, behind)| *behind == header).map(|(first, _)| *first);
         before.chain(there.twice.contains(&header).then_some(header))
     };
     match turn.kind {
-        TurnKind::Popped(header) if layout(program, header).pseudo.is_some() => {
+        TurnKind::Popped(header) if program.layout(header).pseudo.is_some() => {
             // What follows would be behind an outer header then, which may come to lead to it.
             let last = |outer: HeaderId| {
                 let decoders =
@@ -186,17 +133,12 @@ fn want(program: &Program, flow: &mut Flow, stage: StageId, header: HeaderId, sp
         place: CoveredPlace { within: Vec::new(), decoded: Some(header) },
         span,
     });
-    let described = layout(program, header);
+    let described = program.layout(header);
     let fields = described.pseudo.iter().flat_map(|pseudo| pseudo.fields.iter().copied());
-    let groups = fields.chain(counting(described)).map(|field| described.fields[field].group).chain([0]);
-    let reads: Vec<Read> =
-        groups.map(|group| Read::Group(header, group)).chain(end_of(program, header)).collect();
-    for read in reads {
-        if program.stages[stage.0].header != Some(header)
-            && !facts.reads.iter().any(|(other, _)| *other == read)
-        {
-            facts.reads.push((read, span));
-        }
+    let groups = fields.chain(described.counting()).map(|field| described.fields[field].group).chain([0]);
+    if program.stages[stage.0].header != Some(header) {
+        let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
+        reads.for_each(|read| facts.add_read(read, span));
     }
 }
 
@@ -208,6 +150,6 @@ fn refused(program: &Program, header: HeaderId, span: Span) -> Diagnostic {
         span,
         format!("this comes between `{name}` and a checksum that covers its addresses, or perhaps does"),
     )
-    .place(layout(program, header).span, "its `pseudo` says what such a checksum covers")
+    .place(program.layout(header).span, "its `pseudo` says what such a checksum covers")
     .help("take that header out first (`pop`), on every way, and put the new one in then; or put the packet into new headers (`encapsulate { … }`)")
 }

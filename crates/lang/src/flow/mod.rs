@@ -9,45 +9,25 @@
 mod circles;
 pub mod collect;
 pub mod covering;
-pub mod enclosing;
+mod enclosing;
+pub mod facts;
+mod gone;
 pub mod governing;
-pub mod removed;
+mod graph;
+mod needs;
+mod removed;
 pub mod witness;
 
-use crate::check::hir::{HeaderId, Layout, Program, StageId};
+use crate::check::hir::{HeaderId, Program, StageId};
 use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::limits::MOST_PATHS;
 use crate::source::Span;
-use collect::{Facts, Read, Transfer};
 use covering::Covering;
-use removed::Decoded;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use facts::Facts;
+use gone::Decoded;
 
-/// What the graph says, for lowering.
-#[derive(Clone, Debug, Default)]
-pub struct Flow {
-    /// For every stage, what its body does that matters here.
-    pub facts: Vec<Facts>,
-    /// Stages in an order in which callers come before those they call, cycles aside; unreachable ones are
-    /// left out.
-    pub order: Vec<StageId>,
-    /// The stage lies on a cycle.
-    pub cyclic: Vec<bool>,
-    /// Headers decoded whenever the stage is entered.
-    pub available: Vec<BTreeSet<HeaderId>>,
-    /// The same with what was decoded behind what.
-    pub decoded: Vec<Decoded>,
-    /// Places in headers that must be handed to the stage.
-    pub needs: Vec<BTreeSet<Read>>,
-    /// Headers that may have been decoded last when the stage is entered.
-    pub last: Vec<BTreeSet<HeaderId>>,
-    /// Checksums over payload.
-    pub covering: Covering,
-    /// By edit, the headers whose lengths it changes.
-    pub enclosing: BTreeMap<Span, Vec<HeaderId>>,
-    /// By edit, the headers with a pseudo header that what follows is then no longer summed up with.
-    pub governing: BTreeMap<Span, Vec<HeaderId>>,
-}
+pub use graph::{Flow, path};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Builds the graph and checks everything that depends on paths between stages.
 pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
@@ -95,7 +75,7 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     flow.decoded = available(program, &flow.facts, start, &reached, &flow.covering);
     flow.available = flow.decoded.iter().map(|decoded| decoded.headers.clone()).collect();
     check_cycles(program, &mut flow, &reached, &mut diagnostics);
-    covering::add_reads(program, &mut flow, &reached);
+    needs::add_reads(program, &mut flow, &reached);
     removed::check(program, &flow, &reached, &mut diagnostics);
     let undecoded = check_decoded(program, &flow, start, &reached, &mut diagnostics);
     // Where a header is missed whose decoder is never reached, that is said with the read.
@@ -103,15 +83,10 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         |stage: StageId| program.stages[stage.0].header.is_some_and(|header| undecoded.contains(&header));
     let unreached = unreached.into_iter().filter(|(stage, _)| !missed(*stage));
     diagnostics.extend(unreached.map(|(_, warning)| warning));
-    flow.needs = needs(program, &flow.facts, &reached);
+    flow.needs = needs::needs(program, &flow.facts, &reached);
     flow.order = order(&flow, start);
     check_events(program, &mut diagnostics);
     (flow, diagnostics)
-}
-
-/// What a header is made of.
-fn layout(program: &Program, header: HeaderId) -> &Layout {
-    &program.layouts[program.headers[header.0].layout.0]
 }
 
 fn reached(facts: &[Facts], start: StageId) -> BTreeSet<StageId> {
@@ -136,8 +111,8 @@ fn available(
 ) -> Vec<Decoded> {
     // Only headers that some stage reads without decoding them matter, and few programs have many of those.
     let mut wanted: BTreeSet<HeaderId> = covering.headers().collect();
-    if wanted.iter().any(|&header| !covering::never_zero(program, layout(program, header))) {
-        let counts = |header: &HeaderId| enclosing::counting(layout(program, *header)).next().is_some();
+    if wanted.iter().any(|&header| !covering::never_zero(program, program.layout(header))) {
+        let counts = |header: &HeaderId| program.layout(*header).counting().next().is_some();
         wanted.extend((0..program.headers.len()).map(HeaderId).filter(counts));
     }
     if facts.iter().any(|facts| !facts.places.is_empty() || !facts.turns.is_empty()) {
@@ -199,43 +174,6 @@ fn last(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<
     last
 }
 
-fn needs(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<BTreeSet<Read>> {
-    let mut needs: Vec<BTreeSet<Read>> = vec![BTreeSet::new(); program.stages.len()];
-    let mut callers: Vec<Vec<StageId>> = vec![Vec::new(); program.stages.len()];
-    for &stage in reached {
-        for transfer in &facts[stage.0].transfers {
-            callers[transfer.to.0].push(stage);
-        }
-    }
-    let edits = facts.iter().any(|facts| facts.edits);
-    let mut queue: VecDeque<StageId> = reached.iter().rev().copied().collect();
-    while let Some(stage) = queue.pop_front() {
-        let own = program.stages[stage.0].header;
-        let mut wanted: BTreeSet<Read> = facts[stage.0].reads.iter().map(|&(read, _)| read).collect();
-        for transfer in &facts[stage.0].transfers {
-            wanted.extend(&needs[transfer.to.0]);
-        }
-        // Where a header lies as a whole decides what an edit before it does to its parts.
-        if edits {
-            let parts = wanted.iter().filter_map(|read| read.header());
-            let starts: Vec<Read> = parts.map(|header| Read::Group(header, 0)).collect();
-            wanted.extend(starts);
-        }
-        if own.is_some() {
-            let decoded = own.map(Read::Perhaps);
-            wanted.retain(|read| {
-                !matches!(read, Read::Cursor) && read.header() != own && Some(*read) != decoded
-            });
-            wanted.insert(Read::Cursor);
-        }
-        if wanted.len() > needs[stage.0].len() {
-            needs[stage.0] = wanted;
-            queue.extend(&callers[stage.0]);
-        }
-    }
-    needs
-}
-
 /// Strongly connected stages; a cycle must pass a decoder, which consumes bytes, or a stage with a cap.
 fn check_cycles(
     program: &Program,
@@ -248,9 +186,7 @@ fn check_cycles(
     }
     let bounded = |stage: StageId| {
         let stage = &program.stages[stage.0];
-        let consumes = stage
-            .header
-            .is_some_and(|header| program.layouts[program.headers[header.0].layout.0].smallest > 0);
+        let consumes = stage.header.is_some_and(|header| program.layout(header).smallest > 0);
         stage.cap.is_some() || consumes
     };
     for circle in circles::of(&flow.facts, reached, |stage| !bounded(stage)) {
@@ -270,40 +206,6 @@ fn check_cycles(
         }
         diagnostics.push(diagnostic);
     }
-}
-
-/// The shortest path of at least one transfer, through stages that `through` allows.
-pub fn path(
-    facts: &[Facts],
-    from: StageId,
-    to: StageId,
-    through: impl Fn(StageId) -> bool,
-) -> Option<Vec<Transfer>> {
-    let mut came: Vec<Option<(StageId, usize)>> = vec![None; facts.len()];
-    let mut queue = VecDeque::from([from]);
-    let mut seen = BTreeSet::new();
-    while let Some(stage) = queue.pop_front() {
-        for (index, transfer) in facts[stage.0].transfers.iter().enumerate() {
-            let arrived = transfer.to == to;
-            if !arrived && (!through(transfer.to) || !seen.insert(transfer.to)) {
-                continue;
-            }
-            if arrived {
-                let mut steps = vec![transfer.clone()];
-                let mut at = stage;
-                while at != from {
-                    let (before, index) = came[at.0]?;
-                    steps.push(facts[before.0].transfers[index].clone());
-                    at = before;
-                }
-                steps.reverse();
-                return Some(steps);
-            }
-            came[transfer.to.0] = Some((stage, index));
-            queue.push_back(transfer.to);
-        }
-    }
-    None
 }
 
 fn check_decoded(

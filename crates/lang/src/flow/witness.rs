@@ -3,8 +3,8 @@
 //!
 //! Conditions that are not about plain fields cannot be met on purpose; then there is no witness.
 
-use super::Flow;
-use super::collect::{Argument, Condition, Subject, Transfer};
+use super::facts::{Argument, Condition, Subject, Transfer};
+use super::graph::Flow;
 use crate::check::constants::fold_with;
 use crate::check::hir::{ConditionalSize, Group, HeaderId, Program, StageId};
 use crate::check::layouts::smallest_allowed;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 /// A checksum changes with what it covers.
 fn is_checksum(program: &Program, header: HeaderId, field: usize) -> bool {
-    let layout = &program.layouts[program.headers[header.0].layout.0];
+    let layout = program.layout(header);
     layout.checksum.is_some_and(|checksum| checksum.field == field)
 }
 
@@ -109,7 +109,7 @@ pub fn packet_where(
 }
 
 fn allowed(program: &Program, header: HeaderId, field: usize) -> Vec<(u128, u128)> {
-    let field = &program.layouts[program.headers[header.0].layout.0].fields[field];
+    let field = &program.layout(header).fields[field];
     vec![field.constraint.unwrap_or((0, field.ty.largest()))]
 }
 
@@ -129,7 +129,7 @@ fn finish(
     let mut bytes = Vec::new();
     let mut decoded = String::new();
     for &header in headers {
-        let layout = &program.layouts[program.headers[header.0].layout.0];
+        let layout = program.layout(header);
         let mut numbers = Vec::new();
         for (index, field) in layout.fields.iter().enumerate() {
             numbers.push(match wanted.get(&(header, index)) {

@@ -7,7 +7,7 @@ use crate::ast::BinaryOp;
 use crate::check::hir::Expr;
 use crate::check::types::{Type, largest};
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::Subject;
+use crate::flow::facts::Subject;
 use crate::ir::{self, Op};
 use crate::source::Span;
 

@@ -9,10 +9,8 @@ use super::covered::Change;
 use super::env::{Env, Variable};
 use super::{Exit, Lowering, to};
 use crate::ast::LengthOf;
-use crate::check::hir::{Carrier, Group, HeaderId, Next};
-use crate::flow::collect::Read;
-use crate::flow::enclosing::counting;
-use crate::flow::governing::{GoverningStep, step_of};
+use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next};
+use crate::flow::facts::Read;
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use crate::limits::LONGEST_PACKET;
 use crate::source::Span;
@@ -118,7 +116,7 @@ impl Lowering<'_> {
         }
         let length = pseudo.length.then(|| {
             let end = self.end_of(header, span);
-            let counted = counting(&layout).next();
+            let counted = layout.counting().next();
             let Some(field) = counted else {
                 let wire = self.emit(32, Op::WireLength, span);
                 return (self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, end), span), end);
@@ -351,13 +349,13 @@ impl Lowering<'_> {
     /// What a layout is on the way to a checksum: one that leads to none ends it.
     fn step(&self, index: usize) -> GoverningStep {
         let layouts = &self.source.layouts;
-        let first = step_of(&layouts[index]);
+        let first = layouts[index].governing_step();
         let (mut seen, mut open) = (BTreeSet::from([index]), vec![index]);
         while let Some(next) = open.pop().filter(|_| first == GoverningStep::Passed) {
             let targets = layouts[next].next.iter().flat_map(|next| &next.targets);
             for (_, name) in targets {
                 let Some(behind) = layouts.iter().position(|layout| layout.name == *name) else { continue };
-                match step_of(&layouts[behind]) {
+                match layouts[behind].governing_step() {
                     GoverningStep::Found => return GoverningStep::Passed,
                     GoverningStep::Passed if seen.insert(behind) => open.push(behind),
                     _ => {}

@@ -5,7 +5,7 @@ use super::expressions::Shape;
 use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
 use crate::check::hir::{Expr, ExprKind, HeaderId};
-use crate::flow::collect::Subject;
+use crate::flow::facts::Subject;
 
 /// What a comparison is about: a range it has, and the field or local it is.
 type Side = (Range, Option<Subject>);
@@ -113,18 +113,6 @@ impl Lowering<'_> {
             ExprKind::Compare(op, a, b) => always(*op, side(a)?, side(b)?),
             _ => None,
         }
-    }
-}
-
-/// Can ranges of fields show that the condition holds?
-pub(crate) fn followed(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Not(inner) => followed(inner),
-        ExprKind::Logic(_, a, b) => followed(a) && followed(b),
-        ExprKind::Compare(_, a, b) => {
-            [a, b].iter().all(|side| matches!(side.kind, ExprKind::Const(_) | ExprKind::Own(_)))
-        }
-        _ => false,
     }
 }
 

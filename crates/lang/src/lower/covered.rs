@@ -12,8 +12,7 @@ use super::env::{Range, Variable};
 use crate::check::hir::{Checksum, HeaderId};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::{Read, Subject};
-use crate::flow::covering::CoveredPlace;
+use crate::flow::facts::{CoveredPlace, Read, Subject};
 use crate::ir::{BinaryOp, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 
@@ -401,9 +400,4 @@ impl Lowering<'_> {
     pub(super) fn sum_of(&mut self, a: Value, b: Value, span: Span) -> Value {
         self.emit(64, Op::Binary(BinaryOp::Add, a, b), span)
     }
-}
-
-/// Holds what is noted for a checksum?
-pub(crate) fn is_sum(variable: Variable) -> bool {
-    matches!(variable, Variable::Sum(_) | Variable::Behind(_))
 }

@@ -6,13 +6,13 @@
 //! header by header, and folds away where positions are constants. Behind a change nothing is known of
 //! captured bytes: a header is checked again before it is read, once on every path.
 
-use super::env::{Breaks, Range, Variable};
+use super::env::{Range, Variable};
+use super::seals::Breaks;
 use super::{Lowering, to};
 use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::{Read, Subject};
-use crate::flow::enclosing::counting;
+use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, BinaryOp, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Lowering<'_> {
         // its parts.
         let around = self.flow.enclosing.get(&span).cloned().unwrap_or_default();
         for &header in &around {
-            for field in counting(self.layout(header)).collect::<Vec<_>>() {
+            for field in self.layout(header).counting().collect::<Vec<_>>() {
                 let end = self.counted_end(header, field, span);
                 let room = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
                 let fits = self.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
@@ -182,7 +182,7 @@ impl Lowering<'_> {
     /// Changes the lengths of the headers around a place by what goes in or out there.
     fn change_lengths(&mut self, grows: bool, by: Value, span: Span) {
         for header in self.flow.enclosing.get(&span).cloned().unwrap_or_default() {
-            let fields: Vec<usize> = counting(self.layout(header)).collect();
+            let fields: Vec<usize> = self.layout(header).counting().collect();
             for field in fields {
                 let (before, _) = self.load_field(header, field, span);
                 let width = self.function.width(before);

@@ -1,12 +1,11 @@
 //! What is known at a point of a program while it is lowered: values of variables, ranges, decided
 //! conditions, fields already loaded.
 
-use super::covered::is_sum;
 use super::persistent::Map;
-use crate::check::hir::{HeaderId, LocalId, Place};
-use crate::flow::collect::{Read, Subject};
+use super::seals::Sealed;
+use crate::check::hir::{HeaderId, LocalId};
+use crate::flow::facts::{Read, Subject};
 use crate::ir::Value;
-use crate::source::Span;
 use std::collections::BTreeSet;
 use std::hash::Hash;
 
@@ -23,6 +22,13 @@ pub(crate) enum Variable {
     Behind(HeaderId),
     /// A value that arises on several ways and is read where they meet.
     Temporary(u32),
+}
+
+impl Variable {
+    /// Something is to be added to a checksum.
+    pub(crate) fn is_sum(self) -> bool {
+        matches!(self, Variable::Sum(_) | Variable::Behind(_))
+    }
 }
 
 /// The smallest and the largest value something can have.
@@ -78,36 +84,6 @@ pub(crate) struct Env {
     pub(crate) sealed: Option<Sealed>,
 }
 
-/// A push of headers behind which something may not change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sealed {
-    /// The statement.
-    pub(crate) span: Span,
-    /// Where they went in; at the start also where that is not known any more.
-    pub(crate) place: Place,
-    /// What may not change.
-    pub(crate) against: BTreeSet<Breaks>,
-}
-
-/// A change that a pushed header may not allow behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Breaks {
-    /// Bytes of headers or of what they carry.
-    Bytes,
-    /// The number of bytes.
-    Size,
-    /// What a checksum behind a header covers of it.
-    Addresses,
-}
-
-impl Sealed {
-    /// Both, or one of them.
-    pub(crate) fn and(&self, other: &Sealed) -> Sealed {
-        let place = if self.place == other.place { self.place } else { Place::Start };
-        Sealed { span: self.span, place, against: self.against.union(&other.against).copied().collect() }
-    }
-}
-
 impl Env {
     /// Forgets what was known of something that changes.
     pub(crate) fn forget(&mut self, subject: Subject) {
@@ -128,7 +104,7 @@ impl Env {
     /// The changes of checksums that are noted.
     pub(crate) fn sums(&self) -> impl Iterator<Item = Variable> + '_ {
         let all = self.values.from(&Variable::Sum(HeaderId(0))).map(|(variable, _)| *variable);
-        all.take_while(|variable| is_sum(*variable))
+        all.take_while(|variable| variable.is_sum())
     }
 
     /// What is known on both of two ways; values are left to the caller.

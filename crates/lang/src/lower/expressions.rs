@@ -6,7 +6,7 @@ use crate::ast::{BinaryOp, CastMode};
 use crate::check::hir::{Expr, ExprKind, Group, HeaderId, TableValue};
 use crate::check::types::{TableId, Type, largest};
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::{Read, Subject};
+use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, CompareOp, Op, Value};
 use crate::source::Span;
 

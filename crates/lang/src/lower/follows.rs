@@ -7,10 +7,10 @@
 //! known comes that far.
 
 use super::Lowering;
-use super::conditions::followed;
 use crate::check::hir::{Expr, ExprKind, HeaderId, StageId};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, PacketWitness};
-use crate::flow::collect::{Condition, Subject, children, holds};
+use crate::flow::collect::holds;
+use crate::flow::facts::{Condition, Subject};
 use crate::flow::{self, witness::packet_where};
 use crate::source::Span;
 use std::collections::BTreeSet;
@@ -129,7 +129,7 @@ fn qualified(condition: &str, when: &Expr, header: &str) -> String {
         if let ExprKind::Own(_) = expr.kind {
             found.insert(expr.span.start);
         }
-        children(expr, &mut |child| fields(child, found));
+        expr.children(&mut |child| fields(child, found));
     }
     let mut places = BTreeSet::new();
     fields(when, &mut places);
@@ -142,4 +142,16 @@ fn qualified(condition: &str, when: &Expr, header: &str) -> String {
         }
     }
     text
+}
+
+/// Can ranges of fields show that the condition holds?
+fn followed(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Not(inner) => followed(inner),
+        ExprKind::Logic(_, a, b) => followed(a) && followed(b),
+        ExprKind::Compare(_, a, b) => {
+            [a, b].iter().all(|side| matches!(side.kind, ExprKind::Const(_) | ExprKind::Own(_)))
+        }
+        _ => false,
+    }
 }

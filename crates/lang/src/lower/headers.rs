@@ -7,7 +7,7 @@ use super::expressions::{Shape, scalar};
 use super::{Exit, Lowering, to};
 use crate::check::hir::{ConditionalSize, Group, HeaderId};
 use crate::check::types::{Type, largest};
-use crate::flow::collect::{Read, Subject};
+use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 

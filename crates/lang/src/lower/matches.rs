@@ -7,7 +7,7 @@ use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
 use crate::check::hir::{Arm, Pattern};
 use crate::check::types::largest;
-use crate::flow::collect::Read;
+use crate::flow::facts::Read;
 use crate::ir::{BlockId, Target, Terminator, Value};
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -243,7 +243,7 @@ impl Lowering<'_> {
         value: Value,
         wanted: (u128, u128),
         range: Range,
-        subject: Option<crate::flow::collect::Subject>,
+        subject: Option<crate::flow::facts::Subject>,
         span: Span,
     ) -> (Vec<Exit>, Vec<Exit>) {
         let (low, high) = wanted;

@@ -19,6 +19,7 @@ mod matches;
 mod memory;
 mod persistent;
 mod sealed;
+mod seals;
 mod statements;
 mod writes;
 mod zero;
@@ -27,7 +28,7 @@ use crate::check::hir::{self, HeaderId, Program, StageId};
 use crate::check::types::Type;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::flow::Flow;
-use crate::flow::collect::{Read, Subject};
+use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, BlockId, Value};
 use crate::limits::{LONGEST_PACKET, MOST_PORT_SETS, MOST_REASONS};
 use crate::source::Sources;
@@ -71,7 +72,7 @@ pub fn lower(
         function: ir::Function::default(),
         current: None,
         env: Env::default(),
-        entries: StageEntries { sealing: sealed::sealing(program), ..StageEntries::default() },
+        entries: StageEntries { sealing: seals::sealing(program), ..StageEntries::default() },
         follows: Follows::default(),
         scope: Scope::default(),
         hop_slot: None,
@@ -134,9 +135,9 @@ pub(crate) struct StageEntries {
     /// Ranges known at every transfer to a stage lowered so far.
     pub(crate) ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
     /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
-    pub(crate) sealed: HashMap<StageId, env::Sealed>,
+    pub(crate) sealed: HashMap<StageId, seals::Sealed>,
     /// Stages with such pushes.
-    pub(crate) sealing: BTreeMap<StageId, BTreeSet<env::Breaks>>,
+    pub(crate) sealing: BTreeMap<StageId, BTreeSet<seals::Breaks>>,
 }
 
 /// The place in the program that is being lowered.

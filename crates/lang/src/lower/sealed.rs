@@ -1,61 +1,14 @@
-//! Pushed headers that cover or count what follows them: nothing behind may change any more, for they have no
-//! name and their place is not followed.
+//! Refuses changes behind pushed headers that cover or count what follows them.
 //!
 //! The same holds where a header goes in unannounced behind one with a pseudo header: the checksum that
-//! covers that is no longer found.
+//! covers that pseudo header is no longer found.
 
-use super::env::{Breaks, Sealed};
-use super::statements::each_statement;
+use super::seals::{Breaks, Sealed, sealed_by};
 use super::{Exit, Lowering};
-use crate::check::hir::{Edit, HeaderId, Made, Place, Program, StageId, StmtKind};
+use crate::check::hir::{HeaderId, Made, Place, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::flow;
-use crate::flow::governing::governed;
 use crate::source::Span;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The stages that push a header behind which something may not change, and what that is.
-pub(super) fn sealing(program: &Program) -> BTreeMap<StageId, BTreeSet<Breaks>> {
-    let mut sealing = BTreeMap::new();
-    for (index, stage) in program.stages.iter().enumerate() {
-        let mut seals = BTreeSet::new();
-        each_statement(&stage.body, &mut |statement| {
-            if let StmtKind::Edit(Edit::Push { made, place, announces }) = statement {
-                seals.extend(sealed_by(program, made, *place, announces.is_some()));
-            }
-        });
-        if !seals.is_empty() {
-            sealing.insert(StageId(index), seals);
-        }
-    }
-    sealing
-}
-
-/// What may not change behind a push.
-fn sealed_by(program: &Program, made: &Made, place: Place, announced: bool) -> BTreeSet<Breaks> {
-    let mut sealed = BTreeSet::new();
-    if made.sums.iter().any(|sum| sum.end.is_none()) {
-        sealed.extend([Breaks::Bytes, Breaks::Size]);
-    }
-    if !made.lengths.is_empty() {
-        sealed.insert(Breaks::Size);
-    }
-    let layout = |header: HeaderId| program.headers[header.0].layout.0;
-    let between = |header: HeaderId| {
-        program.layouts.iter().any(|layouts| governed(program, layouts).contains(&layout(header)))
-    };
-    let hidden = match place {
-        Place::Start => false,
-        Place::Before(header) => between(header),
-        Place::After(header) => {
-            !announced && (!governed(program, &program.layouts[layout(header)]).is_empty() || between(header))
-        }
-    };
-    if hidden {
-        sealed.insert(Breaks::Addresses);
-    }
-    sealed
-}
 
 impl Lowering<'_> {
     /// Headers were pushed: what follows them may be covered or counted from here on.

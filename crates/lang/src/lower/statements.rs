@@ -1,11 +1,12 @@
 //! Statements: control flow, verdicts, transfers and walks.
 
-use super::env::{Breaks, Range, Variable};
+use super::env::{Range, Variable};
 use super::expressions::Shape;
+use super::seals::Breaks;
 use super::{Exit, Lowering, Walk, to};
 use crate::check::hir::{Block, Expr, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::{Read, Subject, walked_header};
+use crate::flow::facts::{Read, Subject};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::limits::{LONGEST_PACKET, MOST_VALUES};
 use crate::source::Span;
@@ -329,7 +330,7 @@ impl Lowering<'_> {
         let at = self.env.values[&position];
         let more = self.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
         let (inside, behind) = self.fork(more, span);
-        self.scope.walks.push(Walk { header, inside: walked_header(view), breaks: Vec::new() });
+        self.scope.walks.push(Walk { header, inside: view.header(), breaks: Vec::new() });
         if let Some(exit) = inside {
             self.resume(exit);
             let next = self.decode_header(header, at, Some(end), span);
@@ -367,8 +368,8 @@ impl Lowering<'_> {
 /// Mutable locals that a block assigns.
 fn assigned(block: &Block, program: &crate::check::hir::Program) -> Vec<crate::check::hir::LocalId> {
     let mut found = Vec::new();
-    each_statement(block, &mut |statement| {
-        if let StmtKind::Assign(local, _) = statement
+    block.each_statement(&mut |statement| {
+        if let StmtKind::Assign(local, _) = &statement.kind
             && program.locals[local.0].mutable
             && !found.contains(local)
         {
@@ -381,28 +382,10 @@ fn assigned(block: &Block, program: &crate::check::hir::Program) -> Vec<crate::c
 /// Fields that a block writes.
 fn written(block: &Block) -> Vec<(HeaderId, usize)> {
     let mut found = Vec::new();
-    each_statement(block, &mut |statement| {
-        if let StmtKind::Set(header, field, _) = statement {
+    block.each_statement(&mut |statement| {
+        if let StmtKind::Set(header, field, _) = &statement.kind {
             found.push((*header, *field));
         }
     });
     found
-}
-
-pub(super) fn each_statement(block: &Block, visit: &mut dyn FnMut(&StmtKind)) {
-    for statement in &block.statements {
-        visit(&statement.kind);
-        match &statement.kind {
-            StmtKind::If(_, yes, no) => {
-                each_statement(yes, visit);
-                each_statement(no, visit);
-            }
-            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| each_statement(&arm.body, visit)),
-            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => each_statement(body, visit),
-            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => {
-                each_statement(otherwise, visit)
-            }
-            _ => {}
-        }
-    }
 }

@@ -5,7 +5,7 @@ use super::expressions::Shape;
 use crate::check::hir::{Block, Expr, Made, Tail, TailFrom, Write};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::Read;
+use crate::flow::facts::Read;
 use crate::ir::{self, Op, Value};
 use crate::source::Span;
 

@@ -10,8 +10,8 @@ use super::env::Variable;
 use super::{Exit, Lowering};
 use crate::ast::LengthOf;
 use crate::check::hir::{Checksum, Group, HeaderId};
-use crate::flow::collect::Read;
 use crate::flow::covering::{counted_by, never_zero};
+use crate::flow::facts::Read;
 use crate::ir::{BinaryOp, CompareOp, Op, Value};
 use crate::source::Span;
 
