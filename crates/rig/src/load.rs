@@ -167,8 +167,8 @@ impl FrameReceiver {
 ///
 /// # Errors
 /// There is none of this number.
-pub fn hold(backend: usize) -> io::Result<()> {
-    sys::hold(backend)
+pub fn hold(processor: usize) -> io::Result<()> {
+    sys::hold(processor)
 }
 
 #[cfg(test)]

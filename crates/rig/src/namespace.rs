@@ -40,9 +40,9 @@ impl Namespace {
 
     /// A command that will run inside, on one processor if one is named, and is killed when the thread ends
     /// that starts it.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, backend: Option<usize>) -> Command {
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, processor: Option<usize>) -> Command {
         let mut command = Command::new(program);
-        sys::start_in(&mut command, &self.network, backend);
+        sys::start_in(&mut command, &self.network, processor);
         command
     }
 
@@ -62,11 +62,11 @@ impl Namespace {
     ///
     /// # Errors
     /// The kernel does not have it, or there is no such interface.
-    pub fn steer(&self, interface: &str, backend: usize) -> io::Result<()> {
+    pub fn steer(&self, interface: &str, processor: usize) -> io::Result<()> {
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
         self.inside(|| {
             sys::own_sysfs()?;
-            fs::write(&path, format!("{:x}", 1u64 << backend))
+            fs::write(&path, format!("{:x}", 1u64 << processor))
         })
     }
 

@@ -52,14 +52,14 @@ pub(crate) fn own_sysfs() -> io::Result<()> {
 
 /// Lets a command start in a network, on one processor if it is to be held there, and end when the thread
 /// ends that starts it.
-pub(crate) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option<usize>) {
+pub(crate) fn start_in(command: &mut Command, network: &OwnedFd, processor: Option<usize>) {
     let network = network.as_raw_fd();
     let before = move || {
         // SAFETY: only system calls between fork and exec, and they take numbers.
         check(unsafe { libc::setns(network, libc::CLONE_NEWNET) })?;
         // SAFETY: as before.
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
-        backend.map_or(Ok(()), hold)
+        processor.map_or(Ok(()), hold)
     };
     // SAFETY: the closure allocates nothing and takes no lock; the descriptor is open as long as the
     // namespace, which outlives the start.
@@ -67,14 +67,14 @@ pub(crate) fn start_in(command: &mut Command, network: &OwnedFd, backend: Option
 }
 
 /// Holds this thread on one processor.
-pub(crate) fn hold(backend: usize) -> io::Result<()> {
+pub(crate) fn hold(processor: usize) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut set: libc::cpu_set_t = unsafe { zeroed() };
-    if backend >= 8 * size_of_val(&set) {
+    if processor >= 8 * size_of_val(&set) {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
     // SAFETY: the number is inside the set, as was just checked.
-    unsafe { libc::CPU_SET(backend, &mut set) };
+    unsafe { libc::CPU_SET(processor, &mut set) };
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
 }
