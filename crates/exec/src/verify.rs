@@ -8,13 +8,12 @@ use lang::limits::LARGEST_MEMORY;
 pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
     lang::ir::verify::verify(program).map_err(LoadError::Verify)?;
     let footprint = footprint::footprint(program);
-    if footprint::total(&footprint) <= LARGEST_MEMORY {
+    let bytes = footprint::total(&footprint);
+    if bytes <= LARGEST_MEMORY {
         return Ok(());
     }
     let largest = footprint.into_iter().max_by_key(|part| part.bytes).unwrap_or_default();
-    let cause = format!(
-        "with it the program takes {} bytes, and a program may take {LARGEST_MEMORY}",
-        footprint::total(&footprint::footprint(program))
-    );
+    let cause =
+        format!("with it the program takes {bytes} bytes, and a program may take {LARGEST_MEMORY}");
     Err(LoadError::Memory { name: largest.name, cause })
 }
