@@ -272,7 +272,7 @@ impl Remote {
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
         let parts = self.ask(|generation, _| {
             let Generation { number, program, sources, backend, .. } = generation;
-            (*number, program.clone(), sources.clone(), backend.draft())
+            (*number, program.clone(), sources.clone(), backend.inspect().and_then(|inspect| inspect.draft()))
         })?;
         let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
         let mut unmeasured = None;

@@ -1,5 +1,6 @@
-//! What the engine asks of a loaded program: it runs batches ([`Backend`]), tells what it holds and has
-//! counted ([`Statistics`]), and lets its tables and groups be changed ([`ProgramControl`]).
+//! What the engine asks of a loaded program: it runs batches ([`Backend`]) and shows how ([`Inspect`]), tells
+//! what it holds and has counted ([`Statistics`]), and lets its tables and groups be changed
+//! ([`ProgramControl`]).
 
 use crate::errors::EntryError;
 use crate::interpret::Observer;
@@ -85,6 +86,39 @@ pub trait AsyncBackend {
     fn workers(&self) -> usize;
 }
 
+/// A back end that shows how it runs packets: step by step, or what each stage costs. Tables and outcome are
+/// those of [`Backend::run`].
+pub trait Inspect {
+    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program` and
+    /// `ports` are those that the back end was loaded with.
+    fn run_observed(
+        &mut self,
+        program: (&Program, u16),
+        observer: &mut (dyn Observer + Send),
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    );
+
+    /// The program's second variant, which measures its stages, as long as it is missing: it is to be
+    /// compiled, by whichever thread, and then [adopted](Inspect::adopt). `None` where this execution needs
+    /// none, has it, or was not [loaded](crate::load_measurable()) to be measured.
+    fn draft(&self) -> Option<Draft>;
+
+    /// Takes the second variant of its program; leaves that of any other.
+    fn adopt(&mut self, measured: Measured);
+
+    /// Runs a batch and puts down what each stage costs. `clock` is one for the program that the back end was
+    /// loaded with. Says whether this execution can; otherwise nothing has happened.
+    fn run_measured(
+        &mut self,
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool;
+}
+
 /// A loaded program that runs packets.
 ///
 /// What the program holds is asked and changed through [`Backend::control`]. A back end that wraps another
@@ -99,42 +133,12 @@ pub trait Backend: Send {
     /// raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
-    /// The back end as an asynchronous one, where it is one. After the first call, batches that were not
-    /// submitted are run on the host at once.
-    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
-        None
-    }
+    /// The back end as an asynchronous one; `None` where it is none. After the first call, batches that were
+    /// not submitted are run on the host at once.
+    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend>;
 
-    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, but step by
-    /// step in the interpreter, and shows every step to `observer`. `program` and `ports` are those that it
-    /// was loaded with. Says whether this execution can; otherwise nothing has happened.
-    fn run_observed(
-        &mut self,
-        program: (&Program, u16),
-        observer: &mut (dyn Observer + Send),
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool;
-
-    /// The program's second variant, which measures its stages, as long as it is missing: it is to be
-    /// compiled, by whichever thread, and then [adopted](Backend::adopt). `None` where this execution needs
-    /// none, has it, or was not [loaded](crate::load_measurable()) to be measured.
-    fn draft(&self) -> Option<Draft>;
-
-    /// Takes the second variant of its program; leaves that of any other.
-    fn adopt(&mut self, measured: Measured);
-
-    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, and puts
-    /// down what each stage costs. `clock` is one for the program that it was loaded with. Says whether this
-    /// execution can; otherwise nothing has happened.
-    fn run_measured(
-        &mut self,
-        clock: &mut StageClock,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool;
+    /// The back end as one that shows how it runs packets; `None` where it cannot.
+    fn inspect(&mut self) -> Option<&mut dyn Inspect>;
 
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
     fn advance(&mut self, now: u64, outputs: &mut Outputs);
@@ -144,9 +148,7 @@ pub trait Backend: Send {
     fn due(&self) -> Option<u64>;
 
     /// The device that packets are run on first. Only a back end with a device has one.
-    fn on_device(&self) -> Option<OnDevice> {
-        None
-    }
+    fn on_device(&self) -> Option<OnDevice>;
 
     /// Which execution this is.
     fn back_end(&self) -> BackendKind;
@@ -295,119 +297,4 @@ pub trait ProgramControl: Statistics {
 
     /// Itself, for [`exchange`](ProgramControl::exchange) to see whether it is of the same kind.
     fn as_any(&mut self) -> &mut dyn Any;
-}
-
-/// A state that nobody changes from outside: every change is refused, and no other program takes over.
-pub trait Unchangeable: Statistics {}
-
-impl<S: Unchangeable + 'static> ProgramControl for S {
-    fn insert(&mut self, _: u32, _: &Entry) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn learn(&mut self, _: u32, _: &Entry, _: u64) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn remove(&mut self, _: u32, _: &[Match], _: u32) -> bool {
-        false
-    }
-
-    fn replace(&mut self, _: u32, _: Vec<Entry>) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn set_default(&mut self, _: u32, _: Option<&[u128]>) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn join(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn leave(&mut self, _: u32, _: u32, _: &[u128]) -> bool {
-        false
-    }
-
-    fn learn_member(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
-        Err(EntryError::Fixed)
-    }
-
-    fn touch(&mut self, _: u32, _: u64) {}
-
-    fn exchange(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) -> bool {
-        false
-    }
-
-    fn exchange_back(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
-
-    fn settle(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
-
-    fn handover(&mut self) -> Option<Handover<'_>> {
-        None
-    }
-
-    fn finish(&mut self, _: u32) {}
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-/// The state of a back end without tables, groups, counters and events.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoState;
-
-impl Unchangeable for NoState {}
-
-impl Statistics for NoState {
-    fn tables(&self) -> Vec<TableReport> {
-        Vec::new()
-    }
-
-    fn running_tables(&self) -> Vec<TableReport> {
-        Vec::new()
-    }
-
-    fn entries_held(&self, _: u32) -> u64 {
-        0
-    }
-
-    fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
-        Vec::new()
-    }
-
-    fn entries_part(&self, _: u32, _: EntryPlace, _: usize) -> (Vec<Entry>, Option<EntryPlace>) {
-        (Vec::new(), None)
-    }
-
-    fn learned(&self, _: u32) -> Vec<Entry> {
-        Vec::new()
-    }
-
-    fn members_learned(&self, _: u32) -> u64 {
-        0
-    }
-
-    fn learned_members(&self, _: u32) -> Vec<(u32, Vec<u128>)> {
-        Vec::new()
-    }
-
-    fn register(&self, _: u32) -> Vec<u64> {
-        Vec::new()
-    }
-
-    fn counter(&self, _: u32) -> Vec<(u64, u64)> {
-        Vec::new()
-    }
-
-    fn counter_part(&self, _: u32, _: usize, _: usize, _: &mut Vec<(u64, u64)>) {}
-
-    fn events(&self) -> Vec<u64> {
-        Vec::new()
-    }
-
-    fn lost_events(&self) -> u64 {
-        0
-    }
 }

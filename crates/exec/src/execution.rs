@@ -1,7 +1,7 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that
 //! runs packets on it.
 
-use crate::backend::{Backend, ProgramControl, Statistics};
+use crate::backend::{AsyncBackend, Backend, Inspect, OnDevice, ProgramControl, Statistics};
 use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
@@ -29,7 +29,7 @@ pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
         outputs: &mut Outputs,
     );
 
-    /// As [`Backend::run_measured`].
+    /// As [`Inspect::run_measured`].
     fn run_measured(
         &mut self,
         state: &mut ProgramState<F>,
@@ -39,10 +39,10 @@ pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
         outputs: &mut Outputs,
     ) -> bool;
 
-    /// As [`Backend::draft`].
+    /// As [`Inspect::draft`].
     fn draft(&self) -> Option<Draft>;
 
-    /// As [`Backend::adopt`].
+    /// As [`Inspect::adopt`].
     fn adopt(&mut self, measured: Measured);
 }
 
@@ -57,6 +57,40 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         self.engine.run(&mut self.state, memory, batch, outputs);
     }
 
+    fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
+        None
+    }
+
+    fn inspect(&mut self) -> Option<&mut dyn Inspect> {
+        Some(self)
+    }
+
+    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
+        self.state.advance(now, &mut self.engine, outputs);
+    }
+
+    fn due(&self) -> Option<u64> {
+        Some(self.state.next_wake).filter(|due| *due != u64::MAX)
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        None
+    }
+
+    fn back_end(&self) -> BackendKind {
+        E::BACK_END
+    }
+
+    fn control(&self) -> &(dyn ProgramControl + 'static) {
+        self
+    }
+
+    fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
+        self
+    }
+}
+
+impl<F: TableFamily, E: Engine<F> + 'static> Inspect for Execution<F, E> {
     fn run_observed(
         &mut self,
         (program, ports): (&Program, u16),
@@ -64,9 +98,8 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         memory: &mut [u8],
         batch: &mut Batch,
         outputs: &mut Outputs,
-    ) -> bool {
+    ) {
         AbstractMachine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
-        true
     }
 
     fn draft(&self) -> Option<Draft> {
@@ -85,26 +118,6 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         outputs: &mut Outputs,
     ) -> bool {
         self.engine.run_measured(&mut self.state, clock, memory, batch, outputs)
-    }
-
-    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
-        self.state.advance(now, &mut self.engine, outputs);
-    }
-
-    fn due(&self) -> Option<u64> {
-        Some(self.state.next_wake).filter(|due| *due != u64::MAX)
-    }
-
-    fn back_end(&self) -> BackendKind {
-        E::BACK_END
-    }
-
-    fn control(&self) -> &(dyn ProgramControl + 'static) {
-        self
-    }
-
-    fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
-        self
     }
 }
 

@@ -22,8 +22,8 @@ mod verify;
 
 pub use ::tables::exact::Learned;
 pub use backend::{
-    AsyncBackend, Backend, DeviceTally, NoState, OnDevice, ProgramControl, QueueDepth, Statistics,
-    SubmitOutcome, Unchangeable,
+    AsyncBackend, Backend, DeviceTally, Inspect, OnDevice, ProgramControl, QueueDepth, Statistics,
+    SubmitOutcome,
 };
 pub use errors::{EntryError, LoadError};
 pub use interpret::{Interpreter, Observer};

@@ -25,7 +25,7 @@ pub fn load(
 }
 
 /// As [`load()`], for a program whose stages somebody may want to measure while it runs
-/// ([`Backend::run_measured`]).
+/// ([`Inspect::run_measured`]).
 pub fn load_measurable(
     program: &Arc<Program>,
     back_end: BackendKind,

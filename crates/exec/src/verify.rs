@@ -13,7 +13,6 @@ pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
         return Ok(());
     }
     let largest = footprint.into_iter().max_by_key(|part| part.bytes).unwrap_or_default();
-    let cause =
-        format!("with it the program takes {bytes} bytes, and a program may take {LARGEST_MEMORY}");
+    let cause = format!("with it the program takes {bytes} bytes, and a program may take {LARGEST_MEMORY}");
     Err(LoadError::Memory { name: largest.name, cause })
 }

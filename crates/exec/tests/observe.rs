@@ -54,7 +54,8 @@ fn what_is_observed_goes_on_as_if_it_were_not() {
         let mut others = Outputs::default();
         if round % 3 == 1 {
             shown += 20;
-            assert!(observed.run_observed((&program, 5), &mut seen, &mut memory, &mut other, &mut others));
+            let inspect = observed.inspect().expect("it shows its steps");
+            inspect.run_observed((&program, 5), &mut seen, &mut memory, &mut other, &mut others);
         } else {
             observed.run(&mut memory, &mut other, &mut others);
         }

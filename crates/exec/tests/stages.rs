@@ -2,7 +2,7 @@
 //! counts, and the parts are the whole.
 
 use exec::stages::sites;
-use exec::{Backend, BackendKind, Outputs, StageClock, load_measurable};
+use exec::{Backend, BackendKind, Inspect, Outputs, StageClock, load_measurable};
 use lang::ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::generate::{Generator, Profile};
@@ -49,11 +49,15 @@ fn program(name: &str, text: &str) -> Arc<Program> {
 
 fn loaded(program: &Arc<Program>, back_end: BackendKind) -> Box<dyn Backend> {
     let mut backend = load_measurable(program, back_end, 5, 3).expect("loads");
-    if let Some(draft) = backend.draft() {
-        backend.adopt(draft.compile().expect("compiles"));
+    if let Some(draft) = shown(&mut backend).draft() {
+        shown(&mut backend).adopt(draft.compile().expect("compiles"));
     }
-    assert!(backend.draft().is_none(), "it is there");
+    assert!(shown(&mut backend).draft().is_none(), "it is there");
     backend
+}
+
+fn shown(backend: &mut Box<dyn Backend>) -> &mut dyn Inspect {
+    backend.inspect().expect("it shows how it runs packets")
 }
 
 fn batch(generator: &mut Generator) -> (Vec<u8>, Batch) {
@@ -105,6 +109,7 @@ fn measured_packets_and_tables_become_what_they_become_otherwise() {
                 // On and off: what one variant has learned, the other one finds.
                 if round % 3 > 0 {
                     let before = CALLS.get();
+                    let measured = shown(&mut measured);
                     assert!(measured.run_measured(&mut clock, &mut others, &mut right, &mut other_outputs));
                     // The first read begins.
                     reads += CALLS.get() - before - 1;
@@ -145,7 +150,8 @@ fn packets_are_where_their_way_leads_them() {
     let (mut sent, mut all) = (0, 0);
     for _ in 0..13 {
         let (mut memory, mut batch) = batch(&mut generator);
-        assert!(backend.run_measured(&mut clock, &mut memory, &mut batch, &mut Outputs::default()));
+        let mut outputs = Outputs::default();
+        assert!(shown(&mut backend).run_measured(&mut clock, &mut memory, &mut batch, &mut outputs));
         sent += batch.verdicts().iter().filter(|verdict| verdict.kind() == VerdictKind::Send).count() as u64;
         all += batch.len as u64;
     }
@@ -166,12 +172,15 @@ fn packets_are_where_their_way_leads_them() {
 #[test]
 fn code_of_another_program_is_not_taken() {
     let program = program("loop.rav", LOOP);
-    let (first, mut second) = (loaded_plain(&program), loaded_plain(&program));
-    second.adopt(first.draft().expect("missing").compile().expect("compiles"));
+    let (mut first, mut second) = (loaded_plain(&program), loaded_plain(&program));
+    let draft = shown(&mut first).draft().expect("missing");
+    let second = shown(&mut second);
+    second.adopt(draft.compile().expect("compiles"));
     let mut clock = StageClock::new(&program, calls);
     let mut nothing = Batch::new();
     assert!(!second.run_measured(&mut clock, &mut [], &mut nothing, &mut Outputs::default()));
     let mut unasked = exec::load(&program, BackendKind::Native, 5, 3).expect("loads");
+    let unasked = shown(&mut unasked);
     assert!(unasked.draft().is_none());
     assert!(!unasked.run_measured(&mut clock, &mut [], &mut nothing, &mut Outputs::default()));
 }

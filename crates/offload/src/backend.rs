@@ -10,8 +10,8 @@
 use crate::program::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::{
-    AsyncBackend, Backend, BackendKind, Draft, Measured, Observer, OnDevice, Outputs, ProgramControl,
-    QueueDepth, StageClock, SubmitOutcome,
+    AsyncBackend, Backend, BackendKind, Draft, Inspect, Measured, Observer, OnDevice, Outputs,
+    ProgramControl, QueueDepth, StageClock, SubmitOutcome,
 };
 use gpu::{
     CudaFound, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenClDevice, Setup, Submission,
@@ -354,25 +354,8 @@ impl Backend for Offloaded {
         self.device.is_some().then_some(self as &mut dyn AsyncBackend)
     }
 
-    fn run_observed(
-        &mut self,
-        program: (&Program, u16),
-        observer: &mut (dyn Observer + Send),
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool {
-        let ran = self.offload.backend().run_observed(program, observer, memory, batch, outputs);
-        if ran {
-            self.offload.ran_here(batch.len);
-        }
-        if ran && !self.begun.is_empty() {
-            // What the device says of them is not wanted; but it has to have finished before its slot is
-            // filled again.
-            self.wait();
-            self.count_off(batch.len);
-        }
-        ran
+    fn inspect(&mut self) -> Option<&mut dyn Inspect> {
+        Some(self)
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {
@@ -391,17 +374,6 @@ impl Backend for Offloaded {
         self.offload.backend()
     }
 
-    /// A device does not measure stages, and the host runs too few of the packets.
-    fn run_measured(&mut self, _: &mut StageClock, _: &mut [u8], _: &mut Batch, _: &mut Outputs) -> bool {
-        false
-    }
-
-    fn draft(&self) -> Option<Draft> {
-        None
-    }
-
-    fn adopt(&mut self, _: Measured) {}
-
     fn back_end(&self) -> BackendKind {
         BackendKind::Native
     }
@@ -413,4 +385,35 @@ impl Backend for Offloaded {
             failure: self.failure.as_ref().map(DeviceError::to_string),
         })
     }
+}
+
+impl Inspect for Offloaded {
+    fn run_observed(
+        &mut self,
+        program: (&Program, u16),
+        observer: &mut (dyn Observer + Send),
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
+        self.offload.backend().run_observed(program, observer, memory, batch, outputs);
+        self.offload.ran_here(batch.len);
+        if !self.begun.is_empty() {
+            // What the device says of them is not wanted; but it has to have finished before its slot is
+            // filled again.
+            self.wait();
+            self.count_off(batch.len);
+        }
+    }
+
+    /// A device does not measure stages, and the host runs too few of the packets.
+    fn run_measured(&mut self, _: &mut StageClock, _: &mut [u8], _: &mut Batch, _: &mut Outputs) -> bool {
+        false
+    }
+
+    fn draft(&self) -> Option<Draft> {
+        None
+    }
+
+    fn adopt(&mut self, _: Measured) {}
 }

@@ -37,8 +37,8 @@ impl Sampling {
 
     /// Gives the program that runs what it lacks.
     pub(super) fn start(&mut self, generation: &mut Generation) {
-        if let Some(measured) = self.measured.take() {
-            generation.backend.adopt(measured);
+        if let (Some(measured), Some(inspect)) = (self.measured.take(), generation.backend.inspect()) {
+            inspect.adopt(measured);
         }
     }
 
@@ -57,7 +57,7 @@ impl Sampling {
         if !wanted || generation.number != self.generation {
             return None;
         }
-        let run = generation.backend.run_measured(&mut self.clock, memory, batch, outputs);
+        let run = generation.backend.inspect()?.run_measured(&mut self.clock, memory, batch, outputs);
         run.then(|| self.clock.spent() - spent)
     }
 
@@ -181,7 +181,8 @@ mod tests {
             schedule: None,
         };
         let mut generation = loaded.generations(2, 4).remove(0);
-        let measured = generation.backend.draft().map(|draft| draft.compile().expect("compiles"));
+        let draft = generation.backend.inspect().and_then(|inspect| inspect.draft());
+        let measured = draft.map(|draft| draft.compile().expect("compiles"));
         let mut sampling = Sampling::new(4, &program, measured);
         sampling.start(&mut generation);
         let (mut memory, mut batch) = (vec![0; 4096], Batch::new());

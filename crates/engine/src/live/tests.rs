@@ -571,31 +571,12 @@ impl Backend for Last {
         self.0.run(memory, batch, outputs);
     }
 
-    fn run_observed(
-        &mut self,
-        _: (&lang::ir::Program, u16),
-        _: &mut (dyn exec::Observer + Send),
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut exec::Outputs,
-    ) -> bool {
-        false
-    }
-
-    fn draft(&self) -> Option<exec::Draft> {
+    fn asynchronous(&mut self) -> Option<&mut dyn exec::AsyncBackend> {
         None
     }
 
-    fn adopt(&mut self, _: exec::Measured) {}
-
-    fn run_measured(
-        &mut self,
-        _: &mut exec::StageClock,
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut exec::Outputs,
-    ) -> bool {
-        false
+    fn inspect(&mut self) -> Option<&mut dyn exec::Inspect> {
+        None
     }
 
     fn advance(&mut self, now: u64, outputs: &mut exec::Outputs) {
@@ -612,6 +593,10 @@ impl Backend for Last {
 
     fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
         self.0.control_mut()
+    }
+
+    fn on_device(&self) -> Option<exec::OnDevice> {
+        None
     }
 
     fn back_end(&self) -> BackendKind {

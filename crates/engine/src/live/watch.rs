@@ -310,9 +310,8 @@ impl Watches {
             }
         }
         let program = (&*generation.program, generation.ledger.ports());
-        let observed =
-            wanted && generation.backend.run_observed(program, &mut self.recorder, memory, batch, outputs);
-        if observed {
+        if let Some(inspect) = generation.backend.inspect().filter(|_| wanted) {
+            inspect.run_observed(program, &mut self.recorder, memory, batch, outputs);
             self.rest = Some(Instant::now() + begun.elapsed() * REST);
         } else {
             stopwatch.run(generation, memory, batch, outputs);

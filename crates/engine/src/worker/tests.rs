@@ -5,6 +5,7 @@ use crate::filter::Filter;
 use crate::report::{Imbalance, Report, Setting, Times};
 use exec::{BackendKind, Output, QueueDepth};
 use lang::ir::{Program, Reason};
+use lang::pipeline::{CompileOptions, compile};
 use offload::policy::BatchingPolicy;
 use packet::{PortNumber, Verdict};
 use ports::{Departure, Transmit};
@@ -14,7 +15,19 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 
 /// Gives every packet the verdict its first byte stands for, and sends a copy of each to port 2.
-struct ByFirstByte(exec::NoState);
+struct ByFirstByte {
+    /// A program without tables and counters, for whoever asks what it holds.
+    state: Box<dyn Backend>,
+}
+
+impl ByFirstByte {
+    fn new() -> ByFirstByte {
+        let text = "start stage repeat() { flood }";
+        let compiled = compile("flood.rav", text, &|_| None, &CompileOptions::default());
+        let program = compiled.program.expect("it is right");
+        ByFirstByte { state: exec::load(&program, BackendKind::Interpreter, 3, 0).expect("it loads") }
+    }
+}
 
 impl Backend for ByFirstByte {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
@@ -42,31 +55,12 @@ impl Backend for ByFirstByte {
         }
     }
 
-    fn run_observed(
-        &mut self,
-        _: (&lang::ir::Program, u16),
-        _: &mut (dyn exec::Observer + Send),
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut Outputs,
-    ) -> bool {
-        false
-    }
-
-    fn draft(&self) -> Option<exec::Draft> {
+    fn asynchronous(&mut self) -> Option<&mut dyn exec::AsyncBackend> {
         None
     }
 
-    fn adopt(&mut self, _: exec::Measured) {}
-
-    fn run_measured(
-        &mut self,
-        _: &mut exec::StageClock,
-        _: &mut [u8],
-        _: &mut Batch,
-        _: &mut Outputs,
-    ) -> bool {
-        false
+    fn inspect(&mut self) -> Option<&mut dyn exec::Inspect> {
+        None
     }
 
     fn advance(&mut self, _: u64, _: &mut Outputs) {}
@@ -76,11 +70,15 @@ impl Backend for ByFirstByte {
     }
 
     fn control(&self) -> &(dyn exec::ProgramControl + 'static) {
-        &exec::NoState
+        self.state.control()
     }
 
     fn control_mut(&mut self) -> &mut (dyn exec::ProgramControl + 'static) {
-        &mut self.0
+        self.state.control_mut()
+    }
+
+    fn on_device(&self) -> Option<exec::OnDevice> {
+        None
     }
 
     fn back_end(&self) -> BackendKind {
@@ -143,7 +141,7 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
     let mut sink = Remember::default();
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
     let mut worker = Worker {
-        backend: &mut ByFirstByte(exec::NoState),
+        backend: &mut ByFirstByte::new(),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
@@ -151,7 +149,7 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
     };
     let finished = worker.run(&mut Packets::new(first_bytes, damaged), TimedPart::WithoutReceive);
     let times = Times { packets: finished.packets, ..Times::default() };
-    (Report::new(Setting::default(), &program, &ledger, &ByFirstByte(exec::NoState), times), sink, finished)
+    (Report::new(Setting::default(), &program, &ledger, &ByFirstByte::new(), times), sink, finished)
 }
 
 #[test]
@@ -198,7 +196,7 @@ fn packets_that_are_held_when_sending_fails_are_in_the_account() {
     let mut device_queue =
         DeviceQueue::over(QueueDepth { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now());
     let mut worker = Worker {
-        backend: &mut ByFirstByte(exec::NoState),
+        backend: &mut ByFirstByte::new(),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
@@ -229,7 +227,7 @@ fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger,
         DeviceQueue::over(QueueDepth { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now())
     });
     let mut worker = Worker {
-        backend: &mut ByFirstByte(exec::NoState),
+        backend: &mut ByFirstByte::new(),
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: Some(selection),

@@ -12,12 +12,14 @@ pub use firewall::Firewall;
 pub use mac_switch::MacSwitch;
 
 use exec::native::{PREFETCH_DISTANCE, prefetch};
+use exec::state::handover::Handover;
 use exec::{
-    Backend, BackendKind, Draft, EntryCount, EntryPlace, Measured, Observer, Outputs, ProgramControl,
-    StageClock, Statistics, TableReport, Unchangeable,
+    AsyncBackend, Backend, BackendKind, EntryCount, EntryError, EntryPlace, Inspect, OnDevice, Outputs,
+    ProgramControl, Statistics, TableReport,
 };
-use lang::ir::{Entry, Program};
+use lang::ir::{Entry, Match, Program};
 use packet::{Batch, Verdict};
+use std::any::Any;
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Table1};
 
 /// What a twin does with one packet.
@@ -112,31 +114,16 @@ macro_rules! backend {
                 None
             }
 
-            fn run_observed(
-                &mut self,
-                _: (&Program, u16),
-                _: &mut (dyn Observer + Send),
-                _: &mut [u8],
-                _: &mut Batch,
-                _: &mut Outputs,
-            ) -> bool {
-                false
-            }
-
-            fn draft(&self) -> Option<Draft> {
+            fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend> {
                 None
             }
 
-            fn adopt(&mut self, _: Measured) {}
+            fn inspect(&mut self) -> Option<&mut dyn Inspect> {
+                None
+            }
 
-            fn run_measured(
-                &mut self,
-                _: &mut StageClock,
-                _: &mut [u8],
-                _: &mut Batch,
-                _: &mut Outputs,
-            ) -> bool {
-                false
+            fn on_device(&self) -> Option<OnDevice> {
+                None
             }
 
             fn control(&self) -> &(dyn ProgramControl + 'static) {
@@ -159,8 +146,6 @@ pub trait TableView {
     /// Its table.
     fn view(&self) -> &Table1;
 }
-
-impl<W: TableView> Unchangeable for State<W> {}
 
 /// A twin has one table and nothing else that counts.
 impl<W: TableView> Statistics for State<W> {
@@ -224,6 +209,61 @@ impl<W: TableView> Statistics for State<W> {
 
     fn lost_events(&self) -> u64 {
         0
+    }
+}
+
+/// Nobody changes a twin from outside: every change is refused, and no other program takes over.
+impl<W: TableView + 'static> ProgramControl for State<W> {
+    fn insert(&mut self, _: u32, _: &Entry) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn learn(&mut self, _: u32, _: &Entry, _: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn remove(&mut self, _: u32, _: &[Match], _: u32) -> bool {
+        false
+    }
+
+    fn replace(&mut self, _: u32, _: Vec<Entry>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn set_default(&mut self, _: u32, _: Option<&[u128]>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn join(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn leave(&mut self, _: u32, _: u32, _: &[u128]) -> bool {
+        false
+    }
+
+    fn learn_member(&mut self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    fn touch(&mut self, _: u32, _: u64) {}
+
+    fn exchange(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) -> bool {
+        false
+    }
+
+    fn exchange_back(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
+
+    fn settle(&mut self, _: u32, _: &mut dyn ProgramControl, _: u32) {}
+
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        None
+    }
+
+    fn finish(&mut self, _: u32) {}
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }
 
