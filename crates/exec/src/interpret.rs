@@ -66,7 +66,7 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
         for i in 0..batch.len {
             let time = batch.time[i].max(state.now);
             if time >= state.next_wake {
-                state.settle(time, self, outputs);
+                state.handle_due(time, self, outputs);
             }
             state.now = time;
             state.cause = i as u32;

@@ -143,17 +143,17 @@ impl<F: TableFamily> ProgramState<F> {
     }
 
     /// Handles what is due by `time`, before a packet of that time, and makes it the time if it is later.
-    pub fn settle(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        self.settle_in(STEPS_BEFORE_PACKET, time, runner, outputs);
+    pub fn handle_due(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
+        self.handle_due_in(STEPS_BEFORE_PACKET, time, runner, outputs);
     }
 
-    /// As [`ProgramState::settle`], where time passes without a packet.
+    /// As [`ProgramState::handle_due`], where time passes without a packet.
     pub fn advance(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        self.settle_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
+        self.handle_due_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
     }
 
     /// Handles what is due, and takes out of tables what has ended in so many steps.
-    fn settle_in(
+    fn handle_due_in(
         &mut self,
         mut steps: u32,
         time: u64,

@@ -205,7 +205,7 @@ impl CompiledNative {
         while next < end {
             let time = batch.time[next];
             if time.max(state.now) >= state.next_wake {
-                state.settle(time, self, outputs);
+                state.handle_due(time, self, outputs);
             }
             next = if !batched.is_empty() {
                 self.stretch_looking_up::<MEASURED>(&mut batched, state, memory, batch, next, outputs)

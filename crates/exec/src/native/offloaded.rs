@@ -19,8 +19,8 @@ impl Native {
     }
 
     /// Handles entries and timers that are due by `time` (ns), before a packet of that time.
-    pub fn settle_by(&mut self, time: u64, outputs: &mut Outputs) {
-        self.state.settle(time, &mut self.engine, outputs);
+    pub fn handle_due(&mut self, time: u64, outputs: &mut Outputs) {
+        self.state.handle_due(time, &mut self.engine, outputs);
     }
 
     /// Handles events that wait.

@@ -41,7 +41,7 @@ fn a_batch_takes_out_a_few_of_many_entries_that_end_together_and_finds_none_of_t
         |state: &ProgramState<Fast>| -> usize { state.tables.exact.iter().map(Exact::left_to_expire).sum() };
     let mut outputs = Outputs::default();
     for packet in 1..=256u64 {
-        state.settle(10_000_000_000 + packet, &mut Idle, &mut outputs);
+        state.handle_due(10_000_000_000 + packet, &mut Idle, &mut outputs);
         assert!(state.next_wake <= state.now, "the next packet goes on");
         if packet % 64 == 0 {
             assert!(left(&state) >= 2 * MANY as usize - (packet as usize) * STEPS_BEFORE_PACKET as usize);
@@ -66,7 +66,7 @@ fn a_batch_takes_out_a_few_of_many_entries_that_end_together_and_finds_none_of_t
     assert_eq!(state.tables.reports()[1].evictions, 0, "what has ended makes room before anything else");
     let mut calls = 0;
     while state.tables.next_deadline() <= state.now {
-        state.settle(11_000_000_000, &mut Idle, &mut outputs);
+        state.handle_due(11_000_000_000, &mut Idle, &mut outputs);
         calls += 1;
     }
     assert!(calls >= 90_000 / STEPS_BEFORE_PACKET, "{calls} packets");
@@ -84,7 +84,7 @@ fn an_item_of_an_entry_that_has_ended_is_free() {
     }
     assert_eq!(state.take(0, 5).map(Iterator::count), None, "all are taken");
     let mut outputs = Outputs::default();
-    state.settle(10_000_000_000, &mut Idle, &mut outputs);
+    state.handle_due(10_000_000_000, &mut Idle, &mut outputs);
     assert!(state.tables.exact[0].left_to_expire() >= 1000 - STEPS_BEFORE_PACKET as usize);
     let item: Option<Vec<u128>> = state.take(0, 777).map(Iterator::collect);
     assert_eq!(item, Some(vec![777]));
@@ -103,7 +103,7 @@ fn an_item_is_taken_without_taking_out_what_has_ended_elsewhere() {
     for number in 0..MANY {
         state.insert_entry(0, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
     }
-    state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
+    state.handle_due(10_000_000_000, &mut Idle, &mut Outputs::default());
     let left = |state: &ProgramState<Fast>| state.tables.exact[0].left_to_expire();
     for round in 0..100u32 {
         let before = left(&state);
@@ -134,7 +134,7 @@ fn prefixes_and_rules_that_have_ended_are_passed_over_where_they_are_in_the_way(
         }
     }
     state.insert_entry(1, &entry(vec![Match::Any, Match::Any], 7), None).expect("room");
-    state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
+    state.handle_due(10_000_000_000, &mut Idle, &mut Outputs::default());
     let left = |state: &ProgramState<Fast>| {
         (state.tables.prefixes[0].left_to_expire(), state.tables.rules[0].left_to_expire())
     };
@@ -180,7 +180,7 @@ fn events_that_are_due_together_do_not_stop_a_batch() {
     }
     // A batch of packets that came within 25 microseconds.
     for packet in 1..=256u64 {
-        state.settle(10_000_000 + 100 * packet, &mut counted, &mut outputs);
+        state.handle_due(10_000_000 + 100 * packet, &mut counted, &mut outputs);
         assert_eq!(state.next_wake, 10_000, "the rest stays due");
     }
     assert_eq!(counted.runs, u64::from(MAX_RUNS) + 255 * 100 / TIME_OF_RUN);
@@ -274,7 +274,7 @@ fn seen<F: TableFamily>(deeds: &[Deed]) -> Vec<(Option<Vec<u128>>, u64)> {
             }
             Deed::Wait(more, steps) => {
                 time += more;
-                state.settle_in(steps, time, &mut Idle, &mut outputs);
+                state.handle_due_in(steps, time, &mut Idle, &mut outputs);
                 None
             }
         };
@@ -315,7 +315,7 @@ fn prefixes_and_rules_that_end_together_go_one_at_a_time_and_none_is_found() {
     let mut outputs = Outputs::default();
     for packet in 0..100u32 {
         let before = left(&state);
-        state.settle(10_000_000_000, &mut Idle, &mut outputs);
+        state.handle_due(10_000_000_000, &mut Idle, &mut outputs);
         assert!(packet == 0 || before - left(&state) <= 1, "one a packet");
         // The longest prefix that has not ended, which is that of the text.
         let row = state.tables.prefixes[0].find32(0x0a00_0000 + (packet << 8)).to_owned();

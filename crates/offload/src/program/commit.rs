@@ -35,7 +35,7 @@ impl Offload {
         for i in 0..batch.len {
             let time = batch.time[i].max(self.native.state().now);
             if time >= self.native.state().next_wake {
-                self.native.settle_by(time, outputs);
+                self.native.handle_due(time, outputs);
                 changes = self.changes_beside(changes);
             }
             let plan = &self.kernel.plan;
