@@ -114,19 +114,19 @@ struct Costs {
     sizes: [u32; 2],
 }
 
-/// The last batches of about a size at a place.
+/// The last batches of about a size at a place, as samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    batches: [Batch; REMEMBERED],
+    samples: [Sample; REMEMBERED],
     /// How many there have been.
     count: usize,
     /// The one of middle speed.
-    middle: Batch,
+    middle: Sample,
 }
 
-/// Packets, and nanoseconds that they took.
+/// How many packets a batch had, and the nanoseconds that they took.
 #[derive(Clone, Copy, Debug, Default)]
-struct Batch {
+struct Sample {
     packets: f64,
     took: f64,
 }
@@ -257,7 +257,7 @@ impl Costs {
         let credit = &mut self.credit[class(packets)];
         *credit = credit.max((*credit + took / TRYING as f64).min(most)) - lost;
         self.sizes[place as usize] |= 1 << class(packets);
-        self.classes[place as usize][class(packets)].learn(Batch { packets: packets.max(1) as f64, took });
+        self.classes[place as usize][class(packets)].learn(Sample { packets: packets.max(1) as f64, took });
     }
 
     /// Nanoseconds of so many packets, on the line through the batches of that size and of the nearest one on
@@ -282,13 +282,13 @@ impl Costs {
     }
 
     /// The nearest smaller batches that are known.
-    fn below(&self, place: ExecutionPlace, class: usize) -> Option<Batch> {
+    fn below(&self, place: ExecutionPlace, class: usize) -> Option<Sample> {
         let below = self.sizes[place as usize] & ((1 << class) - 1);
         Some(self.classes[place as usize][below.checked_ilog2()? as usize].middle)
     }
 
     /// The nearest larger batches that are known.
-    fn above(&self, place: ExecutionPlace, class: usize) -> Option<Batch> {
+    fn above(&self, place: ExecutionPlace, class: usize) -> Option<Sample> {
         let above = self.sizes[place as usize].checked_shr(class as u32 + 1).filter(|above| *above > 0)?;
         Some(self.classes[place as usize][class + 1 + above.trailing_zeros() as usize].middle)
     }
@@ -297,27 +297,27 @@ impl Costs {
     /// not take less time, and fewer not less time each.
     fn least(&self, place: ExecutionPlace, packets: usize) -> f64 {
         let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
-        let each = |above: Batch| above.took * packets.max(1) as f64 / above.packets;
+        let each = |above: Sample| above.took * packets.max(1) as f64 / above.packets;
         below.map_or(0.0, |below| below.took).max(above.map_or(0.0, each))
     }
 
     /// Nanoseconds that so many packets take at most, likewise.
     fn most(&self, place: ExecutionPlace, packets: usize) -> f64 {
         let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
-        let each = |below: Batch| below.took * packets.max(1) as f64 / below.packets;
+        let each = |below: Sample| below.took * packets.max(1) as f64 / below.packets;
         below.map_or(f64::INFINITY, each).min(above.map_or(f64::INFINITY, |above| above.took))
     }
 }
 
 impl Class {
-    fn known(&self) -> Option<Batch> {
+    fn known(&self) -> Option<Sample> {
         (self.count > 0).then_some(self.middle)
     }
 
-    fn learn(&mut self, batch: Batch) {
-        self.batches[self.count % REMEMBERED] = batch;
+    fn learn(&mut self, sample: Sample) {
+        self.samples[self.count % REMEMBERED] = sample;
         self.count += 1;
-        let mut sorted = self.batches;
+        let mut sorted = self.samples;
         let sorted = &mut sorted[..self.count.min(REMEMBERED)];
         sorted.sort_by(|one, other| (one.took * other.packets).total_cmp(&(other.took * one.packets)));
         // Of an even number the faster one of the two: what is slow at first is seldom slow for ever.
