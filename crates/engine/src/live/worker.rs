@@ -13,7 +13,7 @@ use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
 use crate::{Ledger, Transmitter, pieces};
 use exec::{AsyncBackend, Outputs};
-use offload::device_queue::{Run, Supply};
+use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::Clock;
 use ports::live::{Lane, LiveOut, Receiver, Waiter};
@@ -104,96 +104,43 @@ impl LiveWorker {
         let clock = &**clock;
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut device_queue = generation.device_queue.take();
-        let mut way = Way { generation, outputs, punts, watches, stopwatch, transmitter, clock };
+        let mut pass = LivePass { generation, outputs, punts, watches, stopwatch, transmitter, clock };
         // The port whose turn it was when there was no room to hold more.
         let mut first = 0;
         let asked = loop {
-            let mut idle = true;
-            for turn in 0..receivers.len() {
-                let index = (first + turn) % receivers.len();
-                if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
-                    first = index;
-                    break;
-                }
-                let port = &mut receivers[index];
-                let memory = port.receive(batch, clock.now());
-                if batch.is_empty() {
-                    continue;
-                }
-                idle = false;
-                way.stopwatch.lap(Stop::Receive);
-                match &mut device_queue {
-                    None => way.batch(memory, batch)?,
-                    Some(device_queue) => {
-                        device_queue.take(&mut way, memory, batch)?;
-                        way.stopwatch.lap(Stop::Run);
-                    }
-                }
-            }
+            let mut idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
             if let Some(device_queue) = &mut device_queue {
-                idle &= !device_queue.run(&mut way, Supply::Unknown)?;
-                way.stopwatch.lap(Stop::Run);
+                idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
+                pass.stopwatch.lap(Stop::Run);
             }
             if !looks.is_empty() {
                 idle = false;
-                let out = way.transmitter.sink();
-                looks.step(way.generation, |generation| since(losses(receivers, out), generation));
-                way.stopwatch.lap(Stop::Control);
+                let out = pass.transmitter.sink();
+                looks.step(pass.generation, |generation| since(losses(receivers, out), generation));
+                pass.stopwatch.lap(Stop::Control);
             }
             match requests.try_recv() {
-                Err(TryRecvError::Empty) if idle => {
-                    way.stopwatch.lap(Stop::Receive);
-                    match &device_queue {
-                        // A device has packets: it is asked again soon.
-                        Some(device_queue) if device_queue.is_under_way() => std::thread::yield_now(),
-                        _ => {
-                            let sink = way.transmitter.sink();
-                            let ports = receivers.iter().filter_map(|port| port.due()).chain(sink.due());
-                            let held = device_queue
-                                .as_ref()
-                                .and_then(|device_queue| device_queue.due(Instant::now()));
-                            let left = held.into_iter().chain(way.stopwatch.left()).min();
-                            // For packets that are held it is still the time when they came.
-                            let empty =
-                                device_queue.as_ref().is_none_or(|device_queue| device_queue.is_empty());
-                            let program = way.generation.backend.due().filter(|_| empty);
-                            waiter
-                                .wait(Dues { ports: ports.min(), program, left }.patience(clock.program()))?;
-                        }
-                    }
-                    // For packets that are held it is still the time when they came.
-                    if device_queue.as_ref().is_none_or(|device_queue| device_queue.is_empty()) {
-                        way.pass_time()?;
-                    }
-                    way.stopwatch.lap(Stop::Idle);
-                }
-                Err(TryRecvError::Empty) => way.stopwatch.lap(Stop::Control),
+                Err(TryRecvError::Empty) if idle => pass.idle(receivers, waiter, device_queue.as_deref())?,
+                Err(TryRecvError::Empty) => pass.stopwatch.lap(Stop::Control),
                 Err(TryRecvError::Disconnected) => break None,
-                Ok(request @ (Request::Replace(_) | Request::Stop)) => break Some(request),
-                Ok(Request::Ask(question)) => {
-                    let since = since(losses(receivers, way.transmitter.sink()), way.generation);
-                    question(way.generation, &since);
+                Ok(request) => {
+                    if let Some(last) = pass.answer(request, receivers, looks)? {
+                        break Some(last);
+                    }
                 }
-                Ok(Request::Look(look)) => looks.add(look),
-                Ok(Request::Send(frames)) => {
-                    inject(frames, &mut way.generation.ledger, way.transmitter.sink(), clock)?;
-                }
-                Ok(Request::Punts(queue)) => *way.punts = Some(queue),
-                Ok(Request::Watch(watcher)) => way.watches.add(*watcher),
-                Ok(Request::Measure(measuring)) => way.stopwatch.start(*measuring, way.generation),
             }
         };
         if let Some(device_queue) = &mut device_queue {
-            device_queue.run(&mut way, Supply::Ended)?;
+            device_queue.run(&mut pass, Supply::Ended)?;
         }
-        looks.interrupt(way.generation);
-        way.generation.device_queue = device_queue;
+        looks.interrupt(pass.generation);
+        pass.generation.device_queue = device_queue;
         Ok(asked)
     }
 }
 
-/// What a batch passes after it was received.
-struct Way<'a, 'b> {
+/// A worker in its loop: what a batch passes after it was received.
+struct LivePass<'a, 'b> {
     generation: &'a mut Generation,
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
@@ -203,10 +150,97 @@ struct Way<'a, 'b> {
     clock: &'a dyn Clock,
 }
 
-impl Way<'_, '_> {
+impl LivePass<'_, '_> {
+    /// Takes each port in turn, from `first` on, and runs or holds what has come; says whether anything has.
+    #[inline]
+    fn receive(
+        &mut self,
+        receivers: &mut [Box<dyn Receiver>],
+        batch: &mut Batch,
+        first: &mut usize,
+        mut device_queue: Option<&mut DeviceQueue>,
+    ) -> io::Result<bool> {
+        let mut any = false;
+        let begin = *first;
+        for turn in 0..receivers.len() {
+            let index = (begin + turn) % receivers.len();
+            if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
+                *first = index;
+                break;
+            }
+            let memory = receivers[index].receive(batch, self.clock.now());
+            if batch.is_empty() {
+                continue;
+            }
+            any = true;
+            self.stopwatch.lap(Stop::Receive);
+            match &mut device_queue {
+                None => self.batch(memory, batch)?,
+                Some(device_queue) => {
+                    device_queue.take(self, memory, batch)?;
+                    self.stopwatch.lap(Stop::Run);
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Sleeps until packets may have come or something is due, and lets the time pass.
+    fn idle(
+        &mut self,
+        receivers: &[Box<dyn Receiver>],
+        waiter: &mut Waiter,
+        device_queue: Option<&DeviceQueue>,
+    ) -> io::Result<()> {
+        self.stopwatch.lap(Stop::Receive);
+        // For packets that are held it is still the time when they came.
+        let time_passes = device_queue.is_none_or(DeviceQueue::is_empty);
+        if device_queue.is_some_and(DeviceQueue::is_under_way) {
+            // A device has packets: it is asked again soon.
+            std::thread::yield_now();
+        } else {
+            let sink = self.transmitter.sink();
+            let ports = receivers.iter().filter_map(|port| port.due()).chain(sink.due()).min();
+            let held = device_queue.and_then(|device_queue| device_queue.due(Instant::now()));
+            let left = held.into_iter().chain(self.stopwatch.left()).min();
+            let program = self.generation.backend.due().filter(|_| time_passes);
+            waiter.wait(Dues { ports, program, left }.patience(self.clock.program()))?;
+        }
+        if time_passes {
+            self.pass_time()?;
+        }
+        self.stopwatch.lap(Stop::Idle);
+        Ok(())
+    }
+
+    /// Meets a request; gives it back where it ends the loop.
+    fn answer(
+        &mut self,
+        request: Request,
+        receivers: &mut [Box<dyn Receiver>],
+        looks: &mut Looks,
+    ) -> io::Result<Option<Request>> {
+        match request {
+            Request::Ask(question) => {
+                let since = since(losses(receivers, self.transmitter.sink()), self.generation);
+                question(self.generation, &since);
+            }
+            Request::Send(frames) => {
+                let ledger = &mut self.generation.ledger;
+                inject(frames, ledger, self.transmitter.sink(), self.clock)?;
+            }
+            Request::Punts(queue) => *self.punts = Some(queue),
+            Request::Watch(watcher) => self.watches.add(*watcher),
+            Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
+            Request::Look(look) => looks.add(look),
+            Request::Replace(_) | Request::Stop => return Ok(Some(request)),
+        }
+        Ok(None)
+    }
+
     /// Lets the program's time go on without packets.
     fn pass_time(&mut self) -> io::Result<()> {
-        let Way { generation, outputs, transmitter, clock, .. } = self;
+        let LivePass { generation, outputs, transmitter, clock, .. } = self;
         outputs.clear();
         generation.backend.advance(clock.program(), outputs);
         generation.ledger.commit_outputs(outputs);
@@ -214,7 +248,7 @@ impl Way<'_, '_> {
     }
 }
 
-impl Run for Way<'_, '_> {
+impl Run for LivePass<'_, '_> {
     type Error = io::Error;
 
     fn device(&mut self) -> Option<&mut dyn AsyncBackend> {
@@ -227,7 +261,7 @@ impl Run for Way<'_, '_> {
 
     #[inline]
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
-        let Way { generation, outputs, punts, watches, stopwatch, transmitter, clock } = self;
+        let LivePass { generation, outputs, punts, watches, stopwatch, transmitter, clock } = self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
