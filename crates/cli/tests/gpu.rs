@@ -90,7 +90,7 @@ fn what_a_device_leaves_to_the_processor_is_said_and_done_there() {
 }
 
 #[test]
-fn all_about_a_device_is_written_into_files_in_a_given_time() {
+fn all_about_a_device_is_written_into_files_with_what_was_left_out() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../suite/tests/cuda/driver.c");
     for library in ["libcuda.so", "libnvrtc.so"] {

@@ -219,6 +219,28 @@ mod tests {
     use crate::experiment::{Better, Other};
 
     #[test]
+    fn without_time_nothing_is_measured_and_everything_is_named() {
+        let plan = SurveyPlan {
+            device: DeviceChoice::Host,
+            programs: Vec::new(),
+            time: Duration::ZERO,
+            quick: true,
+        };
+        let machine = Machine::describe("", "");
+        let mut hear = |what: &str| assert_eq!(what, "crossover: making tables", "nothing else is begun");
+        let survey = survey(&plan, &machine, &mut hear).expect("there are threads");
+        assert_eq!((survey.compared, survey.wrong), (0, 0));
+        let mut rows = survey.experiments.iter().flat_map(|experiment| &experiment.rows);
+        assert!(rows.all(|row| row.ours.is_none()), "{:#?}", survey.experiments);
+        let named = |part: &str| survey.left_out.iter().filter(|what| what.starts_with(part)).count();
+        assert_eq!(named("comparing "), PROGRAMS.len());
+        for part in ["kernels that keep running", "the transfer ladder", "schedules"] {
+            assert_eq!(named(part), 1, "{part}");
+        }
+        assert!(named("crossover: ") > 0, "{:?}", survey.left_out);
+    }
+
+    #[test]
     fn files_are_called_after_the_model_and_the_summary_says_what_is_missing() {
         let figure = crate::Figure { median: 2.5, low: 2.0, high: 3.0 };
         let rows = vec![
