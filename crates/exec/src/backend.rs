@@ -14,40 +14,41 @@ use packet::batch::{BATCH, Batch};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 
-/// How packets of a program on a device went.
+/// How many packets of a program the device ran, and how many the host ran instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceTally {
-    /// Finished by the device.
+    /// Packets that the device finished.
     pub device: u64,
-    /// Run by the host since their way left the device's.
+    /// Packets that the host ran from the beginning because they came to a step that no device takes.
     pub again: u64,
-    /// Run by the host since what they asked for had changed: by an earlier packet, from outside, or by time.
+    /// Packets that the host ran again because an entry that they had read changed meanwhile: by an earlier
+    /// packet, by the control plane, or because it expired.
     pub changed: u64,
-    /// Run by the host alone: the device was not asked, or was given up.
+    /// Packets that only the host ran: they were not handed to the device, or the device was given up.
     pub host: u64,
-    /// Those of them that the device had when it was given up.
+    /// Those packets of `host` that were on the device when it was given up.
     pub taken_back: u64,
-    /// How many times packets were handed to the device.
+    /// The number of device batches handed to the device.
     pub handed: u64,
 }
 
-/// A program's way on a device.
+/// A report on a program that runs on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnDevice {
     /// The device's name.
     pub name: String,
-    /// How packets went.
+    /// How many packets ran where.
     pub tally: DeviceTally,
-    /// What made the device be given up.
+    /// Why the device was given up; `None` while it is in use.
     pub failure: Option<String>,
 }
 
-/// How many packets an asynchronous back end can have in flight.
+/// How much an asynchronous back end can have in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// Packets of one device batch; at least 1.
+    /// The largest number of packets in a device batch; at least 1.
     pub packets: usize,
-    /// Device batches in flight.
+    /// The largest number of device batches in flight.
     pub device_batches: usize,
 }
 
@@ -56,33 +57,33 @@ impl QueueDepth {
     pub const BATCH: QueueDepth = QueueDepth { packets: BATCH, device_batches: 1 };
 }
 
-/// What an asynchronous back end has done with a device batch that it was given.
+/// The answer of an asynchronous back end to a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
     /// The device batch is in flight.
     Accepted,
-    /// The back end takes it once all that is in flight has been run.
+    /// The back end takes the device batch once everything in flight has been run.
     Busy,
-    /// The host is to run it: no submission, only [`run`](Backend::run).
+    /// The host must run these packets by [`run`](Backend::run), without a submission.
     Refused,
 }
 
 /// A back end that takes packets before they are run, such as a device that needs time for them. A submission
-/// changes nothing that can be seen: batches in flight are [run](Backend::run) later, in the same order, and
-/// have their outcome then.
+/// has no visible effect: batches in flight are [run](Backend::run) later, in the same order, and take effect
+/// then.
 pub trait AsyncBackend {
-    /// How much can be in flight.
+    /// The most that can be in flight.
     fn depth(&self) -> QueueDepth;
 
-    /// Submits a device batch. Its packets will be run behind all that is in flight, in this order. Where
-    /// packets run without a submission, nothing behind them may be submitted before they have been run.
+    /// Submits a device batch. Its packets will be run after everything in flight, in this order. If packets
+    /// are to run without a submission, no later packets may be submitted before these have been run.
     fn submit(&mut self, memory: &[u8], batches: &[Batch]) -> SubmitOutcome;
 
     /// Whether the `nth` device batch in flight, counted from 0, can be run without waiting once those before
-    /// it have been run. Also where nothing is in flight.
+    /// it have been run. Also `true` if nothing is in flight.
     fn is_complete(&mut self, nth: usize) -> bool;
 
-    /// How many parts of what is in flight it works on in parallel; at least 1.
+    /// How many parts of the work in flight the back end does in parallel; at least 1.
     fn workers(&self) -> usize;
 }
 
@@ -121,16 +122,16 @@ pub trait Inspect {
 
 /// A loaded program that runs packets.
 ///
-/// What the program holds is asked and changed through [`Backend::control`]. A back end that wraps another
-/// one hands out the control of the inner one. `dyn Backend` dereferences to its control, so
-/// `backend.tables()` asks the control.
+/// The state of the program is read and changed through [`Backend::control`]. A back end that wraps another
+/// one returns the control of the inner one. `dyn Backend` dereferences to its control, so `backend.tables()`
+/// asks the control.
 pub trait Backend: Send {
-    /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the
-    /// frames the batch points into.
+    /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` contains the
+    /// frames of the batch.
     ///
-    /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers
-    /// that are due by its time are handled in the order of their times; after each packet, the events it
-    /// raised.
+    /// The program's time is the larger of the last packet's time and this one's. Before each packet, the
+    /// back end handles entries and timers that are due by the packet's time, in the order of their times;
+    /// after each packet, the events that the packet raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
     /// The back end as an asynchronous one; `None` where it is none. After the first call, batches that were
@@ -140,17 +141,17 @@ pub trait Backend: Send {
     /// The back end as one that shows how it runs packets; `None` where it cannot.
     fn inspect(&mut self) -> Option<&mut dyn Inspect>;
 
-    /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
+    /// Lets time pass to `now` (ns) without a packet: handles entries and timers that are due.
     fn advance(&mut self, now: u64, outputs: &mut Outputs);
 
-    /// When time is to be passed at the latest, should no packet come before: the time of whatever is due
-    /// next, or an earlier one. `None` where nothing ever is.
+    /// The time (ns) by which [`advance`](Backend::advance) is to be called if no packet comes before: the
+    /// time when something is due next, or an earlier one. `None` if nothing will ever be due.
     fn due(&self) -> Option<u64>;
 
     /// The device that packets are run on first. Only a back end with a device has one.
     fn on_device(&self) -> Option<OnDevice>;
 
-    /// Which execution this is.
+    /// The kind of this back end.
     fn back_end(&self) -> BackendKind;
 
     /// What the program holds and has counted.
@@ -176,32 +177,32 @@ impl DerefMut for dyn Backend + '_ {
 
 /// What a program holds and has counted.
 pub trait Statistics {
-    /// The state of every table, in order of declaration. It may look at all entries, so it is not asked
+    /// A report on every table, in order of declaration. This may look at all entries, so it is not called
     /// between packets.
     fn tables(&self) -> Vec<TableReport>;
 
-    /// As [`Statistics::tables`], between packets: in a time that does not grow with what tables hold.
-    /// Entries that have ended and are still to be taken out of memory, a few before each packet, count as
-    /// held and not yet as expired.
+    /// As [`Statistics::tables`], but for use between packets: the time does not grow with the number of
+    /// entries. An expired entry counts as held until its memory is reclaimed (a few entries before each
+    /// packet), and as expired from then on.
     fn running_tables(&self) -> Vec<TableReport>;
 
-    /// The entries of a table as [`Statistics::running_tables`] counts them.
+    /// The number of entries of a table, as [`Statistics::running_tables`] counts them.
     fn entries_held(&self, table: u32) -> u64;
 
-    /// Every entry of a table with the packets and bytes it was found for (zero where the table does not
-    /// count): exact entries and prefixes sorted by key, rules and patterns in the order in which they are
-    /// tried.
+    /// Every entry of a table with the packets whose lookups found it, and their bytes (zero if the table
+    /// does not count): exact entries and prefixes sorted by key, rules and patterns in the order of
+    /// matching.
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
 
-    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there
-    /// are any; it begins with the first place. A part takes as long as `most` says, wherever it begins. What
-    /// is changed between two parts may be told twice or not at all.
+    /// At most `most` entries of a table from the place `from` on, and the place of the next part; `None`
+    /// after the last part. The first part begins at the default place. The time of a call grows with `most`
+    /// only. An entry that is changed between two calls may be listed twice or not at all.
     fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>);
 
     /// Every entry that packets made, in the order of [`entries`](Statistics::entries).
     fn learned(&self, table: u32) -> Vec<Entry>;
 
-    /// How many members packets made; it looks at none.
+    /// How many members of a group packets made, without a look at each member.
     fn members_learned(&self, group: u32) -> u64;
 
     /// Every member that packets made: the index of its group and its columns, ascending.
@@ -213,88 +214,88 @@ pub trait Statistics {
     /// Packets and bytes of every cell of a counter.
     fn counter(&self, counter: u32) -> Vec<(u64, u64)>;
 
-    /// Adds packets and bytes of the cells of a counter from `from` on, of `most` at most, to `into`.
+    /// Appends packets and bytes of at most `most` cells of a counter, from cell `from` on, to `into`.
     fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>);
 
     /// How often each event was raised, in order of declaration.
     fn events(&self) -> Vec<u64>;
 
-    /// How many events were refused because too many were waiting.
+    /// How many events were lost because too many were waiting.
     fn lost_events(&self) -> u64;
 }
 
-/// Changes of tables and groups from outside, and what another program takes over.
+/// Changes of tables and groups by the control plane, and the takeover of state by another program.
 pub trait ProgramControl: Statistics {
-    /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come
-    /// behind those that are there, or behind those of the same priority.
+    /// Inserts an entry that stays until it is removed; an entry with the same key gets the new value. A new
+    /// rule comes after the existing rules, or after those of the same priority.
     ///
     /// # Errors
-    /// The entry does not suit the table, or there is no room; then nothing has changed.
+    /// The entry does not fit the table's columns, or there is no room; then nothing has changed.
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError>;
 
-    /// Puts in an entry as if a packet had made it at `now` (ns): it goes when its time is up.
+    /// Inserts an entry as if a packet had made it at `now` (ns): it expires when its time is up.
     ///
     /// # Errors
     /// As for [`insert`](ProgramControl::insert).
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError>;
 
-    /// Takes out the entry with this key and priority; whether it was there.
+    /// Removes the entry with this key and priority. Returns whether it was there.
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool;
 
-    /// Exchanges all entries of a table for these, at once.
+    /// Replaces all entries of a table by these, at once.
     ///
     /// # Errors
     /// As for [`insert`](ProgramControl::insert); then nothing has changed.
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError>;
 
-    /// Sets the entry that is found where no key fits, or with `None` removes it.
+    /// Sets the default entry of a table, or removes it with `None`.
     ///
     /// # Errors
-    /// The program declares and sets no default for this table, so none is looked for; or the columns are not
-    /// the table's.
+    /// The program neither declares nor sets a default for this table, so lookups never use one; or the value
+    /// does not fit the table's columns.
     fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError>;
 
-    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight
-    /// 1; one that is there stays.
+    /// Adds a member with weight 1 to a group; `member` has one value for each column, and `index` is 0 if
+    /// the name stands for a single group. A member that is there already stays as it is.
     ///
     /// # Errors
-    /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports
-    /// that exist.
+    /// There is no such group, the group is full, or the member does not fit it: members of a multicast group
+    /// are ports that exist.
     fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
 
-    /// Takes a member out of a group; whether it was there.
+    /// Removes a member from a group. Returns whether it was there.
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool;
 
-    /// Takes a member into a group as if a packet had made it.
+    /// Adds a member to a group as if a packet had made it.
     ///
     /// # Errors
     /// As for [`join`](ProgramControl::join).
     fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
 
-    /// Has memory given to a table that is soon to take so many entries from another back end, rather than
-    /// when the first packets need it.
+    /// Makes the system provide the memory of a table that will soon take over `entries` entries from another
+    /// back end. Otherwise the first packets would wait for it.
     fn touch(&mut self, table: u32, entries: u64);
 
-    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is
-    /// `theirs`, where both are kept in one way and hold only what packets made; says whether it did. Entries
-    /// keep their times. No packet may be run before [`exchange_back`](ProgramControl::exchange_back) or
-    /// [`settle`](ProgramControl::settle).
+    /// Exchanges a table with the table `theirs` of another back end, at once and however large the tables
+    /// are. Both tables must have the same shape and representation, and only entries that packets made.
+    /// Returns whether the tables were exchanged. Entries keep their times. No packet may be run before
+    /// [`exchange_back`](ProgramControl::exchange_back) or [`settle`](ProgramControl::settle).
     fn exchange(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32) -> bool;
 
     /// Undoes an exchange.
     fn exchange_back(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32);
 
-    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what
-    /// happens is counted from now on. What it holds counts as put in: also what has ended and is still to be
-    /// taken out, which counts as expired then.
+    /// Makes an exchange final: from now on the declaration of this table says when entries expire, and its
+    /// statistics begin anew. All entries in memory count as inserted, also expired ones; these count as
+    /// expired when their memory is reclaimed.
     fn settle(&mut self, table: u32, other: &mut dyn ProgramControl, theirs: u32);
 
-    /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
+    /// The state other than tables, for another program to take over; `None` if there is none.
     fn handover(&mut self) -> Option<Handover<'_>>;
 
-    /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
+    /// Reclaims the memory of all expired entries of a table at once, however long that takes.
     fn finish(&mut self, table: u32);
 
-    /// Itself, for [`exchange`](ProgramControl::exchange) to see whether it is of the same kind.
+    /// This object, so that [`exchange`](ProgramControl::exchange) can test whether both have the same type.
     fn as_any(&mut self) -> &mut dyn Any;
 }

@@ -1,9 +1,10 @@
-//! The order in which code is made of blocks: each behind those that lead to it, loops aside.
+//! The order in which code is generated for blocks: each block after its predecessors, except for the edges
+//! of loops.
 
 use lang::ir::{BlockId, Function};
 
-/// Blocks that can be reached from one without going on behind those where it `ends`, each behind all that
-/// dominate it: reverse postorder, without recursion.
+/// The blocks that can be reached from `from`; the successors of a block where `ends` is true do not count.
+/// Each block comes after all blocks that dominate it: reverse postorder, computed without recursion.
 pub(crate) fn order(function: &Function, from: BlockId, ends: impl Fn(BlockId) -> bool) -> Vec<BlockId> {
     order_by(function.blocks.len(), from, |id| {
         if ends(id) {
@@ -13,7 +14,7 @@ pub(crate) fn order(function: &Function, from: BlockId, ends: impl Fn(BlockId) -
     })
 }
 
-/// The same of so many blocks, where `next` tells which follow one.
+/// The same for `blocks` blocks, where `next` gives the successors of a block.
 pub(crate) fn order_by(blocks: usize, from: BlockId, next: impl Fn(BlockId) -> Vec<BlockId>) -> Vec<BlockId> {
     let mut order = Vec::with_capacity(blocks);
     let mut seen = vec![false; blocks];

@@ -1,15 +1,15 @@
-//! Errors: why a program is not loaded, and why an entry is not put into a table.
+//! Errors of this crate: why a program is not loaded, and why an entry is not inserted into a table.
 
 use lang::ir::verify::VerifyError;
 use tables::exact::ExactSpecError;
 
-/// Why a program cannot be made ready to run.
+/// Why a program cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The program breaks a rule of the IR: a defect of the compiler that made it, not of the user's program.
     #[error("the compiled program is not well formed: {}; report this", list(.0))]
     Verify(Vec<VerifyError>),
-    /// A key or value takes more words than a table can hold.
+    /// A key or value needs more words than a table supports.
     #[error(
         "table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns"
     )]
@@ -18,10 +18,10 @@ pub enum LoadError {
         table: String,
         /// `key` or `value`.
         what: &'static str,
-        /// How many it takes.
+        /// How many words of 64 bits it needs.
         words: usize,
     },
-    /// The table library refuses the shape.
+    /// The crate `tables` refuses the shape of an exact table.
     #[error("table `{table}` cannot be made: {cause}")]
     Table {
         /// The table.
@@ -29,7 +29,7 @@ pub enum LoadError {
         /// Why.
         cause: ExactSpecError,
     },
-    /// The table library refuses the shape or an entry.
+    /// The crate `tables` refuses the shape of a table of another kind, or one of its entries.
     #[error("table `{table}` cannot be made: {cause}")]
     Refused {
         /// The table.
@@ -37,7 +37,7 @@ pub enum LoadError {
         /// Why.
         cause: String,
     },
-    /// A meter, register, pool or group cannot be made.
+    /// A meter, register, pool or group cannot be created.
     #[error("`{name}` cannot be made: {cause}")]
     Memory {
         /// Its name.
@@ -45,7 +45,7 @@ pub enum LoadError {
         /// Why.
         cause: String,
     },
-    /// More entries in the program than the table holds.
+    /// The program text has more entries for a table than the table's capacity.
     #[error("table `{table}` holds {capacity} entries and the program lists more: raise its capacity")]
     TooManyEntries {
         /// The table.
@@ -53,7 +53,7 @@ pub enum LoadError {
         /// The most entries it holds.
         capacity: u32,
     },
-    /// Counters without measure.
+    /// The counters of the program have too many cells.
     #[error(
         "the counters have {cells} cells together and at most 67,108,864 are possible: declare smaller ones"
     )]
@@ -61,7 +61,7 @@ pub enum LoadError {
         /// Cells of all counters.
         cells: usize,
     },
-    /// A function's values do not fit into the stack that it may have.
+    /// The stack frame of a compiled function is larger than allowed.
     #[error(
         "function `{function}` needs {bytes} bytes of stack as machine code and at most {} are possible: compute values where they are needed, so that fewer wait at once, or use the interpreter",
         lang::limits::LARGEST_FRAME
@@ -69,13 +69,13 @@ pub enum LoadError {
     Frame {
         /// The function.
         function: String,
-        /// What it needs.
+        /// The bytes of stack that it needs.
         bytes: u32,
     },
-    /// This machine has no code generator.
+    /// Cranelift cannot generate code for this machine.
     #[error("native code cannot be made on this machine: {0}; use the interpreter")]
     Machine(String),
-    /// The code generator failed: a defect of this program, not of the user's.
+    /// The code generator failed: a defect of Ravelin, not of the user's program.
     #[error("function `{function}` could not be compiled: {cause}; use the interpreter and report this")]
     Compile {
         /// The function.
@@ -85,11 +85,11 @@ pub enum LoadError {
     },
 }
 
-/// Why an entry is not put in. Nothing has changed then.
+/// Why an entry or member is not inserted. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// It has other columns than the table, a number that does not fit its column, or a match that tables of
-    /// this kind do not have.
+    /// The entry has other columns than the table, a number that does not fit its column, or a kind of match
+    /// that tables of this kind do not support.
     #[error("the entry does not suit the table's columns: compare it with the table's declaration")]
     Key,
     /// No room.
@@ -98,7 +98,7 @@ pub enum EntryError {
         /// The most entries it holds.
         capacity: usize,
     },
-    /// The execution has no tables that can be changed from outside.
+    /// The control plane cannot change the tables of this back end.
     #[error("this execution takes no entries from outside")]
     Fixed,
     /// The program never looks for a default entry.

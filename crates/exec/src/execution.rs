@@ -1,5 +1,5 @@
-//! What all back ends have in common: a state, which the control plane asks and changes, and an engine that
-//! runs packets on it.
+//! The common part of all back ends: a state, which the control plane reads and changes, and an engine, which
+//! runs packets on this state.
 
 use crate::backend::{AsyncBackend, Backend, Inspect, OnDevice, ProgramControl, Statistics};
 use crate::errors::EntryError;
@@ -15,9 +15,9 @@ use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
 
-/// What runs packets and handlers on a state.
+/// Runs packets and handlers on a state.
 pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
-    /// Which execution it is.
+    /// The kind of back end that this engine makes.
     const BACK_END: BackendKind;
 
     /// As [`Backend::run`].
@@ -220,7 +220,7 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         let exchanged = self.state.tables.exchange(table, &mut other.state.tables, theirs);
         if exchanged {
             for state in [&mut self.state, &mut other.state] {
-                // Entries have come that end sooner than those that were there.
+                // Some of the new entries may expire earlier than all entries before.
                 state.next_wake = 0;
             }
             let now = self.state.now.max(other.state.now);

@@ -1,5 +1,5 @@
-//! The interpreter: the judge of every other back end. Values are 128-bit numbers and every step is the IR's
-//! definition.
+//! The interpreter, the reference for every other back end. Values are numbers of 128 bits, and every step
+//! follows the definition of the IR.
 
 mod arithmetic;
 mod memory;
@@ -33,7 +33,7 @@ use tables::exact::{Exact, Learned};
 pub type Interpreter<O = Silent> = Execution<Reference, AbstractMachine<O>>;
 
 impl Interpreter {
-    /// An interpreter nobody watches; see [`crate::load()`] for the arguments.
+    /// An interpreter without an observer; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Interpreter, LoadError> {
         Interpreter::with_observer(program, ports, seed, Silent)
     }
@@ -47,7 +47,7 @@ impl<O: Observer> Interpreter<O> {
         Ok(Interpreter { state, engine: AbstractMachine::new(program.clone(), ports, observer) })
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.engine.observer
     }
@@ -108,7 +108,7 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
         true
     }
 
-    /// Any program is measured without a second variant.
+    /// The interpreter measures any program without a second variant.
     fn draft(&self) -> Option<Draft> {
         None
     }
@@ -116,7 +116,7 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
     fn adopt(&mut self, _: Measured) {}
 }
 
-/// What runs functions, apart from the state they change.
+/// The interpreter's engine: it runs functions on a state that it does not own.
 pub struct AbstractMachine<O, P = Program> {
     program: P,
     ports: u16,
@@ -246,7 +246,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         self.observer.instruction(self.index, instruction, &results);
     }
 
-    /// Does it and gives the results.
+    /// Runs an instruction and returns its results.
     fn op(&mut self, instruction: &Instruction) -> Vec<u128> {
         let one = |value: u128| vec![value];
         match &instruction.op {
@@ -424,7 +424,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         }
     }
 
-    /// Where it goes next, or the verdict.
+    /// Runs the end of a block: the next block with its arguments, or the verdict.
     fn terminator<'t>(&mut self, terminator: &'t Terminator) -> Result<&'t ir::Target, Verdict> {
         match terminator {
             Terminator::Jump(target) => Ok(target),
@@ -461,7 +461,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         }
     }
 
-    /// Hands the arguments over to the block's parameters, all at once.
+    /// Assigns the arguments to the block's parameters, all at the same time.
     fn enter(&mut self, target: &ir::Target) {
         let args = self.all(&target.args);
         for (param, arg) in self.function.block(target.block).params.iter().zip(args) {

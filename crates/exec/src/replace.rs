@@ -1,10 +1,10 @@
-//! A program takes over from another one: what packets left in the old one goes over where the new one has
-//! the same.
+//! The takeover: a new program takes over what packets left in the tables and other state of the old one, if
+//! both programs declare it in the same way.
 //!
-//! Two steps. The first one can fail and can be undone: tables are exchanged or copied, members of groups
-//! copied. The second one cannot fail, and is done when it is certain that the old program does not go on:
-//! tables that were exchanged take on the capacity and times of the new program, and what is neither table
-//! nor group changes its owner.
+//! A takeover has two steps. The first step can fail and can be undone: it exchanges or copies tables, and
+//! copies members of groups. The second step cannot fail, and happens when it is certain that the old program
+//! does not go on: exchanged tables take on the capacity and times of the new program, and the new program
+//! gets the state that is neither table nor group.
 
 use crate::backend::Backend;
 use crate::errors::EntryError;
@@ -12,7 +12,7 @@ use crate::state::handover::{Handover, Pairs, SharedState};
 use lang::ir::replace::{Fate, Replacement, replacement};
 use lang::ir::{Entry, Program};
 
-/// Why a program does not replace another. Nothing has changed then.
+/// Why a program cannot take over from another one. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceError {
     /// A table or group has another shape.
@@ -22,12 +22,12 @@ pub enum ReplaceError {
     Misfit {
         /// Its name.
         name: String,
-        /// Its shape so far.
+        /// The shape in the old program.
         old: String,
-        /// Its shape from now on.
+        /// The shape in the new program.
         new: String,
     },
-    /// An entry or member does not go over.
+    /// The new program cannot take over an entry or member.
     #[error("`{name}`: {cause}")]
     Entry {
         /// The name of the table or group.
@@ -37,46 +37,48 @@ pub enum ReplaceError {
     },
 }
 
-/// What went over, and what did not.
+/// What the new program took over, and what it did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakeoverReport {
-    /// Entries by the name of their table; in one that changed its owner, also those that have ended and are
-    /// still to be taken out.
+    /// The number of entries taken over, by the name of their table; in an exchanged table, expired entries
+    /// count until their memory is reclaimed.
     pub tables: Vec<(String, u64)>,
-    /// Members by the name of their group.
+    /// The number of members taken over, by the name of their group.
     pub groups: Vec<(String, u64)>,
-    /// Entries that have ended since the pool of the new program does not have their item, by the name of
-    /// their table.
+    /// The number of entries that were removed because the pool of the new program does not have their item,
+    /// by the name of their table.
     pub ended: Vec<(String, u64)>,
-    /// What begins anew since its shape is another: word for its kind, name, shape so far, shape from now on.
+    /// State that begins anew because its shape differs: the word for its kind, its name, the old shape, the
+    /// new shape.
     pub anew: Vec<(&'static str, String, String, String)>,
-    /// Events that were queued or delayed and are given up.
+    /// The number of queued and delayed events that are given up.
     pub events_given_up: u64,
 }
 
-/// Tables that were exchanged while a program took over, so that it can be undone, and what is to follow.
+/// The tables that the first step of a takeover exchanged, so that the exchange can be undone, and the work
+/// of the second step.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Exchanged {
-    /// Tables by pairs: that of the old program, that of the new one.
+    /// Exchanged tables: number in the old program, number in the new one.
     tables: Pairs,
     shared: SharedState,
-    /// Tables of the old program whose entries gave their items up, with the pool of the new program.
+    /// Tables of the old program whose entries lose their items, each with the pool of the new program.
     given: Pairs,
-    /// Tables of the new program whose entries take their items, with the pool.
+    /// Tables of the new program whose entries take items, each with the pool.
     taken: Pairs,
 }
 
 impl Exchanged {
-    /// Gives the tables back: `old` goes on as if nothing had been.
+    /// Undoes the exchange: `old` goes on as if nothing had happened.
     pub fn undo(self, old: &mut dyn Backend, new: &mut dyn Backend) {
         for (from, to) in self.tables {
             new.exchange_back(to, old.control_mut(), from);
         }
     }
 
-    /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any
-    /// more. Says how many events are given up.
+    /// The second step: `new` keeps the tables and takes over all other state that both programs declare in
+    /// the same way. `old` must not run any more. Returns how many events are given up.
     pub fn keep(self, old: &mut dyn Backend, new: &mut dyn Backend) -> u64 {
         for (from, to) in self.tables {
             new.settle(to, old.control_mut(), from);
@@ -84,32 +86,35 @@ impl Exchanged {
         let items = |of: &dyn Backend, table| -> Vec<Vec<u128>> {
             of.entries(table).into_iter().map(|(entry, _)| entry.value).collect()
         };
-        // What has ended gives its items back first: nobody does that for a table that does not go over.
+        // Expired entries give their items back first, since nobody does that later in a table that is not
+        // taken over.
         self.given.iter().for_each(|&(table, _)| old.finish(table));
         let given: Vec<_> = self.given.iter().map(|&(table, pool)| (pool, items(old, table))).collect();
         let taken: Vec<_> = self.taken.iter().map(|&(table, pool)| (pool, items(new, table))).collect();
         let (Some(mut old), Some(mut new)) = (old.handover(), new.handover()) else { return 0 };
         let given_up = new.take_over(&mut old, &self.shared);
-        // Where an item is given up by an entry of the old program and held by one of the new, it is held.
+        // If an entry of the old program gives up an item that an entry of the new program holds, the item
+        // stays taken.
         given.into_iter().for_each(|(pool, items)| new.items(pool, false, items.into_iter()));
         taken.into_iter().for_each(|(pool, items)| new.items(pool, true, items.into_iter()));
         given_up
     }
 }
 
-/// Gives what packets made in the tables and groups of `old` to `new`, a program that has just been loaded.
-/// Tables that both keep in one way and that hold nothing else change their owner as they are, however large,
-/// with the times of their entries; `old` has them no more until that is undone. Exact ones do so also where
-/// the new program says another capacity, idle time or age, as long as there is room. From others entries are
-/// copied as if packets had made them at `now` (ns). Entries and members of the program text and of the
-/// control plane do not go over: those of the new program are its own. An entry whose item the pool of the
-/// new program does not have ends. Members of groups that both declare alike, and that nobody outside
-/// changed, keep their buckets; others share the flows out as ones that join the new program's in ascending
-/// order. `discard` names what is given up.
+/// The first step: gives what packets made in the tables and groups of `old` to `new`, a program that has
+/// just been loaded. If both programs represent a table in the same way, and it has only entries that packets
+/// made, the tables are exchanged, however large they are; entries keep their times, and `old` does not have
+/// them until the exchange is undone. Exact tables are also exchanged if the new program declares another
+/// capacity, idle time or age, as long as there is room. From other tables, entries are copied as if packets
+/// had made them at `now` (ns). Entries and members of the program text and of the control plane are not
+/// taken over: the new program has its own. An entry whose item the pool of the new program does not have is
+/// removed. Members of a group keep their buckets if both programs declare the group in the same way and the
+/// control plane did not change it; otherwise they join the members of the new program in ascending order.
+/// `discard` names tables and groups that are given up.
 ///
 /// # Errors
-/// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then
-/// of no use, and `old` has everything.
+/// A table or group has another shape in the new program and is not given up, or `new` has no room. Then
+/// `new` cannot be used, and `old` is unchanged.
 pub fn take_over(
     (old, old_program): (&mut dyn Backend, &Program),
     (new, new_program): (&mut dyn Backend, &Program),
@@ -139,8 +144,9 @@ pub fn take_over(
     }
 }
 
-/// Makes a program ready to take over from one whose tables hold so many entries each: for whoever loads it,
-/// while the other one runs. Tables of one shape that are not declared alike get their memory.
+/// Prepares a program to take over from one whose tables have `held` entries each; its loader calls this
+/// while the other program runs. Provides the memory of tables that have the same shape in both programs but
+/// are not declared in the same way.
 pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Backend, &Program)) {
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };
@@ -155,7 +161,7 @@ pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Bac
     }
 }
 
-/// What becomes of everything: tables and groups all fit or are given up.
+/// The plan of the takeover; an error if a table or group does not fit and is not given up.
 fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement, ReplaceError> {
     let plan = replacement(old, new, discard);
     for (name, fate) in plan.tables.iter().chain(&plan.groups) {
@@ -174,7 +180,7 @@ fn kept(fates: &[(String, Fate)]) -> Pairs {
     fates.iter().filter_map(pair).collect()
 }
 
-/// What begins anew since its shape is another.
+/// The state that begins anew because its shape differs.
 fn anew(plan: &Replacement) -> Vec<(&'static str, String, String, String)> {
     let one = |kind, (name, fate): &(String, Fate)| match fate {
         Fate::Anew { old, new } => Some((kind, name.clone(), old.clone(), new.clone())),
@@ -186,7 +192,7 @@ fn anew(plan: &Replacement) -> Vec<(&'static str, String, String, String)> {
         .collect()
 }
 
-/// Tables change their owner or are copied; what their entries hold of pools is put down.
+/// Exchanges or copies the tables, and notes whose entries hold items of pools.
 fn tables(
     (old, old_program): (&mut dyn Backend, &Program),
     (new, new_program): (&mut dyn Backend, &Program),
@@ -238,7 +244,7 @@ fn tables(
     Ok(())
 }
 
-/// Members of groups that do not go over whole are copied.
+/// Copies the members of groups that are not taken over with their buckets.
 fn groups(
     old: &mut dyn Backend,
     new: &mut dyn Backend,

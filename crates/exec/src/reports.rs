@@ -1,21 +1,21 @@
-//! What is told of a loaded program and its tables: plain data.
+//! Reports on a loaded program and its tables: plain data.
 
 use tables::lpm::Prefix;
 
-/// Which execution.
+/// The kinds of back ends that run on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
-    /// The interpreter over the IR: slow and obviously right.
+    /// The interpreter of the IR: slow, and simple enough to be the reference.
     Interpreter,
     /// Machine code made by Cranelift.
     Native,
 }
 
-/// Packets and bytes that an entry was found for.
+/// The packets whose lookups found an entry, and their bytes.
 pub type EntryCount = (u64, u64);
 
-/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's
-/// own business.
+/// A place in a table from which entries are listed; the default is the first place. Only the table knows
+/// what it consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryPlace(pub(crate) Prefix);
 

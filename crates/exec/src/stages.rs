@@ -1,9 +1,10 @@
-//! What each stage of a program costs: a stopwatch that runs from one mark of the program to the next.
+//! Measures what each stage of a program costs, with a stopwatch that runs from one mark in the program to
+//! the next.
 //!
-//! The idea: of a program there is a second variant in which each decoder or stage calls this stopwatch when
-//! it begins, and packets and handlers do when they end. Whatever time passes from one call to the next
-//! belongs to where the program was in between, so the parts are the whole. What a call takes itself is
-//! measured beforehand and told apart.
+//! The idea: in a second variant of the program, each decoder or stage calls this stopwatch when it begins,
+//! and so does the end of each packet and handler. The time between two calls belongs to the part of the
+//! program that ran in between, so the parts add up to the whole. The cost of a call itself is measured
+//! beforehand and subtracted.
 
 use crate::interpret::Observer;
 use lang::ir::{BlockId, Program};
@@ -11,22 +12,22 @@ use lang::source::Span;
 
 /// Buckets of a histogram: eight for each power of two.
 const BUCKETS: usize = 496;
-/// So many calls are timed to learn what one takes, and so many times.
+/// The number of calls in a round that measures the cost of a call, and the number of rounds.
 const CALLS: u64 = 64;
 const ROUNDS: usize = 16;
 
-/// Where a program can be: between packets, in one of its decoders and stages, or in one of its handlers.
+/// A part of a program that can be measured: the work between packets, a decoder or stage, or a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its name; none for what is between packets.
+    /// The name; `None` for the work between packets.
     pub name: Option<String>,
-    /// Its declaration.
+    /// The place of its declaration in the text.
     pub span: Option<Span>,
     /// Whether it handles events or the clock.
     pub handler: bool,
 }
 
-/// Everything that a program consists of, in the order in which [`StageClock::costs`] tells of it.
+/// All parts of a program, in the order of [`StageClock::costs`].
 pub fn sites(program: &Program) -> Vec<Site> {
     let between = Site { name: None, span: None, handler: false };
     let stages = program.stages.iter().map(|stage| Site {
@@ -42,12 +43,12 @@ pub fn sites(program: &Program) -> Vec<Site> {
     std::iter::once(between).chain(stages).chain(handlers).collect()
 }
 
-/// What one of them cost.
+/// What one part of a program cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
-    /// Cycles, without those of the stopwatch.
+    /// Cycles spent in it, without those of the stopwatch.
     pub cycles: u64,
-    /// How often it began.
+    /// How often packets or handlers entered it.
     pub entered: u64,
     buckets: Vec<u32>,
 }
@@ -63,7 +64,8 @@ impl StageCost {
         *bucket = bucket.saturating_add(1);
     }
 
-    /// So many cycles this part of the stays took at most, within an eighth; 0 if there was none.
+    /// The quantile `part` (0 to 1) of the cycles of a single visit, with an error of at most an eighth; 0
+    /// without visits.
     pub fn quantile(&self, part: f64) -> u64 {
         let all: u64 = self.buckets.iter().map(|&stays| u64::from(stays)).sum();
         let wanted = ((all as f64 * part).ceil() as u64).clamp(1, all.max(1));
@@ -75,7 +77,7 @@ impl StageCost {
         found.map_or(0, largest_of)
     }
 
-    /// Adds what the same stage cost elsewhere.
+    /// Adds the cost of the same part at another worker.
     pub fn add(&mut self, other: &StageCost) {
         self.cycles += other.cycles;
         self.entered += other.entered;
@@ -90,20 +92,20 @@ pub struct StageClock {
     now: fn() -> u64,
     costs: Vec<StageCost>,
     stages: usize,
-    /// Where the program is, and since when.
+    /// The part in which the program is, and since when.
     at: usize,
     since: u64,
-    /// What a call takes.
+    /// The cycles that a call of the stopwatch takes.
     own: u64,
     spent: u64,
     packets: u64,
-    /// A packet is run that may be run again: what it enters does not count yet.
+    /// The packet that runs may have to be run again: the parts that it enters do not count yet.
     tries: bool,
     tried: Vec<usize>,
 }
 
 impl Default for StageClock {
-    /// One that nothing is measured with.
+    /// A stopwatch that measures nothing.
     fn default() -> StageClock {
         StageClock {
             now: || 0,
@@ -124,7 +126,8 @@ impl Default for StageClock {
 const BETWEEN: usize = 0;
 
 impl StageClock {
-    /// One for this program that reads a counter of cycles, or of whatever is to be measured.
+    /// A stopwatch for this program; `now` reads the counter of cycles, or of anything else that is to be
+    /// measured.
     pub fn new(program: &Program, now: fn() -> u64) -> StageClock {
         let stages = program.stages.len();
         let costs = vec![StageCost::new(); sites(program).len()];
@@ -134,7 +137,7 @@ impl StageClock {
         clock
     }
 
-    /// What each place of the program cost, in the order of [`sites`].
+    /// The cost of each part of the program, in the order of [`sites`].
     pub fn costs(&self) -> &[StageCost] {
         &self.costs
     }
@@ -144,12 +147,12 @@ impl StageClock {
         self.packets
     }
 
-    /// The cycles of the stopwatch itself. With those of all places they are all that passed.
+    /// The cycles of the stopwatch itself. Together with those of all parts, they are all cycles that passed.
     pub fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// Adds what was measured of the same program elsewhere.
+    /// Adds the measurement of the same program at another worker.
     pub fn add(&mut self, other: &StageClock) {
         self.costs.iter_mut().zip(&other.costs).for_each(|(cost, more)| cost.add(more));
         self.spent += other.spent;
@@ -162,7 +165,7 @@ impl StageClock {
         (self.at, self.since) = (BETWEEN, (self.now)());
     }
 
-    /// The time since the last call belonged to where the program was, which is now somewhere else.
+    /// Counts the time since the last call for the current part, and makes `site` the current part.
     #[inline]
     pub(crate) fn go_to(&mut self, site: usize) {
         let now = (self.now)();
@@ -186,20 +189,20 @@ impl StageClock {
         }
     }
 
-    /// Nothing of the program is run any more; gives where it was.
+    /// The program pauses: the current part is now the work between packets. Returns the part before.
     pub(crate) fn leave(&mut self) -> usize {
         let at = self.at;
         self.go_to(BETWEEN);
         at
     }
 
-    /// A packet is run that may be run again.
+    /// A packet begins that may have to be run again.
     pub(crate) fn try_packet(&mut self) {
         self.tries = true;
         self.tried.clear();
     }
 
-    /// It is not run again, or it is; gives where it was.
+    /// Ends such a packet: `counts` says whether its run counts. Returns the part in which it was.
     pub(crate) fn tried(&mut self, counts: bool) -> usize {
         self.tries = false;
         if counts {
@@ -222,7 +225,7 @@ impl StageClock {
         1 + stage as usize
     }
 
-    /// What a call takes: the least of some rounds, since others may have been interrupted.
+    /// The cost of a call: the smallest of some rounds, since other rounds may have been interrupted.
     fn own_cost(mut self) -> u64 {
         let rounds = (0..ROUNDS).map(|_| {
             self.begin(0);
@@ -250,8 +253,8 @@ impl Observer for StageClock {
     }
 }
 
-/// Numbers below eight have a bucket of their own; the others go by their power of two and the three bits
-/// behind its first.
+/// The bucket of a number. Numbers below eight have a bucket each; for others, the power of two and the three
+/// bits after the first one choose the bucket.
 fn bucket_of(cycles: u64) -> usize {
     match cycles.checked_ilog2() {
         None | Some(0..=2) => cycles as usize,

@@ -1,10 +1,10 @@
-//! Checks a program before any back end takes it: it keeps the rules of the IR and fits into memory.
+//! Checks a program before any back end runs it: the program keeps the rules of the IR and fits into memory.
 
 use crate::errors::LoadError;
 use lang::ir::{Program, footprint};
 use lang::limits::LARGEST_MEMORY;
 
-/// Checks a program as every back end relies on.
+/// Makes the checks on which every back end relies.
 pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
     lang::ir::verify::verify(program).map_err(LoadError::Verify)?;
     let footprint = footprint::footprint(program);

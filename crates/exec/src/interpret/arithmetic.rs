@@ -1,4 +1,4 @@
-//! What the operations of the IR mean, on numbers.
+//! The meaning of the IR's arithmetic operations and comparisons on numbers.
 
 use lang::ir::{BinaryOp, CompareOp};
 

@@ -1,10 +1,11 @@
-//! Tables of prefixes, rules and patterns, meters, registers, pools and groups, step by step.
+//! The interpreter's instructions for tables of prefixes, rules and patterns, meters, registers, pools and
+//! groups.
 
 use super::*;
 use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
 
 impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
-    /// The value columns of what is found in a table of keys, or its default.
+    /// The value columns of the entry that a key finds, or of the default entry.
     pub(super) fn find(&mut self, table: u32, key: &[Value]) -> Option<Vec<u128>> {
         let (words, length) = self.key(table, key);
         let columns = self.all(key);
@@ -46,14 +47,14 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         }
     }
 
-    /// Found or not, then so many columns.
+    /// The results of a search: whether an entry was found, then `width` columns (zeros if none was found).
     pub(super) fn optional(&self, columns: Option<Vec<u128>>, width: usize) -> Vec<u128> {
         let mut results = vec![u128::from(columns.is_some())];
         results.extend(columns.unwrap_or_else(|| vec![0; width]));
         results
     }
 
-    /// The captured bytes from one position up to the other, cut to what there is.
+    /// The captured bytes from one position up to the other, limited to those that there are.
     fn view(&self, start: Value, end: Value) -> &[u8] {
         let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
         let end = (self.value(end) as usize).min(frame.len());
@@ -92,7 +93,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         parts.iter().zip(columns).map(part).collect()
     }
 
-    /// The index of a cell; the first where there is none.
+    /// The index of a cell; 0 if the instruction names none.
     fn cell(&self, index: Option<Value>) -> u32 {
         index.map_or(0, |index| self.value(index) as u32)
     }

@@ -1,9 +1,9 @@
-//! Who watches the interpreter: every step of a packet, for traces.
+//! Observers of the interpreter: they are shown every step of a packet, for traces.
 
 use lang::ir::{BlockId, Instruction};
 use tables::exact::Learned;
 
-/// Is shown every step. Each method does nothing unless it is written.
+/// Is shown every step. By default each method does nothing.
 pub trait Observer {
     /// A packet begins: its index in the batch and the time, ns.
     fn packet(&mut self, _index: usize, _now: u64) {}
@@ -23,14 +23,15 @@ pub trait Observer {
     /// An instruction of a function was done, with its results.
     fn instruction(&mut self, _function: u32, _instruction: &Instruction, _results: &[u128]) {}
 
-    /// The packet changed its size: its captured bytes as they are now. Comes before its instruction.
+    /// The size of the packet changed: its captured bytes as they are now. Called before `instruction`.
     fn resized(&mut self, _bytes: &[u8]) {}
 
-    /// A table was asked: the key's columns, and the value's columns if an entry was found. Comes before its
-    /// instruction.
+    /// A lookup was made: the key's columns, and the value's columns if an entry was found. Called before
+    /// `instruction`.
     fn lookup(&mut self, _table: u32, _key: &[u128], _hit: Option<&[u128]>) {}
 
-    /// A table was taught: the key's columns, the value's, and what came of it. Comes before its instruction.
+    /// An entry was learned: the key's columns, the value's columns, and the result. Called before
+    /// `instruction`.
     fn learn(&mut self, _table: u32, _key: &[u128], _value: &[u128], _learned: Learned) {}
 
     /// A block of a function ended and went on to `next`, or ended the function.
