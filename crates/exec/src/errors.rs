@@ -14,7 +14,7 @@ pub enum LoadError {
         "table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns"
     )]
     TooWide {
-        /// The table.
+        /// The name of the table.
         table: String,
         /// `key` or `value`.
         what: &'static str,
@@ -24,31 +24,31 @@ pub enum LoadError {
     /// The crate `tables` refuses the shape of an exact table.
     #[error("table `{table}` cannot be made: {cause}")]
     Table {
-        /// The table.
+        /// The name of the table.
         table: String,
-        /// Why.
+        /// What the crate `tables` says.
         cause: ExactSpecError,
     },
     /// The crate `tables` refuses the shape of a table of another kind, or one of its entries.
     #[error("table `{table}` cannot be made: {cause}")]
     Refused {
-        /// The table.
+        /// The name of the table.
         table: String,
-        /// Why.
+        /// What the crate `tables` says.
         cause: String,
     },
     /// A meter, register, pool or group cannot be created.
     #[error("`{name}` cannot be made: {cause}")]
     Memory {
-        /// Its name.
+        /// The name of its declaration.
         name: String,
-        /// Why.
+        /// What the crate `tables` says.
         cause: String,
     },
     /// The program text has more entries for a table than the table's capacity.
     #[error("table `{table}` holds {capacity} entries and the program lists more: raise its capacity")]
     TooManyEntries {
-        /// The table.
+        /// The name of the table.
         table: String,
         /// The most entries it holds.
         capacity: u32,

@@ -1,4 +1,4 @@
-//! From a program to a back end that runs it: the program is verified first.
+//! Loads a program into a back end, after the program was verified.
 
 use crate::backend::Backend;
 use crate::errors::LoadError;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Makes a program ready to run.
 ///
-/// `ports` is how many ports there are, numbered from 1; sending to any other is a drop for
+/// `ports` is the number of ports, which are numbered from 1; a `send` to any other port is a drop for
 /// [`lang::ir::NO_SUCH_PORT`]. `seed` chooses the tables' hash functions and has no other effect.
 pub fn load(
     program: &Program,

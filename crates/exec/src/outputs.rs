@@ -1,5 +1,5 @@
-//! What a program sends besides verdicts: copies, packets it made, and the events it raised. Buffers are
-//! reused from batch to batch.
+//! The outputs of a program in addition to verdicts: copies, packets that it made, and events that it raised.
+//! Buffers are reused from batch to batch.
 
 use lang::ir::{Hole, Template};
 use packet::Batch;
@@ -7,10 +7,10 @@ use packet::fragment::Fragmenting;
 use packet::region::HEADROOM;
 use packet::resize::Resizable;
 
-/// A packet that leaves besides the received ones.
+/// A packet that leaves in addition to the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Where it leaves; the caller counts what is meant for a port that does not exist.
+    /// The port by which it leaves; the caller counts packets for ports that do not exist.
     pub port: u16,
     /// Index in the batch of the packet that caused it; [`Output::BETWEEN`] if a timer or event did.
     pub cause: u32,
@@ -20,14 +20,14 @@ pub struct Output {
     pub captured: u32,
     /// Length on the wire.
     pub wire: u32,
-    /// Nanoseconds.
+    /// The time of the cause, ns.
     pub time: u64,
     /// True for a copy of a received packet, false for a packet the program made.
     pub copy: bool,
 }
 
 impl Output {
-    /// [`Output::cause`] of what no packet caused.
+    /// [`Output::cause`] of an output that no packet caused.
     pub const BETWEEN: u32 = u32::MAX;
 }
 
@@ -46,19 +46,18 @@ pub struct Raised {
     pub first: u32,
 }
 
-/// A packet of the batch that does not leave as it came: its length changed, or it is to be cut into
-/// fragments.
+/// A packet of the batch that leaves in another form: its length changed, or it is to be fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resized {
     /// Its index in the batch.
     pub packet: u32,
-    /// Its length on the wire when it came in; the batch has the one that it has now.
+    /// Its length on the wire when it came in; the batch has its present length.
     pub wire: u32,
-    /// How it is cut, should it leave and be too long.
+    /// How the packet is fragmented if it leaves and is too long.
     pub fragmenting: Option<Fragmenting>,
 }
 
-/// Everything that left besides verdicts since the last [`Outputs::clear`].
+/// All outputs since the last [`Outputs::clear`].
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     /// Packets in the order in which they were sent.
@@ -83,7 +82,7 @@ impl Outputs {
         self.resized.clear();
     }
 
-    /// Writes back into the batch where its packet `index` now lies and how long it is.
+    /// Writes the present place and length of packet `index` back into the batch.
     pub(crate) fn write_back(&mut self, batch: &mut Batch, index: usize, now: Now) {
         let wire = batch.wire[index];
         if wire != now.wire || now.fragmenting.is_some() {
@@ -94,7 +93,8 @@ impl Outputs {
         batch.wire[index] = now.wire;
     }
 
-    /// Adds a copy of a received packet as it now is; false, and no effect, where the bytes would pass 4 GiB.
+    /// Adds a copy of a received packet in its present state. Returns `false` and does nothing if all bytes
+    /// together would exceed 4 GiB.
     pub fn copy(&mut self, frame: &[u8], cause: Cause, port: u16) -> bool {
         let Some(start) = self.room_for(frame.len()) else { return false };
         self.bytes.extend_from_slice(frame);
@@ -110,8 +110,8 @@ impl Outputs {
         true
     }
 
-    /// Adds a packet made from a template, whose holes get `values`, and the received bytes that follow it;
-    /// false, and no effect, where the bytes would pass 4 GiB.
+    /// Adds a packet made from a template, whose holes get `values`, followed by bytes of the received
+    /// packet. Returns `false` and does nothing if all bytes together would exceed 4 GiB.
     pub fn emit(
         &mut self,
         template: &Template,
@@ -139,7 +139,7 @@ impl Outputs {
         true
     }
 
-    /// Where bytes to be added start, if there is room for so many.
+    /// The place where new bytes start, if there is room for `bytes` of them.
     fn room_for(&self, bytes: usize) -> Option<u32> {
         u32::try_from(self.bytes.len() + bytes).ok()?;
         Some(self.bytes.len() as u32)
@@ -151,7 +151,7 @@ impl Outputs {
     }
 }
 
-/// Where a packet lies when its program is done, and how long it is.
+/// The place and length of a packet when its program has finished.
 pub(crate) struct Now {
     /// First byte in the memory of the batch.
     pub(crate) frame: usize,
@@ -163,27 +163,27 @@ pub(crate) struct Now {
     pub(crate) fragmenting: Option<Fragmenting>,
 }
 
-/// What a made packet takes from a received one: at most `limit` captured bytes from `tail` on, and how many
-/// those are on the wire.
+/// The part of the received packet that a made packet includes: at most `limit` captured bytes from `tail`
+/// on, and the length of this part on the wire.
 pub(crate) fn appended(frame: &[u8], wire: u32, tail: Option<usize>, limit: u32) -> (&[u8], u32) {
     let Some(rest) = tail.and_then(|tail| frame.get(tail..)) else { return (&[], 0) };
     let wire = wire.saturating_sub((frame.len() - rest.len()) as u32);
     (&rest[..rest.len().min(limit as usize)], wire.min(limit))
 }
 
-/// What an output inherits from what caused it.
+/// What an output inherits from the packet, timer or event that caused it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause {
     /// Index in the batch, or [`Output::BETWEEN`].
     pub packet: u32,
-    /// Nanoseconds.
+    /// The time of the cause, ns.
     pub time: u64,
     /// For a copy, its length on the wire; for a made packet, that of the tail.
     pub wire: u32,
 }
 
-/// Puts a template's bytes, with the values of its holes and its checksums over what then follows, into a
-/// packet; false, and no effect, where there is no room.
+/// Inserts a template's bytes into a packet, with the values of its holes, and with checksums over what then
+/// follows. Returns `false` and does nothing if there is no room.
 pub(crate) fn push(
     packet: &mut Resizable<'_>,
     at: usize,
@@ -204,8 +204,8 @@ pub(crate) fn push(
 /// there.
 fn finish(made: &mut [u8], template: &Template, whole: bool) {
     template.finish(made);
-    // What was not captured cannot be summed up; where zero says that there is no checksum, that is the
-    // truth.
+    // Bytes that were not captured cannot be summed up. If zero means "no checksum", the checksum becomes
+    // zero.
     for sum in template.sums.iter().filter(|sum| !whole && sum.end.is_none() && sum.never_zero) {
         if let Some(field) = made.get_mut(sum.at as usize..sum.at as usize + 2) {
             field.fill(0);
@@ -219,8 +219,8 @@ fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<It
     }
 }
 
-/// Where a packet's memory begins in that of the batch, and how far into that memory the packet starts: it
-/// has its headroom before it.
+/// The place of a packet's own memory in that of the batch, and the packet's distance from the beginning of
+/// its memory: its headroom lies before the packet.
 pub(crate) fn room_before(batch: &Batch, index: usize) -> (usize, usize) {
     let start = usize::try_from(batch.frame[index]).unwrap_or(usize::MAX);
     let room = start.min(batch.headroom as usize).min(HEADROOM);

@@ -10,12 +10,12 @@ use lang::ir::Column;
 /// The most words of a key or value.
 pub const MAX_WORDS: usize = 8;
 
-/// Where one column lies.
+/// The place of one column in the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedPlace {
-    /// Its word; of two, the more significant one.
+    /// The number of its word; for a column of two words, that of the more significant one.
     pub word: usize,
-    /// Bits it is moved up in its word; zero for a column of two words.
+    /// By how many bits the column is shifted left in its word; zero for a column of two words.
     pub shift: u32,
     /// Its width in bits.
     pub width: u8,
@@ -28,7 +28,7 @@ impl PackedPlace {
     }
 }
 
-/// Where all columns of a key or value lie.
+/// The places of all columns of a key or value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
     /// One place a column.
@@ -38,7 +38,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// The packing of these columns. It may come to more than [`MAX_WORDS`] words, which no table takes.
+    /// The packing of these columns. It may need more than [`MAX_WORDS`] words, which no table supports.
     pub fn new(columns: &[Column]) -> Packing {
         let mut places: Vec<PackedPlace> = Vec::with_capacity(columns.len());
         let (mut words, mut free) = (0, 0u32);
@@ -53,7 +53,7 @@ impl Packing {
             if width > free {
                 (words, free, first) = (words + 1, 64, places.len());
             }
-            // Whatever came before in this word moves up to make room.
+            // The earlier columns of this word are shifted left to make room.
             for place in &mut places[first..] {
                 place.shift += width;
             }

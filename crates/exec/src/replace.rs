@@ -20,7 +20,7 @@ pub enum ReplaceError {
         "`{name}` has another shape: it held {old}, it would hold {new}; give up what it held by name, or keep its columns"
     )]
     Misfit {
-        /// Its name.
+        /// The name of the table or group.
         name: String,
         /// The shape in the old program.
         old: String,
@@ -32,7 +32,7 @@ pub enum ReplaceError {
     Entry {
         /// The name of the table or group.
         name: String,
-        /// Why.
+        /// Why the new program refuses it.
         cause: EntryError,
     },
 }

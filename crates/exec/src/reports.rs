@@ -35,7 +35,7 @@ impl EntryPlace {
 /// The state of one table, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableReport {
-    /// Its name.
+    /// The name in its declaration.
     pub name: String,
     /// Entries that the table holds now. For a report between packets see
     /// [`Statistics::running_tables`](crate::Statistics::running_tables).

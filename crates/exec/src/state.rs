@@ -1,10 +1,11 @@
-//! What a program remembers from packet to packet: tables, default entries, counters, queued events, timers
-//! and the time.
+//! The state of a program, which it keeps from packet to packet: tables, default entries, counters, queued
+//! events, timers and the time.
 //!
-//! The same state serves every back end and is pure: time comes with the packets. Before a packet, whatever
-//! is due by its time is handled in the order of times: entries whose deadline has come go first, then timers
-//! run, ties in order of creation. Three bounds keep a program from growing or running without end, also
-//! where a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
+//! Every back end uses the same state, and the state is pure: time comes with the packets. Before a packet,
+//! everything that is due by its time is handled in the order of times: first entries expire, then timers
+//! run; timers of one time run in the order of their creation. Three limits keep a program from growing or
+//! running without end, even if the time in a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`]
+//! and [`MAX_TIMERS`].
 
 mod cells;
 pub mod handover;
@@ -31,23 +32,23 @@ use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
 
-/// Everything a program remembers.
+/// The state of a program.
 pub struct ProgramState<F: TableFamily> {
-    /// Its tables.
+    /// All tables.
     pub tables: TableSet<F>,
     /// Meters, registers, pools and groups.
     pub memory: ProgramMemory,
-    /// Their default entries.
+    /// The default entry of each table.
     pub defaults: Vec<DefaultEntry>,
-    /// Whether a table may ever have a default entry.
+    /// For each table, whether it may ever have a default entry.
     pub may_default: Vec<bool>,
-    /// Cells of all counters, one counter after the other.
+    /// The cells of all counters, one counter after the other.
     pub cells: Vec<Cell>,
-    /// First cell of every counter, and the end.
+    /// The index in `cells` of the first cell of every counter, and at the end the number of cells.
     pub first_cell: Vec<usize>,
-    /// The time, ns: never goes back.
+    /// The program's time (ns), which never goes back.
     pub now: u64,
-    /// The packet that is being run, as index in its batch, or [`Output::BETWEEN`].
+    /// The index in its batch of the packet that is running, or [`Output::BETWEEN`].
     pub cause: u32,
     /// Nothing is due before this time, ns.
     pub next_wake: u64,
@@ -57,10 +58,10 @@ pub struct ProgramState<F: TableFamily> {
     pending: Pending,
     lost_events: u64,
     scratch: Vec<u128>,
-    /// Time that handlers may still use up, ns, [`TIME_OF_RUN`] each; as of when.
+    /// The budget of handlers at the time `credited`, in ns: each handler uses [`TIME_OF_RUN`].
     credit: u64,
     credited: u64,
-    /// What the variant of a program that measures its stages calls.
+    /// The stopwatch of the variant that measures stages.
     pub(crate) clock: StageClock,
 }
 
@@ -70,9 +71,9 @@ struct EventState {
     raised: u64,
 }
 
-/// Runs one handler: the function's index and its arguments.
+/// Runs handlers on a state.
 pub trait RunHandler<F: TableFamily> {
-    /// Runs it at `state.now`.
+    /// Runs the handler with the index `function` at `state.now`.
     fn run_handler(
         &mut self,
         state: &mut ProgramState<F>,
@@ -244,8 +245,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.next_wake = self.next_wake.min(due);
     }
 
-    /// Whether every key is in its table or, where the table refuses when full, would find a free place;
-    /// `keys` gives each key's table and whether it is there.
+    /// Whether there is room for all keys in tables that refuse new keys when full; `keys` gives each key's
+    /// table and whether the key is there already.
     pub fn has_room(&mut self, keys: &[(u32, bool)]) -> bool {
         keys.iter().all(|&(table, _)| {
             let new = keys.iter().filter(|key| key.0 == table && !key.1).count();
@@ -253,7 +254,7 @@ impl<F: TableFamily> ProgramState<F> {
         })
     }
 
-    /// Adds one packet to a cell; nothing where the counter has no such cell.
+    /// Adds one packet to a cell; does nothing if the counter has no such cell.
     pub fn count(&mut self, counter: u32, index: u64, bytes: u64) {
         let (first, end) = (self.first_cell[counter as usize], self.first_cell[counter as usize + 1]);
         if index < (end - first) as u64 {
@@ -284,7 +285,7 @@ impl<F: TableFamily> ProgramState<F> {
         self.cells[cells].iter().map(|cell| (cell.packets, cell.bytes))
     }
 
-    /// Takes an item of a pool, if one is free; entries that have ended hold none.
+    /// Takes an item of a pool, if one is free; items of expired entries are free.
     pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         for (place, shape) in places.iter().zip(shapes).filter(|(_, shape)| shape.releases == Some(pool)) {
@@ -299,13 +300,13 @@ impl<F: TableFamily> ProgramState<F> {
         self.memory.take(pool, hint)
     }
 
-    /// Gives an item of a pool back. An entry that held it and has ended does so once more when it is taken
-    /// out, but before somebody takes the item.
+    /// Gives an item of a pool back. If an expired entry held the item, the item is given back once more when
+    /// that entry is removed, but always before anybody takes the item.
     pub fn give(&mut self, pool: u32, item: &[u128]) {
         self.memory.give(pool, item);
     }
 
-    /// Takes out all entries that have ended and hold items of a pool.
+    /// Removes all expired entries that hold items of a pool.
     #[inline]
     fn finish_for(&mut self, pool: u32) {
         for table in 0..self.tables.shapes.len() {
@@ -315,7 +316,7 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// Takes out all entries of a table that have ended.
+    /// Removes all expired entries of a table.
     pub fn finish(&mut self, table: u32) {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         let (shape, TablePlace::Exact(place)) = (&shapes[table as usize], places[table as usize]) else {
@@ -328,8 +329,8 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// Entries that have ended and are in the way of this key, or of so many, are taken out; how many then
-    /// find room in an exact table.
+    /// Removes expired entries that are in the way of this key, or of `wanted` new keys. Returns how many
+    /// keys then find room in an exact table.
     fn make_way(&mut self, table: u32, key: Option<&[u64]>, wanted: usize) -> usize {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         let shape = &shapes[table as usize];
@@ -338,13 +339,13 @@ impl<F: TableFamily> ProgramState<F> {
         exact[place].make_way(key, wanted, &mut |words| release(memory, shape, words))
     }
 
-    /// How many of so many new keys find a free place in an exact table.
+    /// How many of `wanted` new keys find room in an exact table.
     pub fn free_for(&mut self, table: u32, wanted: usize) -> usize {
         self.make_way(table, None, wanted)
     }
 
-    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. It takes its item of
-    /// a pool, if that is free; one that it replaces goes back.
+    /// Inserts an entry of the control plane: for ever, or as if a packet had made it at `now`. The entry
+    /// takes its item of a pool, if that item is free; an entry that it replaces gives its item back.
     pub fn insert_entry(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         if let Some(now) = now {
             self.now = self.now.max(now);
@@ -360,7 +361,7 @@ impl<F: TableFamily> ProgramState<F> {
         Ok(())
     }
 
-    /// Takes out an entry from outside; an item of a pool that it holds goes back.
+    /// Removes an entry for the control plane; an item of a pool that it holds is given back.
     pub fn remove_entry(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         let before = self.held_item(table, key);
         let removed = self.tables.remove(table, key, priority);
@@ -370,8 +371,8 @@ impl<F: TableFamily> ProgramState<F> {
         removed
     }
 
-    /// Exchanges all entries of a table; items of a pool that they hold go back, and the new ones take
-    /// theirs.
+    /// Replaces all entries of a table; the old entries give their items of a pool back, and the new ones
+    /// take theirs.
     pub fn replace_entries(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
         self.finish(table);
         let before = self.held_items(table);
@@ -386,7 +387,7 @@ impl<F: TableFamily> ProgramState<F> {
         Ok(())
     }
 
-    /// The items of a pool that the entries of a table hold; none where it holds no items.
+    /// The items of a pool that the entries of a table hold; none if the table holds no items.
     fn held_items(&self, table: u32) -> Vec<Vec<u128>> {
         if self.tables.shapes[table as usize].releases.is_none() {
             return Vec::new();
@@ -394,7 +395,7 @@ impl<F: TableFamily> ProgramState<F> {
         self.tables.entries(table).into_iter().map(|(held, _)| held.value).collect()
     }
 
-    /// The item of a pool that the entry with this key holds; none where the table holds no items.
+    /// The item of a pool that the entry with this key holds; `None` if the table holds no items.
     fn held_item(&self, table: u32, key: &[Match]) -> Option<Vec<u128>> {
         self.tables.shapes[table as usize].releases?;
         self.tables.exact_value(table, key)
@@ -406,14 +407,14 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// Entries that hold items of a pool take them.
+    /// Takes the items of a pool that these entries hold.
     fn take_items(&mut self, table: u32, entries: &[Entry]) {
         if let Some(pool) = self.tables.shapes[table as usize].releases {
             entries.iter().for_each(|entry| self.memory.take_item(pool, &entry.value));
         }
     }
 
-    /// Sets or removes a default entry from outside.
+    /// Sets or removes a default entry for the control plane.
     pub fn replace_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
         if !self.may_default[table as usize] {
             return Err(EntryError::NoDefault);
@@ -464,13 +465,13 @@ impl<F: TableFamily> ProgramState<F> {
         self.scratch = args;
     }
 
-    /// An entry was made by a packet: the next wake is not later than its end.
+    /// A packet made an entry: the next wake must not be later than its deadline.
     pub fn wake_for(&mut self, table: u32) {
         let lifetime = self.tables.shapes[table as usize].lifetime;
         self.next_wake = self.next_wake.min(self.now.saturating_add(lifetime));
     }
 
-    /// Learns in a table whose entries hold items of a pool: an item that is replaced goes back.
+    /// Learns in a table whose entries hold items of a pool: an item that is replaced is given back.
     pub fn learn_releasing(&mut self, table: u32, key: &[u64], value: &[u64]) -> Learned {
         let now = self.now;
         self.make_way(table, Some(key), 1);
@@ -489,7 +490,7 @@ impl<F: TableFamily> ProgramState<F> {
         learned
     }
 
-    /// Removes an entry of an exact table; an item of a pool that it holds goes back.
+    /// Removes an entry of an exact table; an item of a pool that it holds is given back.
     pub fn remove_releasing(&mut self, table: u32, key: &[u64]) {
         let shape = &self.tables.shapes[table as usize];
         let TablePlace::Exact(place) = self.tables.places[table as usize] else { return };
@@ -500,7 +501,7 @@ impl<F: TableFamily> ProgramState<F> {
         held.remove(key);
     }
 
-    /// Ends entries whose deadline has come, and takes them out as far as these steps lead.
+    /// Expires entries whose deadline has come, and removes as many of them as these steps allow.
     fn expire(&mut self, steps: &mut u32) {
         if self.tables.next_deadline() > self.now {
             return;
@@ -518,8 +519,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.tables.expire_others(self.now, steps);
     }
 
-    /// Entries learned from now on live at least as long as their table's shortest lifetime, so a learn need
-    /// not bring the next wake forward.
+    /// Computes the next wake. Entries that are learned later live at least as long as their table's shortest
+    /// lifetime, so a learn need not move the next wake to an earlier time.
     fn set_next_wake(&mut self) {
         if self.has_queued() {
             self.next_wake = 0;
@@ -531,14 +532,14 @@ impl<F: TableFamily> ProgramState<F> {
     }
 }
 
-/// The item of a pool that an entry with this value holds goes back.
+/// Gives back the item of a pool that an entry with this value holds.
 fn release(memory: &mut ProgramMemory, shape: &TableShape, words: &[u64]) {
     if let Some(pool) = shape.releases {
         memory.give_words(pool, &shape.value, words);
     }
 }
 
-/// Which tables have a default entry or are given one by the program.
+/// Which tables have a default entry, or get one from the program.
 fn may_default(program: &Program) -> Vec<bool> {
     let mut may: Vec<bool> = program.tables.iter().map(|table| table.default.is_some()).collect();
     let blocks = program.functions.iter().flat_map(|function| &function.blocks);

@@ -1,4 +1,4 @@
-//! From the packet function to the text of one thread: blocks become labels, jumps become assignments and
+//! Writes the packet function as the text of one thread: blocks become labels, jumps become assignments and
 //! `goto`.
 
 use super::form::{CopiedPart, KernelOptions, NoKernel};
@@ -34,7 +34,7 @@ pub(super) fn body(
     Ok((whole(function, &shape, &plan, &steps), plan))
 }
 
-/// The function around the steps.
+/// The whole function, around these steps.
 fn whole(function: &Function, shape: &Shape, plan: &KernelPlan, steps: &str) -> String {
     let mut text = String::from("INLINE u32 run_packet(PARAMETERS, const u32 packet)\n{\n");
     for (place, column) in plan.columns.iter().enumerate() {
@@ -130,7 +130,7 @@ fn jump(writer: &mut Writer<'_>, target: &Target) {
     writer.line(&go);
 }
 
-/// Hands the arguments over, all at once, and goes to the block.
+/// Assigns the arguments to the block's parameters, all at the same time, and jumps to the block.
 fn going(writer: &Writer<'_>, target: &Target) -> String {
     let params = &writer.function.block(target.block).params;
     let moved = params.iter().zip(&target.args).filter(|(param, arg)| param != arg);

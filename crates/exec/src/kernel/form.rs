@@ -1,5 +1,5 @@
-//! Forms in which packets go over and their outcomes come back: what a transfer costs, chosen without a word
-//! of the program changing.
+//! The forms in which packets are copied to a device and their results come back. They decide what a transfer
+//! costs; the program does not change.
 //!
 //! ```text
 //! over   header     the first bytes, as many as the program can read, rounded up to 16
@@ -14,10 +14,10 @@
 
 use std::fmt;
 
-/// What goes over of a packet.
+/// What is copied of each packet to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopiedPart {
-    /// The bytes that the program can read, from the first on, rounded up to 16.
+    /// The first bytes, as many as the program can read, rounded up to 16.
     #[default]
     Header,
     /// The whole frame, in [`FRAME_BYTES`](super::FRAME_BYTES).
@@ -30,7 +30,7 @@ pub enum CopiedPart {
     InPlace,
 }
 
-/// What comes back of it, besides its bytes where it was changed.
+/// The result that comes back for a packet, in addition to its bytes if they were changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Back {
     /// 32 bits.
@@ -43,11 +43,11 @@ pub enum Back {
 }
 
 impl CopiedPart {
-    /// All, the most bytes last but for those in place.
+    /// All forms: four in ascending order of bytes, then frames in place.
     pub const ALL: [CopiedPart; 5] =
         [CopiedPart::Packed, CopiedPart::Header, CopiedPart::Frame, CopiedPart::Page, CopiedPart::InPlace];
 
-    /// Its name.
+    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             CopiedPart::Header => "header",
@@ -60,10 +60,10 @@ impl CopiedPart {
 }
 
 impl Back {
-    /// All, the most bits first.
+    /// All forms, in descending order of bits.
     pub const ALL: [Back; 3] = [Back::Word, Back::Half, Back::Bit];
 
-    /// Its name.
+    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Back::Word => "word",
@@ -72,7 +72,7 @@ impl Back {
         }
     }
 
-    /// Its size in bits.
+    /// Its size for one packet, in bits.
     pub fn bits(self) -> u32 {
         match self {
             Back::Word => 32,
@@ -94,48 +94,48 @@ impl fmt::Display for Back {
     }
 }
 
-/// Why a form has no meaning for a program.
+/// Why a form cannot be used for a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoForm {
-    /// Packed bytes have places that are known before any packet is.
+    /// The places of packed bytes must be the same for all packets.
     #[error(
         "packed: the program reads or writes a packet at a position that depends on the packet; use header"
     )]
     Computed,
-    /// Sums and searches go over many bytes.
+    /// Checksums and searches need many bytes, so there is nothing to pack.
     #[error("packed: the program sums up or searches bytes of a packet; use header or frame")]
     ManyBytes,
-    /// What lies in place does not come back.
+    /// Frames in place do not come back, so the program may not change them.
     #[error(
         "in-place: the program writes packets, and frames in place do not come back; use header or frame"
     )]
     Writes,
-    /// A bit tells two outcomes apart.
+    /// A bit can only tell two outcomes apart.
     #[error("bit: the program has {0} outcomes, and a bit tells two apart; use half or word")]
     Outcomes(usize),
-    /// An outcome that a packet decides on.
+    /// The outcome depends on a number in the packet, which a bit cannot say.
     #[error(
         "bit: the program computes the port that it sends to, and a bit says only one of two known outcomes; use half or word"
     )]
     ComputedPort,
-    /// A bit leaves no room for saying that the host is to run the packet.
+    /// A bit has no room to say that the host must run the packet.
     #[error(
         "bit: the kernel may give a packet up to the processor, which a bit cannot say; use half or word"
     )]
     GivesUp,
-    /// What is to be done at commit has no room.
+    /// The result has no room for effects, which the host needs at commit.
     #[error("{0}: what the program does to counters and tables has no room in so few bits; use word")]
     Effects(Back),
 }
 
-/// What may be chosen about a kernel.
+/// Options for making a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelOptions {
-    /// Rules are tried one by one instead of in trees.
+    /// Whether rules are tried one by one instead of in trees.
     pub linear_rules: bool,
-    /// Patterns are found by Bloom filters instead of an automaton.
+    /// Whether Bloom filters find patterns instead of an automaton.
     pub bloom: bool,
-    /// What goes over of a packet.
+    /// What is copied of each packet to the device.
     pub over: CopiedPart,
     /// What comes back of it.
     pub back: Back,
@@ -147,10 +147,10 @@ pub enum NoKernel {
     /// Every packet comes to a step that no device takes.
     #[error("no packet of this program can be finished on a device: {}", .sentences.join("; "))]
     Steps {
-        /// The steps that stand in the way.
+        /// The steps that prevent a kernel, as sentences.
         sentences: Vec<String>,
     },
-    /// It has none in the form that is asked for.
+    /// There is no kernel in the requested form.
     #[error("this program's packets cannot travel as asked for: {0}")]
     Form(#[from] NoForm),
 }

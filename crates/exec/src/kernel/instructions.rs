@@ -1,4 +1,4 @@
-//! From instructions to kernel text, and what each of them leaves in a packet's record.
+//! Writes instructions as kernel text, and decides what each of them stores in a packet's record.
 
 use super::names::{Type, constant, convert, cut, name};
 use super::plan::{Effect, KernelPlan};
@@ -24,12 +24,12 @@ pub(super) fn table(op: &Op) -> Option<u32> {
     }
 }
 
-/// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not
-/// yet known.
+/// The effect that an instruction leaves for commit, and how much data this effect needs; its place in the
+/// result is not known yet.
 pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
     let place = ResultPlace::record(0);
     let table = |index: u32| &program.tables[index as usize];
-    // A number below this one.
+    // The size of a number below `end`.
     let below = |end: u32| Size::Bits(bits_of(end.saturating_sub(1)).max(1));
     Some(match op {
         Op::Count { counter, index } => {
@@ -53,13 +53,13 @@ pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
     })
 }
 
-/// The bits of a key that takes no more than 32.
+/// The number of bits of a key, if it is at most 32.
 pub fn key_bits(key: &Packing) -> Option<u32> {
     let bits = key.places.iter().map(|place| u32::from(place.width)).sum();
     (1..=32).contains(&bits).then_some(bits)
 }
 
-/// Whether the effects of a function's instructions tell of every key that they ask an exact table for.
+/// Whether the effects of a function's instructions report every key that they look up in an exact table.
 pub(super) fn tells_keys<'a>(
     program: &Program,
     table: u32,
@@ -117,14 +117,15 @@ impl<'a> Writer<'a> {
         self.line(&format!("{} = {expression};", name(result)));
     }
 
-    /// Where packets go over in part, one that is read further is run by the host.
+    /// If only a part of each packet is copied to the device: gives a packet to the host if its program reads
+    /// further.
     fn check_reach(&mut self, end: &str) {
         if self.plan.checks_reach() {
             self.line(&format!("if ({end} > {}u) goto again;", self.plan.stride));
         }
     }
 
-    /// Where a byte of the packet lies.
+    /// The place of a byte of the packet.
     fn at(&self, base: Value, offset: u32) -> String {
         match packed::position(base, offset, self.known) {
             Some(position) if self.plan.over == CopiedPart::Packed => {
@@ -220,7 +221,7 @@ impl<'a> Writer<'a> {
         Some((format!("{into} |= {:#x}u;", 1_u32 << place.shift), &self.plan.effects[index]))
     }
 
-    /// Leaves a number at a place. One that has no room there sends the packet again.
+    /// Stores a number at a place. If the number has no room there, the host runs the packet again.
     fn put(place: &ResultPlace, number: &str) -> String {
         match place.word {
             Some(word) => format!("records[{word}u * packets + packet] = {number};"),
@@ -260,12 +261,12 @@ impl<'a> Writer<'a> {
         self.line(&format!("    const u64 {array}[{}] = {{ {} }};", packing.words, words.join(", ")));
     }
 
-    /// The kernel's argument that a table is.
+    /// The name of the kernel's argument for a table.
     fn argument(&self, table: u32) -> String {
         format!("t{}", self.place(table))
     }
 
-    /// The place of a table among the kernel's.
+    /// The number of a table among those of the kernel.
     fn place(&self, table: u32) -> usize {
         self.plan.tables.iter().position(|one| *one == table).unwrap_or_default()
     }
@@ -338,7 +339,7 @@ impl<'a> Writer<'a> {
         self.line("}");
     }
 
-    /// Gives the results of a search what `found` and `row` say.
+    /// Assigns the results of a search, from `found` and `row`.
     fn unpack(&mut self, value: &Packing, results: &[Value]) {
         let [found, columns @ ..] = results else { return };
         self.line(&format!("    {} = found;", name(*found)));
@@ -351,7 +352,7 @@ impl<'a> Writer<'a> {
                 cut(&convert(&shifted, Type::Long, Type::of(place.width)), place.width)
             };
             let zero = self.kind(*column).zero();
-            // The row of what is not found is not there to be read.
+            // If nothing is found, there is no row to read.
             self.line(&format!("    if (found) {} = {expression}; else {0} = {zero};", name(*column)));
         }
     }

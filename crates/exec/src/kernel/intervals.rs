@@ -1,10 +1,10 @@
-//! Interval analysis: an upper bound of how far into a packet a program reads, from the smallest and the
+//! Interval analysis: computes how far into a packet a program reads at most, from the smallest and the
 //! largest value of every position.
 //!
-//! The idea: the bounds of every SSA value are computed forwards, block by block, until nothing grows. Where
-//! a block is only come to by one way of a branch, what was asked there bounds values, too: behind `ihl < 5`,
-//! the way on knows that `ihl * 4 - 20` is not negative. A value that keeps growing (a position that a loop
-//! moves on) gets all numbers of its width, and the program then has no bound.
+//! The idea: the bounds of every SSA value are computed forwards, block by block, until nothing grows. If a
+//! block can only be reached by one edge of a branch, the condition of the branch bounds values, too: where
+//! `ihl < 5` is false, `ihl * 4 - 20` is not negative. A value that keeps growing (a position that a loop
+//! increases) gets all numbers of its width, and the program then has no bound.
 
 use super::plan::{Bytes, FRAME_BYTES};
 use super::shape::Shape;
@@ -12,20 +12,20 @@ use crate::interpret::{binary, largest};
 use lang::ir::{BinaryOp, BlockId, CompareOp, Function, Op, Terminator, Value};
 use std::collections::BTreeMap;
 
-/// Rounds after which values that still grow get all numbers of their width.
+/// The number of rounds after which values that still grow get all numbers of their width.
 const ROUNDS: usize = 16;
-/// A program with a larger bound, or none, sends so many bytes; packets that it reads further are run by the
-/// host.
+/// The largest bound (bytes) for which all bytes that a program may read are copied to the device.
 const MOST_HEADER_BYTES: u128 = 192;
-/// What goes over where there is no bound.
+/// The bytes that are copied if the bound is larger or there is none; if a program reads further, the host
+/// runs the packet.
 const PART: u32 = 128;
 
 /// The smallest and the largest number that a value can be.
 type Bounds = (u128, u128);
-/// What is known of values in a block besides.
+/// Narrower bounds of values in a block, from conditions.
 type Facts = BTreeMap<u32, Bounds>;
 
-/// How much of every packet goes over for this function.
+/// How many bytes of every packet are copied to the device for this function.
 pub(super) fn header_bytes(function: &Function, shape: &Shape) -> Bytes {
     let bounds = bounds(function, shape);
     let facts = |block: BlockId| &bounds.facts[block.0 as usize];
@@ -50,27 +50,27 @@ pub(super) fn header_bytes(function: &Function, shape: &Shape) -> Bytes {
     }
 }
 
-/// What is known of all values.
+/// What the analysis knows of all values.
 struct Known {
-    /// The bounds of each, none while it is unseen.
+    /// The bounds of each value; `None` before the analysis has seen it.
     values: Vec<Option<Bounds>>,
-    /// By block.
+    /// The facts of each block.
     facts: Vec<Facts>,
-    /// What asks where two values are compared: the comparison of a condition.
+    /// For each condition that compares two values: the comparison.
     asked: BTreeMap<u32, (CompareOp, Value, Value)>,
 }
 
 impl Known {
-    /// The bounds of a value where these facts hold.
+    /// The bounds of a value, given these facts.
     fn at(&self, value: Value, facts: &Facts) -> Option<Bounds> {
         let (least, most) = self.values[value.0 as usize]?;
         let Some((low, high)) = facts.get(&value.0) else { return Some((least, most)) };
         let (low, high) = (least.max(*low), most.min(*high));
-        // Facts that contradict each other are those of a block that nobody comes to.
+        // Facts contradict each other only in a block that cannot be reached.
         Some(if low <= high { (low, high) } else { (least, most) })
     }
 
-    /// What a condition says of values where it `holds` or does not.
+    /// Adds to the facts what a condition says of values if it `holds` or does not.
     fn say(&self, condition: Value, holds: bool, facts: &mut Facts) {
         let Some(&(op, a, b)) = self.asked.get(&condition.0) else { return };
         let (Some((low, high)), Some((low_b, high_b))) = (self.at(a, facts), self.at(b, facts)) else {
@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// The bounds of every value, and what is known in each block besides.
+/// The bounds of every value, and the facts of each block.
 fn bounds(function: &Function, shape: &Shape) -> Known {
     let mut known = Known {
         values: vec![None; function.widths.len()],
@@ -129,7 +129,7 @@ fn bounds(function: &Function, shape: &Shape) -> Known {
     }
 }
 
-/// Goes through a block and on to those behind it.
+/// Analyses a block and its edges to the next blocks.
 fn follow(function: &Function, shape: &Shape, block: BlockId, ways: &[u32], known: &mut Known) {
     let facts = known.facts[block.0 as usize].clone();
     for instruction in shape.instructions(function, block) {
@@ -141,7 +141,7 @@ fn follow(function: &Function, shape: &Shape, block: BlockId, ways: &[u32], know
         let found = match of(function, &instruction.op, |value| known.at(value, &facts)) {
             Found::Unseen => continue,
             Found::Within((least, most)) if most <= full => (least, most),
-            // What does not fit is cut, and then anything.
+            // A number that does not fit is truncated, and may then be any number.
             Found::Any | Found::Within(_) => (0, full),
         };
         widen(&mut known.values[result.0 as usize], found);
@@ -152,7 +152,7 @@ fn follow(function: &Function, shape: &Shape, block: BlockId, ways: &[u32], know
                 widen(&mut known.values[param.0 as usize], handed);
             }
         }
-        // What is known here is known there where there is no other way.
+        // The facts of this block hold in the next one, if there is no other way to it.
         if ways[target.block.0 as usize] == 1 && target.block != BlockId(0) {
             let mut there = facts.clone();
             match &function.block(block).terminator {
@@ -176,7 +176,7 @@ fn widen(held: &mut Option<Bounds>, found: Bounds) {
 
 /// What an instruction's first result can be.
 enum Found {
-    /// What it is made of is not yet seen.
+    /// The analysis has not seen the operands yet.
     Unseen,
     /// All numbers of its width.
     Any,
@@ -206,7 +206,7 @@ fn of(function: &Function, op: &Op, at: impl Fn(Value) -> Option<Bounds>) -> Fou
     found.map_or(Found::Any, Found::Within)
 }
 
-/// The bounds of a result; none where it may wrap around.
+/// The bounds of a result; `None` if it may wrap around.
 fn arithmetic(op: BinaryOp, width: u8, (low, high): Bounds, (low_b, high_b): Bounds) -> Option<Bounds> {
     let full = largest(width);
     let fits = |least: Option<u128>, most: Option<u128>| Some((least?, most.filter(|most| *most <= full)?));

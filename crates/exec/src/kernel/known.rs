@@ -1,8 +1,9 @@
-//! Values that are the same for every packet, as the positions of headers that stand at fixed places.
+//! Constant propagation: finds values that are the same for every packet, such as the positions of headers at
+//! fixed places.
 //!
-//! The idea: every SSA value is unseen, one number, or many; going over the blocks again and again, values
-//! only move on in this order, until none does. A parameter is one number where all that is handed over to it
-//! is.
+//! The idea: every SSA value is unseen, one number, or many numbers. The analysis goes over the blocks again
+//! and again; values only move forward in this order, until none moves. A parameter is one number if all
+//! arguments passed to it are this number.
 
 use crate::interpret::{binary, compare, largest};
 use lang::ir::{Function, Instruction, Op, Target, Value};
@@ -15,8 +16,8 @@ enum Known {
     Many,
 }
 
-/// The numbers of values that are the same for every packet; the blocks are given by what is run of them and
-/// the ways on from there.
+/// The numbers of values that are the same for every packet. Each block is given by its instructions that run
+/// on the device and its edges to other blocks.
 pub(super) fn known(function: &Function, blocks: &[(&[Instruction], Vec<&Target>)]) -> Vec<Option<u128>> {
     let mut known = vec![Known::Unseen; function.widths.len()];
     loop {

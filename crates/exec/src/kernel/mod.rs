@@ -1,10 +1,11 @@
-//! Kernel text: a program as source for devices, in one dialect that is OpenCL C 1.2, CUDA C++ and plain C at
-//! once.
+//! Kernel text: the source of a program for devices, in one text that is OpenCL C 1.2, CUDA C++ and plain C
+//! at once.
 //!
-//! One thread runs one packet, over the tables as they lay on the device when the batch was handed over. A
-//! packet whose way leads to a step that no device takes ([`Refusal`]) ends with the word [`AGAIN`], and the
-//! host runs it from its beginning; so does one whose bytes did not all go over, and one that would change a
-//! table. What a packet does to the state besides ([`Effect`]) is recorded and done at commit.
+//! One thread runs one packet, over the tables as they were on the device when the batch was submitted. If a
+//! packet comes to a step that no device takes ([`Refusal`]), it ends with the word [`AGAIN`], and the host
+//! runs it from the beginning. The same happens if the program reads bytes that were not copied, or would
+//! change a table. Other effects of a packet on the state ([`Effect`]) are recorded, and the host applies
+//! them at commit.
 //!
 //! ```text
 //! result     31      30      27 26    24 23                     0
@@ -40,7 +41,7 @@ pub use twin::Twin;
 use lang::ir::Program;
 use std::fmt::Write;
 
-/// The language that a kernel's text is for.
+/// The language for which a kernel's text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// OpenCL C 1.2.
@@ -61,10 +62,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a program's packet function. `ports` is as for [`crate::load()`].
+    /// Makes the kernel of a program's packet function. `ports` is as for [`crate::load()`].
     ///
     /// # Errors
-    /// Every packet comes to a step that no device takes, or a form has no meaning for the program.
+    /// Every packet comes to a step that no device takes, or a form cannot be used for the program.
     pub fn new(program: &Program, ports: u16, options: &KernelOptions) -> Result<Kernel, NoKernel> {
         let (body, plan) = blocks::body(program, ports, options)?;
         let searches = searches::texts(program, &plan.tables, &plan.searches);
@@ -72,8 +73,8 @@ impl Kernel {
     }
 
     /// The whole text. Its one entry point is
-    /// `run_packets(bytes, columns, verdicts, records, packets, table…)`. Where a bit comes back, threads run
-    /// in groups of a multiple of 32, of at most 1,024.
+    /// `run_packets(bytes, columns, verdicts, records, packets, table…)`. If the result of a packet is a bit,
+    /// threads must run in groups of a multiple of 32, of at most 1,024.
     pub fn text(&self, dialect: Dialect) -> String {
         let bit = self.plan.results.back == Back::Bit;
         let end = match (dialect, bit) {
@@ -87,11 +88,11 @@ impl Kernel {
         self.packet_text(dialect) + end
     }
 
-    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::ring`).
-    /// Its one entry point is `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room,
-    /// launch, quantum, idle, table…)`: all slots, each of `room` packets and at most 32, behind each other;
-    /// the ring's shared words and the device's own; how many entries it has; the number of the launch, never
-    /// 0; and when it ends by itself, which each dialect says in its own units.
+    /// The text of a persistent kernel, which takes slots from a ring of tickets (`gpu::ring`). Its one entry
+    /// point is `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room, launch, quantum,
+    /// idle, table…)`: all slots one after the other, each with `room` packets, at most 32; the ring's shared
+    /// words and the device's own; the number of entries of the ring; the number of the launch, never 0; and
+    /// when the kernel ends by itself, in units of the dialect.
     pub fn persistent_text(&self, dialect: Dialect) -> String {
         let (words, end) = match dialect {
             Dialect::OpenCl => (include_str!("text/opencl_ring.h"), include_str!("text/opencl_persistent.h")),
@@ -110,7 +111,7 @@ impl Kernel {
         self.packet_text(dialect) + words + include_str!("text/ring.h") + &sizes + end
     }
 
-    /// The text of one packet, in front of an entry point.
+    /// The text that runs one packet, which comes before an entry point.
     fn packet_text(&self, dialect: Dialect) -> String {
         let words = match dialect {
             Dialect::OpenCl => include_str!("text/opencl.h"),
@@ -130,7 +131,7 @@ impl Kernel {
         text + &self.body
     }
 
-    /// The tables among arguments.
+    /// The tables in a list of arguments.
     fn tables(&self, what: &str) -> String {
         (0..self.plan.tables.len()).map(|place| format!(", {what}t{place}")).collect()
     }

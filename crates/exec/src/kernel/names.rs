@@ -54,7 +54,7 @@ pub(super) fn constant(width: u8, number: u128) -> String {
     }
 }
 
-/// An expression of one type as one of another; bits that do not fit are cut.
+/// An expression of one type as one of another; bits that do not fit are dropped.
 pub(super) fn convert(expression: &str, from: Type, to: Type) -> String {
     match (from, to) {
         (Type::Wide, Type::Word) => format!("(u32){expression}.low"),
@@ -66,7 +66,7 @@ pub(super) fn convert(expression: &str, from: Type, to: Type) -> String {
     }
 }
 
-/// An expression of the type that values of `width` have, cut to that width.
+/// An expression of the type that values of `width` have, truncated to that width.
 pub(super) fn cut(expression: &str, width: u8) -> String {
     match (Type::of(width), width) {
         (_, 32 | 64 | 128) => expression.to_owned(),

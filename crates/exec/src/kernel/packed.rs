@@ -1,15 +1,15 @@
-//! Packed bytes: which ranges of a packet a program reads or writes, and where each lies when they go over
-//! one behind the other.
+//! Packed bytes: which ranges of a packet a program reads or writes, and their places when only these ranges
+//! are copied to a device, one after the other.
 //!
-//! Ranges whose length is a multiple of four come first, then even ones, so that most numbers lie where a
-//! device reads them in one piece.
+//! Ranges whose length is a multiple of four come first, then even ones, so that most numbers are aligned and
+//! a device reads them in one access.
 
 use super::form::NoForm;
 use lang::ir::{Instruction, Op, Value};
 use std::ops::Range;
 
-/// The ranges that these instructions read and write, in the order in which they lie; those that touch are
-/// one.
+/// The ranges that these instructions read and write, in the order of their packed places; adjacent ranges
+/// are joined.
 pub(super) fn ranges<'f>(
     instructions: impl Iterator<Item = &'f Instruction>,
     known: &[Option<u128>],
@@ -38,12 +38,12 @@ pub(super) fn ranges<'f>(
     Ok(merged)
 }
 
-/// The position in every packet that a value and an offset come to, if it is the same in all of them.
+/// The sum of a base and an offset, if it is the same position in every packet.
 pub(super) fn position(base: Value, offset: u32, known: &[Option<u128>]) -> Option<u32> {
     u32::try_from(known[base.0 as usize]?).ok()?.checked_add(offset).filter(|position| *position < 1 << 16)
 }
 
-/// Where the bytes from a position on lie among packed ones.
+/// The packed place of the bytes from a position on.
 pub(super) fn place(ranges: &[Range<u32>], position: u32) -> Option<u32> {
     let mut before = 0;
     for range in ranges {

@@ -1,5 +1,5 @@
-//! What a kernel needs and leaves: which bytes and columns go over, which tables lie there, and what a
-//! packet's record says.
+//! The plan of a kernel, its interface with the host: which bytes and columns are copied to the device, which
+//! tables are there, and what a packet's record contains.
 
 use super::form::CopiedPart;
 use super::refusal::Refusal;
@@ -7,19 +7,20 @@ use super::results::{ResultPlace, Results};
 use super::searches::KernelSearch;
 use std::ops::{Range, RangeInclusive};
 
-/// Frames up to so many bytes go over whole where a program reads payload; longer ones are run by the host.
+/// The longest frame (bytes) that is copied whole for a program that reads payload; the host runs longer
+/// ones.
 pub const FRAME_BYTES: u32 = 2048;
 /// Bytes of a packet's buffer in the study of 2012.
 pub const PAGE_BYTES: u32 = 4096;
 
-/// What is known of every packet besides its bytes: one 32-bit word a packet.
+/// Data of every packet in addition to its bytes: a column has one 32-bit word for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketColumn {
     /// How many bytes were captured.
     Captured,
     /// The length on the wire.
     Wire,
-    /// The port it came in by.
+    /// The port by which it came in.
     Port,
     /// The less significant half of its time in nanoseconds.
     TimeLow,
@@ -29,13 +30,13 @@ pub enum PacketColumn {
     Place,
 }
 
-/// How far into a packet the program reads.
+/// How far into a packet a program reads at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// So many bytes; the program reads none behind them.
+    /// At most this number of bytes.
     All(u32),
-    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are
-    /// run by the host.
+    /// There is no useful bound: this number of bytes is copied, and the host runs packets for which the
+    /// program reads further.
     Part(u32),
     /// Whole frames, of at most [`FRAME_BYTES`].
     Frame,
@@ -56,7 +57,7 @@ impl PacketColumn {
 }
 
 impl Bytes {
-    /// Bytes that go over where no other form is asked for: a multiple of 16.
+    /// The bytes of each packet that are copied by default: a multiple of 16.
     pub fn stride(self) -> u32 {
         match self {
             Bytes::All(bytes) | Bytes::Part(bytes) => bytes,
@@ -65,37 +66,37 @@ impl Bytes {
     }
 }
 
-/// Something that a packet does to the state besides its verdict, done by the host at commit. A packet's
-/// record says which it did.
+/// An effect of a packet on the state in addition to its verdict, which the host applies at commit. The
+/// packet's record says which effects happened.
 ///
-/// A place tells where what it needs to know is. A key of more than 32 bits is in the record, each of its
-/// words the less significant half first, and the place says where the first is. An entry is told by the
+/// A place says where the data of the effect is. A key of more than 32 bits is in the record, with the less
+/// significant half of each word first, and the place is that of the first word. An entry is named by the
 /// number of its slot in the table's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Counts it in a cell of a counter.
+    /// Counts the packet in a cell of a counter.
     Count {
         /// Index of the counter.
         counter: u32,
         /// Where the cell's index is; without it, the only cell.
         cell: Option<ResultPlace>,
     },
-    /// Asks for an entry, which renews it where it is there. It tells of keys that were not there, too: by
-    /// them commit sees whether one is there now.
+    /// Looks up a key, which renews the entry if there is one. Keys without an entry are reported, too, so
+    /// that commit can test whether there is an entry now.
     Ask {
         /// Index of the exact table.
         table: u32,
         /// Where the key is.
         key: ResultPlace,
     },
-    /// Renews an entry that it learned again as it was.
+    /// Renews an entry that the packet learned again with the same value.
     Confirm {
         /// Index of the exact table.
         table: u32,
         /// Where the entry's number is.
         entry: ResultPlace,
     },
-    /// Counts it for the row of an entry that it hit.
+    /// Counts the packet for the row of an entry that it found.
     Row {
         /// Index of the table of prefixes or rules.
         table: u32,
@@ -105,7 +106,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The same effect, with what it leaves at this place.
+    /// The same effect, with its data at this place.
     pub(super) fn at(self, place: ResultPlace) -> Effect {
         match self {
             Effect::Count { counter, cell } => Effect::Count { counter, cell: cell.map(|_| place) },
@@ -116,67 +117,69 @@ impl Effect {
     }
 }
 
-/// What a kernel needs and leaves.
+/// The interface of a kernel with the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelPlan {
-    /// What goes over of every packet.
+    /// What is copied of every packet to the device.
     pub over: CopiedPart,
-    /// How far into a packet the program reads.
+    /// How far into a packet a program reads at most.
     pub bytes: Bytes,
-    /// The ranges that go over where bytes are packed, in the order in which they lie.
+    /// The ranges that are copied if bytes are packed, in the order of their packed places.
     pub ranges: Vec<Range<u32>>,
-    /// Bytes from one packet to the next in the buffer, a multiple of 4; in place, the most that a packet
-    /// takes there.
+    /// The distance in bytes from one packet to the next in the buffer, a multiple of 4; for frames in place,
+    /// the largest room of a packet.
     pub stride: u32,
-    /// Captured lengths of packets for which the kernel's outcome holds; the host runs the others, whatever
-    /// comes back.
+    /// The captured lengths of packets for which the kernel's result is valid; the host runs other packets,
+    /// whatever comes back.
     pub lengths: RangeInclusive<u32>,
-    /// Columns that go over, one after the other.
+    /// The columns that are copied, one after the other.
     pub columns: Vec<PacketColumn>,
-    /// Tables of the program that lie on the device, in the order of the kernel's arguments.
+    /// The tables of the program that are on the device, in the order of the kernel's arguments.
     pub tables: Vec<u32>,
-    /// How each of them is searched.
+    /// How each of these tables is searched.
     pub searches: Vec<KernelSearch>,
-    /// Of which of them every packet tells, by its effects, for which keys it asked. A change of other
-    /// entries does not concern it.
+    /// For each of these tables, whether the effects of a packet report all keys that it looked up. Then a
+    /// change of other entries does not concern the packet.
     pub keyed: Vec<bool>,
     /// What the bits of a packet's result mean.
     pub results: Results,
-    /// What packets may do to the state, in the order in which one packet does it.
+    /// The effects that packets may have, in the order in which one packet has them.
     pub effects: Vec<Effect>,
-    /// Which bit of the result or record says whether each happened.
+    /// For each effect, the bit of the result or record that says whether it happened.
     pub done: Vec<ResultPlace>,
     /// 32-bit words of a packet's record; word `w` of packet `i` of `n` is at `w * n + i`.
     pub record_words: u32,
     /// Whether packets are changed, so that their bytes come back.
     pub writes: bool,
-    /// Where packets leave the device's way, and why.
+    /// The steps at which packets go back to the host, and why.
     pub refusals: Vec<Refusal>,
 }
 
 impl KernelPlan {
-    /// Words at the beginning of a record that say which effects happened; none where the result says so.
+    /// The number of words at the beginning of a record that say which effects happened; 0 if the result says
+    /// so.
     pub fn mask_words(&self) -> u32 {
         self.done.last().and_then(|last| last.word).map_or(0, |word| word + 1)
     }
 
-    /// Whether shorter packets are the host's, so that the kernel asks nobody how long a packet is.
+    /// Whether the host runs all shorter packets, so that the kernel needs no test of the length.
     pub fn has_least(&self) -> bool {
         *self.lengths.start() > 0
     }
 
-    /// Whether the kernel gives a packet up that it would read behind what went over.
+    /// Whether the kernel gives up a packet if the program reads beyond the copied bytes.
     pub(super) fn checks_reach(&self) -> bool {
         self.over == CopiedPart::Header && matches!(self.bytes, Bytes::Part(_))
     }
 
-    /// Bytes that go over for so many packets; in place those of the frames come on top.
+    /// The bytes that are copied to the device for so many packets; for frames in place, without the frames
+    /// themselves.
     pub fn bytes_over(&self, packets: u64) -> u64 {
         let own = if self.over == CopiedPart::InPlace { 0 } else { u64::from(self.stride) };
         packets * (own + 4 * self.columns.len() as u64)
     }
 
-    /// Bytes that come back for so many packets, those of the packets themselves included where they are
+    /// The bytes that come back for so many packets, including those of the packets themselves if they are
     /// changed.
     pub fn bytes_back(&self, packets: u64) -> u64 {
         let own = if self.writes { u64::from(self.stride) } else { 0 };

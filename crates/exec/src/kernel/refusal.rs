@@ -1,4 +1,5 @@
-//! Which steps of a program no device takes, and why: packets that come to one are run by the host.
+//! Refusals: which steps of a program no device takes, and why. The host runs packets that come to such a
+//! step.
 
 use lang::ir::{Answer, Instruction, Op, Program, TableKind};
 use lang::source::Span;
@@ -9,7 +10,7 @@ use std::fmt;
 pub struct Refusal {
     /// The stage that it belongs to: index in the program's stages.
     pub stage: Option<u32>,
-    /// Why.
+    /// Why no device takes it.
     pub cause: RefusalCause,
     /// Its place in the program.
     pub span: Span,
@@ -18,46 +19,46 @@ pub struct Refusal {
 /// Why a device does not take a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusalCause {
-    /// It writes what later packets read, in an order that only the host keeps.
+    /// The step writes something that later packets read, in an order that only the host keeps.
     #[error("it writes {what} `{name}`, which later packets read")]
     Writes {
-        /// What it is.
+        /// The word for its kind, for the message.
         what: &'static str,
-        /// Its name.
+        /// The name of the table, register or other declaration.
         name: String,
     },
-    /// It reads what earlier packets of the same batch write.
+    /// The step reads something that earlier packets of the same batch write.
     #[error("it reads {what} `{name}`, which earlier packets write")]
     Reads {
-        /// What it is.
+        /// The word for its kind, for the message.
         what: &'static str,
-        /// Its name.
+        /// The name of the table, register or other declaration.
         name: String,
     },
-    /// It chooses a member of a group.
+    /// The step chooses a member of a group.
     #[error("it asks group `{0}`, which is kept by the processor")]
     Group(String),
-    /// It raises an event.
+    /// The step raises an event.
     #[error("it raises event `{0}`, whose handler runs on the processor")]
     Event(String),
-    /// It sends a packet besides the one that came in.
+    /// The step sends a packet in addition to the received one.
     #[error("it sends a {0} besides the packet itself")]
     Sends(&'static str),
-    /// It changes the packet's length.
+    /// The step changes the packet's length.
     #[error("it makes the packet longer or shorter, or cuts it into fragments")]
     Resizes,
-    /// It records something inside a loop.
+    /// The step has an effect inside a loop.
     #[error("it {0} inside a loop, as often as the packet asks for")]
     Loop(&'static str),
-    /// It counts for every occurrence of a pattern.
+    /// The step counts every occurrence of a pattern.
     #[error("it counts every occurrence of a pattern of table `{0}`, as many as the packet has")]
     Occurrences(String),
 }
 
-/// A table of patterns that answers with one of them.
+/// A table of patterns whose lookup gives one of them.
 const FIRST: TableKind = TableKind::Patterns(Answer::First);
 
-/// Why no device takes an instruction; `None` if devices do.
+/// Why no device takes an instruction; `None` if devices take it.
 pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool) -> Option<RefusalCause> {
     let table = |index: u32| &program.tables[index as usize];
     let name = |index: u32| table(index).name.clone();
@@ -135,7 +136,8 @@ fn table_word(program: &Program, index: u32) -> &'static str {
     }
 }
 
-/// Whether learning an entry again as it is changes it.
+/// Whether learning an entry again with the same value changes the entry: its time or its place in the order
+/// of use.
 pub(super) fn learning_marks(table: &lang::ir::Table) -> bool {
     marks(table) || table.kind == TableKind::Exact && table.age.is_some()
 }

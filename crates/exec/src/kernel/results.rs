@@ -1,10 +1,10 @@
-//! What comes back of a packet: how an outcome and what is to be done at commit share the bits of its result,
-//! and what needs a record.
+//! The result that comes back for a packet: how its verdict and the data of its effects share the bits of the
+//! result, and what needs a record.
 //!
-//! The idea: a verdict's argument needs as many bits as the largest one that the program can give, and leaves
-//! the others to effects. First each effect gets the bit that says whether it happened, then the numbers that
-//! tell what it did it to lie down in the free bits, and what finds no room there gets a word of the record.
-//! Two effects of which no packet does both may lie at the same place.
+//! The idea: a verdict's argument needs as many bits as the largest argument that the program can give; the
+//! other bits are free for effects. First each effect gets the bit that says whether it happened. Then the
+//! data of effects are placed in the free bits, and data that find no room there get a word of the record.
+//! Two effects may share a place if no packet can have both.
 
 use super::form::Back;
 use packet::verdict::{Verdict, VerdictKind};
@@ -18,7 +18,7 @@ pub const AGAIN: u32 = 1 << 31;
 pub struct ResultPlace {
     /// The word of the record; none for the result itself.
     pub word: Option<u32>,
-    /// The least significant bit.
+    /// The number of its least significant bit.
     pub shift: u32,
     /// How many bits there are.
     pub bits: u32,
@@ -30,7 +30,7 @@ impl ResultPlace {
         ResultPlace { word: Some(word), shift: 0, bits: 32 }
     }
 
-    /// The largest number that has room.
+    /// The largest number that fits.
     pub fn most(self) -> u32 {
         u32::MAX >> (32 - self.bits.max(1))
     }
@@ -41,22 +41,22 @@ impl ResultPlace {
 pub struct Results {
     /// The form.
     pub back: Back,
-    /// Bits of a verdict's argument; a packet with a larger one is run again.
+    /// The bits of a verdict's argument; the host runs a packet with a larger argument.
     pub argument_bits: u32,
-    /// Bits that the largest argument takes.
+    /// The bits that the largest argument needs.
     needed: u32,
-    /// The outcomes that a bit says; otherwise without meaning.
+    /// The two verdicts that a bit can say; without meaning for other forms.
     pub outcomes: [Verdict; 2],
 }
 
-/// Where the bits of a half's argument end, and its kind begins.
+/// The bit of a half at which the argument ends and the kind of verdict begins.
 const HALF_KIND: u32 = 12;
-/// How far a verdict's kind is moved to become that of a half.
+/// By how many bits a verdict's kind is shifted right for a half.
 const HALF_SHIFT: u32 = 24 - HALF_KIND;
 
 impl Results {
-    /// Results of this form for verdicts whose arguments need so many bits, where effects are to be told
-    /// besides if `effects` says so.
+    /// Results of this form for verdicts whose arguments need so many bits; `effects` says whether there are
+    /// effects to report.
     pub(super) fn new(back: Back, needed: u32, effects: bool, outcomes: [Verdict; 2]) -> Results {
         let argument_bits = match (back, effects) {
             (Back::Half, true) => needed.min(HALF_KIND),
@@ -67,7 +67,7 @@ impl Results {
         Results { back, argument_bits, needed, outcomes }
     }
 
-    /// Bits that neither the verdict nor *again* has.
+    /// The bits that neither the verdict nor *again* uses.
     pub(super) fn free(&self) -> [Range<u32>; 2] {
         match self.back {
             Back::Word => [27..31, self.argument_bits..24],
@@ -76,7 +76,7 @@ impl Results {
         }
     }
 
-    /// The result of a packet that is to be run again. A bit cannot say so.
+    /// The result of a packet that the host must run again. The form of one bit has none.
     pub fn again(&self) -> u32 {
         match self.back {
             Back::Word => AGAIN,
@@ -120,7 +120,7 @@ impl Results {
         }
     }
 
-    /// The verdict that a result says; none where the packet is to be run again.
+    /// The verdict in a result; `None` if the host must run the packet again.
     pub fn verdict(&self, result: u32) -> Option<Verdict> {
         if self.back == Back::Bit {
             return Some(self.outcomes[(result & 1) as usize]);
@@ -131,7 +131,7 @@ impl Results {
     }
 }
 
-/// What an effect leaves besides that it happened.
+/// The size of an effect's data, in addition to the bit that says that it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// Nothing.
@@ -142,19 +142,19 @@ pub(super) enum Size {
     Words(u32),
 }
 
-/// Where effects lie.
+/// The places of effects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Laid {
     /// The bit of each that says whether it happened.
     pub(super) done: Vec<ResultPlace>,
-    /// Where what it leaves begins; for nothing the same bit.
+    /// Where the data of each effect begins; without data, the same bit.
     pub(super) left: Vec<ResultPlace>,
     /// Words of the record.
     pub(super) record_words: u32,
 }
 
-/// Lays effects of these sizes down. `together` says of two of them, the earlier first, whether a packet may
-/// do both.
+/// Places effects of these sizes. `together` says of two effects, the earlier first, whether a packet may
+/// have both.
 pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, usize) -> bool) -> Laid {
     let mut laid = Laid::default();
     let mut bits = free.iter().cloned().flatten();
@@ -174,7 +174,7 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
     }
     let first = laid.record_words;
     for (index, size) in sizes.iter().enumerate() {
-        // Where what a packet leaves besides this lies.
+        // The places of effects that a packet may have together with this one.
         let beside = || {
             let others = (0..index).filter(|other| together(*other, index) && sizes[*other] != Size::Nothing);
             others.map(|other| (laid.left[other], sizes[other]))
@@ -195,7 +195,7 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
                     place.word.is_none_or(|word| at + words <= word || word + long <= at)
                 })
             };
-            // Behind all others there is room.
+            // After all others there is always room.
             ResultPlace::record((first..=laid.record_words).find(|at| free(*at)).unwrap_or(laid.record_words))
         };
         let (place, words) = match *size {
@@ -214,12 +214,12 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
     laid
 }
 
-/// Bits that a number up to this one takes.
+/// The bits that a number up to `most` needs.
 pub(super) fn bits_of(most: u32) -> u32 {
     32 - most.leading_zeros()
 }
 
-/// Bits that the arguments of these verdicts take.
+/// The bits that the arguments of these verdicts need.
 pub(super) fn argument_bits(verdicts: impl IntoIterator<Item = Verdict>) -> u32 {
     let bits = |verdict: Verdict| match verdict.kind() {
         VerdictKind::Pending | VerdictKind::Flood => 0,

@@ -1,5 +1,5 @@
-//! Searches in tables on a device: which texts they need, and how a table with its rows and default lies in a
-//! buffer.
+//! Searches in tables on a device: which texts they need, and the layout of a table with its rows and default
+//! in a buffer.
 //!
 //! ```text
 //! word   0        1       2       3             4          5 …                      32 …
@@ -8,8 +8,8 @@
 //!      └────────┴───────┴──────┴─────────────┴──────────┴───────────────────────┴───────────┴──────────────────────────────┘
 //! ```
 //!
-//! Words are 32 bits; places are counted in words from the first. A value word has 64 bits, the less
-//! significant half first. Entries of exact tables hold their value themselves and have no rows.
+//! Words have 32 bits; places are counted in words from the first one. A value word has 64 bits, the less
+//! significant half first. Entries of exact tables contain their value themselves and have no rows.
 
 use super::form::KernelOptions;
 use lang::ir::{Program, Table, TableKind};
@@ -18,15 +18,15 @@ use tables::rules::RulesSpec;
 /// How a table is searched on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelSearch {
-    /// By hash.
+    /// By the hash of the key.
     Exact,
     /// By the longest prefix.
     Prefixes,
     /// In trees of rules.
     Rules,
-    /// Through the rules one by one.
+    /// By trying the rules one by one.
     RulesLinear,
-    /// By an automaton that goes through the bytes.
+    /// By an automaton that reads the bytes.
     Automaton,
     /// By Bloom filters over windows of the bytes.
     Bloom,

@@ -1,5 +1,5 @@
-//! What is known of the packet function before its text is written: the blocks that packets come to on a
-//! device, what they leave, and in which form they travel.
+//! The analysis of the packet function before its text is written: which blocks run on a device, their
+//! effects, and the form in which packets travel.
 
 use super::form::{Back, CopiedPart, KernelOptions, NoForm, NoKernel};
 use super::plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
@@ -13,21 +13,21 @@ use packet::verdict::Verdict;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known of the packet function.
+/// The result of this analysis.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
-    /// The instruction of each block that no device takes, if there is one.
+    /// For each block, the first instruction that no device takes, if there is one.
     pub(super) cut: Vec<Option<usize>>,
-    /// The blocks that packets come to on a device, each behind those that lead to it, loops aside.
+    /// The blocks that run on a device, each after its predecessors, except for the edges of loops.
     pub(super) order: Vec<BlockId>,
     refusals: Vec<Refusal>,
-    /// The effect of an instruction, by block and place.
+    /// The number of the effect of an instruction, by block and place.
     pub(super) sites: BTreeMap<(BlockId, usize), usize>,
-    /// What they are and what they leave; the places are not yet known.
+    /// The effects and the sizes of their data; the places are not known yet.
     effects: Vec<(Effect, Size)>,
     /// Fuel slots in use.
     pub(super) slots: Vec<u32>,
-    /// Whether every packet is as long as the program asks for.
+    /// Whether every packet is long enough for all checks of the program.
     long: bool,
 }
 
@@ -56,7 +56,8 @@ impl Shape {
         Ok((shape, plan))
     }
 
-    /// The shape of a program's packet function; where every packet is `long` enough, no block is for others.
+    /// The shape of a program's packet function; with `long`, every packet is long enough, and blocks for
+    /// shorter packets are left out.
     pub(super) fn new(program: &Program, long: bool) -> Shape {
         let function = &program.functions[0];
         let loops = in_loops(function);
@@ -94,7 +95,7 @@ impl Shape {
         shape
     }
 
-    /// The ways on from a block.
+    /// The edges from a block to others.
     pub(super) fn ways<'f>(&self, function: &'f Function, block: BlockId) -> Vec<&'f Target> {
         match &function.block(block).terminator {
             _ if self.cut[block.0 as usize].is_some() => Vec::new(),
@@ -103,7 +104,7 @@ impl Shape {
         }
     }
 
-    /// The instructions of a block up to where no device goes on.
+    /// The instructions of a block that run on a device.
     pub(super) fn instructions<'f>(&self, function: &'f Function, block: BlockId) -> &'f [Instruction] {
         let all = &function.block(block).instructions;
         &all[..self.cut[block.0 as usize].unwrap_or(all.len())]
@@ -115,7 +116,7 @@ impl Shape {
         known::known(function, &self.order.iter().map(block).collect::<Vec<_>>())
     }
 
-    /// Every value that the text names.
+    /// All values that the text names.
     pub(super) fn values(&self, function: &Function) -> Vec<Value> {
         let of = |block: &BlockId| {
             let results =
@@ -129,7 +130,7 @@ impl Shape {
         self.order.iter().flat_map(|block| self.instructions(function, *block))
     }
 
-    /// How packets end that are finished on a device.
+    /// The ends of packets that a device finishes.
     fn ends<'f>(&'f self, function: &'f Function) -> impl Iterator<Item = &'f Terminator> {
         let whole = self.order.iter().filter(|block| self.cut[block.0 as usize].is_none());
         let terminators = whole.map(|block| &function.block(*block).terminator);
@@ -163,8 +164,8 @@ impl Shape {
         packed::ranges(self.used(function), &self.known(function))
     }
 
-    /// The length from which on a packet is long enough for whatever the program asks, if it only asks for
-    /// lengths that are the same for every packet, and for none behind the ranges that it reads.
+    /// The length from which on a packet passes all length checks of the program, if it only checks lengths
+    /// that are the same for every packet, and none beyond the ranges that it reads.
     fn least(&self, function: &Function, ranges: &[Range<u32>]) -> Option<u32> {
         if self.used(function).any(|instruction| matches!(instruction.op, Op::Captured)) {
             return None;
@@ -182,7 +183,7 @@ impl Shape {
         (least <= end).then_some(least)
     }
 
-    /// The verdicts that packets can end with; of a port that is computed, the largest.
+    /// The verdicts with which packets can end; for a port that is computed, the largest one.
     fn verdicts(&self, function: &Function, ports: u16) -> (Vec<Verdict>, bool) {
         let known = self.known(function);
         let (mut verdicts, mut computed) = (Vec::new(), false);
@@ -210,7 +211,7 @@ impl Shape {
         (verdicts, computed)
     }
 
-    /// Which effects a packet may do both of, by their numbers.
+    /// Whether a packet may have both of two effects, by their numbers.
     fn together(&self, function: &Function) -> impl Fn(usize, usize) -> bool {
         let blocks: Vec<BlockId> = self.sites.keys().map(|(block, _)| *block).collect();
         let from = |block: &BlockId| {
@@ -224,7 +225,7 @@ impl Shape {
         move |one, other| reached[&of[one]].contains(&of[other]) || reached[&of[other]].contains(&of[one])
     }
 
-    /// What a result's bits mean, and where effects lie.
+    /// The meaning of a result's bits, and the places of effects.
     fn results(&self, function: &Function, ports: u16, back: Back) -> Result<(Results, Laid), NoForm> {
         let (verdicts, computed) = self.verdicts(function, ports);
         let mut outcomes = [Verdict::PENDING; 2];
@@ -327,7 +328,7 @@ impl Shape {
     }
 }
 
-/// Blocks that can come round to themselves.
+/// The blocks from which they themselves can be reached again.
 fn in_loops(function: &Function) -> Vec<bool> {
     let successors =
         |block: BlockId| function.block(block).terminator.targets().into_iter().map(|target| target.block);
@@ -348,7 +349,7 @@ fn in_loops(function: &Function) -> Vec<bool> {
     (0..function.blocks.len()).map(comes_round).collect()
 }
 
-/// The stage that each block begins in.
+/// The stage in which each block begins.
 fn stages(function: &Function, order: &[BlockId]) -> Vec<Option<u32>> {
     let mut stages = vec![None; function.blocks.len()];
     for &block in order {

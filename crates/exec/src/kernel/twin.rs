@@ -1,10 +1,10 @@
-//! The kernel's twin: one packet of a kernel in Rust, straight from the IR, over the same words that devices
-//! get.
+//! The kernel's twin: runs one packet of a kernel in Rust, directly from the IR, over the same words that
+//! devices get.
 //!
-//! It stops where the text stops, and leaves the same verdict word, record and bytes. It shares with the text
-//! the plan, the places of effects and the rule where a device gives up, and nothing of how a step is done:
-//! that is the interpreter's arithmetic on numbers. So a difference between the two is a fault of the text,
-//! of a device's compiler, or of this file.
+//! The twin stops where the text stops, and gives the same result word, record and bytes. It shares with the
+//! text the plan, the places of effects and the rule where a device gives up, but not how a step is done: it
+//! uses the interpreter's arithmetic. So a difference between the two is a fault of the text, of a device's
+//! compiler, or of this file.
 
 use super::plan::{Effect, KernelPlan, PacketColumn};
 use super::results::ResultPlace;
@@ -20,7 +20,7 @@ use packet::verdict::{Verdict, VerdictKind};
 use tables::device::patterns::Occurrences;
 use tables::device::{self, NONE};
 
-/// A kernel that this machine runs packet by packet.
+/// A kernel that the host runs packet by packet.
 #[derive(Clone, Debug)]
 pub struct Twin {
     program: Program,
@@ -36,11 +36,12 @@ impl Twin {
         Twin { program: program.clone(), shape, plan: kernel.plan.clone(), ports }
     }
 
-    /// Runs one packet: its bytes, as many as the plan's stride, its columns in the plan's order, its record,
-    /// and the words of the plan's tables. Its result. Where bytes lie in place, they are in `all` instead.
+    /// Runs one packet and returns its result. Arguments are its bytes, as many as the plan's stride, its
+    /// columns in the plan's order, its record, and the words of the plan's tables. For frames in place, the
+    /// bytes are in `all` instead.
     ///
     /// # Panics
-    /// If there are fewer columns, words or tables than the plan says, or words that are not a table's.
+    /// If there are fewer columns, words or tables than the plan says, or if words are no table's image.
     pub fn run(
         &self,
         (bytes, all): (&mut [u8], &[u8]),
@@ -74,17 +75,17 @@ impl Twin {
     }
 }
 
-/// The packet is to be run again by the host.
+/// The host must run the packet again.
 struct Again;
 
-/// A packet on its way.
+/// A packet that is running.
 struct Lane<'a> {
     twin: &'a Twin,
     function: &'a Function,
     values: Vec<u128>,
     /// The words of the record that say which effects happened.
     done: Vec<u32>,
-    /// What the result says of effects.
+    /// The bits of the result for effects.
     marks: u32,
     bytes: &'a mut [u8],
     columns: &'a [u32],
@@ -139,7 +140,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Hands the arguments over, all at once.
+    /// Assigns the arguments to the block's parameters, all at the same time.
     fn enter(&mut self, target: &Target) -> BlockId {
         let handed: Vec<u128> = target.args.iter().map(|arg| self.at(*arg)).collect();
         for (param, value) in self.function.block(target.block).params.iter().zip(handed) {
@@ -190,7 +191,8 @@ impl<'a> Lane<'a> {
         self.at(base) as u64 + u64::from(bytes) + more.map_or(0, |more| self.at(more) as u64)
     }
 
-    /// The packet's bytes from `from` to `end`. A packet that is read behind what went over is run again.
+    /// The packet's bytes from `from` to `end`. If the program reads beyond the copied bytes, the host runs
+    /// the packet again.
     fn part(&mut self, from: u64, end: u64) -> Result<&mut [u8], Again> {
         let plan = &self.twin.plan;
         if plan.checks_reach() && end > plan.stride.into() {
@@ -267,7 +269,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Notes that the effect of this instruction happened, with what commit needs of it.
+    /// Notes that the effect of this instruction happened, with the data that commit needs.
     fn note(&mut self, site: (BlockId, usize), words: &[u64]) -> Result<(), Again> {
         let Some(&index) = self.twin.shape.sites.get(&site) else { return Ok(()) };
         let done = self.twin.plan.done[index];
@@ -292,7 +294,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Leaves a number at a place.
+    /// Stores a number at a place.
     fn put(&mut self, place: ResultPlace, number: u32) -> Result<(), Again> {
         match place.word {
             Some(word) => self.record[word as usize] = number,
@@ -360,7 +362,7 @@ impl<'a> Lane<'a> {
         if search != KernelSearch::Exact {
             noted = vec![row.into()];
         }
-        // That there is no entry for a key can change, too.
+        // The absence of an entry can change, too, so it is reported as well.
         if row != NONE || search == KernelSearch::Exact {
             self.note(site, &noted)?;
         }
@@ -368,7 +370,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Gives the results of a search what the row at a place says.
+    /// Assigns the results of a search, from the row at a place.
     fn unpack(&mut self, words: &[u32], place: Option<usize>, value: &Packing, results: &[Value]) {
         let [found, columns @ ..] = results else { return };
         self.set(*found, place.is_some().into());

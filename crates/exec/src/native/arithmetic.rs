@@ -1,5 +1,5 @@
-//! Arithmetic of the IR in Cranelift's: one-bit values in 8 bits, up to 64 bits in 64, wider in 128, unused
-//! bits zero.
+//! Translates arithmetic into Cranelift's IR. Values of one bit are in 8 bits, values of up to 64 bits in 64,
+//! wider values in 128; unused bits are zero.
 
 use super::host::{DIVIDE, HostFunction, MULTIPLY_SATURATING, REMAINDER};
 use super::translate::Host;
@@ -30,7 +30,7 @@ pub(super) fn constant(bx: &mut FunctionBuilder<'_>, width: u8, value: u128) -> 
     }
 }
 
-/// The value in 64 bits: extended or cut.
+/// The value in 64 bits: zero-extended or truncated.
 pub(super) fn word(bx: &mut FunctionBuilder<'_>, value: Value) -> Value {
     match bx.func.dfg.value_type(value) {
         types::I8 => bx.ins().uextend(types::I64, value),
@@ -39,7 +39,7 @@ pub(super) fn word(bx: &mut FunctionBuilder<'_>, value: Value) -> Value {
     }
 }
 
-/// The less and the more significant word of a value.
+/// The less significant and the more significant word of a value.
 pub(super) fn words(bx: &mut FunctionBuilder<'_>, value: Value) -> (Value, Value) {
     if bx.func.dfg.value_type(value) == types::I128 {
         return bx.ins().isplit(value);
@@ -47,7 +47,7 @@ pub(super) fn words(bx: &mut FunctionBuilder<'_>, value: Value) -> (Value, Value
     (word(bx, value), bx.ins().iconst(types::I64, 0))
 }
 
-/// A value of width `from` extended or cut to width `to`.
+/// A value of width `from`, zero-extended or truncated to width `to`.
 pub(super) fn resize(bx: &mut FunctionBuilder<'_>, value: Value, from: u8, to: u8) -> Value {
     let (have, want) = (type_of(from), type_of(to));
     let value = if have == want {
@@ -109,7 +109,7 @@ pub(super) fn binary(
     b: Value,
 ) -> Value {
     if width == 1 {
-        // One bit is computed in a word: the smallest case of the general one.
+        // One bit is computed in a word, as the smallest width.
         let (a, b) = (word(bx, a), word(bx, b));
         let wide = narrow(bx, op, 1, a, b);
         return bx.ins().ireduce(types::I8, wide);
@@ -165,7 +165,7 @@ fn narrow(bx: &mut FunctionBuilder<'_>, op: BinaryOp, width: u8, a: Value, b: Va
             let none = bx.ins().icmp(IntCC::Equal, b, zero);
             let divisor = bx.ins().select(none, one, b);
             if op == BinaryOp::Rem {
-                // The remainder by one is the zero that is wanted.
+                // The remainder of a division by one is zero, as is defined for a division by zero.
                 return bx.ins().urem(a, divisor);
             }
             let quotient = bx.ins().udiv(a, divisor);
@@ -250,7 +250,7 @@ fn wide(
     }
 }
 
-/// A function of two 128-bit numbers that the host computes.
+/// An operation on two 128-bit numbers that a host function computes.
 fn by_host(
     bx: &mut FunctionBuilder<'_>,
     host: &mut Host<'_>,
@@ -264,7 +264,7 @@ fn by_host(
 }
 
 fn mask_word(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Value {
-    // Where a machine word has the width, a move does it; a mask of 32 ones would be read from memory.
+    // For the width of a machine word a move is enough; a mask of 32 ones would be read from memory.
     let part = match width {
         64 => return value,
         32 => types::I32,

@@ -1,8 +1,8 @@
-//! Keys that packets of a group ask for, until they are looked up together.
+//! The keys of an early lookup for a group of packets, until they are looked up together.
 
 use crate::pack::MAX_WORDS;
 
-/// The packets that asked an early lookup.
+/// The packets that came to an early lookup.
 pub(super) struct Asked {
     pub(super) place: usize,
     pub(super) key_words: usize,

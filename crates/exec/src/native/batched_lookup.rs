@@ -1,9 +1,9 @@
 //! Batched lookup: tables of rules are searched for many packets at once, before the first of these packets
 //! goes on.
 //!
-//! A group of packets is run up to its early lookups (see [`mod@super::early_lookups`]), whose keys are then
-//! looked up together. That costs a fraction of as many single lookups, because their waits for memory and
-//! their wrong branch predictions do not follow one another. Then every packet goes on in its turn.
+//! All packets of a group run up to their early lookups (see [`mod@super::early_lookups`]). Then the keys of
+//! these lookups are looked up together. This costs a fraction of as many single lookups, because the waits
+//! for memory and the branch mispredictions overlap. Then every packet goes on in its turn.
 
 use super::asked::Asked;
 use super::call::{ASKED, Context, NOT_ASKED};
@@ -16,19 +16,19 @@ use crate::state::table_set::Fast;
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 
-/// Packets that are asked for together.
+/// The number of packets whose lookups are made together.
 const GROUP: usize = 64;
 
-/// What is known of the packets of a group.
+/// The packets of a group, and how far they have come.
 #[derive(Default)]
 pub(super) struct BatchedLookup {
-    /// They are these of the batch.
+    /// The index in the batch of the first packet of the group.
     first: usize,
     until: usize,
-    /// How each of them came out of the part before the early lookups.
+    /// The result of the part before the early lookups, for each packet.
     outcomes: Vec<u64>,
     kept: Vec<[u64; KEPT_WORDS]>,
-    /// Where in the program each of them was then, if that is measured.
+    /// The part of the program in which each packet was then, if stages are measured.
     sites: Vec<usize>,
     asked: Vec<Asked>,
     found: Vec<u32>,
@@ -55,7 +55,7 @@ impl BatchedLookup {
         }
     }
 
-    /// Whether there is anything to ask.
+    /// Whether the program has no early lookups.
     pub(super) fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }
@@ -67,7 +67,7 @@ impl BatchedLookup {
 }
 
 impl CompiledNative {
-    /// As [`CompiledNative::stretch`], with early lookups asked ahead.
+    /// As [`CompiledNative::stretch`], with batched lookups.
     pub(super) fn stretch_looking_up<const MEASURED: bool>(
         &self,
         batched: &mut BatchedLookup,
@@ -124,7 +124,7 @@ impl CompiledNative {
         i
     }
 
-    /// Runs these packets up to their early lookups, and looks up what they ask.
+    /// Runs these packets up to their early lookups, and makes these lookups.
     fn ask<const MEASURED: bool>(
         &self,
         batched: &mut BatchedLookup,

@@ -6,14 +6,14 @@ use crate::interpret::largest;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Bytes of a packet at a base address of which so many from the base on are known to be there.
+/// A place in a packet: a base address, and how many bytes from there on are known to be captured.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// Address of the base.
     pub(super) address: Value,
-    /// What is added to offsets: the base's own position where that is a constant.
+    /// A number that is added to offsets: the position of the base, if that is a constant.
     pub(super) lead: u32,
-    /// Bytes from the base on that are there.
+    /// The number of captured bytes from the base on.
     pub(super) proven: u32,
     /// How the accesses may be combined.
     pub(super) flags: MemFlagsData,
@@ -99,7 +99,8 @@ fn load_power(bx: &mut FunctionBuilder<'_>, place: Place, offset: u32, bytes: u8
     if bytes == 8 { swapped } else { bx.ins().uextend(types::I64, swapped) }
 }
 
-/// Address and constant offset of an access; an offset beyond what an instruction holds is added.
+/// The address and the constant offset of an access. An offset that does not fit into an instruction is added
+/// to the address.
 pub(super) fn reach(bx: &mut FunctionBuilder<'_>, place: Place, offset: u32) -> (Value, i32) {
     let offset = u64::from(place.lead) + u64::from(offset);
     if let Ok(offset) = i32::try_from(offset) {

@@ -1,9 +1,9 @@
-//! Calls of compiled code, and the context that it gets. All `unsafe` of this crate is here and in the host
-//! functions, which compiled code calls ([`super::host`], [`super::tables`]).
+//! Calls of compiled code, and the context that compiled code gets. All `unsafe` of this crate is here and in
+//! the host functions, which compiled code calls ([`super::host`], [`super::tables`]).
 //!
-//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default
-//! entries and counter cells by the index that the program's IR names, which the IR verifier has shown to
-//! exist; packet bytes behind a length check, likewise verified; and zeros.
+//! Compiled code gets a [`Context`] and the packet. It follows only pointers of the context: to tables,
+//! default entries and counter cells, by an index in the IR that the verifier has shown to exist; to packet
+//! bytes, after a length check that the verifier has shown to be there; and to zeros.
 
 use super::asked::Asked;
 use super::early_lookups::{KEPT_WORDS, MOST_EARLY_LOOKUPS};
@@ -21,31 +21,33 @@ use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
 use std::marker::PhantomData;
 
-/// What compiled code reaches besides the packet. It holds the borrows of everything its pointers lead to.
+/// Everything that compiled code reaches in addition to the packet. The context holds the borrows of all
+/// objects to which its pointers point.
 #[repr(C)]
 pub(super) struct Context<'a> {
     /// The time, ns.
     pub(super) now: u64,
     /// The packet's length on the wire.
     pub(super) wire: u64,
-    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`;
-    /// that of a program that changes sizes of packets finds them here after each change.
+    /// The packet function stores the frame and its captured length here before it calls `copy` or `emit`. If
+    /// the program changes the size of packets, the packet function reads both here after each change.
     pub(super) frame: *const u8,
     pub(super) captured: u64,
-    /// The memory of the packet that may grow: its free bytes first, of which it starts `start` behind.
+    /// The memory of a packet that may grow. The packet starts `start` bytes after the beginning of this
+    /// memory.
     memory: *mut u8,
     start: u64,
     fragmenting: Option<Fragmenting>,
     pub(super) tables: *mut ExactTable,
     pub(super) defaults: *mut DefaultEntry,
     pub(super) cells: *mut Cell,
-    /// What is read where nothing is found, in a table, a group or a pool.
+    /// The words that are read if nothing is found in a table, a group or a pool.
     pub(super) zeros: [u64; MOST_FOUND],
-    /// Where a host function leaves columns, every one in words of its own.
+    /// Room in which a host function returns columns, each in words of its own.
     pub(super) columns: [u64; MOST_FOUND],
-    /// Where the next key of each early lookup goes.
+    /// Room for the next key of each early lookup.
     pub(super) asked: [*mut u64; MOST_EARLY_LOOKUPS],
-    /// What is kept for the packet between the early lookup and what follows.
+    /// The words that are kept for the packet from the early lookup to the part after it.
     pub(super) kept: *mut u64,
     pub(super) state: *mut ProgramState<Fast>,
     outputs: *mut Outputs,
@@ -54,36 +56,37 @@ pub(super) struct Context<'a> {
     borrows: PhantomData<(&'a mut ProgramState<Fast>, &'a mut Outputs)>,
 }
 
-/// Words of what is found at most: entries and members have [`MAX_WORDS`], items of pools up to two a column.
+/// The largest number of words that a search finds: entries and members have [`MAX_WORDS`], items of pools up
+/// to two words for each column.
 pub(super) const MOST_FOUND: usize = 2 * MOST_COLUMNS;
 const _: () = assert!(MAX_WORDS <= MOST_FOUND && MOST_COLUMNS <= MAX_WORDS && LARGEST_WORDS == MAX_WORDS);
 
-/// What comes before the early lookups answers with this and the early lookup's number where it asked one,
-/// else with a verdict or [`NOT_ASKED`].
+/// The part before the early lookups returns this plus the number of an early lookup if it came to one, else
+/// a verdict or [`NOT_ASKED`].
 pub(super) const ASKED: u64 = 1 << 32;
-/// The packet is to be run from the beginning when it is its turn.
+/// The packet must run from the beginning when it is its turn.
 pub(super) const NOT_ASKED: u64 = 1 << 33;
 
-/// A compiled function: context; for the packet function frame, captured length and port of entry, for a
-/// handler its arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a
-/// verdict.
+/// A compiled function. Its parameters are the context and, for the packet function, the frame, its captured
+/// length and the port of entry; for a handler, its arguments as pairs of words, the less significant first,
+/// and twice zero. It returns the bits of a verdict.
 type Callable = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
 
-/// The compiled functions of a program. Their memory is given back with them.
+/// The compiled functions of a program. Dropping this value frees their memory.
 pub(super) struct Code {
     module: Option<JITModule>,
     /// The packet function, also the first of the entries.
     packet: Callable,
     entries: Vec<Callable>,
-    /// What comes before the early lookups, and what behind each.
+    /// The part before the early lookups, then the part after each of them.
     parts: Vec<Callable>,
 }
 
 impl Code {
     /// The code of a module whose functions are finished. Each address must be that of a function of this
     /// module that was compiled by [`super::translate`] with the signature of [`Callable`]. The first `whole`
-    /// are whole functions; those behind them are what comes before the early lookups of the packet function,
-    /// and what behind each.
+    /// addresses are those of whole functions; then follow the part of the packet function before the early
+    /// lookups and the part after each of them.
     pub(super) fn new(module: JITModule, addresses: &[*const u8], whole: usize) -> Code {
         let entry = |address: &*const u8| {
             // SAFETY: the address is that of a finished function with this signature, see above.
@@ -94,7 +97,7 @@ impl Code {
         Code { module: Some(module), packet: entries[0], entries, parts }
     }
 
-    /// Runs the packet function on a frame; gives the bits of its verdict.
+    /// Runs the packet function on a frame and returns the bits of its verdict.
     #[inline(always)]
     pub(super) fn run_packet(&self, context: &mut Context<'_>, frame: &mut [u8], in_port: u16) -> u64 {
         // SAFETY: the code follows the context's pointers, which are good while the context is, and touches
@@ -102,8 +105,8 @@ impl Code {
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes before the early lookups; gives the bits of a verdict, [`ASKED`] with a number, or
-    /// [`NOT_ASKED`]. The key of early lookup `n` goes to the room of `asked[n]`.
+    /// Runs the part before the early lookups. Returns the bits of a verdict, [`ASKED`] with a number, or
+    /// [`NOT_ASKED`]. The key of early lookup `n` is stored at `asked[n]`.
     #[inline(always)]
     pub(super) fn run_before(
         &self,
@@ -124,8 +127,9 @@ impl Code {
         unsafe { before(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes behind early lookup `number` on the packet that asked it, as [`Code::run_packet`].
-    /// `kept` is what was left then, but that its first word is now the address of what was found.
+    /// Runs the part after early lookup `number` on the packet that came to it, as [`Code::run_packet`].
+    /// `kept` contains what the part before has kept, except that its first word is now the address of what
+    /// was found.
     #[inline(always)]
     pub(super) fn run_after(
         &self,
@@ -140,8 +144,9 @@ impl Code {
         unsafe { self.parts[1 + number](context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs the packet function on a packet that starts `room` bytes into `memory`, reaches to its end and
-    /// may change its size, the length on the wire in the context as well; gives the bits of its verdict.
+    /// Runs the packet function on a packet that starts `room` bytes after the beginning of `memory` and
+    /// extends to its end. The packet may change its size, and with it the length on the wire in the context.
+    /// Returns the bits of its verdict.
     pub(super) fn run_resizing(
         &self,
         context: &mut Context<'_>,
@@ -190,7 +195,7 @@ impl Drop for Code {
 }
 
 impl<'a> Context<'a> {
-    /// A context for these. Nothing else touches them while it lives.
+    /// A context for these objects. Nothing else accesses them while the context exists.
     pub(super) fn new(
         state: &'a mut ProgramState<Fast>,
         outputs: &'a mut Outputs,
@@ -234,13 +239,13 @@ impl<'a> Context<'a> {
         unsafe { (&mut *self.state, &mut *self.outputs) }
     }
 
-    /// Where the packet that was run by [`Code::run_resizing`] now starts in its memory, and how it is to be
-    /// cut.
+    /// Where the packet that [`Code::run_resizing`] ran now starts in its memory, and how it is to be
+    /// fragmented.
     pub(super) fn resized(&self) -> (usize, Option<Fragmenting>) {
         (self.start as usize, self.fragmenting)
     }
 
-    /// Changes the packet that is being run; gives what `change` gives.
+    /// Changes the packet that is running; returns the result of `change`.
     pub(super) fn resize<T>(
         &mut self,
         change: impl FnOnce(&mut Resizable<'_>, &[Template]) -> T,
@@ -263,8 +268,7 @@ impl<'a> Context<'a> {
         Some(result)
     }
 
-    /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused
-    /// them.
+    /// The captured bytes of the packet that is running (none in a handler), the outputs, and their cause.
     pub(super) fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
         // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and
         // length it was called with just before it calls a function that reads them, and waits for that
@@ -281,7 +285,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Starts to fetch the first cache line of a packet's frame; nothing where the batch has no such packet.
+/// Prefetches the first cache line of a packet's frame; does nothing if the batch has no such packet.
 #[inline(always)]
 pub fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! Sums of packet bytes in Cranelift's IR (see [`lang::ir::checksum`]).
 //!
-//! A known number of bytes is added in pieces of four as the machine stores them: the sum then has its two
-//! bytes swapped, and is swapped back once it is folded. What is behind them and of unknown length is mostly
-//! not there, and goes through a host function.
+//! A known number of bytes is added in pieces of four in the byte order of the machine: the two bytes of the
+//! sum are then swapped, and they are swapped back when the sum is folded. A rest of unknown length is rarely
+//! there, and a host function sums it up.
 
 use super::host::SUM;
 use super::translate::Body;
@@ -28,7 +28,7 @@ impl Body<'_, '_> {
         self.bx.set_cold_block(behind);
         self.bx.ins().brif(more, behind, &[], after, &[known.into()]);
         self.bx.switch_to_block(behind);
-        // Where no byte is known to be there, the rest may begin behind the end.
+        // If no byte is known to be captured, the rest may begin after the end of the packet.
         let base = self.word(base);
         let first = self.bx.ins().iadd_imm_u(base, i64::from(bytes));
         let captured = self.captured();

@@ -1,4 +1,4 @@
-//! Compiles a program: one Cranelift module with a function for each of the IR's.
+//! Compiles a program into one Cranelift module, with a function for each function of the IR.
 
 use super::call::Code;
 use super::early_lookups::{EarlyLookup, Part};
@@ -14,7 +14,7 @@ use lang::limits::LARGEST_FRAME;
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
-/// A program's code, and how many bytes of stack each of its functions was laid out to need.
+/// A program's code, and the bytes of stack that each of its functions needs.
 pub(super) struct Compilation {
     pub(super) code: Code,
     pub(super) frames: Vec<(String, u32)>,
@@ -23,7 +23,7 @@ pub(super) struct Compilation {
 /// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's
 /// instructions.
 ///
-/// The packet function comes again in parts where it asks early lookups ahead.
+/// If the packet function has early lookups, it is compiled a second time, in parts.
 pub(super) fn compile(
     shared: &Shared<'_>,
     lookups: &[EarlyLookup],
@@ -86,8 +86,8 @@ fn module() -> Result<JITModule, LoadError> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
-        // A frame larger than the guard page behind a stack is touched page by page, so that it ends the
-        // process and does not reach what lies behind.
+        // A function with a frame larger than a page touches its pages one by one. So an overflow hits the
+        // guard page and ends the process, and cannot reach the memory beyond it.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
         ("probestack_size_log2", "12"),

@@ -1,23 +1,24 @@
-//! Early lookups: where the packet function first searches a table of rules, and what it still needs when it
-//! goes on with the result.
+//! Early lookups: finds where the packet function first searches a table of rules, and which values it needs
+//! afterwards.
 //!
-//! The idea: up to its first effect, what a function does with a packet depends on that packet alone, so many
-//! packets can be taken there one after the other, before the first of them goes on. Where that effect is a
-//! lookup in a table of rules, the function is cut in two: what is before the lookup leaves the key and the
-//! values needed later, all keys are looked up together, and what is behind it goes on from the kept values.
-//! Everything with an effect still happens packet by packet.
+//! The idea: up to its first effect, the work of the function on a packet depends on that packet alone. So
+//! the function can run up to there for many packets, before the first of them goes on. If the first effect
+//! is a lookup in a table of rules, the function is cut in two parts. The part before the lookup stores the
+//! key and the values that are needed later; all keys are looked up together; the part after the lookup goes
+//! on with the stored values. Everything with an effect still happens packet by packet.
 
 use crate::block_order::order;
 use crate::state::table_set::TablePlace;
 use lang::ir::{BlockId, Function, Op, Program, TableKind, Terminator, Value};
 use std::collections::HashSet;
 
-/// So many lookups of a program are asked ahead at most.
+/// The largest number of early lookups of a program.
 pub(super) const MOST_EARLY_LOOKUPS: usize = 4;
-/// Words that are kept for a packet at most: the address of what was found, values, and fuel used.
+/// The largest number of words that are kept for a packet: the address of the entry that was found, values,
+/// and fuel counters.
 pub(super) const KEPT_WORDS: usize = 40;
 
-/// A lookup in a table of rules that comes before every effect on the way there.
+/// A lookup in a table of rules before which the packet function has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EarlyLookup {
     /// The block, and which of its instructions it is.
@@ -25,27 +26,27 @@ pub(super) struct EarlyLookup {
     pub(super) at: usize,
     /// The table's place among those of rules.
     pub(super) place: usize,
-    /// Values that are made before and used behind.
+    /// Values that are computed before the lookup and used after it.
     pub(super) kept: Vec<Value>,
-    /// Constants among such values, which are made again.
+    /// Constants among such values, which are made again instead of kept.
     pub(super) constants: Vec<(Value, u128)>,
-    /// Fuel counters that go on counting behind.
+    /// Fuel counters that are used after the lookup.
     pub(super) slots: Vec<u32>,
 }
 
-/// Which part of a function is meant.
+/// A part of a function that is compiled by itself.
 #[derive(Clone, Copy)]
 pub(super) enum Part<'q> {
-    /// All of it.
+    /// The whole function.
     Whole,
-    /// What comes before the first effect; these early lookups are asked.
+    /// The part before the first effect, which ends with one of these early lookups.
     Before(&'q [EarlyLookup]),
-    /// What comes behind an early lookup.
+    /// The part after an early lookup.
     After(&'q EarlyLookup),
 }
 
-/// The early lookups of the packet function, if no packet and no handler can change their answers while a
-/// batch is run.
+/// The early lookups of the packet function, if no packet and no handler can change their results while a
+/// batch runs.
 pub(super) fn early_lookups(program: &Program, places: &[TablePlace]) -> Vec<EarlyLookup> {
     let [function] = program.functions.as_slice() else { return Vec::new() };
     let mut found = Vec::new();
@@ -83,8 +84,8 @@ pub(super) fn first_effect(function: &Function, block: BlockId) -> Option<usize>
     })
 }
 
-/// Whether a table stays as it is while packets run: none puts entries in or takes them out, and none grow
-/// old.
+/// Whether a table cannot change while packets run: no packet inserts or removes entries, and no entry
+/// expires.
 fn is_lasting(program: &Program, table: u32) -> bool {
     let rules = &program.tables[table as usize];
     let changes = program.functions[0].blocks.iter().flat_map(|block| &block.instructions).any(|instruction| {
@@ -93,8 +94,8 @@ fn is_lasting(program: &Program, table: u32) -> bool {
     matches!(rules.kind, TableKind::Rules { .. }) && rules.age.is_none() && !changes
 }
 
-/// What is needed behind a lookup; nothing where the lookup may be reached again from there, or too much is
-/// needed.
+/// An early lookup with what is needed after it; `None` if the lookup may be reached again from there, or if
+/// too much is needed.
 fn lookup(function: &Function, block: BlockId, at: usize) -> Option<EarlyLookup> {
     let behind = order(function, block, |_| false);
     let again = |id: &BlockId| function.block(*id).terminator.targets().iter().any(|to| to.block == block);
@@ -110,7 +111,7 @@ fn lookup(function: &Function, block: BlockId, at: usize) -> Option<EarlyLookup>
         }
         for (index, instruction) in code.instructions.iter().enumerate().skip(first) {
             made.extend(instruction.results.iter().copied());
-            // The key is handed over, not kept.
+            // The key itself is passed to the lookup, not kept.
             if id != block || index > at {
                 instruction.op.operands(|value| used.push(value));
             }

@@ -1,4 +1,4 @@
-//! Tables, counters, events and outputs in Cranelift's IR: what touches more than values and packet bytes.
+//! Translates instructions with effects into Cranelift's IR: tables, counters, events and outputs.
 
 use super::arithmetic::{constant, type_of, word, words};
 use super::call::{Context, MOST_FOUND};
@@ -19,7 +19,7 @@ use cranelift_frontend::FunctionBuilder;
 use lang::ir::{Op, Value};
 use std::mem::{offset_of, size_of};
 
-/// Room on the stack for words on their way to host functions, made when it is first needed.
+/// Stack slots for the words that are passed to host functions; each is made when it is first needed.
 #[derive(Default)]
 pub(super) struct Scratch {
     key: Option<StackSlot>,
@@ -28,7 +28,7 @@ pub(super) struct Scratch {
     kept: Option<StackSlot>,
 }
 
-/// A slot of so many words, made unless it is there.
+/// The slot of `words` words, which is made if it is not there yet.
 fn slot(bx: &mut FunctionBuilder<'_>, place: &mut Option<StackSlot>, words: usize) -> StackSlot {
     *place.get_or_insert_with(|| {
         let bytes = words.max(1) as u32 * 8;
@@ -37,7 +37,7 @@ fn slot(bx: &mut FunctionBuilder<'_>, place: &mut Option<StackSlot>, words: usiz
 }
 
 impl Body<'_, '_> {
-    /// Translates an operation with an effect outside of the function.
+    /// Translates an operation with an effect outside the function.
     pub(super) fn effect(&mut self, op: &Op, results: &[Value]) {
         match op {
             Op::Lookup { table, key } => self.lookup(*table, key, results),
@@ -111,7 +111,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Changes the size of the packet, and asks where it then lies.
+    /// Translates a change of the packet's size; afterwards the code reads the packet's new place.
     fn resize(&mut self, op: &Op, results: &[Value]) {
         let context = self.context;
         match op {
@@ -173,8 +173,8 @@ impl Body<'_, '_> {
         self.found(table, entry, value_packing, results);
     }
 
-    /// Gives the results of a lookup: the entry at this address or, where that is zero, the default entry if
-    /// there is one.
+    /// Assigns the results of a lookup: those of the entry at this address or, if the address is zero, of the
+    /// default entry, if there is one.
     pub(super) fn found(&mut self, table: u32, entry: clif::Value, packing: &Packing, results: &[Value]) {
         let mut entry = entry;
         if self.shared.defaults[table as usize] {
@@ -200,7 +200,7 @@ impl Body<'_, '_> {
             return;
         }
         debug_assert!(packing.words <= MOST_FOUND, "words are read where there are no zeros");
-        // Where nothing is found the columns are read from zeros, which costs no branch.
+        // If nothing is found, the columns are read from zeros, which needs no branch.
         let zeros = self.iconst(offset_of!(Context<'_>, zeros) as u64);
         let zeros = self.bx.ins().iadd(self.context, zeros);
         let entry = self.bx.ins().select(found, entry, zeros);
@@ -255,7 +255,7 @@ impl Body<'_, '_> {
                 let missing = self.bx.ins().isub(one, held);
                 new = self.bx.ins().iadd(new, missing);
             }
-            // Free places are never fewer than none, so where nothing is new there is room.
+            // The number of free places is never below zero, so there is room if no key is new.
             let context = self.context;
             let number = self.iconst(u64::from(*table));
             let free = self.host.call(&mut self.bx, FREE, [context, number, new])[0];
@@ -313,7 +313,7 @@ impl Body<'_, '_> {
         self.bx.switch_to_block(after);
     }
 
-    /// Leaves the packet where host functions that send find it.
+    /// Stores the packet's address and length in the context, where host functions that send read them.
     pub(super) fn hand_over_packet(&mut self) {
         if self.is_packet {
             let flags = MemFlagsData::trusted();
@@ -328,7 +328,7 @@ impl Body<'_, '_> {
         self.shared.program.tables[table as usize].releases.is_some()
     }
 
-    /// What hits and learns of a table write besides the value.
+    /// What hits and learns of a table write in addition to the value, as bits.
     fn marks(&self, table: u32) -> usize {
         match self.shared.places[table as usize] {
             TablePlace::Exact(place) => usize::from(self.shared.marks[place]),

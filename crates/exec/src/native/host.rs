@@ -1,12 +1,12 @@
-//! Host functions: what compiled code calls in Rust, and how they are declared for Cranelift.
+//! Host functions: Rust functions that compiled code calls, and their declarations for Cranelift.
 //!
-//! [`host_functions`] declares each of them once: the constant by which compiled code calls it, its name and
-//! its words. The compiler of Rust compares a declaration with the function, and a call of it with the
+//! The macro [`host_functions`] declares each of them once: the constant by which compiled code calls it, its
+//! name and its words. The Rust compiler compares each declaration with the function, and each call with the
 //! declaration. The functions for tables of prefixes, rules and patterns, meters, registers, pools and groups
-//! stand in [`super::tables`].
+//! are in [`super::tables`].
 //!
-//! Every pointer comes from compiled code: a table from the context, words from its stack, as many as the
-//! table's key or value has.
+//! Every pointer comes from compiled code. A pointer to a table is taken from the context; a pointer to words
+//! points into the stack of compiled code, at as many words as the table's key or value has.
 
 use super::call::Context;
 use super::tables;
@@ -15,7 +15,7 @@ use crate::outputs::{self, Cause, appended};
 use ::tables::exact::{Exact, ExactTable, Learned};
 use packet::fragment::Fragmenting;
 
-/// A host function that takes `TAKEN` words of 64 bits and gives `GIVEN` of them, by its name.
+/// The name of a host function that takes `TAKEN` words of 64 bits and returns `GIVEN` of them.
 #[derive(Clone, Copy)]
 pub(super) struct HostFunction<const TAKEN: usize, const GIVEN: usize>(pub(super) &'static str);
 
@@ -26,7 +26,7 @@ impl<const TAKEN: usize, const GIVEN: usize> HostFunction<TAKEN, GIVEN> {
     }
 }
 
-/// What Cranelift has to know of a host function.
+/// What Cranelift needs to know about a host function.
 pub(super) struct Declaration {
     pub(super) name: &'static str,
     pub(super) address: *const u8,
@@ -35,18 +35,18 @@ pub(super) struct Declaration {
     pub(super) given: usize,
 }
 
-/// A function with so many parameters and results of 64 bits.
+/// A function with `TAKEN` parameters and `GIVEN` results of 64 bits.
 pub(super) trait OfWords<const TAKEN: usize, const GIVEN: usize> {
     fn address(self) -> *const u8;
 }
 
-/// A parameter that takes one register of 64 bits.
+/// The type of a parameter that takes one register of 64 bits.
 pub(super) trait Word {}
 impl Word for u64 {}
 impl<T> Word for *const T {}
 impl<T> Word for *mut T {}
 
-/// A result that takes so many registers.
+/// The type of a result that takes `WORDS` registers.
 pub(super) trait Given<const WORDS: usize> {}
 impl Given<0> for () {}
 impl Given<1> for u64 {}
@@ -129,7 +129,7 @@ pub(super) fn all() -> Vec<Declaration> {
     all
 }
 
-/// The address of what was found, or zero.
+/// The address of the words that were found, or zero.
 pub(super) fn found(value: Option<&[u64]>) -> *const u64 {
     value.map_or(std::ptr::null(), <[u64]>::as_ptr)
 }
@@ -298,8 +298,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// What a call hands over is compared with the constant by the compiler, and the constant with the
-    /// function; so here it is enough that what Cranelift is told comes from the same constants.
+    /// The compiler compares the arguments of a call with the constant, and the constant with the function.
+    /// So this test only has to show that Cranelift's declarations come from the same constants.
     #[test]
     fn each_function_is_declared_once_with_the_words_that_a_call_hands_over() {
         fn words<const TAKEN: usize, const GIVEN: usize>(

@@ -1,5 +1,5 @@
-//! Tables of prefixes, rules and patterns, meters, registers, pools and groups in Cranelift's IR: calls of
-//! host functions.
+//! Translates instructions for tables of prefixes, rules and patterns, meters, registers, pools and groups
+//! into calls of host functions.
 
 use super::tables::{
     CHOOSE, GIVE, INSERT, JOIN, LEAVE, MARK, MEMBER, PREFIX, PREFIX32, READ_REGISTER, RULE, SCAN_ALL,
@@ -12,7 +12,8 @@ use cranelift_codegen::ir::{self as clif, InstBuilder, types};
 use lang::ir::{Answer, KeyPart, Op, TableKind, Value};
 
 impl Body<'_, '_> {
-    /// Searches a table of prefixes or rules; gives the address of what the entry holds, or zero.
+    /// Translates a search in a table of prefixes or rules; its result is the address of the entry's value,
+    /// or zero.
     pub(super) fn search(&mut self, table: u32, key: &[Value]) -> clif::Value {
         let context = self.context;
         match self.shared.places[table as usize] {
@@ -60,7 +61,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The number under which the host knows what a packet puts in place, and the values it is made of.
+    /// The number of a [`Placement`](super::placements::Placement), and the values of which its key is made.
     fn placement(
         &mut self,
         table: u32,
@@ -81,7 +82,7 @@ impl Body<'_, '_> {
         (number, self.stored_list(&values))
     }
 
-    /// The index of a cell; the first where there is none.
+    /// The index of a cell; 0 if the instruction names none.
     fn cell(&mut self, index: Option<Value>) -> clif::Value {
         match index {
             Some(index) => self.word(index),

@@ -41,31 +41,33 @@ use std::sync::Arc;
 
 /// How many packets ahead frames are fetched into the cache.
 pub const PREFETCH_DISTANCE: usize = 12;
-/// From so many entries on, a table's slots no longer stay in the nearer caches and are fetched ahead too.
+/// From this number of entries on, the slots of a table do not stay in the nearer caches, so they are
+/// prefetched, too.
 const MANY_ENTRIES: u64 = 4096;
 
 /// A program as machine code.
 pub type Native = Execution<Fast, CompiledNative>;
 
-/// The code with what it refers to.
+/// The code, with the data to which it refers.
 pub struct CompiledNative {
     code: Code,
     templates: Vec<Template>,
     plan: Arc<Plan>,
-    /// The program, where it may be measured.
+    /// The program, if its stages may be measured.
     program: Option<Arc<Program>>,
-    /// The code that measures its stages, once somebody wanted to know; while it is run, that which does not.
+    /// The second variant of the code, which measures stages, once it was compiled. While this variant runs,
+    /// the first variant is stored here.
     measured: Option<Code>,
     args: Vec<[u64; 2]>,
-    /// Keys that are known before a packet is run.
+    /// Keys that are known before a packet runs.
     hints: Vec<Hint>,
-    /// Those whose table is large now.
+    /// Those hints whose table is large at present.
     useful: Vec<Hint>,
-    /// Packets raise no events, send nothing but themselves and keep their size.
+    /// Whether packets raise no events, cause no outputs and keep their size.
     plain: bool,
-    /// Packets may change their size.
+    /// Whether packets may change their size.
     resizes: bool,
-    /// What is asked before it is a packet's turn.
+    /// The early lookups of a group of packets.
     batched: BatchedLookup,
 }
 
@@ -79,7 +81,8 @@ impl Native {
         let templates = program.templates.clone();
         let mut hints = prefetch_hints::hints(program);
         let places = &state.tables.places;
-        // Hints name tables of the program; memory is fetched ahead for exact ones and for prefixes of IPv4.
+        // Hints name tables by their number in the program. Only exact tables and prefixes of IPv4 are
+        // prefetched.
         hints.retain_mut(|hint| match places[hint.table] {
             TablePlace::Exact(place) => {
                 hint.table = place;
@@ -114,7 +117,7 @@ impl Native {
         Ok(Native { state, engine })
     }
 
-    /// The same, for a program that may be measured while it runs.
+    /// The same for a program whose stages may be measured while it runs.
     pub fn measurable(program: Arc<Program>, ports: u16, seed: u64) -> Result<Native, LoadError> {
         let mut native = Native::new(&program, ports, seed)?;
         native.engine.program = Some(program);
@@ -122,7 +125,7 @@ impl Native {
     }
 }
 
-/// What a program becomes, as text: for every function Cranelift's IR and the machine's instructions.
+/// The compiled program as text: for every function Cranelift's IR and the machine's instructions.
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::verify::verify(program)?;
     let mut text = String::new();
@@ -158,7 +161,7 @@ impl Engine<Fast> for CompiledNative {
     }
 
     fn adopt(&mut self, measured: Measured) {
-        // The code of any other plan would look for other tables.
+        // Code that was made with another plan may refer to other tables.
         if Arc::ptr_eq(&measured.plan, &self.plan) {
             self.measured = Some(measured.code);
         }
@@ -187,7 +190,7 @@ impl Engine<Fast> for CompiledNative {
 }
 
 impl CompiledNative {
-    /// Runs a batch; `MEASURED` where the code is that which measures stages.
+    /// Runs a batch; `MEASURED` says whether the code is the variant that measures stages.
     fn run_batch<const MEASURED: bool>(
         &mut self,
         state: &mut ProgramState<Fast>,
@@ -222,7 +225,7 @@ impl CompiledNative {
         state.cause = Output::BETWEEN;
     }
 
-    /// Chooses the hints that are worth their while at the tables' present size.
+    /// Chooses the hints that are useful at the present size of the tables.
     fn choose_hints(&mut self, state: &ProgramState<Fast>) {
         self.useful.clear();
         let entries = |hint: &Hint| match hint.prefix {
@@ -233,10 +236,10 @@ impl CompiledNative {
         self.useful.extend(self.hints.iter().filter(large));
     }
 
-    /// Runs these packets up to the first that raises an event or before which something is due; gives the
-    /// index of the packet to go on with. `PLAIN` is for programs whose packets raise no events, send nothing
-    /// but themselves and keep their size, while no table is large: nobody asks for a packet's number and
-    /// time on the way, and what is due can only come from the clock.
+    /// Runs these packets up to the first one that raises an event or before which something is due. Returns
+    /// the index of the packet with which to go on. `PLAIN` is for programs whose packets raise no events,
+    /// cause no outputs and keep their size, while no table is large: then nothing needs a packet's number
+    /// and time, and only the clock makes something due.
     fn stretch<const PLAIN: bool>(
         &self,
         state: &mut ProgramState<Fast>,
@@ -248,7 +251,7 @@ impl CompiledNative {
         let Range { start: first, end } = packets;
         let mut wake = state.next_wake;
         let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
-        // A key can be read ahead only where its frame has arrived.
+        // The key of a packet can be read only when its frame has arrived in the cache.
         let ahead = if PLAIN || self.useful.is_empty() { PREFETCH_DISTANCE } else { 2 * PREFETCH_DISTANCE };
         let mut i = first;
         while i < end {
@@ -256,7 +259,8 @@ impl CompiledNative {
             if !PLAIN {
                 wake = context.state().next_wake;
             }
-            // What is due before the first packet has been handled, or stays due by its bound.
+            // What is due before the first packet has been handled, or remains due because of the limit of
+            // handlers.
             if i > first && time >= wake {
                 break;
             }
@@ -286,7 +290,8 @@ impl CompiledNative {
         i
     }
 
-    /// Runs one packet, and the events that it raises; what is due before it has been handled.
+    /// Runs one packet, and the events that it raises. What was due before the packet has been handled
+    /// already.
     pub(crate) fn run_one(
         &mut self,
         state: &mut ProgramState<Fast>,
@@ -301,8 +306,8 @@ impl CompiledNative {
         }
     }
 
-    /// Runs a packet that may change its size, from the beginning or behind an early lookup, and writes back
-    /// what became of it.
+    /// Runs a packet that may change its size, from the beginning or after an early lookup, and writes its
+    /// new place and size into the batch.
     fn run_resizing(
         &self,
         context: &mut Context<'_>,
@@ -326,7 +331,7 @@ impl CompiledNative {
         context.parts().1.write_back(batch, i, now);
     }
 
-    /// Fetches the slots of large tables that packet `i` will touch.
+    /// Prefetches the slots of large tables that packet `i` will probably use.
     #[inline(always)]
     fn fetch_slots(&self, context: &mut Context<'_>, memory: &[u8], batch: &Batch, i: usize) {
         for hint in &self.useful {
@@ -341,7 +346,7 @@ impl CompiledNative {
     }
 }
 
-/// Does the packet function leave no outputs or events behind, and packets as long as they were?
+/// Whether the packet function makes no outputs and events, and keeps the size of packets.
 fn is_plain(program: &Program) -> bool {
     let blocks = program.functions.iter().take(1).flat_map(|function| &function.blocks);
     let sends = blocks

@@ -1,8 +1,8 @@
-//! What a program's state takes from packets that a device has run, and single packets that the host runs
-//! between them.
+//! The interface of native code for offload: effects of packets that a device has run, and single packets
+//! that the host runs between them.
 //!
-//! Code and state stay together here, and nobody outside changes the state alone: machine code is sound only
-//! on a state of the program that it was compiled for.
+//! Code and state stay together here, and no other module can replace the state alone: machine code is sound
+//! only on a state of the program for which it was compiled.
 
 use super::Native;
 use crate::outputs::{Output, Outputs};
@@ -23,36 +23,36 @@ impl Native {
         self.state.handle_due(time, &mut self.engine, outputs);
     }
 
-    /// Handles events that wait.
+    /// Handles the queued events.
     pub fn handle_queued(&mut self, outputs: &mut Outputs) {
         self.state.handle_queued(&mut self.engine, outputs);
     }
 
-    /// Runs packet `index` of a batch from its beginning, and the events that it raises; what is due before
-    /// it has been handled.
+    /// Runs packet `index` of a batch from the beginning, and the events that it raises. What was due before
+    /// it must have been handled.
     pub fn run_one(&mut self, memory: &mut [u8], batch: &mut Batch, index: usize, outputs: &mut Outputs) {
         self.engine.run_one(&mut self.state, memory, batch, index, outputs);
     }
 
-    /// What is changed from now on is done by packet `index` of its batch, at `time` (ns).
+    /// From now on, packet `index` of its batch is the cause of all changes, at `time` (ns).
     #[inline]
     pub fn begin_packet(&mut self, time: u64, index: usize) {
         (self.state.now, self.state.cause) = (time, index as u32);
     }
 
-    /// What is changed from now on is done by no packet.
+    /// From now on, no packet is the cause of changes.
     #[inline]
     pub fn end_packets(&mut self) {
         self.state.cause = Output::BETWEEN;
     }
 
-    /// Counts a packet of so many bytes in a cell of a counter; in none where there is no such cell.
+    /// Counts a packet of so many bytes in a cell of a counter; does nothing if there is no such cell.
     #[inline]
     pub fn count(&mut self, counter: u32, cell: u64, bytes: u64) {
         self.state.count(counter, cell, bytes);
     }
 
-    /// A packet has asked an exact table for a key: the entry that it found lives on.
+    /// A packet has looked up a key in an exact table: renews the entry that it found, as a hit does.
     #[inline]
     pub fn ask(&mut self, table: u32, key: &[u64]) {
         if let TablePlace::Exact(place) = self.state.tables.places[table as usize] {
@@ -60,7 +60,7 @@ impl Native {
         }
     }
 
-    /// A packet has learned an entry of an exact table.
+    /// A packet has learned an entry of an exact table: learns it here, too.
     #[inline]
     pub fn learn_words(&mut self, table: u32, key: &[u64], value: &[u64]) {
         self.state.learn_releasing(table, key, value);
@@ -78,7 +78,7 @@ impl Native {
         }
     }
 
-    /// Takes out of a table with prefixes or rules what has ended and is still to be taken out.
+    /// Reclaims the memory of all expired entries of a table with prefixes or rules.
     pub fn finish_matching(&mut self, table: u32) {
         let tables = &mut self.state.tables;
         match tables.places[table as usize] {

@@ -1,21 +1,21 @@
-//! What packets put into tables of prefixes and rules, or take out: each kind of entry has a number, and
-//! compiled code names it by that number.
+//! Placements: the forms of entries that packets insert into tables of prefixes and rules, or remove. Each
+//! form has a number, by which compiled code names it.
 
 use super::words::whole;
 use lang::ir::{KeyPart, Match, Op, Program, prefix_mask};
 
-/// What a packet puts into a table of prefixes or rules, or takes out.
+/// A form of entries that packets insert into a table of prefixes or rules, or remove.
 pub(super) struct Placement {
-    /// The table.
+    /// The number of the table in the program.
     pub(super) table: u32,
-    /// What its key is made of.
+    /// The parts of its key.
     pub(super) key: Vec<KeyPart>,
     /// Its priority.
     pub(super) priority: u32,
     widths: Vec<u8>,
 }
 
-/// Everything that a program puts into tables of prefixes and rules or takes out, each once.
+/// All placements of a program, each once.
 pub(super) fn placements(program: &Program) -> Vec<Placement> {
     let mut found: Vec<Placement> = Vec::new();
     let blocks = program.functions.iter().flat_map(|function| &function.blocks);
@@ -34,7 +34,7 @@ pub(super) fn placements(program: &Program) -> Vec<Placement> {
 }
 
 impl Placement {
-    /// The key, made of these values, and how many of them it took.
+    /// The key with these values, and the number of values that it used.
     pub(super) fn key(&self, values: &[[u64; 2]]) -> (Vec<Match>, usize) {
         let mut taken = 0;
         let mut next = || {
@@ -53,7 +53,7 @@ impl Placement {
         (key, taken)
     }
 
-    /// How many values it is made of.
+    /// The number of values in the key.
     pub(super) fn made_of(&self) -> usize {
         self.key.iter().filter(|part| !matches!(part, KeyPart::Fixed(_))).count()
     }

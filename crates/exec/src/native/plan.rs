@@ -1,8 +1,8 @@
-//! What a program is compiled from besides its IR, and its second variant, which measures its stages and is
-//! compiled when somebody wants to know.
+//! The plan with which a program is compiled in addition to its IR, and the second variant of the code, which
+//! measures stages and is compiled when it is first needed.
 //!
-//! Both variants work on the same state: the second one is compiled from the very plan and program of the
-//! first, by whichever thread, and swapped in for a batch.
+//! Both variants work on the same state: the second one is compiled from the same plan and program as the
+//! first, by any thread, and is swapped in for a batch.
 
 use super::call::Code;
 use super::compile::Compilation;
@@ -16,7 +16,7 @@ use crate::state::table_set::{Fast, TablePlace};
 use lang::ir::Program;
 use std::sync::Arc;
 
-/// What compiled code relies on about the state.
+/// What compiled code assumes about the state.
 pub(super) struct Plan {
     ports: u16,
     packings: Vec<(Packing, Packing)>,
@@ -24,9 +24,9 @@ pub(super) struct Plan {
     first_cell: Vec<usize>,
     defaults: Vec<bool>,
     places: Vec<TablePlace>,
-    /// What packets put into tables of prefixes and rules, by number.
+    /// The placements, by number.
     pub(super) placements: Vec<Placement>,
-    /// What is asked ahead.
+    /// The early lookups.
     pub(super) lookups: Vec<EarlyLookup>,
 }
 
@@ -46,7 +46,7 @@ impl Plan {
         }
     }
 
-    /// The code of the program that this was made for; with `measured`, its second variant.
+    /// Compiles the program for which this plan was made; with `measured`, its second variant.
     pub(super) fn compile(
         &self,
         program: &Program,
@@ -68,14 +68,14 @@ impl Plan {
     }
 }
 
-/// A program whose second variant has not been compiled.
+/// A program and its plan, for compiling the second variant.
 pub struct Draft {
     pub(super) plan: Arc<Plan>,
     pub(super) program: Arc<Program>,
 }
 
 impl Draft {
-    /// Compiles it, which takes about as long as it took when the program was loaded.
+    /// Compiles the second variant, which takes about as long as it took to load the program.
     ///
     /// # Errors
     /// [`LoadError::Compile`] and [`LoadError::Machine`].

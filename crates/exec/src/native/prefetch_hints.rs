@@ -4,8 +4,7 @@
 //! The idea: many keys are bytes at a fixed place of the packet, such as a source address. Where the IR shows
 //! that a lookup or learn has such a key, the place becomes a hint, and the batch loop computes the key of a
 //! packet some packets ahead and fetches its slot, or its cell in a table of prefixes. A hint is only a
-//! guess: a packet that turns out to go another way has fetched a slot in vain, and its meaning does not
-//! change.
+//! guess: if the packet takes another path, a slot was fetched in vain, and the result does not change.
 
 use crate::block_order::order;
 use lang::ir::{BinaryOp, BlockId, Function, Op, Program, Terminator, Value};
@@ -14,19 +13,19 @@ use std::collections::HashMap;
 /// A key that is made of bytes at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hint {
-    /// The table: its place among those of its kind.
+    /// The number of the table among those of its kind.
     pub(super) table: usize,
-    /// It is a table with longest prefixes, else an exact one.
+    /// Whether it is a table with longest prefixes; otherwise it is an exact one.
     pub(super) prefix: bool,
     /// The first of the eight bytes that hold the key.
     offset: usize,
-    /// How far those eight bytes are moved down.
+    /// By how many bits those eight bytes are shifted right.
     shift: u32,
-    /// The bits that are left.
+    /// The mask of the key's bits after the shift.
     mask: u64,
 }
 
-/// More hints than these cost more than they bring.
+/// The largest number of hints; more cost more than they save.
 const MOST_HINTS: usize = 4;
 
 impl Hint {
@@ -61,7 +60,7 @@ pub(super) fn hints(program: &Program) -> Vec<Hint> {
     found
 }
 
-/// Bytes at a fixed place, moved down by some bits and cut to a width.
+/// Bytes at a fixed place, shifted right by some bits and truncated to a width.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Piece {
     offset: u32,
@@ -75,15 +74,15 @@ struct Piece {
 enum Origin {
     Number(u128),
     Piece(Piece),
-    /// Somewhere else, or from several places.
+    /// The value does not come from one fixed place.
     Other,
 }
 
-/// Where the values of a function come from, by value. One pass: callers come before those they call, and
-/// what a loop hands back counts as another place.
+/// The origins of a function's values, by value, in one pass: blocks come after their predecessors, and an
+/// argument that a loop passes back counts as another place.
 fn origins(function: &Function) -> Vec<Origin> {
     let mut origins = vec![Origin::Other; function.widths.len()];
-    // What all values handed to a parameter so far are, once there is one.
+    // The common origin of all values passed to a parameter so far.
     let mut handed: HashMap<Value, Origin> = HashMap::new();
     let mut pending = vec![0_u32; function.blocks.len()];
     let order = order(function, BlockId(0), |_| false);
@@ -115,7 +114,7 @@ fn origins(function: &Function) -> Vec<Origin> {
     origins
 }
 
-/// Where the result of an instruction comes from.
+/// The origin of an instruction's result.
 fn of_instruction(op: &Op, origins: &[Origin], width: u8) -> Origin {
     let from = |value: &Value| origins[value.0 as usize];
     match op {
@@ -143,7 +142,7 @@ fn of_instruction(op: &Op, origins: &[Origin], width: u8) -> Origin {
     }
 }
 
-/// A value of this width keeps no more bits of its piece.
+/// The origin of a value that is truncated to this width.
 fn cut(origin: Origin, width: u8) -> Origin {
     match origin {
         Origin::Piece(piece) if piece.shift >= 8 * piece.bytes => Origin::Other,
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(hint.key(&[0xab, 0xcd, 0, 0, 0, 0, 0, 0]), Some(0xbcd));
     }
 
-    /// Each of the stages has three ways to the next: 3 to the power of 60 paths.
+    /// Each of 60 stages has three ways to the next one, which makes 3 to the power of 60 paths.
     #[test]
     fn stages_with_many_paths_are_looked_at_once() {
         let stage = |i: u32| {

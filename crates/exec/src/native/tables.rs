@@ -1,7 +1,7 @@
 //! Host functions for tables of prefixes, rules and patterns, meters, registers, pools and groups.
 //!
-//! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words
-//! on its stack, as many as the key, item or member in early lookup has.
+//! As in [`super::host`], every pointer comes from compiled code: the context with which it was called, and
+//! words on its stack, as many as the key, item or member has.
 
 use super::call::{Context, MOST_FOUND};
 use super::host::{found, host_functions};
@@ -105,15 +105,16 @@ unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64
     row_of(rules.rows_mut(), row, wire)
 }
 
-/// The address of a row's words, which is never zero, also where a row has none.
+/// The address of a row's words, which is never zero, not even for a row without words; zero if there is no
+/// row.
 fn row_of(rows: &mut Rows, row: Option<u32>, wire: u64) -> *const u64 {
     let Some(row) = row else { return std::ptr::null() };
     rows.count(row, wire);
     rows.words(row).as_ptr()
 }
 
-/// The context's state and wire length, and the packet's bytes from `start` up to `end`, cut to those
-/// captured.
+/// The context's state and wire length, and the packet's bytes from `start` up to `end`, limited to the
+/// captured ones.
 unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
@@ -211,7 +212,7 @@ unsafe extern "C" fn take(context: *mut Context<'_>, pool: u64, hint: u64) -> *c
     let widths = context.state().memory.item_widths(pool as u32);
     let mut columns = [0; MOST_FOUND];
     let mut word = 0;
-    // Entries end by the time of the packet.
+    // Entries expire by the time of the packet.
     let now = context.now;
     let state = context.state();
     state.now = now;
@@ -261,7 +262,7 @@ unsafe extern "C" fn member(context: *mut Context<'_>, group: u64, index: u64, p
     found(unsafe { &mut *context }.state().memory.member(group as u32, index as u32, place as u32))
 }
 
-/// The member that compiled code passes.
+/// The words of the member that compiled code passes.
 unsafe fn passed<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
     // SAFETY: as for `raise`; compiled code passes one value a column and waits.
     unsafe {

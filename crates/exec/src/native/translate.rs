@@ -1,8 +1,9 @@
-//! One function of the IR in Cranelift's: blocks and values one to one, fuel counters in variables,
-//! everything that touches tables or outputs through host functions.
+//! Translates one function of the IR into Cranelift's IR: blocks and values one to one, fuel counters as
+//! variables, accesses to tables and outputs as calls of host functions.
 //!
-//! Fuel counters live in SSA variables, so they cost a register addition a pass. Loads of the packet have an
-//! alias region of their own, so that equal loads become one although counters are written between them.
+//! Fuel counters are SSA variables, so a pass of a loop costs an addition in a register. Loads of the packet
+//! have an alias region of their own, so that equal loads become one although counters are written between
+//! them.
 
 use super::arithmetic::{binary, compare, constant, resize, select, type_of, word, words};
 use super::bytes::{self, Place};
@@ -28,23 +29,23 @@ use packet::verdict::Verdict;
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
 
-/// What does not differ from function to function.
+/// What is the same for all functions of a program.
 pub(super) struct Shared<'a> {
     pub(super) program: &'a Program,
     pub(super) ports: u16,
     /// Key and value packing of every table.
     pub(super) packings: &'a [(Packing, Packing)],
-    /// What hits and learns of every table write besides the value.
+    /// For every table, what hits and learns write in addition to the value.
     pub(super) marks: &'a [u8],
     /// First cell of every counter, and the end.
     pub(super) first_cell: &'a [usize],
     /// Whether a table may ever have a default entry.
     pub(super) defaults: &'a [bool],
-    /// Where every table lies among those of its kind.
+    /// The kind of every table, and its number among those of its kind.
     pub(super) places: &'a [TablePlace],
-    /// What packets put into tables of prefixes and rules, or take out, by number.
+    /// The placements, by number.
     pub(super) placements: &'a [Placement],
-    /// Stages are to tell when they begin, and packets and handlers when they end.
+    /// Whether stages report when they begin, and packets and handlers when they end.
     pub(super) measured: bool,
 }
 
@@ -169,16 +170,17 @@ pub(super) struct Body<'a, 'b> {
     /// The frame and its captured length when the packet function begins.
     frame: clif::Value,
     captured: clif::Value,
-    /// Both as they are, where the program changes sizes of packets.
+    /// The present frame and captured length, if the program changes sizes of packets.
     moving: Option<[Variable; 2]>,
     in_port: clif::Value,
     pub(super) is_packet: bool,
-    /// Whoever calls it asks what was entered.
+    /// The caller goes on with the packet after an early lookup, so the end of this part is not the end of
+    /// the packet.
     goes_on: bool,
     packet: MemFlagsData,
     pub(super) counters: MemFlagsData,
     pub(super) scratch: Scratch,
-    /// So many values are handed over at once at most.
+    /// The largest number of values passed in one list.
     pub(super) longest_list: usize,
 }
 
@@ -211,7 +213,7 @@ impl Body<'_, '_> {
         self.moving.map_or(self.frame, |[frame, _]| self.bx.use_var(frame))
     }
 
-    /// How many bytes of the packet are there.
+    /// The number of captured bytes of the packet.
     pub(super) fn captured(&mut self) -> clif::Value {
         self.moving.map_or(self.captured, |[_, captured]| self.bx.use_var(captured))
     }
@@ -225,7 +227,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Asks the context where the packet lies, after a host function changed its size.
+    /// Reads the packet's place from the context, after a host function changed its size.
     pub(super) fn find_packet(&mut self) {
         let Some([frame, captured]) = self.moving else { return };
         let flags = MemFlagsData::trusted();
@@ -237,7 +239,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Counters at zero, arguments of a handler loaded, on to the first block.
+    /// The beginning of a function: sets fuel counters to zero, loads the arguments of a handler, and jumps
+    /// to the first block.
     fn enter(&mut self, index: usize) {
         if self.shared.measured && !self.is_packet {
             self.enter_site(StageClock::handler(self.shared.program.stages.len(), index as u32));
@@ -287,8 +290,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A block up to its first effect: an early lookup, or what is to be run from the beginning when it is
-    /// this packet's turn.
+    /// Translates a block up to its first effect. If this effect is not an early lookup, the packet runs from
+    /// the beginning when it is its turn.
     fn block_before(&mut self, id: BlockId, end: usize, lookups: &[EarlyLookup]) {
         self.begin(id);
         let instructions = &self.function.block(id).instructions;
@@ -308,7 +311,7 @@ impl Body<'_, '_> {
         self.bx.ins().return_(&[answer]);
     }
 
-    /// Leaves the key of an early lookup where the others of the batch are.
+    /// Stores the key of an early lookup among those of the other packets.
     fn ask(&mut self, table: u32, key: &[Value], number: usize) {
         let packed = self.pack(&self.shared.packings[table as usize].0, key);
         let offset = offset_of!(Context<'_>, asked) + number * size_of::<*mut u64>();
@@ -318,7 +321,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Leaves the values that are needed behind an early lookup.
+    /// Stores the values that are needed after an early lookup.
     fn keep_values(&mut self, lookup: &EarlyLookup) {
         let place = self.fixed(offset_of!(Context<'_>, kept));
         let flags = MemFlagsData::trusted();
@@ -342,7 +345,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Takes what was kept and the answer to an early lookup, and does the rest of its block.
+    /// Loads the kept values and the result of an early lookup, and translates the rest of its block.
     fn go_on(&mut self, lookup: &EarlyLookup) {
         let place = self.fixed(offset_of!(Context<'_>, kept));
         let flags = MemFlagsData::trusted();
@@ -451,7 +454,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Where bytes at `base` lie.
+    /// The place of the bytes at `base`.
     pub(super) fn place(&mut self, base: Value, proven: u32) -> Place {
         let flags = self.packet;
         if let Some(base) = self.constants[base.0 as usize] {
@@ -532,13 +535,13 @@ impl Body<'_, '_> {
         self.bx.ins().return_(&[verdict]);
     }
 
-    /// Tells that a decoder, stage or handler begins.
+    /// Reports that a decoder, stage or handler begins.
     fn enter_site(&mut self, site: usize) {
         let site = self.iconst(site as u64);
         self.host.call(&mut self.bx, ENTER_SITE, [self.context, site]);
     }
 
-    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind an early
+    /// Reports that the function ends, if stages are measured and the packet does not go on after an early
     /// lookup.
     fn leave(&mut self) {
         if self.shared.measured && !self.goes_on {
@@ -559,7 +562,7 @@ impl Body<'_, '_> {
         let value = self.value(value);
         let value = if width == 1 { word(&mut self.bx, value) } else { value };
         let mut switch = Switch::new();
-        // A case of a switch has no arguments, so each gets a block that hands them over.
+        // A case of a switch cannot have arguments, so each case gets a block that passes them.
         let mut hand_over = Vec::with_capacity(cases.len() + 1);
         for (case, target) in cases {
             let block = self.bx.create_block();
@@ -577,9 +580,9 @@ impl Body<'_, '_> {
     }
 }
 
-/// Does the block drop packets that fail a check of the compiler's own? Such packets are rare, and their code
-/// stands out of the others' way. The names of these reasons have parentheses, which no name in a program
-/// has.
+/// Whether the block drops packets that fail a check of the compiler itself. Such packets are rare, so their
+/// code is placed away from the hot path. The names of these reasons contain parentheses, which a name in a
+/// program cannot contain.
 fn is_failed_check(program: &Program, block: &Block) -> bool {
     let Terminator::Drop(reason) = block.terminator else { return false };
     let reason = program.reasons.get(usize::from(reason));

@@ -1,4 +1,5 @@
-//! Numbers of 128 bits as two words of 64, which is how compiled code and host functions exchange them.
+//! Numbers of 128 bits as two words of 64 bits: the form in which compiled code and host functions exchange
+//! them.
 
 /// The number of these two words, the less significant first.
 pub(super) fn whole([low, high]: &[u64; 2]) -> u128 {

@@ -1,4 +1,4 @@
-//! Counter cells and default entries, which compiled code reads and writes where they lie.
+//! Counter cells and default entries, which compiled code reads and writes directly.
 
 use crate::pack::MAX_WORDS;
 

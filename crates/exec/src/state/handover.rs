@@ -1,15 +1,15 @@
-//! What a program hands over to the one that replaces it besides its tables: meters, registers, pools,
+//! The handover of state other than tables to the program that replaces this one: meters, registers, pools,
 //! groups, counters, default entries, and events.
 //!
-//! Where both declare something alike it changes its owner as it is, however large. Nothing here can fail, so
-//! it is done when all workers have agreed.
+//! State that both programs declare in the same way is moved as a whole, however large it is. Nothing here
+//! can fail, so the handover happens when all workers have agreed to the takeover.
 
 use super::memory::ProgramMemory;
 use super::pending::Pending;
 use super::table_set::TableFamily;
 use super::{Cell, DefaultEntry, ProgramState};
 
-/// All of it, of one program.
+/// The state that one program hands over.
 pub struct Handover<'a> {
     pub(crate) memory: &'a mut ProgramMemory,
     cells: &'a mut Vec<Cell>,
@@ -22,15 +22,15 @@ pub struct Handover<'a> {
     next_wake: &'a mut u64,
 }
 
-/// Numbers of things in the old program and in the new one, by pairs.
+/// Pairs of numbers of a declaration: in the old program and in the new one.
 pub type Pairs = Vec<(u32, u32)>;
 
-/// What goes over; tables are named for their default entries.
+/// The declarations whose state is handed over; tables are listed for their default entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedState {
     /// Tables.
     pub tables: Pairs,
-    /// Groups that go over whole.
+    /// Groups that are handed over with their buckets.
     pub groups: Pairs,
     /// Meters.
     pub meters: Pairs,
@@ -45,8 +45,8 @@ pub struct SharedState {
 }
 
 impl<F: TableFamily> ProgramState<F> {
-    /// Whether entries of a table hold no items of a pool, or both tables items of pools that are declared
-    /// alike.
+    /// Whether the entries of a table hold no items of a pool, or both tables hold items of pools that are
+    /// declared in the same way.
     pub fn shares_pool(&self, table: u32, other: &ProgramState<F>, theirs: u32) -> bool {
         let releases = |state: &ProgramState<F>, table: u32| state.tables.shapes[table as usize].releases;
         match (releases(self, table), releases(other, theirs)) {
@@ -56,7 +56,7 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// What it hands over, or takes.
+    /// The state to hand over or to replace.
     pub fn handover(&mut self) -> Handover<'_> {
         Handover {
             memory: &mut self.memory,
@@ -73,8 +73,8 @@ impl<F: TableFamily> ProgramState<F> {
 }
 
 impl Handover<'_> {
-    /// Takes over from another program, which is not to run any more. Says how many events that were queued
-    /// or delayed are given up.
+    /// Takes over from another program, which must not run any more. Returns how many queued and delayed
+    /// events are given up.
     pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &SharedState) -> u64 {
         *self.now = (*self.now).max(*old.now);
         *self.next_wake = 0;
@@ -113,7 +113,7 @@ impl Handover<'_> {
         }
     }
 
-    /// Entries that hold items of a pool take them, or give them back.
+    /// Takes the items of a pool that these entries hold, or gives them back.
     pub fn items(&mut self, pool: u32, taken: bool, entries: impl Iterator<Item = Vec<u128>>) {
         for item in entries {
             if taken {

@@ -1,8 +1,8 @@
 //! Tables with longest prefixes, rules and patterns as a program sees them: entries with values, default, age
 //! and counters.
 //!
-//! The search itself is the `tables` crate's. Here keys become what it searches for, its answers become rows,
-//! and entries that packets made go when their time is up.
+//! The search itself is in the crate `tables`. This module turns keys into the crate's keys and its results
+//! into rows, and removes entries of packets when their time is up.
 
 mod expiry;
 mod patterns;
@@ -45,8 +45,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
-    /// All entries of the program text at once; `build` makes the search from prefix and row. Of entries with
-    /// the same prefix the last one holds.
+    /// Inserts all entries of the program text at once; `build` makes the search from prefixes and rows. Of
+    /// entries with the same prefix the last one counts.
     pub(super) fn fill(
         &mut self,
         entries: &[Entry],
@@ -73,8 +73,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
         if self.expiry.is_behind() { self.find_behind(address) } else { self.search.find(address) }
     }
 
-    /// As [`ProgramPrefixes::find`], where entries have ended that are still to be taken out: they are passed
-    /// over.
+    /// As [`ProgramPrefixes::find`], for a table that still contains expired entries: passes over them.
     #[cold]
     fn find_behind(&self, address: u128) -> Option<u32> {
         self.search.find_past(address, &|prefix| self.expiry.has_ended(&prefix)).map(|(_, row)| row)
@@ -90,12 +89,12 @@ impl<L: Lpm> ProgramPrefixes<L> {
         &self.rows
     }
 
-    /// The rows, to be counted in.
+    /// The rows, for counting in them.
     pub fn rows_mut(&mut self) -> &mut Rows {
         &mut self.rows
     }
 
-    /// The address that these key columns are: one after the other.
+    /// The address that these key columns form, one after the other.
     pub fn address(&self, columns: impl IntoIterator<Item = u128>) -> u128 {
         let mut address = 0;
         for (width, column) in self.widths.iter().zip(columns) {
@@ -104,12 +103,12 @@ impl<L: Lpm> ProgramPrefixes<L> {
         address
     }
 
-    /// Words of a key whose columns lie apart.
+    /// The number of words of a key with each column in words of its own.
     pub fn key_words(&self) -> usize {
         self.widths.iter().map(|width| 1 + usize::from(*width > 64)).sum()
     }
 
-    /// The address that these words are, columns apart.
+    /// The address that these words form; each column has words of its own.
     pub fn address_of(&self, words: &[u64]) -> u128 {
         let mut words = words.iter();
         let mut next = || words.next().copied().map_or(0, u128::from);
@@ -184,7 +183,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
         !self.end(prefix) && self.withdraw(prefix)
     }
 
-    /// Takes out an entry if it has ended; says whether it has.
+    /// Removes an entry if it has expired. Returns whether it has.
     fn end(&mut self, prefix: Prefix) -> bool {
         let ended = self.expiry.has_ended(&prefix);
         if ended {
@@ -201,7 +200,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         removed.is_some()
     }
 
-    /// Ends every entry whose time has come by `now`, and takes them out as far as these steps lead.
+    /// Expires every entry whose deadline is `now` or earlier, and removes as many of them as these steps
+    /// allow.
     pub(super) fn expire(&mut self, now: u64, steps: &mut u32) {
         self.expiry.horizon = self.expiry.horizon.max(now);
         while let Some(left) = steps.checked_sub(STEPS_OF_WITHDRAWAL)
@@ -212,7 +212,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
-    /// Takes out all entries that have ended.
+    /// Removes all expired entries.
     pub fn finish(&mut self) {
         while let Some(prefix) = self.expiry.ended() {
             self.end(prefix);
@@ -223,22 +223,22 @@ impl<L: Lpm> ProgramPrefixes<L> {
         self.expiry.next()
     }
 
-    /// Numbers of which one at least is another whenever entries have ended.
+    /// Numbers of which at least one changes whenever entries expire.
     pub(super) fn version(&self) -> [u64; 2] {
         self.expiry.version()
     }
 
-    /// How many entries were taken out since their time was up.
+    /// How many entries were removed because they had expired.
     pub(super) fn expired(&self) -> u64 {
         self.expiry.expired
     }
 
-    /// How many entries have ended and are still to be taken out. It looks at each of them.
+    /// How many expired entries are not removed yet. This looks at each of them.
     pub(super) fn left_to_expire(&self) -> usize {
         self.expiry.left()
     }
 
-    /// How many prefixes memory is used for: also those that have ended and are still to be taken out.
+    /// The number of prefixes in memory, also of expired ones.
     pub fn held(&self) -> usize {
         self.search.len()
     }
@@ -267,8 +267,8 @@ impl<L: Lpm> ProgramPrefixes<L> {
         Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
     }
 
-    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of their prefixes. So
-    /// many are looked at, also those that have ended.
+    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of prefixes. Looks at
+    /// `most` entries, of which some may have expired.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.search.entries_from(from.0);
         let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
@@ -283,7 +283,7 @@ impl ProgramPrefixes<lpm::LpmTable> {
         self.search.allocated() + self.rows.allocated()
     }
 
-    /// As [`ProgramPrefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] where there is none.
+    /// As [`ProgramPrefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] if there is none.
     #[inline]
     pub fn find32(&mut self, address: u32) -> u32 {
         if self.expiry.is_behind() {
@@ -305,13 +305,13 @@ pub struct ProgramRules<R> {
     rows: Rows,
     value: Packing,
     by_priority: bool,
-    /// Where the rules with a key and priority stand, in order; a file may list one several times.
+    /// The places of the rules with a key and priority, in order; a file may list a rule several times.
     places: HashMap<Arc<Place>, Vec<u64>>,
-    /// The other way round.
+    /// The key and priority of the rule at each place.
     keys: BTreeMap<u64, Arc<Place>>,
     capacity: usize,
     expiry: Expiry<u64>,
-    /// When the rule of each row ends, as `expiry` says; rows behind the last never do.
+    /// The deadline of the rule of each row, as in `expiry`; rows beyond the last one never expire.
     deadlines: Vec<u64>,
 }
 
@@ -335,7 +335,7 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// The row of the first rule that these words fit.
+    /// The row of the first rule that matches these words.
     #[inline]
     pub fn find(&mut self, key: &[u64]) -> Option<u32> {
         if self.expiry.is_behind() {
@@ -345,8 +345,7 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// As [`ProgramRules::find`], where rules have ended that are still to be taken out: they are passed
-    /// over.
+    /// As [`ProgramRules::find`], for a table that still contains expired rules: passes over them.
     #[cold]
     fn find_behind(&self, key: &[u64]) -> Option<u32> {
         let has_ended =
@@ -364,17 +363,17 @@ impl<R: Rules> ProgramRules<R> {
         &self.rows
     }
 
-    /// The rows, to be counted in.
+    /// The rows, for counting in them.
     pub fn rows_mut(&mut self) -> &mut Rows {
         &mut self.rows
     }
 
-    /// Words of a key.
+    /// The number of words of a key.
     pub fn key_words(&self) -> usize {
         self.key_words
     }
 
-    /// All rules of the program text at once; `build` makes the search from order, rule and row.
+    /// Inserts all rules of the program text at once; `build` makes the search from order, rule and row.
     pub(super) fn fill(
         &mut self,
         entries: &[Entry],
@@ -393,7 +392,7 @@ impl<R: Rules> ProgramRules<R> {
         listed.sort_by_key(|(order, ..)| *order);
         self.search = build(listed)?;
         self.rows.shrink();
-        // Made at once a map is smaller than one that has grown.
+        // A map that is built at once is smaller than one that has grown.
         self.keys = std::mem::take(&mut self.keys).into_iter().collect();
         Ok(())
     }
@@ -407,7 +406,7 @@ impl<R: Rules> ProgramRules<R> {
         (first, first | u64::from(u32::MAX))
     }
 
-    /// The place behind all rules with this priority; none where the last one has been given away.
+    /// The place after all rules with this priority; `None` if the last place is in use.
     fn behind(&self, priority: u32) -> Option<u64> {
         let (first, last) = self.span(priority);
         match self.keys.range(first..=last).next_back() {
@@ -416,8 +415,8 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// Lets the rules with this priority stand one behind the other from the first place on. It takes as long
-    /// as there are rules, and is needed once in four billion inserts.
+    /// Renumbers the rules with this priority, without gaps from the first place on. The time grows with the
+    /// number of rules; this is needed once in four billion inserts.
     fn close_up(&mut self, priority: u32) -> Result<(), EntryError> {
         let (first, last) = self.span(priority);
         let orders: Vec<u64> = self.keys.range(first..=last).map(|(&order, _)| order).collect();
@@ -585,17 +584,17 @@ impl<R: Rules> ProgramRules<R> {
         self.expiry.expired
     }
 
-    /// How many rules have ended and are still to be taken out. It looks at each of them.
+    /// How many expired rules are not removed yet. This looks at each of them.
     pub(super) fn left_to_expire(&self) -> usize {
         self.expiry.left()
     }
 
-    /// How many rules memory is used for: also those that have ended and are still to be taken out.
+    /// The number of rules in memory, also of expired ones.
     pub(super) fn held(&self) -> usize {
         self.search.len()
     }
 
-    /// Rules that packets made, in the order in which they are tried.
+    /// Rules that packets made, in the order of matching.
     pub(super) fn learned(&self) -> Vec<Entry> {
         let made = |(order, row): (u64, u32)| {
             let (key, priority) = Place::clone(self.keys.get(&order)?);
@@ -604,7 +603,7 @@ impl<R: Rules> ProgramRules<R> {
         self.expiry.alive().filter_map(made).collect()
     }
 
-    /// In the order in which they are tried.
+    /// All rules in the order of matching, with what they counted.
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
         let counted = |place| {
             let (entry, row) = self.entry(place)?;
@@ -614,15 +613,15 @@ impl<R: Rules> ProgramRules<R> {
         self.keys.iter().filter_map(counted).collect()
     }
 
-    /// What stands at a place, with its row, unless it has ended.
+    /// The entry at a place, with its row, unless it has expired.
     fn entry(&self, (order, place): (&u64, &Arc<Place>)) -> Option<(Entry, u32)> {
         let row = self.search.value(*order).filter(|_| !self.expiry.has_ended(order))?;
         let value = self.value.unpack(self.rows.words(row));
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
-    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order in which
-    /// they are tried. So many are looked at, also those that have ended.
+    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of matching. Looks at
+    /// `most` rules, of which some may have expired.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.keys.range(from.0.bits as u64..);
         let part = held.by_ref().take(most).filter_map(|place| self.entry(place));
@@ -633,7 +632,7 @@ impl<R: Rules> ProgramRules<R> {
 impl ProgramRules<rules::RulesTable> {
     /// Bytes that it takes as it has been filled.
     pub(super) fn allocated(&self) -> u64 {
-        // Beside each place its two counts, and where it stands.
+        // For each key and priority: the two reference counts and its places.
         let place = |(place, orders): (&Arc<Place>, &Vec<u64>)| {
             let kept = 2 * size_of::<usize>() + size_of::<Place>();
             kept as u64 + sizes::vector(&place.0) + sizes::vector(orders)
@@ -646,7 +645,7 @@ impl ProgramRules<rules::RulesTable> {
             + sizes::vector(&self.deadlines)
     }
 
-    /// As [`ProgramRules::find`]; [`tables::rules::NONE`] where there is none.
+    /// As [`ProgramRules::find`]; [`tables::rules::NONE`] if there is none.
     #[inline]
     pub fn find_value(&mut self, key: &[u64]) -> u32 {
         if self.expiry.is_behind() {

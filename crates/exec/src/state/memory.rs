@@ -10,7 +10,7 @@ use tables::meter::{Colour, MeterRates, MeterSpec, MeterTable, Unit};
 use tables::pool::{PoolSpec, PoolTable};
 use tables::register::{RegisterSpec, RegisterTable};
 
-/// All of them, each kind in order of declaration.
+/// All of a program's meters, registers, pools and groups, each kind in order of declaration.
 pub struct ProgramMemory {
     meters: Vec<MeterTable>,
     registers: Vec<RegisterTable>,
@@ -21,28 +21,29 @@ pub struct ProgramMemory {
 /// The groups of one declaration.
 struct Groups {
     declared: ir::Group,
-    /// Whether somebody outside took members in or out, or packets took out one that is not theirs.
+    /// Whether the control plane added or removed members, or packets removed a member that no packet had
+    /// made.
     altered: bool,
     groups: Vec<GroupTable>,
     packing: Packing,
     capacity: usize,
-    /// The words of every member of every group; a member's number in its group is its place here.
+    /// The words of the members of all groups; the number of a member is its place here.
     words: Vec<u64>,
     free: Vec<u32>,
     /// Whether a packet made the member of this number.
     learned: Vec<bool>,
     /// How many members packets made.
     made: u64,
-    /// Where packets go to all members: those of every group, ascending.
+    /// For a multicast group: the members of every group, ascending.
     multicast: Option<Vec<Vec<u64>>>,
     /// How many ports there are.
     ports: u16,
-    /// Of every column of a member.
+    /// The width of every column of a member.
     widths: Vec<u8>,
 }
 
 impl ProgramMemory {
-    /// As the program begins, on a gateway with so many ports.
+    /// The memory of a program at its start, in a gateway with `ports` ports.
     pub fn new(program: &Program, ports: u16) -> Result<ProgramMemory, LoadError> {
         let refused = |name: &str, cause: &dyn std::fmt::Display| LoadError::Memory {
             name: name.to_string(),
@@ -111,7 +112,7 @@ impl ProgramMemory {
         Ok(memory)
     }
 
-    /// The colour of a packet of so many bytes: 0 green, 1 yellow, 2 red.
+    /// Marks a packet of so many bytes and returns its colour: 0 green, 1 yellow, 2 red.
     #[inline]
     pub fn mark(&mut self, meter: u32, cell: u32, before: u8, bytes: u32, now: u64) -> u8 {
         let before = match before {
@@ -128,7 +129,7 @@ impl ProgramMemory {
         self.registers[register as usize].read(cell)
     }
 
-    /// A cell gets a value.
+    /// Writes a value into a cell.
     #[inline]
     pub fn write(&mut self, register: u32, cell: u32, value: u64) {
         self.registers[register as usize].write(cell, value);
@@ -139,7 +140,7 @@ impl ProgramMemory {
         self.registers[register as usize].cells()
     }
 
-    /// The columns of an item that was free and is now taken.
+    /// Takes a free item and returns its columns.
     pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
         let (items, declared) = &mut self.pools[pool as usize];
         let item = items.take(hint)?;
@@ -151,7 +152,7 @@ impl ProgramMemory {
         self.pools[pool as usize].1.columns.len()
     }
 
-    /// Of every column of an item, whether it is wider than a word.
+    /// For every column of an item, whether it is wider than a word.
     pub fn item_widths(&self, pool: u32) -> [bool; MAX_WORDS] {
         let mut wide = [false; MAX_WORDS];
         for (wide, column) in wide.iter_mut().zip(&self.pools[pool as usize].1.columns) {
@@ -160,7 +161,7 @@ impl ProgramMemory {
         wide
     }
 
-    /// The item with these columns is taken from now on, if there is such a one.
+    /// Marks the item with these columns as taken, if there is such an item.
     pub fn take_item(&mut self, pool: u32, columns: &[u128]) {
         let (items, declared) = &mut self.pools[pool as usize];
         if let Some(item) = declared.number(columns) {
@@ -169,7 +170,8 @@ impl ProgramMemory {
         }
     }
 
-    /// A table without entries of packets, whose values are items of a pool, learns their numbers.
+    /// Gives a table whose values are items of a pool the numbers of these items. The table has no entries of
+    /// packets yet.
     pub(super) fn number_items<F: TableFamily>(&self, pool: u32, table: u32, tables: &mut TableSet<F>) {
         let (declared, packing) = (self.pools[pool as usize].1.clone(), &tables.shapes[table as usize].value);
         let (TablePlace::Exact(place), Ok(items)) =
@@ -198,7 +200,7 @@ impl ProgramMemory {
         }
     }
 
-    /// Gives back the item that these words of a table's value are.
+    /// Gives back the item whose columns these words of a table's value contain.
     pub fn give_words(&mut self, pool: u32, packing: &Packing, words: &[u64]) {
         self.give(pool, packing.columns(words, &mut [0; MAX_WORDS]));
     }
@@ -211,24 +213,24 @@ impl ProgramMemory {
         Some(groups.member(member))
     }
 
-    /// How the columns of a group's members lie in their words.
+    /// The packing of the members of a group.
     pub fn packing(&self, group: u32) -> &Packing {
         &self.groups[group as usize].packing
     }
 
-    /// The word of a multicast group's member by place in ascending order.
+    /// The word of a multicast group's member, by its place in ascending order.
     #[inline]
     pub fn member(&self, group: u32, index: u32, place: u32) -> Option<&[u64]> {
         let members = self.groups[group as usize].multicast.as_ref()?.get(index as usize)?;
         members.get(place as usize..)?.get(..1)
     }
 
-    /// A member joins with weight 1; whether there was room or it was there already.
+    /// Adds a member with weight 1. Returns whether there was room or the member was there already.
     pub fn join(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         self.groups[group as usize].join(index, member, 1, true)
     }
 
-    /// A member from outside joins, as if a packet had made it where it is `learned`.
+    /// Adds a member for the control plane; with `learned`, as if a packet had made it.
     ///
     /// # Errors
     /// As for [`ProgramControl::join`](crate::ProgramControl::join).
@@ -280,35 +282,35 @@ impl ProgramMemory {
         members
     }
 
-    /// Whether a pool of another is declared alike, name and all.
+    /// Whether both programs declare a pool in the same way, with the same name.
     pub fn same_pool(&self, pool: u32, other: &ProgramMemory, of_other: u32) -> bool {
         self.pools[pool as usize].1 == other.pools[of_other as usize].1
     }
 
-    /// Whether this group goes over with the buckets of its members, to another that is declared alike: where
-    /// all members are those of the text, each with its weight, or were made by packets.
+    /// Whether the buckets of this group can be handed over to a group that is declared in the same way: all
+    /// its members are those of the program text, each with its weight, or were made by packets.
     pub fn group_goes_whole(&self, group: u32, new: &ProgramMemory, of_new: u32) -> bool {
         let (old, new) = (&self.groups[group as usize], &new.groups[of_new as usize]);
         !old.altered && !new.altered && old.declared == new.declared && old.ports == new.ports
     }
 
-    /// Exchanges a meter, with all levels, for another's of the same shape.
+    /// Exchanges a meter and its levels with a meter of the same shape.
     pub fn swap_meter(&mut self, meter: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.meters[meter as usize], &mut other.meters[of_other as usize]);
     }
 
-    /// Exchanges a register, with all numbers, for another's of the same shape.
+    /// Exchanges a register and its values with a register of the same shape.
     pub fn swap_register(&mut self, register: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.registers[register as usize], &mut other.registers[of_other as usize]);
     }
 
-    /// Exchanges a group, with its members and their buckets, for another's that is declared alike.
+    /// Exchanges a group, its members and their buckets with a group that is declared in the same way.
     pub fn swap_group(&mut self, group: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.groups[group as usize], &mut other.groups[of_other as usize]);
     }
 
-    /// What is taken of another's pool is taken of this one, where it has the item. Those that are declared
-    /// alike are exchanged.
+    /// Marks as taken all items of this pool that are taken in the pool of the other program. Pools that are
+    /// declared in the same way are exchanged instead.
     pub fn take_over_pool(&mut self, pool: u32, other: &mut ProgramMemory, of_other: u32) {
         let ((items, declared), (old_items, old_declared)) =
             (&mut self.pools[pool as usize], &mut other.pools[of_other as usize]);
@@ -326,21 +328,21 @@ impl ProgramMemory {
         }
     }
 
-    /// Whether a member from outside has the columns of a group.
+    /// Whether a member of the control plane fits the columns of a group.
     pub fn has_shape(&self, group: u32, member: &[u128]) -> bool {
         let Some(groups) = self.groups.get(group as usize) else { return false };
         let fits = |(number, width): (&u128, &u8)| *width == 128 || number >> width == 0;
         groups.widths.len() == member.len() && member.iter().zip(&groups.widths).all(fits)
     }
 
-    /// A member leaves as somebody outside asks; whether it was there.
+    /// Removes a member for the control plane. Returns whether it was there.
     pub fn take_out(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
         let groups = &mut self.groups[group as usize];
         groups.altered = true;
         groups.leave(index, member.iter().copied())
     }
 
-    /// A member leaves; whether it was there.
+    /// Removes a member. Returns whether it was there.
     pub fn leave(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         self.groups[group as usize].leave(index, member)
     }
@@ -363,7 +365,7 @@ impl Groups {
         group.members().map(|(number, _)| number).find(|number| self.member(*number) == words)
     }
 
-    /// A member that somebody else made as well is no longer one that only packets made.
+    /// Adds a member. A member that the control plane also made no longer counts as made by packets only.
     fn join(
         &mut self,
         index: u32,
@@ -410,12 +412,12 @@ impl Groups {
         true
     }
 
-    /// A member is no longer one that only packets made.
+    /// From now on, the member does not count as made by packets only.
     fn forget_maker(&mut self, number: u32) {
         self.made -= u64::from(std::mem::take(&mut self.learned[number as usize]));
     }
 
-    /// A multicast group has no members but ports that exist.
+    /// Whether a port may join: members of a multicast group are ports that exist.
     fn may_join(&self, port: u64) -> bool {
         self.multicast.is_none() || (1..=u64::from(self.ports)).contains(&port)
     }
@@ -445,6 +447,6 @@ fn meter_spec(meter: &ir::Meter) -> MeterSpec {
         }
     };
     let unit = if meter.packets { Unit::Packets } else { Unit::Bytes };
-    // A colour-blind mark hands over green, which a colour-aware meter treats alike.
+    // A colour-blind mark passes green, for which a colour-aware meter gives the same result.
     MeterSpec { cells: meter.size, rates, unit, aware: true }
 }

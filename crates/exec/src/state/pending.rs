@@ -1,7 +1,7 @@
-//! What a program is still to do: events that are queued, delayed events, and handlers that run by the clock.
+//! The pending work of a program: queued events, delayed events, and periodic handlers.
 //!
-//! Everything is kept in arrays that are as long as what there ever was at once. A delayed event names the
-//! place of its arguments, which all have as much room as the event with the most of them needs.
+//! Everything is kept in arrays, which never shrink. A delayed event names the place of its arguments; each
+//! place has room for the event with the most arguments.
 
 use lang::ir::Program;
 use std::cmp::Reverse;
@@ -45,7 +45,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// As a program begins.
+    /// The pending work of a program at its start.
     pub(super) fn new(program: &Program) -> Pending {
         let params: Vec<usize> = program.events.iter().map(|event| event.params.len()).collect();
         let periodic = program.every.iter().map(|every| Periodic {
@@ -79,7 +79,7 @@ impl Pending {
         !self.queue.is_empty()
     }
 
-    /// How many do.
+    /// The number of queued events.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -103,7 +103,7 @@ impl Pending {
         Some(event)
     }
 
-    /// Lets an event be handled at `due`.
+    /// Schedules an event for the time `due`.
     pub(super) fn delay(&mut self, due: u64, event: u32, args: &[u128]) {
         let created = self.next_created();
         self.put(due, created, event, args);
@@ -131,8 +131,8 @@ impl Pending {
         Some(timer.event)
     }
 
-    /// From now on the handlers that run by the clock do, one period after `time`; those that ran already for
-    /// a program that was replaced go on.
+    /// Starts the periodic handlers, the first time one period after `time`; those that were taken over from
+    /// a replaced program go on in their rhythm.
     pub(super) fn start(&mut self, time: u64) {
         if std::mem::replace(&mut self.started, true) {
             return;
@@ -162,14 +162,14 @@ impl Pending {
         all.map(|(index, periodic)| ((periodic.due, periodic.created), index)).min()
     }
 
-    /// The handler of a period that has come; it is due again one period later.
+    /// The function of a periodic handler that is due; the handler is due again one period later.
     pub(super) fn next_period(&mut self, index: usize) -> u32 {
         let periodic = &mut self.periodic[index];
         periodic.due = periodic.due.saturating_add(periodic.period);
         periodic.handler
     }
 
-    /// Periods that have come by `time` and have not been run are left out.
+    /// Skips periods up to `time` that have not been run.
     pub(super) fn skip_periods(&mut self, time: u64) {
         for periodic in self.periodic.iter_mut().filter(|periodic| periodic.due <= time) {
             let periods = (time - periodic.due) / periodic.period + 1;
@@ -177,17 +177,17 @@ impl Pending {
         }
     }
 
-    /// When the first of all is due that waits for a time.
+    /// The time when the first delayed event or periodic handler is due.
     pub(super) fn next_time(&self) -> u64 {
         let timer = self.first_delayed().map_or(NEVER, |(due, _)| due);
         let periodic = self.periodic.iter().map(|periodic| periodic.due).min().unwrap_or(NEVER);
         timer.min(periodic)
     }
 
-    /// Takes over what another program was still to do, in the same order: of the events that `events` pairs
-    /// (the other program's first), and handlers by the clock, of which the first with a period goes on as
-    /// the other program's first with that period, and so on. What is not paired is given up; says how many
-    /// events that were.
+    /// Takes over the pending work of another program, in the same order: queued and delayed events that
+    /// `events` pairs (the other program's number first), and the times of periodic handlers, of which the
+    /// first with some period continues the other program's first with that period, and so on. Other events
+    /// are given up; returns their number.
     pub(super) fn take_over(&mut self, old: &mut Pending, events: &[(u32, u32)]) -> u64 {
         let same = self.params == old.params && events.len() == self.params.len();
         let given_up = if same && events.iter().all(|(from, to)| from == to) {

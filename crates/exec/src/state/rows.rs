@@ -1,38 +1,38 @@
-//! What entries of tables with prefixes, rules and patterns hold: rows of words that a search answers by
-//! number.
+//! The values of entries in tables with prefixes, rules and patterns: rows of words, of which a search
+//! returns the number.
 
 use crate::state::cells::Cell;
 use std::collections::HashMap;
 use tables::sizes;
 
-/// Rows of the same number of words. Rows that hold the same are kept once, unless each counts, or ends, for
+/// Rows with the same number of words. Equal rows are stored once, unless each entry counts or expires for
 /// itself.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     stride: usize,
-    /// No two entries have a row in common.
+    /// Whether each entry has a row of its own.
     apart: bool,
     words: Vec<u64>,
-    /// What each row was found for, where that is counted.
+    /// The packets and bytes for which each row was found, if they are counted.
     counts: Option<Vec<Cell>>,
-    /// How many entries hold a row; zero for a free one.
+    /// How many entries use each row; zero for a free row.
     holders: Vec<u32>,
     free: Vec<u32>,
     known: HashMap<Vec<u64>, u32>,
 }
 
 impl Rows {
-    /// No rows, of so many words each.
+    /// An empty set of rows of `stride` words each.
     pub fn new(stride: usize, counted: bool) -> Rows {
         Rows { stride, apart: counted, counts: counted.then(Vec::new), ..Rows::default() }
     }
 
-    /// No rows, each of which will have one entry.
+    /// An empty set of rows, of which each will belong to one entry.
     pub fn apart(stride: usize, counted: bool) -> Rows {
         Rows { apart: true, ..Rows::new(stride, counted) }
     }
 
-    /// The number of a row with these words, held once more.
+    /// The number of a row with these words, for one more entry.
     pub fn hold(&mut self, words: &[u64]) -> u32 {
         if !self.apart
             && let Some(&row) = self.known.get(words)
@@ -58,7 +58,7 @@ impl Rows {
         row
     }
 
-    /// An entry no longer holds a row.
+    /// An entry no longer uses a row.
     pub fn release(&mut self, row: u32) {
         let holders = &mut self.holders[row as usize];
         *holders -= 1;
@@ -80,7 +80,7 @@ impl Rows {
             + words
     }
 
-    /// Gives back the room that they have spare.
+    /// Frees unused memory.
     pub fn shrink(&mut self) {
         self.words.shrink_to_fit();
         self.holders.shrink_to_fit();
@@ -99,7 +99,7 @@ impl Rows {
         &self.words
     }
 
-    /// Counts a packet of so many bytes for a row, where rows are counted.
+    /// Counts a packet of so many bytes for a row, if rows are counted.
     #[inline]
     pub fn count(&mut self, row: u32, bytes: u64) {
         if let Some(counts) = &mut self.counts {
@@ -109,7 +109,7 @@ impl Rows {
         }
     }
 
-    /// What a row was found for; zero where nothing is counted.
+    /// The packets and bytes for which a row was found; zero if rows are not counted.
     pub fn counted(&self, row: u32) -> Cell {
         self.counts.as_ref().map_or(Cell::default(), |counts| counts[row as usize])
     }

@@ -1,5 +1,5 @@
-//! The tables of a program by kind, and the two families of them: the ordered models that judge, and the fast
-//! ones.
+//! The tables of a program by kind, and the two families of tables: the simple models, which are the
+//! reference, and the fast ones.
 
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
 use crate::errors::{EntryError, LoadError};
@@ -20,13 +20,13 @@ pub trait TableFamily: 'static {
     type Rules: Rules + Send;
     /// Searches for patterns.
     type Patterns: PatternSearch + Send;
-    /// Whether entries that have ended are taken out at once, whatever that takes: the judge does not put off
+    /// Whether expired entries are removed at once, however long that takes: the reference does not defer
     /// anything.
     const ENDS_AT_ONCE: bool;
 
     /// An empty exact table.
     fn exact(spec: ExactSpec) -> Result<Self::Exact, ExactSpecError>;
-    /// A table with longest prefixes, each of which is there once.
+    /// A table with longest prefixes, without duplicates.
     fn prefixes(
         spec: LpmSpec,
         prefixes: Vec<(Prefix, u32)>,
@@ -35,7 +35,7 @@ pub trait TableFamily: 'static {
     fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError>;
 }
 
-/// The models: slow and obviously right.
+/// The models: slow, and simple enough to be the reference.
 pub struct Reference;
 
 impl TableFamily for Reference {
@@ -91,10 +91,11 @@ impl TableFamily for Fast {
     }
 }
 
-/// A table of so many times the capacity that is needed gets its memory as it is used.
+/// A table whose capacity is this many times what is needed gets its memory little by little, when it is
+/// used.
 const SPARSE: u64 = 64;
 
-/// Where a table of the program lies: its kind, and its place among those of its kind.
+/// The kind of a table of the program, and its number among the tables of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablePlace {
     /// Among the exact tables.
@@ -110,10 +111,10 @@ pub enum TablePlace {
 /// What does not change about a table.
 #[derive(Clone, Debug)]
 pub struct TableShape {
-    /// Its name.
+    /// The name in its declaration.
     pub name: String,
-    /// How its key columns are packed: of an exact table as tightly as possible, of others each in words of
-    /// its own.
+    /// How its key columns are packed: as tightly as possible for an exact table, each in words of its own
+    /// for others.
     pub key: Packing,
     /// How its value columns are packed.
     pub value: Packing,
@@ -121,17 +122,16 @@ pub struct TableShape {
     pub refuses: bool,
     /// The shortest time an entry lives after a learn, ns.
     pub lifetime: u64,
-    /// The pool that gets the value of an entry that goes.
+    /// The pool to which the value of a removed entry is given back.
     pub releases: Option<u32>,
 }
 
-/// What has happened to a table that is not exact.
+/// Statistics of a table that is not exact.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryChanges {
     /// Entries that packets made.
     pub inserts: u64,
-    /// Entries whose time was up, those that the search has counted set apart: a sum of both is what has
-    /// happened.
+    /// Expired entries, without those that the search itself has counted; the sum of both is the total.
     pub expired: u64,
     /// Entries refused.
     pub refused: u64,
@@ -166,20 +166,20 @@ pub struct TableSet<F: TableFamily> {
     pub rules: Vec<ProgramRules<F::Rules>>,
     /// Tables of patterns.
     pub patterns: Vec<ProgramPatterns<F::Patterns>>,
-    /// Where each table of the program lies.
+    /// The place of each table of the program.
     pub places: Vec<TablePlace>,
     /// What does not change about each table of the program.
     pub shapes: Vec<TableShape>,
-    /// What has happened to each table of the program that is not exact.
+    /// Statistics of each table of the program that is not exact.
     changes: Vec<EntryChanges>,
     /// Each table of the program as it is declared, without entries.
     pub declared: Vec<ir::Table>,
-    /// Whether each table has ever held an entry that no packet made.
+    /// For each table, whether it has ever held an entry that no packet made.
     fixed: Vec<bool>,
-    /// What had happened to each table when counting began.
+    /// The statistics of each table when counting began.
     before: Vec<ExactStatistics>,
-    /// How often entries of each table were changed other than by learning, removing and ageing in an exact
-    /// one.
+    /// For each table, how often its entries were changed otherwise than by learning, removing and expiry in
+    /// an exact table.
     versions: Vec<u64>,
     seed: u64,
 }
@@ -261,7 +261,7 @@ impl<F: TableFamily> TableSet<F> {
         Ok(())
     }
 
-    /// Puts in an entry: of a packet at this time, or of the control plane for ever.
+    /// Inserts an entry: of a packet at the time `now`, or of the control plane for ever.
     pub fn insert(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let index = table as usize;
         self.note_change(table);
@@ -296,7 +296,7 @@ impl<F: TableFamily> TableSet<F> {
         result
     }
 
-    /// What an exact table holds for a key.
+    /// The value of a key in an exact table.
     pub fn exact_value(&self, table: u32, key: &[Match]) -> Option<Vec<u128>> {
         let TablePlace::Exact(place) = self.places[table as usize] else { return None };
         let shape = &self.shapes[table as usize];
@@ -306,7 +306,7 @@ impl<F: TableFamily> TableSet<F> {
         self.exact[place].peek(&words[..shape.key.words]).map(|words| shape.value.unpack(words))
     }
 
-    /// Takes out the entry with this key and priority; whether it was there.
+    /// Removes the entry with this key and priority. Returns whether it was there.
     pub fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         let index = table as usize;
         self.note_change(table);
@@ -325,7 +325,7 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Exchanges all entries for these. On an error nothing has changed.
+    /// Replaces all entries by these. On an error nothing has changed.
     pub fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
         let index = table as usize;
         self.note_change(table);
@@ -356,9 +356,9 @@ impl<F: TableFamily> TableSet<F> {
         Ok(())
     }
 
-    /// Exchanges a table with one of the same shape in another set, which is `theirs`, where both hold only
-    /// what packets made and are declared alike; in exact tables capacity and times may be others, see
-    /// [`TableSet::settle`]. Says whether it did.
+    /// Exchanges a table with the table `theirs` of another set. Both tables must be declared in the same way
+    /// and have only entries that packets made; exact tables may have another capacity and other times, see
+    /// [`TableSet::settle`]. Returns whether the tables were exchanged.
     pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) -> bool {
         let (index, of_other) = (table as usize, theirs as usize);
         if self.fixed[index] || other.fixed[of_other] {
@@ -382,8 +382,8 @@ impl<F: TableFamily> TableSet<F> {
         exchanged
     }
 
-    /// Has memory given to an exact table that is soon to take so many entries, where they need a good part
-    /// of it.
+    /// Makes the system provide the memory of an exact table that will soon take over `entries` entries, if
+    /// they need a good part of it.
     pub fn touch(&mut self, table: u32, entries: u64) {
         let index = table as usize;
         if let TablePlace::Exact(place) = self.places[index]
@@ -393,13 +393,13 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// What an entry's life depends on.
+    /// The parts of a declaration on which the life of an entry depends.
     fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Eviction) {
         let ir::Table { capacity, idle, age, evict, .. } = self.declared[index];
         (capacity, idle, age, evict)
     }
 
-    /// Exchanges two tables once more, which undoes it.
+    /// Exchanges two tables once more, which undoes the exchange.
     pub fn exchange_back(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) {
         self.note_change(table);
         other.note_change(theirs);
@@ -420,8 +420,8 @@ impl<F: TableFamily> TableSet<F> {
         std::mem::swap(&mut self.changes[index], &mut other.changes[of_other]);
     }
 
-    /// What was exchanged stays so: an exact table goes on with the capacity and the times of its own
-    /// declaration, and what happens is counted from now on.
+    /// Makes an exchange final: an exact table goes on with the capacity and the times of its own
+    /// declaration, and statistics begin anew.
     pub fn settle(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) {
         let (index, of_other) = (table as usize, theirs as usize);
         if let (TablePlace::Exact(our), TablePlace::Exact(their)) =
@@ -434,12 +434,12 @@ impl<F: TableFamily> TableSet<F> {
         self.count_anew(table);
     }
 
-    /// The entries of a table may no longer be what they were.
+    /// Notes that the entries of a table may have changed.
     fn note_change(&mut self, table: u32) {
         self.versions[table as usize] += 1;
     }
 
-    /// Numbers of which one at least is another whenever the entries of a table are others.
+    /// Numbers of which at least one changes whenever the entries of a table change.
     pub fn state_of(&self, table: u32) -> [u64; 6] {
         let version = self.versions[table as usize];
         match self.places[table as usize] {
@@ -459,8 +459,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Counts what happens in a table from now on, in the time of one operation; what it holds counts as put
-    /// in: also what has ended and is still to be taken out, which counts as expired then.
+    /// Begins the statistics of a table anew, in the time of one operation. All entries in memory count as
+    /// inserted, also expired ones; these count as expired when they are removed.
     fn count_anew(&mut self, table: u32) {
         let index = table as usize;
         if let TablePlace::Exact(place) = self.places[index] {
@@ -473,8 +473,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Lets entries of exact tables move to where they belong since a takeover, a few of each table so often;
-    /// whether some are left.
+    /// Moves some entries of exact tables to the places where they belong after a takeover, `times` times a
+    /// few of each table. Returns whether some are left.
     pub fn catch_up(&mut self, times: u32) -> bool {
         let mut left = false;
         for table in &mut self.exact {
@@ -483,8 +483,7 @@ impl<F: TableFamily> TableSet<F> {
         left
     }
 
-    /// Ends entries of tables other than exact ones whose time has come, and takes them out as far as these
-    /// steps lead.
+    /// Expires entries of tables other than exact ones, and removes as many of them as these steps allow.
     pub fn expire_others(&mut self, now: u64, steps: &mut u32) {
         let mut all = u32::MAX;
         let steps = if F::ENDS_AT_ONCE { &mut all } else { steps };
@@ -492,7 +491,7 @@ impl<F: TableFamily> TableSet<F> {
         self.rules.iter_mut().for_each(|table| table.expire(now, steps));
     }
 
-    /// When the first entry of a table goes; `u64::MAX` for never.
+    /// When the first entry of all tables expires; `u64::MAX` for never.
     pub fn next_deadline(&self) -> u64 {
         let exact = self.exact.iter().map(Exact::next_deadline);
         let prefixes = self.prefixes.iter().map(ProgramPrefixes::next_deadline);
@@ -500,8 +499,8 @@ impl<F: TableFamily> TableSet<F> {
         exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
-    /// A report on every table, in order of declaration. What has ended is neither held nor left out, be it
-    /// taken out or not: it is looked for among all entries.
+    /// A report on every table, in order of declaration. An expired entry counts as expired and not as held,
+    /// whether it is removed already or not; to know this, all entries are looked at.
     pub fn reports(&self) -> Vec<TableReport> {
         let report = |(index, report): (usize, TableReport)| {
             let left = self.left_to_expire(index);
@@ -510,7 +509,7 @@ impl<F: TableFamily> TableSet<F> {
         self.running_reports().into_iter().enumerate().map(report).collect()
     }
 
-    /// Entries of a table that have ended and are still to be taken out; it looks for them.
+    /// The number of expired entries of a table that are not removed yet; this looks at entries.
     fn left_to_expire(&self, index: usize) -> u64 {
         let left = match self.places[index] {
             TablePlace::Exact(place) => self.exact[place].left_to_expire(),
@@ -521,8 +520,8 @@ impl<F: TableFamily> TableSet<F> {
         left as u64
     }
 
-    /// As [`TableSet::reports`], but no entry is looked at: what has ended and is still to be taken out
-    /// counts as held and not yet as expired.
+    /// As [`TableSet::reports`], but without a look at entries: an expired entry counts as held until it is
+    /// removed.
     pub fn running_reports(&self) -> Vec<TableReport> {
         (0..self.places.len()).map(|index| self.running_report(index)).collect()
     }
@@ -547,7 +546,7 @@ impl<F: TableFamily> TableSet<F> {
         TableReport { name, entries, inserts, moves: 0, evictions: 0, expired, refused }
     }
 
-    /// Entries of a table, also those that have ended and are still to be taken out.
+    /// The number of entries of a table in memory, also of expired ones.
     pub fn held(&self, table: u32) -> u64 {
         let held = match self.places[table as usize] {
             TablePlace::Exact(place) => self.exact[place].running_statistics().entries as usize,
@@ -558,8 +557,8 @@ impl<F: TableFamily> TableSet<F> {
         held as u64
     }
 
-    /// Entries of a table other than an exact one that were taken out since their time was up, since its
-    /// entries were exchanged last.
+    /// The number of expired entries that were removed from a table other than an exact one since its entries
+    /// were last exchanged.
     fn expired_others(&self, index: usize) -> u64 {
         match self.places[index] {
             TablePlace::Prefixes(place) => self.prefixes[place].expired(),
@@ -571,7 +570,7 @@ impl<F: TableFamily> TableSet<F> {
     /// Every entry of a table that packets made.
     pub fn learned(&self, table: u32) -> Vec<Entry> {
         match self.places[table as usize] {
-            // Where no packet has made any there is none to look for, however many others there are.
+            // If no packet has made an entry, there is no need to look at the others.
             TablePlace::Exact(place) if self.exact[place].version()[1] == 0 => Vec::new(),
             TablePlace::Exact(place) => {
                 let made = self.exact[place].learned();
@@ -583,8 +582,8 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Every entry of a table with what it was found for: exact ones and prefixes sorted by key, rules in the
-    /// order in which they are tried.
+    /// Every entry of a table with the packets and bytes for which it was found: exact entries and prefixes
+    /// sorted by key, rules in the order of matching.
     pub fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
@@ -597,8 +596,7 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there
-    /// are any.
+    /// At most `most` entries of a table from a place on, and the place of the next part, if there is one.
     pub fn entries_part(
         &self,
         table: u32,
@@ -619,7 +617,7 @@ impl<F: TableFamily> TableSet<F> {
 }
 
 impl TableSet<Fast> {
-    /// Bytes that a table takes as it has been filled; none where its declaration says all.
+    /// The bytes of a table with its present entries; `None` if the declaration alone determines them.
     fn allocated(&self, table: usize) -> Option<u64> {
         match self.places[table] {
             TablePlace::Exact(_) => None,
@@ -630,8 +628,8 @@ impl TableSet<Fast> {
     }
 }
 
-/// What each table of a program takes with the entries that it has, in bytes, once for each worker: tables
-/// are made for it one by one, and counted. None where the declaration says all.
+/// The bytes that each table of a program needs with the entries of the text, for one worker: each table is
+/// made and measured, one after the other. `None` if the declaration alone determines the size.
 ///
 /// # Errors
 /// A table cannot be made.
