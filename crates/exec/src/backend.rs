@@ -1,5 +1,5 @@
-//! What the engine asks of a loaded program: it runs batches ([`Backend`]) and shows how ([`Inspect`]), tells
-//! what it holds and has counted ([`Statistics`]), and lets its tables and groups be changed
+//! The interface between a loaded program and the engine: running batches ([`Backend`]), showing how they run
+//! ([`Inspect`]), statistics ([`Statistics`]), and changes of tables and groups by the control plane
 //! ([`ProgramControl`]).
 
 use crate::errors::EntryError;
@@ -87,11 +87,11 @@ pub trait AsyncBackend {
     fn workers(&self) -> usize;
 }
 
-/// A back end that shows how it runs packets: step by step, or what each stage costs. Tables and outcome are
-/// those of [`Backend::run`].
+/// A back end that shows how it runs packets: step by step, or with the cost of each stage. It works on the
+/// same tables and with the same outcome as [`Backend::run`].
 pub trait Inspect {
-    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program` and
-    /// `ports` are those that the back end was loaded with.
+    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program` contains
+    /// the program and the number of ports with which this back end was loaded.
     fn run_observed(
         &mut self,
         program: (&Program, u16),
@@ -101,16 +101,16 @@ pub trait Inspect {
         outputs: &mut Outputs,
     );
 
-    /// The program's second variant, which measures its stages, as long as it is missing: it is to be
-    /// compiled, by whichever thread, and then [adopted](Inspect::adopt). `None` where this execution needs
-    /// none, has it, or was not [loaded](crate::load_measurable()) to be measured.
+    /// What is needed to compile the program's second variant, which measures its stages. Any thread may
+    /// compile it; then it is [adopted](Inspect::adopt). `None` if this back end needs no second variant, has
+    /// it already, or was not [loaded](crate::load_measurable()) to be measured.
     fn draft(&self) -> Option<Draft>;
 
-    /// Takes the second variant of its program; leaves that of any other.
+    /// Adopts the second variant of its program; ignores that of any other program.
     fn adopt(&mut self, measured: Measured);
 
-    /// Runs a batch and puts down what each stage costs. `clock` is one for the program that the back end was
-    /// loaded with. Says whether this execution can; otherwise nothing has happened.
+    /// Runs a batch and records in `clock` what each stage costs. `clock` was made for the program of this
+    /// back end. Returns `false` if this back end cannot do that; then nothing has happened.
     fn run_measured(
         &mut self,
         clock: &mut StageClock,
@@ -134,11 +134,11 @@ pub trait Backend: Send {
     /// after each packet, the events that the packet raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
 
-    /// The back end as an asynchronous one; `None` where it is none. After the first call, batches that were
-    /// not submitted are run on the host at once.
+    /// This back end as an asynchronous one, if it is one. After the first call, batches that were not
+    /// submitted are run on the host at once.
     fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend>;
 
-    /// The back end as one that shows how it runs packets; `None` where it cannot.
+    /// This back end as one that shows how it runs packets; `None` if it cannot.
     fn inspect(&mut self) -> Option<&mut dyn Inspect>;
 
     /// Lets time pass to `now` (ns) without a packet: handles entries and timers that are due.
@@ -148,7 +148,7 @@ pub trait Backend: Send {
     /// time when something is due next, or an earlier one. `None` if nothing will ever be due.
     fn due(&self) -> Option<u64>;
 
-    /// The device that packets are run on first. Only a back end with a device has one.
+    /// The report on the device of this back end; `None` for a back end without a device.
     fn on_device(&self) -> Option<OnDevice>;
 
     /// The kind of this back end.

@@ -143,7 +143,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.pending.has_queued()
     }
 
-    /// Handles what is due by `time`, before a packet of that time, and makes it the time if it is later.
+    /// Handles everything that is due by `time`, before a packet of that time, and moves the program's time
+    /// forward to it.
     pub fn handle_due(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         self.handle_due_in(STEPS_BEFORE_PACKET, time, runner, outputs);
     }
@@ -153,7 +154,7 @@ impl<F: TableFamily> ProgramState<F> {
         self.handle_due_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
     }
 
-    /// Handles what is due, and takes out of tables what has ended in so many steps.
+    /// Handles what is due, and reclaims expired entries in at most `steps` steps.
     fn handle_due_in(
         &mut self,
         mut steps: u32,
