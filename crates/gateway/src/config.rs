@@ -1,12 +1,13 @@
-//! The file that describes a gateway: which program, between which interfaces.
+//! The configuration file of a gateway: reads it and checks it.
 //!
 //! ```toml
 //! program = "firewall.rav"        # beside this file, unless it begins with /
-//! control = "/run/ravelin.sock"   # where the gateway can be asked; this is the default
-//! metrics = "127.0.0.1:9480"      # where Prometheus can ask; nowhere without it
-//! workers = 2                     # threads that run it; 1 is the default
-//! cores = [0, 1]                  # the core of each; without it the kernel chooses
-//! state = "per-worker"            # every worker may remember for itself: needed if there are several and the program remembers
+//! control = "/run/ravelin.sock"   # the socket of the control server; this is the default
+//! metrics = "127.0.0.1:9480"      # the address for Prometheus; none by default
+//! workers = 2                     # threads that run the program; 1 is the default
+//! cores = [0, 1]                  # the core of each worker; without it Linux chooses
+//! state = "per-worker"            # each worker may have state of its own: needed with several
+//!                               # workers if the program has state
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
@@ -46,13 +47,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// Where a gateway can be asked unless its file says otherwise.
+/// The default path of the control socket.
 pub const CONTROL: &str = "/run/ravelin.sock";
 
-/// The most workers that a gateway has.
+/// The largest number of workers of a gateway.
 const WORKERS: u16 = 64;
 
-/// What is wrong with a file, and where.
+/// An error in the file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct ConfigError {
@@ -60,35 +61,36 @@ pub struct ConfigError {
     pub line: usize,
     /// The column, counted from 1 in characters.
     pub column: usize,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
-/// A gateway.
+/// The configuration of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The program's file, as it can be opened.
+    /// The path of the program's file, relative to the working directory or absolute.
     pub program: PathBuf,
-    /// Where it can be asked.
+    /// The path of the control socket.
     pub control: PathBuf,
-    /// Where Prometheus can ask.
+    /// The address for Prometheus, if the file gives one.
     pub metrics: Option<SocketAddr>,
-    /// What runs it.
+    /// The threads that run the program.
     pub workers: WorkerSettings,
-    /// Its ports in order; the first is port 1.
+    /// The ports in order; the first is port 1.
     pub ports: Vec<WantedPort>,
-    /// Its addresses and routes.
+    /// The addresses and routes of the gateway.
     pub routing: RoutingSettings,
-    /// The line and column of its first address of IPv4 and of IPv6, for what a program may lack.
+    /// The line and column of the first address of IPv4 and of IPv6, for errors about tables that a program
+    /// lacks.
     pub first_address: [Option<(usize, usize)>; 2],
     /// Files with entries for tables.
     pub tables: Vec<TableFile>,
-    /// Where the file says what a running gateway cannot change.
+    /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
 
-/// Lines and columns of what is taken once and for all when a gateway starts; the start of the file for what
-/// it does not say.
+/// Lines and columns of settings that are fixed when a gateway starts; the start of the file for settings
+/// that are not in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The interface of each port.
@@ -105,26 +107,26 @@ type Place = (usize, usize);
 pub struct TableFile {
     /// The table's name.
     pub table: String,
-    /// The file, as it can be opened.
+    /// The path of the file, relative to the working directory or absolute.
     pub file: PathBuf,
     /// Its format; empty for the language's own entries.
     pub format: String,
-    /// The ports that names of interfaces in the file stand for.
+    /// The ports for which the names of interfaces in the file stand.
     pub interfaces: Vec<(String, u16)>,
     /// Line and column of the table's name.
     pub place: (usize, usize),
 }
 
-/// What runs a gateway.
+/// The threads that run a gateway's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// How many there are.
+    /// The number of workers.
     pub count: u16,
-    /// The core of each; empty where the kernel chooses.
+    /// The core of each worker; empty if Linux chooses.
     pub cores: Vec<Core>,
-    /// Each may remember for itself what the program remembers.
+    /// Whether each worker may have state of its own.
     pub own_state: bool,
-    /// Line and column of their number.
+    /// Line and column of the number of workers.
     pub(crate) place: (usize, usize),
 }
 
@@ -135,16 +137,16 @@ impl Default for WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// Whether these are the same, wherever they stand in their files.
+    /// Whether both are equal, apart from their places in the files.
     fn are(&self, other: &WorkerSettings) -> bool {
         (self.count, &self.cores, self.own_state) == (other.count, &other.cores, other.own_state)
     }
 
-    /// Whether they may run this program.
+    /// Tests whether these workers may run this program.
     ///
     /// # Errors
-    /// There are several, and the program remembers something that each of them would have for itself, which
-    /// nobody has allowed.
+    /// There are several workers, the program has state, and the file does not allow each worker to have
+    /// state of its own.
     pub fn suit(&self, program: &Program) -> Result<(), ConfigError> {
         let remembered = remembered(program);
         if self.count == 1 || self.own_state || remembered.is_empty() {
@@ -181,7 +183,7 @@ struct File {
     table: Vec<FileTable>,
 }
 
-/// Whose the state of a program is.
+/// To whom the state of a program belongs.
 #[derive(Deserialize)]
 enum State {
     #[serde(rename = "per-worker")]
@@ -211,7 +213,7 @@ struct FilePort {
 }
 
 impl FilePort {
-    /// What is wanted of AF_XDP, or what is wrong with it and where.
+    /// The settings for AF_XDP, or an error with its place.
     fn xdp(&self) -> Result<XdpWishes, (Option<Range<usize>>, String)> {
         let wishes = XdpWishes {
             mode: self.mode.as_ref().map(|mode| *mode.get_ref()),
@@ -254,7 +256,7 @@ struct FileTable {
     interfaces: Option<BTreeMap<String, Spanned<u16>>>,
 }
 
-/// The address of the metrics: on this machine only, unless that is said not to be meant.
+/// The address of the metrics: a loopback address, unless `anywhere` allows another one.
 fn metrics_at(text: &str, anywhere: bool) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()
@@ -268,10 +270,10 @@ fn metrics_at(text: &str, anywhere: bool) -> Result<SocketAddr, String> {
 }
 
 impl Config {
-    /// Reads the text of a file that lies in `directory`.
+    /// Reads the text of a configuration file in `directory`.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error in the text.
     pub fn read(text: &str, directory: &Path) -> Result<Config, ConfigError> {
         let at = |span: Option<Range<usize>>, message: String| {
             place(text, span.map_or(0, |span| span.start), message)
@@ -319,10 +321,10 @@ impl Config {
     }
 }
 
-/// Makes an error of a place in the file's text and a message.
+/// Makes an error from a place in the file's text and a message.
 type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
 
-/// Refuses names that no interface can have, and an interface that is two ports.
+/// Refuses names that no interface can have, and an interface that is named for two ports.
 fn interfaces_differ(ports: &[FilePort], at: &At<'_>) -> Result<(), ConfigError> {
     let mut owners = HashMap::new();
     for (index, port) in ports.iter().enumerate() {
@@ -340,7 +342,7 @@ fn interfaces_differ(ports: &[FilePort], at: &At<'_>) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// The tables that a file fills, each from a file in `directory`.
+/// The files of entries for tables, relative to `directory`.
 fn tables(
     text: &str,
     files: Vec<FileTable>,
@@ -382,7 +384,7 @@ fn tables(
     Ok(tables)
 }
 
-/// A port as it is to be attached; its trace lies in `directory`.
+/// The settings of a port; the path of its trace is relative to `directory`.
 fn wanted(port: FilePort, directory: &Path, at: &At<'_>) -> Result<WantedPort, ConfigError> {
     let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
     let keep = port.keep_from_kernel.as_ref();
@@ -428,10 +430,11 @@ fn workers(
 }
 
 impl Config {
-    /// Whether a gateway that runs by this file can go on by another one.
+    /// Tests whether a running gateway with this configuration can change to another one.
     ///
     /// # Errors
-    /// It has other ports, workers, or another place to be asked at, which are taken once and for all.
+    /// The other configuration has other ports or workers, or other addresses of the control socket or
+    /// metrics, which are fixed when the gateway starts.
     pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
         let ports = self.ports.len().max(other.ports.len());
         let (what, place) =
@@ -452,15 +455,15 @@ impl Config {
         Err(ConfigError::at(place.unwrap_or((1, 1)), message))
     }
 
-    /// Whether the program has the tables that the addresses of this file need.
+    /// Tests whether the program has the tables that the addresses of this file need.
     ///
     /// # Errors
-    /// It lacks one, or has it in another shape.
+    /// The program lacks a table, or has it in another shape.
     pub fn routes_by(&self, program: &Program) -> Result<(), ConfigError> {
         routing::check(program, &self.routing).map_err(|error| self.explain(error))
     }
 
-    /// The same error at the place in the file that it is about.
+    /// The same error with the place in the file that caused it.
     pub fn explain(&self, error: RoutingError) -> ConfigError {
         let [four, six] = self.first_address;
         let place = match &error {
@@ -473,7 +476,7 @@ impl Config {
 }
 
 impl ConfigError {
-    /// Something that is wrong at this line and column, as is only known with the program at hand.
+    /// An error at this line and column that can only be found with the program.
     pub fn at((line, column): (usize, usize), message: String) -> ConfigError {
         ConfigError { line, column, message }
     }

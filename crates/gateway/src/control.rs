@@ -1,10 +1,10 @@
-//! Asking a running gateway, over a Unix socket: one line of JSON in, one line of JSON out, as often as the
-//! client likes.
+//! The control protocol and its client, over a Unix socket: the client sends one line of JSON, the gateway
+//! answers with one line, any number of times.
 //!
 //! ```text
-//! → {"ask":"picture"}                     everything there is to see, at one moment between two batches
+//! → {"ask":"picture"}                     all figures, at one moment between two batches
 //! ← {"picture":{…}}
-//! → {"ask":"reload"}                      reads program and tables again; what packets made in tables stays where it fits
+//! → {"ask":"reload"}                      reads program and tables again; entries that packets made stay if they fit
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
 //! → {"ask":"measure","seconds":1}         where the time of the packet loop goes over the next second
 //! ← {"measure":{…}}
@@ -41,60 +41,60 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a client asks.
+/// A question of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Asked {
     /// Everything there is to see.
     Picture,
-    /// To read program and tables again.
+    /// Read program and tables again.
     Reload,
-    /// Where the time of the packet loop goes.
+    /// Measure where the time of the packet loop goes.
     Measure {
-        /// For how long it is watched, 0.01 to 60.
+        /// The duration of the measurement, 0.01 to 60 s.
         seconds: f64,
     },
     /// The routes there are.
     Routes,
     /// The neighbours there are.
     Neighbours,
-    /// Packets, as they come.
+    /// Watch packets as they come.
     Watch(WatchWish),
     /// The last packets that were dropped or punted.
     Why {
-        /// The filter that holds for them.
+        /// The filter that the packets match.
         #[serde(default)]
         filter: String,
-        /// At most so many.
+        /// The largest number of packets.
         last: u64,
     },
-    /// To end.
+    /// End the gateway.
     Stop,
 }
 
-/// What the gateway answers.
+/// An answer of the gateway.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlAnswer {
     /// Everything there is to see.
     Picture(Box<GatewayView>),
-    /// Where the time of the packet loop went.
+    /// A measurement of where the time of the packet loop went.
     Measure(Box<Measurement>),
     /// The routes there are.
     Routes(Box<RoutesView>),
     /// The neighbours there are.
     Neighbours(Box<NeighboursView>),
-    /// Packets are watched; nothing came for a while, or yet.
+    /// A sign that the watch goes on, while no packet comes.
     Watching(bool),
-    /// A packet that was watched.
+    /// A packet of a watch.
     Packet(Box<PacketView>),
-    /// Watching is over.
+    /// The end of a watch.
     Watched(Watched),
     /// Packets that were dropped or punted, oldest first.
     Why(Vec<PacketView>),
-    /// It was done; what there is to say about it.
+    /// The request was carried out; the text describes the result.
     Done(String),
-    /// It was not done, or not understood.
+    /// The request failed or was not understood; the text says why.
     Error(String),
 }
 
@@ -105,48 +105,48 @@ pub struct GatewayView {
     pub seconds: f64,
     /// How many programs have taken over, this one included.
     pub generation: u64,
-    /// What happened to its packets.
+    /// What happened to the program's packets.
     pub report: Report,
-    /// What the reasons for drops and punts mean.
+    /// The help text of each reason for drops and punts.
     pub reasons: BTreeMap<String, String>,
     /// The lines of the program where packets are dropped or punted for each reason.
     pub places: BTreeMap<String, Vec<String>>,
-    /// How many workers run it.
+    /// The number of workers.
     pub workers: u64,
-    /// Punted packets that found no room on their way to control.
+    /// The number of punted packets that found no room in the queue to the control plane.
     pub punt_queue_full: u64,
-    /// The same by reason, of those that lost any.
+    /// The same number by reason, for reasons with lost packets.
     pub punts_lost: BTreeMap<String, u64>,
-    /// Routes of the kernel that are not followed, since they say what the gateway cannot do.
+    /// The number of routes of the Linux kernel that the gateway cannot follow.
     pub kernel_routes_unmeant: u64,
-    /// Its ports.
+    /// The ports of the gateway.
     pub ports: Vec<PortView>,
 }
 
 /// A port of a running gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortView {
-    /// Its number.
+    /// The number of the port.
     pub port: u16,
     /// The interface.
     pub interface: String,
-    /// What was really obtained.
+    /// How the port is attached, as a text.
     pub mode: String,
-    /// For how many seconds its interface has been gone; nothing while it is there.
+    /// For how many seconds the interface has been missing; `None` while it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_seconds: Option<f64>,
-    /// Why it could not be used again at the last attempt, while it is gone.
+    /// Why the last attempt to use the interface again failed, while it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_because: Option<String>,
-    /// Why its trace is not written, while it is not.
+    /// Why the trace cannot be written at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untraced_because: Option<String>,
-    /// How often its interface has vanished.
+    /// How often the interface has disappeared.
     pub vanished: u64,
-    /// What was lost at it since the program took over.
+    /// The losses at this port since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,
-    /// What was lost at it since it was attached, under all programs together.
+    /// The losses at this port since it was attached, under all programs together.
     pub since_attached: PortLosses,
 }
 
@@ -188,7 +188,7 @@ pub enum ControlError {
     Silent {
         /// The socket.
         path: String,
-        /// For how long it was waited.
+        /// How long the client waited.
         seconds: f64,
     },
     /// it said no
@@ -196,7 +196,7 @@ pub enum ControlError {
     Refused(String),
 }
 
-/// Asks the gateway at `path`.
+/// Sends a question to the gateway at `path` and returns its answer.
 ///
 /// # Errors
 /// Nobody answers, or not in time, or the answer is an error.
@@ -210,7 +210,8 @@ pub fn ask(path: &Path, asked: Asked) -> Result<serde_json::Value, ControlError>
     answer.ok_or_else(|| Line { path, patience }.broken(io::ErrorKind::UnexpectedEof.into()))
 }
 
-/// Asks the gateway at `path` and hands over every line that it says, until `see` is done or the gateway is.
+/// Sends a question to the gateway at `path` and passes every line of the answer to `see`, until `see` or the
+/// gateway ends the conversation.
 ///
 /// # Errors
 /// Nobody answers, or not in time, or the answer is an error.
@@ -222,7 +223,7 @@ pub fn listen_to<E: From<ControlError>>(
     hear(path, asked, patience(asked), see)
 }
 
-/// How long a gateway that is well may say nothing.
+/// How long a working gateway may need for an answer.
 fn patience(asked: &Asked) -> Duration {
     match asked {
         Asked::Reload => RELOADED,
@@ -258,14 +259,14 @@ fn hear<E: From<ControlError>>(
     Err(line.broken(io::ErrorKind::UnexpectedEof.into()).into())
 }
 
-/// A gateway's socket, and how long it may say nothing.
+/// A gateway's socket, and how long an answer may take.
 struct Line<'a> {
     path: &'a Path,
     patience: Duration,
 }
 
 impl Line<'_> {
-    /// Connects; a gateway that takes nobody keeps nobody waiting for longer than it may.
+    /// Connects to the gateway, within the time that an answer may take.
     fn connect(&self) -> Result<UnixStream, ControlError> {
         let connected = || {
             let socket = unix_socket()?;
@@ -278,7 +279,7 @@ impl Line<'_> {
         connected().map_err(|source: io::Error| self.refused(source))
     }
 
-    /// Why nobody could be asked.
+    /// The error for a failed connection.
     fn refused(&self, source: io::Error) -> ControlError {
         let path = self.path.display().to_string();
         match source.kind() {
@@ -303,12 +304,13 @@ fn unix_socket() -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Answers a question; what there is to say before the answer is handed over.
+/// Answers a question. The function that is passed sends lines before the answer.
 pub(crate) type Answering<'a> =
     dyn FnMut(Asked, &mut dyn FnMut(&ControlAnswer) -> io::Result<()>) -> ControlAnswer + 'a;
 
-/// Answers one client until it goes, or asks something that is not understood. `turn` hears that it is the
-/// client's turn to say something, and that it is not any more. Says whether the gateway is to end.
+/// Answers one client until it disconnects or sends something that is not understood. `turn` is told when it
+/// is the client's turn to send something, and when it is not any more. Returns whether the gateway is to
+/// end.
 pub(crate) fn converse(
     stream: &UnixStream,
     turn: &dyn Fn(bool),
@@ -340,8 +342,8 @@ pub(crate) fn converse(
     }
 }
 
-/// The next question, or as much of it as there may be. Once it has begun it has to come to its end: who
-/// sends it byte by byte has no longer for it.
+/// Reads the next question, up to the longest allowed length. Once a question has begun, it must end within a
+/// time limit, even if it comes byte by byte.
 fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(SILENCE))?;
     reader.fill_buf()?;
@@ -361,7 +363,7 @@ fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Res
     Ok(line)
 }
 
-/// Says something to a client, which has so long to read all of it.
+/// Sends an answer to a client, which must read all of it within a time limit.
 pub(crate) fn say(mut stream: &UnixStream, answer: &ControlAnswer) -> io::Result<()> {
     let mut text = serde_json::to_vec(answer).map_err(io::Error::from)?;
     text.push(b'\n');
@@ -378,13 +380,13 @@ pub(crate) fn say(mut stream: &UnixStream, answer: &ControlAnswer) -> io::Result
     Ok(())
 }
 
-/// What is left of the time until then.
+/// The time that is left until `end`; an error if it is over.
 fn left(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// A socket that is listened at; it goes with this, unless another has taken its place.
+/// A listening socket. Dropping it removes the socket's file, unless another socket has taken its place.
 pub(crate) struct Listening {
     pub(crate) listener: UnixListener,
     path: PathBuf,
@@ -395,14 +397,14 @@ impl Drop for Listening {
     fn drop(&mut self) {
         let same = |now: &Metadata| (now.dev(), now.ino()) == (self.file.dev(), self.file.ino());
         if fs::symlink_metadata(&self.path).is_ok_and(|now| same(&now)) {
-            // It may have been taken away in between.
+            // Somebody may have removed the file meanwhile.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listens at `path`, for clients of the same user only. A socket that a gateway left behind which was killed
-/// is taken away; one at which somebody listens, and what is no socket, is not.
+/// Listens at `path`, for clients of the same user only. Removes the socket of a gateway that was killed, but
+/// neither a socket at which somebody listens nor a file that is no socket.
 pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
     let listener = match bound(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -423,8 +425,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
     Ok(Listening { listener, path: path.to_owned(), file: fs::symlink_metadata(path)? })
 }
 
-/// A listener whose file nobody else may use from the moment it is there: what is bound gets the rights that
-/// the socket has.
+/// Binds a listener whose file nobody else may ever use: the file gets the access rights of the socket.
 fn bound(path: &Path) -> io::Result<UnixListener> {
     let socket = unix_socket()?;
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
@@ -452,7 +453,7 @@ mod tests {
         let silent =
             |error: &ControlError| matches!(error, ControlError::Silent { seconds, .. } if *seconds == 0.2);
         let begun = Instant::now();
-        // It takes the connection, by the kernel, and never reads.
+        // Linux accepts the connection for this listener, which never reads.
         let error = hear(&path, &Asked::Picture, patience, &mut see).expect_err("nothing is said");
         assert!(silent(&error), "{error}");
         assert!(error.to_string().contains("has said nothing for 0.2 s"), "{error}");
@@ -480,7 +481,7 @@ mod tests {
         assert_eq!(question(&ours, &mut reader).expect("is whole"), b"{\"ask\":\"stop\"}\n");
         theirs.write_all(&vec![b' '; QUESTION as usize]).expect("there is room");
         assert_eq!(question(&ours, &mut reader).expect("as much as there may be").len() as u64, QUESTION);
-        // Time that is over is none, however much comes.
+        // After the end there is no time left, even if bytes arrive.
         assert!(left(Instant::now()).is_err());
         drop(theirs);
         assert_eq!(question(&ours, &mut reader).expect("the rest").len(), b"and more".len());
@@ -521,7 +522,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("is there").permissions().mode() & 0o777, 0o600);
         let error = listen(&path).err().expect("somebody listens");
         assert!(error.to_string().contains("listens there"), "{error}");
-        // As when a gateway is killed: the socket stays and nobody listens.
+        // As if a gateway was killed: the socket's file stays and nobody listens.
         let Listening { listener, .. } = &first;
         let killed = UnixListener::bind(directory.path().join("killed.sock")).expect("can be bound");
         drop(killed);

@@ -67,20 +67,21 @@ struct Client {
     silent: Option<Instant>,
 }
 
-/// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
+/// When this is dropped, all clients are disconnected and no new ones are accepted, however the packet loop
+/// ended.
 pub(crate) struct Closing<'a>(pub(crate) &'a ControlServer, pub(crate) &'a UnixListener);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let Closing(server, listener) = self;
         server.ended.store(true, Ordering::SeqCst);
-        // Where it is shut already nobody waits at it.
+        // If the listener is shut down already, nobody waits at it.
         let _ = shutdown(listener, Shutdown::Both);
         if let Some(metrics) = &server.metrics {
             let _ = shutdown(metrics, Shutdown::Both);
         }
         for client in server.clients().values() {
-            // It may have gone by itself.
+            // The client may have disconnected already.
             let _ = client.stream.shutdown(StreamShutdown::Both);
         }
     }
@@ -108,7 +109,7 @@ impl ControlServer {
         }
     }
 
-    /// Answers clients until the packet loop has ended, each on a thread that nobody waits for.
+    /// Answers clients until the packet loop has ended, each on a thread for which nobody waits.
     pub(crate) fn open<'s>(
         self: &'s Arc<ControlServer>,
         scope: &'s thread::Scope<'s, '_>,
@@ -130,26 +131,26 @@ impl ControlServer {
             };
             let Some(visit) = visit else {
                 let text = format!("{CLIENTS} clients are being answered already: ask again later");
-                // A client that goes away is no matter.
+                // A client may disconnect at any time.
                 let _ = control::say(&stream, &ControlAnswer::Error(text));
                 continue;
             };
             let answer = move || {
                 let server = &visit.0;
-                // A client that goes away, or says nothing, is no matter.
+                // A client may disconnect at any time, or say nothing.
                 let turn = |silent| visit.turn(silent);
                 let stops = control::converse(&stream, &turn, &mut |asked, say| server.answer(asked, say));
                 if stops.unwrap_or(false) {
                     server.remote.stop();
                 }
             };
-            // Where there is no further thread the client is hung up on.
+            // If no thread can be made, the client is disconnected.
             let _ = thread::Builder::new().name("client".to_owned()).spawn(answer);
         }
     }
 
-    /// Notes who is there, unless too many are and none of them has been silent for long; `None` where
-    /// descriptors have run out.
+    /// Registers a client, unless there are too many and none of them has been silent for long; `None` if
+    /// file descriptors have run out.
     fn enter(self: &Arc<ControlServer>, stream: UnixStream) -> Option<(Option<Visit>, UnixStream)> {
         let mut clients = self.clients();
         if clients.len() >= CLIENTS {
@@ -158,7 +159,7 @@ impl ControlServer {
             let Some(client) = longest.and_then(|(_, number)| clients.remove(&number)) else {
                 return Some((None, stream));
             };
-            // Its thread reads the end.
+            // The client's thread then reads the end of the stream.
             let _ = client.stream.shutdown(StreamShutdown::Both);
         }
         let number = self.visits.fetch_add(1, Ordering::Relaxed);

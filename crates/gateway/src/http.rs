@@ -1,5 +1,5 @@
-//! Pages over HTTP/1.1 (RFC 9112) for whoever asks: one question a connection, short and soon, one answer,
-//! and the connection ends.
+//! A small HTTP/1.1 server (RFC 9112) for the metrics: each connection has one short request within a time
+//! limit, one response, and ends.
 //!
 //! ```text
 //! → GET /metrics HTTP/1.1 ␍␊  Host: … ␍␊  ␍␊

@@ -1,5 +1,5 @@
-//! Control of a running gateway, beside the packet path: its file, its start and end, the control server,
-//! metrics, and addresses, neighbours and routes.
+//! The control plane of a running gateway, beside the packet path: its file, its start and end, the control
+//! server, metrics, and addresses, neighbours and routes.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! What a running gateway counts, for Prometheus: `GET /metrics` in the OpenMetrics text format.
+//! Metrics of a running gateway for Prometheus: `GET /metrics` in the OpenMetrics text format.
 //!
-//! The gateway keeps nothing for it: it takes a snapshot of its counters for each question.
+//! The gateway stores nothing for this: it takes a snapshot of its counters for each request.
 
 use crate::control::{GatewayView, PortView};
 use crate::http::Page;
@@ -23,7 +23,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// What is answered to a method and what it is applied to.
+/// The response to a request, by its method and path.
 pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<GatewayView, String>) -> Page {
     match (method, path.split('?').next()) {
         ("GET" | "HEAD", Some("/metrics")) => match view().map(written) {
@@ -51,7 +51,7 @@ fn written(view: GatewayView) -> Result<String, fmt::Error> {
 #[derive(Debug)]
 struct Whole(GatewayView);
 
-/// Names and values that tell the rows of a metric apart.
+/// The labels of a row of a metric: names and values.
 type Labels = Vec<(&'static str, String)>;
 type Rows = Vec<(Labels, u64)>;
 
@@ -65,7 +65,7 @@ impl Collector for Whole {
     }
 }
 
-/// The program that runs, and who runs it.
+/// Metrics of the running program and its workers.
 fn gateway(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     let program = vec![(vec![("program", view.report.setting.program.clone())], 1)];
     out.gauges("program", "The program that runs", None, program)?;
@@ -76,7 +76,8 @@ fn gateway(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.gauges("age", "Time since the program took over", Some(&Unit::Seconds), age)
 }
 
-/// The account of all packets, and what control did not take.
+/// Metrics of the account of all packets, and of punted packets that were lost on their way to the control
+/// plane.
 fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     let report = &view.report;
     out.counters("received", "Packets that came in", None, one(report.received.packets))?;
@@ -111,7 +112,7 @@ fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.gauges("kernel_routes_unmeant", help, None, one(view.kernel_routes_unmeant))
 }
 
-/// What each port received, sent and lost, and whether its interface is there.
+/// Metrics of each port: what it received, sent and lost, and whether its interface is there.
 fn ports(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     let labels = |port: &PortView| -> Labels {
         vec![("port", port.port.to_string()), ("interface", port.interface.clone())]
@@ -172,17 +173,17 @@ fn one(value: u64) -> Rows {
     vec![(Vec::new(), value)]
 }
 
-/// Writes metrics, each as a family with its help and its rows.
+/// Writes metrics, each as a metric family with its help text and its rows.
 struct Families<'a>(DescriptorEncoder<'a>);
 
 impl Families<'_> {
-    /// Numbers that only grow.
+    /// Writes a counter: a number that only grows.
     fn counters(&mut self, name: &str, help: &str, unit: Option<&Unit>, rows: Rows) -> fmt::Result {
         let rows = rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value)));
         self.family(name, help, unit, MetricType::Counter, rows)
     }
 
-    /// Numbers that grow and shrink.
+    /// Writes a gauge: a number that grows and shrinks.
     fn gauges(&mut self, name: &str, help: &str, unit: Option<&Unit>, rows: Rows) -> fmt::Result {
         let value = |value| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
         let rows = rows.into_iter().map(|(labels, number)| (labels, value(number)));

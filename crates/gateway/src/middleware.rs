@@ -1,5 +1,5 @@
-//! What a gateway's file says of what stands between its program and a port: `shape`, `impair` and `trace`,
-//! with quantities as `tc` writes them.
+//! Reads the keys `shape`, `impair` and `trace` of a port in a gateway's file, with quantities written as in
+//! `tc`.
 //!
 //! ```toml
 //! [[port]]
@@ -22,8 +22,8 @@ use toml::Spanned;
 /// What is wrong, and where in the file.
 pub(crate) type Wrong = (Range<usize>, String);
 
-/// The longest queue, in bytes, and the longest delay, in nanoseconds: beyond them a slip is likelier than a
-/// purpose.
+/// The longest queue, in bytes, and the longest delay, in nanoseconds: a larger number is more likely a
+/// mistake than intended.
 const LONGEST_QUEUE: u64 = 1 << 30;
 const LONGEST_DELAY: u64 = 3_600_000_000_000;
 
@@ -81,7 +81,7 @@ enum Direction {
     Both,
 }
 
-/// What a port's table says of it all; a relative path is one in `directory`.
+/// Reads these keys from a port's table; relative paths are relative to `directory`.
 pub(crate) fn read(
     shape: Option<FileShape>,
     impair: Option<FileImpair>,
@@ -181,7 +181,8 @@ impl FileImpair {
 }
 
 impl FileBursts {
-    /// What is left out is as in netem: a line that is bad for one packet, loses all then, and none else.
+    /// Keys that are left out have the values of netem: the line is bad for one packet, loses all packets
+    /// while it is bad, and none while it is good.
     fn read(&self) -> Result<Bursts, Wrong> {
         let to_bad = share(&self.p)?;
         Ok(Bursts {

@@ -23,16 +23,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether it is somebody's turn, or the gateway ends.
+/// How often a waiting reload tests whether it is its turn, or whether the gateway ends.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What reloads know of each other.
+/// The state that all reloads share.
 pub(crate) struct Reloading {
-    /// How many programs have taken over; locked from reading on: what was read last is what runs in the end.
+    /// How many programs have taken over. A reload locks this before it reads, so the program that was read
+    /// last is the one that runs in the end.
     generations: Mutex<u64>,
-    /// How many threads read or load.
+    /// The number of threads that read or load.
     under_way: Arc<AtomicUsize>,
-    /// How long one may take.
+    /// How long a reload may take to read and load.
     pub(crate) limit: Duration,
     earlier: Mutex<Earlier>,
 }
@@ -41,7 +42,7 @@ pub(crate) struct Reloading {
 #[derive(Default)]
 struct Earlier {
     programs: u64,
-    /// What happened to all their packets.
+    /// The account of all their packets.
     report: Report,
 }
 
@@ -55,7 +56,7 @@ impl Drop for UnderWay {
 }
 
 impl Reloading {
-    /// One program runs.
+    /// The state at the start, when one program runs.
     pub(crate) fn new() -> Reloading {
         Reloading {
             generations: Mutex::new(1),
@@ -65,7 +66,7 @@ impl Reloading {
         }
     }
 
-    /// Waits for its turn until then.
+    /// Waits until it is this reload's turn, at most until `end`.
     fn turn(&self, end: Instant) -> Option<MutexGuard<'_, u64>> {
         loop {
             match self.generations.try_lock() {
@@ -78,7 +79,7 @@ impl Reloading {
     }
 }
 
-/// Reads and loads what a gateway's file says now.
+/// Reads the gateway's file again, and loads the program that it names.
 fn read(reader: &ConfigReader, running: &Config) -> Result<(Config, Loaded), String> {
     let config = (reader.config)()?;
     running.takes(&config).map_err(|error| error.to_string())?;
@@ -88,7 +89,7 @@ fn read(reader: &ConfigReader, running: &Config) -> Result<(Config, Loaded), Str
 }
 
 impl ControlServer {
-    /// Lets the program that the gateway's file names now take over.
+    /// Reloads: the program that the gateway's file names now takes over.
     pub(crate) fn reload(&self) -> ControlAnswer {
         let begun = Instant::now();
         let end = begun + self.reloading.limit;
@@ -137,7 +138,7 @@ impl ControlServer {
         }
     }
 
-    /// Keeps the account of a program that was replaced, and says how many packets it had.
+    /// Keeps the account of a replaced program, and returns the number of its packets.
     fn retire(&self, parts: Vec<Snapshot>) -> Result<u64, Imbalance> {
         let Some(whole) = Snapshot::whole(parts) else { return Ok(0) };
         let report = whole.report(&self.program())?;
@@ -149,7 +150,7 @@ impl ControlServer {
         Ok(packets)
     }
 
-    /// The account of all programs together, from that of the last one; and how many there were.
+    /// The account of all programs together, made from that of the last one, and the number of programs.
     pub(crate) fn total(&self, mut last: Report) -> (Report, u64) {
         let earlier = self.earlier();
         last.add_earlier(&earlier.report);
@@ -160,7 +161,7 @@ impl ControlServer {
         self.reloading.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads and loads on a thread of its own, until then; `None` where the gateway ends.
+    /// Reads and loads on a thread of its own, at most until `end`; `None` if the gateway ends meanwhile.
     fn read(&self, end: Instant) -> Result<Option<(Config, Loaded)>, String> {
         let under_way = self.reloading.under_way.clone();
         if under_way.fetch_add(1, Ordering::Relaxed) >= OVERDUE {
@@ -175,7 +176,7 @@ impl ControlServer {
         let load = move || {
             let loaded = read(&reader, &running);
             drop(under_way);
-            // Whoever asked may have given it up.
+            // The reload may have been given up meanwhile.
             let _ = answer.send(loaded);
         };
         let started = thread::Builder::new().name("reload".to_owned()).spawn(load);
@@ -199,7 +200,7 @@ impl ControlServer {
     }
 }
 
-/// What did not go over from all workers, in words.
+/// A sentence about the state that some workers could not take over.
 fn less(carried: &[TakeoverReport]) -> String {
     let mut ended: BTreeMap<&str, u64> = BTreeMap::new();
     for (table, entries) in carried.iter().flat_map(|part| &part.ended) {

@@ -1,21 +1,21 @@
-//! What a running gateway has to say by itself, on its way to whoever reads it.
+//! Remarks: messages of a running gateway to the operator, printed by a thread of their own.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-/// So many words wait for somebody who reads slowly; further ones are not said.
+/// The largest number of remarks that wait for a slow reader; further ones are dropped.
 const UNREAD: usize = 16;
 
-/// Where something can be said; nobody waits for it to be read.
+/// The queue for remarks. Nobody waits until a remark is read.
 #[derive(Clone, Debug)]
 pub struct Remarks(SyncSender<String>);
 
 impl Remarks {
-    /// Says everything to `told`, on a thread of its own.
+    /// Makes the queue; a thread of its own passes each remark to `told`.
     ///
     /// # Errors
-    /// No further thread can be had.
+    /// The thread cannot be made.
     pub(crate) fn to(told: fn(&str)) -> io::Result<Remarks> {
         let (words, read) = sync_channel::<String>(UNREAD);
         let name = "remarks".to_owned();
@@ -23,9 +23,9 @@ impl Remarks {
         Ok(Remarks(words))
     }
 
-    /// Says something, if there is room for it.
+    /// Queues a remark, if there is room for it.
     pub(crate) fn say(&self, words: String) {
-        // Packets may wait for this thread.
+        // Packets may be waiting for this thread, so it does not wait for room.
         let _ = self.0.try_send(words);
     }
 }

@@ -1,5 +1,5 @@
-//! What a running gateway shows of single packets: those that a filter holds for, as they come, and the last
-//! that were dropped or punted.
+//! Shows single packets of a running gateway: those that match a filter, as they come, and the last ones that
+//! were dropped or punted.
 
 use crate::control::ControlAnswer;
 use engine::filter::{Decided, Filter, FilterError};
@@ -18,18 +18,19 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest that somebody may watch, in seconds.
+/// The longest duration of a watch, in seconds.
 const LONGEST: f64 = 86_400.0;
-/// How often a silent client is shown that the gateway is there, which shows the gateway that the client is.
+/// How often the gateway sends a sign to a client that gets no packets; a failed write shows that the client
+/// is gone.
 const SIGN: Duration = Duration::from_secs(1);
-/// Paths of dropped packets are told where all tables together hold at most so many entries, since they are
-/// found out on copies.
+/// The largest number of entries in all tables for which `why` finds the path of a packet, since it does so
+/// on copies of the tables.
 const ENTRIES: u64 = 10_000;
 
-/// So many entries, or packets, are copied between two batches at most.
+/// The largest number of entries, or packets, that are copied between two batches.
 const PART: usize = 256;
 
-/// Which packets somebody wants to see.
+/// The request of a watch: which packets to show, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchWish {
@@ -38,16 +39,16 @@ pub struct WatchWish {
     pub filter: String,
     /// At most so many.
     pub count: Option<u64>,
-    /// For so many seconds.
+    /// The duration of the watch, in seconds.
     pub seconds: Option<f64>,
-    /// So many bytes of each; all without it.
+    /// How many bytes of each packet to show; all by default.
     pub snap: Option<u32>,
-    /// With every step of the program.
+    /// Whether to show every step of the program.
     #[serde(default)]
     pub steps: bool,
 }
 
-/// A packet, with what became of it.
+/// A packet, with its verdict and what left because of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketView {
     /// When it came in, in nanoseconds since 1970-01-01 UTC.
@@ -58,22 +59,22 @@ pub struct PacketView {
     pub wire: u32,
     /// Its bytes in hexadecimal, as many as were kept.
     pub bytes: String,
-    /// What it is.
+    /// A description of the packet in one line.
     pub packet: String,
     /// `send`, `flood`, `multicast`, `punt` or `drop`.
     pub verdict: &'static str,
-    /// Why it was dropped or punted.
+    /// The reason for which it was dropped or punted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What that means.
+    /// The help text of the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The lines of the program where packets are dropped or punted for this reason; the one line, where it
-    /// is known.
+    /// The lines of the program where packets are dropped or punted for this reason; only the right line, if
+    /// it is known.
     pub places: Vec<String>,
-    /// The ports that it left by.
+    /// The ports by which it left.
     pub out: Vec<u16>,
-    /// What happened to it, step by step.
+    /// The steps of its run, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<TraceStep>>,
 }
@@ -83,11 +84,11 @@ pub struct PacketView {
 pub struct Watched {
     /// Packets that were shown.
     pub packets: u64,
-    /// Packets that the filter may have held for and that found no room on their way.
+    /// Packets that may have matched the filter and found no room on their way to the client.
     pub lost: u64,
 }
 
-/// Shows packets until as many as wanted have come, the time is over, or the client goes.
+/// Shows packets until the requested number has come, the time is over, or the client disconnects.
 pub(crate) fn watch(
     remote: &Remote,
     wanted: &WatchWish,
@@ -150,7 +151,7 @@ fn view(seen: Seen, places: &[Vec<String>]) -> PacketView {
     PacketView { steps, ..view }
 }
 
-/// Where the last step that has a place stands.
+/// The place of the last step that has one.
 fn last_place(steps: &[TraceStep]) -> Option<String> {
     steps.iter().rev().map(|step| step.place.clone()).find(|place| !place.is_empty())
 }
@@ -189,18 +190,18 @@ fn name(kind: VerdictKind) -> &'static str {
     }
 }
 
-/// What a worker tells of its last drops.
+/// The copy of a worker's last dropped packets and table entries.
 struct Kept {
     program: Arc<Program>,
     sources: Arc<Sources>,
     ports: u16,
     examples: Vec<(usize, Example)>,
-    /// What the tables hold; `None` where that is too much.
+    /// The entries of the tables; `None` if there are too many.
     held: Option<Vec<Vec<Entry>>>,
 }
 
-/// What all workers tell, a part at a time: between two batches nobody copies more than a few entries or
-/// packets. `None` where one has ended.
+/// These copies from all workers, made part by part, so that a worker copies only a few entries or packets
+/// between two batches. `None` if a worker has ended.
 fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     let mut entries = 0;
     let begun = remote.ask(|generation, _| {
@@ -227,7 +228,7 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
             let part: Vec<_> = kept.map(|(reason, example)| (reason, *example)).collect();
             (generation.number, part)
         })?;
-        // Those of another program are not of this one.
+        // Packets of an earlier program do not belong to this one.
         let mut more = false;
         for (kept, (of, part)) in all.iter_mut().zip(parts) {
             if of == number {
@@ -245,7 +246,7 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     let tables = all.first()?.program.tables.len() as u32;
     let mut held = vec![Vec::new(); all.len()];
     for table in 0..tables {
-        // Each worker has entries of its own, and its own place to go on from.
+        // Each worker has its own entries, and its own place in them for the next part.
         let mut next = vec![Some(EntryPlace::default()); all.len()];
         held.iter_mut().for_each(|tables: &mut Vec<Vec<Entry>>| tables.push(Vec::new()));
         while next.iter().any(Option::is_some) {
@@ -267,7 +268,7 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     Some(all)
 }
 
-/// The last packets that were dropped or punted and that a filter holds for, oldest first.
+/// The last packets that were dropped or punted and that match a filter, oldest first.
 pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> ControlAnswer {
     let mut filter = match Filter::new(filter) {
         Ok(filter) => filter,
@@ -291,7 +292,8 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> ControlAnswer {
     }
     found.sort_by_key(|(_, _, example, _)| example.time);
     let first = found.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
-    // A path takes a whole program with its tables: those alone that are shown.
+    // To find a path, a whole program with its tables is needed, so only the paths of packets that are shown
+    // are found.
     let shown = found.split_off(first).into_iter().map(|(part, places, example, verdict)| {
         let seen = (example.time, example.port, example.wire, example.bytes());
         let mut view = of_packet(seen, verdict, &part.program, places);
@@ -313,8 +315,8 @@ fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
     !chosen.is_empty() && filter.holds(packet)
 }
 
-/// The steps of a packet that has been dropped, on a copy of what the program remembers now; none where it
-/// would not be dropped for this reason now.
+/// The steps of a dropped packet, found on a copy of the program's present state; `None` if the packet would
+/// not be dropped for this reason now.
 fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<TraceStep>> {
     let held = part.held.as_ref()?;
     let mut interpreter =

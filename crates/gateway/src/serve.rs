@@ -153,8 +153,8 @@ pub fn serve(
     Ok(Served { report, programs, program, sources })
 }
 
-/// Answers clients while the packet loop runs. When the packet loop ends, in whatever way, this function
-/// waits neither for clients that are being answered nor for the threads of control.
+/// Answers clients while the packet loop runs. When the packet loop ends, for any reason, this function waits
+/// neither for clients that are being answered nor for the threads of the control plane.
 fn attend<T>(control_server: &Arc<ControlServer>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let _closing = Closing(control_server, listener);

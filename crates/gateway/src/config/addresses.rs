@@ -1,4 +1,5 @@
-//! Addresses and routes of a gateway's file: read, and held against each other before anything is applied.
+//! Reads the addresses and routes of a gateway's file, and checks that they fit together before anything is
+//! applied.
 
 use super::{At, ConfigError, File};
 use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
@@ -14,11 +15,11 @@ use toml::Spanned;
 pub(super) struct FileRoute {
     to: Spanned<String>,
     via: Spanned<String>,
-    /// The interface, where `via` means something on its link only.
+    /// The interface, if the address `via` is only meaningful on its link.
     port: Option<Spanned<String>>,
 }
 
-/// What is taken over from the kernel.
+/// What the gateway takes over from the Linux kernel.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileKernel {
@@ -26,14 +27,13 @@ pub(super) struct FileKernel {
     routes: Option<Spanned<bool>>,
 }
 
-/// Where the first addresses of IPv4 and IPv6 stand.
+/// The places of the first addresses of IPv4 and IPv6.
 type Firsts = [Option<Range<usize>>; 2];
 
 /// The smallest MTU of IPv4 and of IPv6.
 const SMALLEST: [u16; 2] = [68, 1280];
 
-/// Reads what the file says of addresses and routes; besides, where its first addresses of IPv4 and IPv6
-/// stand.
+/// Reads the addresses and routes of the file, and the places of its first addresses of IPv4 and IPv6.
 pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts), ConfigError> {
     let (mut ports, mut first) = (Vec::new(), [None, None]);
     let mut known: Vec<(InterfaceAddress, usize)> = Vec::new();
@@ -149,7 +149,7 @@ fn holds_any(ports: &[PortSettings], what: impl Fn(&InterfaceAddress) -> bool) -
     ports.iter().any(|port| holds(port, &what))
 }
 
-/// Why an address is none that an interface may have (RFC 1122, 3.2.1.3; RFC 4291, 2).
+/// Why an interface may not have this address (RFC 1122, 3.2.1.3; RFC 4291, 2).
 fn unusable(own: InterfaceAddress) -> Option<&'static str> {
     let InterfaceAddress { address, length } = own;
     let host = if address.is_ipv4() { 31 } else { 127 };

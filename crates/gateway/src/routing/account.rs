@@ -1,4 +1,5 @@
-//! What became of every packet that the program handed to control: one of these for each, or it still waits.
+//! Counts what became of every packet that the program handed to the control plane: each packet has exactly
+//! one fate, or it still waits.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

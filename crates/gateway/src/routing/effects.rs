@@ -1,4 +1,4 @@
-//! What control does to the packet loop: frames that are to be sent, and changes of the program's tables.
+//! Effects of the control plane on the packet loop: frames to send, and changes of the program's tables.
 
 use super::neighbours::Mac;
 use super::prefix::{IpPrefix, number};

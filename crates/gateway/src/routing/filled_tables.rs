@@ -1,4 +1,4 @@
-//! What a program must have so that control can fill its tables.
+//! The tables of a program that the control plane fills: which are needed, and with which columns.
 
 use super::effects::Filled;
 use super::router::{Router, RoutingSettings};

@@ -1,5 +1,5 @@
-//! Following the kernel: what is asked of it and when, and what its answers change. Sending and receiving is
-//! somebody else's.
+//! Follows the addresses, links and routes of the Linux kernel: decides what to ask and when, and what the
+//! answers change. Other modules send and receive.
 //!
 //! First all links are asked for and all addresses, then, where the file wants it, all numbered next hops and
 //! all routes of IPv4 and of IPv6; in between and afterwards changes come by themselves. Whenever changes may

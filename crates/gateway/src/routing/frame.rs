@@ -1,4 +1,4 @@
-//! Frames of Ethernet with IPv4 and IPv6, as far as a gateway itself reads and makes them.
+//! Parses and builds Ethernet frames with IPv4 and IPv6, as far as the control plane needs them.
 //!
 //! ```text
 //! Ethernet:  0 destination  6 source  12 type

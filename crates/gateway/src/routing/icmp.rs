@@ -1,5 +1,5 @@
 //! ICMP and ICMPv6 of the gateway itself: answers to echo requests for own addresses, and errors about
-//! packets that control cannot deliver.
+//! packets that the control plane cannot deliver.
 //!
 //! ```text
 //!  0 type   1 code   2 checksum   4 echo: identifier and sequence; errors: 0, or the MTU   8 the echo's data, or the start of the packet

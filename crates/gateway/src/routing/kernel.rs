@@ -1,4 +1,4 @@
-//! The kernel's main routing table, as it follows from what rtnetlink tells.
+//! The main routing table of the Linux kernel, built from the messages of rtnetlink.
 //!
 //! Messages come in the order of what happened, answers to questions among them, so they are taken in as they
 //! come; a route that was there before an answer to "all routes" and is not in it is gone. Of routes to one

@@ -1,5 +1,5 @@
-//! Which of a gateway's addresses the machine's kernel has, too: it would answer what is for them a second
-//! time.
+//! Finds addresses of a gateway that the machine's Linux kernel has, too: the kernel would answer packets for
+//! them a second time.
 //!
 //! The kernel answers for an address by whichever interface it is asked, so it does not matter at which one
 //! it has it. What it never gets to see, it does not answer: packets of AF_XDP, and of ports that keep what

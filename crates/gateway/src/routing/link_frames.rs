@@ -1,5 +1,5 @@
-//! Frames by which neighbours find each other: ARP (RFC 826) and neighbour discovery (RFC 4861), read and
-//! made.
+//! Parses and builds the frames by which neighbours find each other: ARP (RFC 826) and neighbour discovery
+//! (RFC 4861).
 //!
 //! ```text
 //! ARP, behind the Ethernet header of 14 bytes:          a solicitation (135) or advertisement (136), behind Ethernet and IPv6:

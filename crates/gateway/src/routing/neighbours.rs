@@ -1,5 +1,5 @@
-//! What is known of neighbours: which Ethernet address an IP address of a link has, and whether anybody still
-//! answers by it.
+//! The neighbour cache: which Ethernet address an IP address on a link has, and whether the neighbour still
+//! answers.
 //!
 //! ```text
 //!                      a packet for it                    it answers

@@ -1,5 +1,5 @@
-//! Numbers for neighbours, as routes name them: given out when the first route or answer needs one, taken
-//! back with the last.
+//! Numbers of next hops, by which routes name neighbours: assigned when the first route or answer needs one,
+//! and free again after the last.
 
 use super::effects::LAST;
 use super::neighbours::Neighbour;

@@ -1,5 +1,5 @@
-//! What control does with a packet that the program hands over: it answers, learns, sends it on once its
-//! neighbour is known, or says why not.
+//! Handles punted packets in the control plane: answers them, learns from them, sends them on when the
+//! neighbour is known, or sends an error.
 //!
 //! A program hands over for four reasons, which it names `ours` (for an own address), `neighbours` (ARP),
 //! `link_only` (for the hosts of one link) and `unresolved` (its next hop is not in the table). A packet that

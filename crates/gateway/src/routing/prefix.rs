@@ -1,4 +1,4 @@
-//! Prefixes of IPv4 and IPv6 addresses, and addresses that say how much of them is the network's.
+//! Prefixes of IPv4 and IPv6 addresses, and addresses with the prefix length of their network.
 
 use lang::ir::Match;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Packets for the gateway itself that came in pieces, put together again (RFC 791, 3.2; RFC 8200, 4.5).
+//! Reassembles fragmented packets for the gateway itself (RFC 791, 3.2; RFC 8200, 4.5).
 //!
 //! The pieces of a packet are kept by the place of their data. Since none of them overlap, a packet is whole
 //! as soon as the lengths of its pieces add up to where the last one ends; no list of holes (RFC 815) is

@@ -1,4 +1,4 @@
-//! All routes that are known, from wherever, and of each prefix the one that counts.
+//! The routing information base: all routes of all sources, and for each prefix the route that is used.
 //!
 //! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that
 //! hold an address, the longest. What leads by a link that is down does not count: it gives way to the next

@@ -1,5 +1,5 @@
-//! Control's part of a router: what it knows of links, routes and neighbours, and what follows from that for
-//! the program's tables.
+//! The control plane of a router: its knowledge of links, routes and neighbours, and the entries of the
+//! program's tables that follow from it.
 //!
 //! A route holds the number of a next hop, and the table of next hops holds the neighbours that are known. A
 //! packet whose next hop is not there is punted as `unresolved`: then control asks for the neighbour, and

@@ -1,5 +1,5 @@
-//! What rtnetlink tells of links, addresses, next hops and routes, read from its bytes (linux/rtnetlink.h,
-//! nexthop.h, if_link.h).
+//! Parses messages of rtnetlink about links, addresses, next hops and routes (linux/rtnetlink.h, nexthop.h,
+//! if_link.h).
 //!
 //! ```text
 //! message    length 4 | kind 2 | flags 2 | sequence 4 | port 4 | header of its kind | attributes

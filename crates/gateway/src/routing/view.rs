@@ -1,4 +1,4 @@
-//! Routes and neighbours as they are shown.
+//! Routes and neighbours in the form in which the control protocol shows them.
 
 use super::account::AccountView;
 use super::follower::Follower;
