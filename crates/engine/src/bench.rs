@@ -1,5 +1,5 @@
-//! One packet at a time: what its verdict was, what left because of it, which events it raised. For tests of
-//! programs.
+//! A test bench for programs: runs one packet at a time and shows its verdict, what left because of it, and
+//! which events it raised.
 
 use crate::commit::Ledger;
 use crate::pieces;
@@ -8,10 +8,10 @@ use lang::ir::Program;
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, Verdict};
 
-/// What came of a packet, or of time that passed.
+/// The outcome of a packet, or of time that passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketOutcome {
-    /// The verdict; none for time that passed.
+    /// The verdict; `None` for time that passed.
     pub verdict: Option<Verdict>,
     /// What left, in order: by verdict, copy or as a made packet, with its port.
     pub left: Vec<(PortNumber, Vec<u8>)>,
@@ -19,7 +19,7 @@ pub struct PacketOutcome {
     pub raised: Vec<(u32, Vec<u128>)>,
 }
 
-/// A program that gets single packets.
+/// A program that runs single packets.
 pub struct PacketBench<'a> {
     program: &'a Program,
     backend: Box<dyn Backend>,
@@ -93,7 +93,7 @@ impl<'a> PacketBench<'a> {
         self.backend.as_ref()
     }
 
-    /// The program's state, to be changed as a control plane would.
+    /// The program's back end, for changes as the control plane makes them.
     pub fn processor_mut(&mut self) -> &mut dyn Backend {
         self.backend.as_mut()
     }

@@ -1,4 +1,4 @@
-//! Runs the tests of a program's text and says which expectation did not hold.
+//! Runs the tests in a program's text and reports the first expectation that does not hold.
 
 use crate::bench::{PacketBench, PacketOutcome};
 use exec::{BackendKind, LoadError};
@@ -14,13 +14,13 @@ pub struct Mismatch {
     pub span: Span,
     /// What was expected.
     pub expected: Expected,
-    /// What came instead.
+    /// What happened instead.
     pub found: CaseFinding,
     /// The last packet before it: its port and bytes as they came in.
     pub packet: Option<(PortNumber, Vec<u8>)>,
 }
 
-/// What came instead of what was expected.
+/// What happened instead of the expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseFinding {
     /// There was no packet before the expectation.
@@ -29,7 +29,7 @@ pub enum CaseFinding {
     Verdict(Verdict, Vec<PortNumber>),
     /// Everything that left and was not expected before, with its port.
     Left(Vec<(PortNumber, Vec<u8>)>),
-    /// So many entries, or packets in a counter's cell.
+    /// The number of entries, or of packets in a counter's cell.
     Number(u64),
     /// Every event that was raised and not expected before.
     Raised(Vec<(u32, Vec<u128>)>),
@@ -69,7 +69,7 @@ pub fn run_on(mut bench: PacketBench<'_>, program: &Program, case: &TestCase) ->
     None
 }
 
-/// What came instead, if the expectation does not hold.
+/// What happened instead, if the expectation does not hold.
 fn check(
     program: &Program,
     bench: &PacketBench<'_>,

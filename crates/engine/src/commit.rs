@@ -1,9 +1,9 @@
-//! Turns verdicts into exact accounting, in the order of arrival.
+//! Commit: counts verdicts and outputs of each batch in the ledger, in order of arrival.
 //!
 //! The idea: a verdict is a kind and an argument, so there are only as many different verdicts as there are
-//! ports, sets and reasons. Each has one cell of packets and bytes (a flood has one for each arrival port),
-//! and a packet adds to one cell and to the one of its arrival port. Who was sent what is not counted packet
-//! by packet but derived from the cells when a report is asked for.
+//! ports, sets and reasons. Each verdict has one cell of packets and bytes (a flood has one for each arrival
+//! port). A packet adds to the cell of its verdict and to the cell of its arrival port. How much each port
+//! sent is not counted packet by packet, but derived from the cells when a report is made.
 
 pub(crate) mod moment;
 
@@ -32,7 +32,7 @@ impl AddAssign for Volume {
 }
 
 impl Volume {
-    /// The sum of many.
+    /// The sum of several volumes.
     pub fn sum<'a>(volumes: impl IntoIterator<Item = &'a Volume>) -> Volume {
         let mut total = Volume::default();
         volumes.into_iter().for_each(|&volume| total += volume);
@@ -40,24 +40,24 @@ impl Volume {
     }
 }
 
-/// What happened to every packet of a run.
+/// The account of every packet of a run.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     ports: u16,
     /// Sets of ports by index: existing ports only, each once.
     sets: Arc<[Vec<u16>]>,
-    /// Where the cells of a kind begin, by the kind's number; the last cell of a kind takes arguments that
-    /// nothing has.
+    /// Where the cells of a kind of verdict begin, by the kind's number; the last cell of a kind takes
+    /// arguments that do not exist.
     first: [u32; 8],
-    /// How many cells a kind has, less one.
+    /// The number of cells of a kind, minus one.
     last: [u32; 8],
     cells: Vec<Volume>,
     /// By arrival port; the last takes ports that do not exist.
     received: Vec<Volume>,
     /// Copies and made packets by port; index 0 is not used.
     extra: Vec<Volume>,
-    /// By port, what left more than came in: fragments behind the first, and bytes by which packets grew or
-    /// shrank.
+    /// By port, the difference between what left and what came in: fragments after the first one, and bytes
+    /// by which packets grew or shrank.
     grown: Vec<(u64, i64)>,
     copies: u64,
     made: u64,
@@ -112,8 +112,8 @@ impl Ledger {
     }
 
     /// Counts every packet of the batch, which lies in `memory`, and everything in `outputs`. A `send` to a
-    /// port that does not exist becomes a drop in the batch, too. A packet counts with the length it came in
-    /// with, except where it leaves.
+    /// port that does not exist becomes a drop in the batch, too. A packet counts with the length with which
+    /// it came in, except at the ports by which it leaves.
     pub fn commit(&mut self, memory: &[u8], batch: &mut Batch, outputs: &Outputs) {
         let ports = u32::from(self.ports);
         let stray = self.received.len() - 1;
@@ -124,11 +124,12 @@ impl Ledger {
                 batch.verdict[index] = verdict;
             }
             let port = u32::from(batch.port[index]);
-            // Chosen by value and not by a branch: in a learning switch send and flood alternate at random.
+            // This is computed without a branch: in a learning switch send and flood alternate at random.
             let argument =
                 if verdict.kind() == VerdictKind::Flood { port } else { u32::from(verdict.argument()) };
-            // The number itself and not `kind()`, whose five cases become a jump that mixed traffic
-            // mispredicts; no kind has 0, 6 or 7, whose cell is that of packets without a verdict.
+            // This uses the number itself and not `kind()`, whose five cases become a jump that mixed traffic
+            // mispredicts. No kind of verdict has the numbers 0, 6 and 7; their cell is that of packets
+            // without a verdict.
             let kind = (verdict.bits() >> 24).min(7) as usize;
             let cell = self.first[kind] + argument.min(self.last[kind]);
             let volume = Volume { packets: 1, bytes: u64::from(batch.wire[index]) };
@@ -143,7 +144,7 @@ impl Ledger {
         }
     }
 
-    /// Corrects what was counted of a packet with its present length.
+    /// Corrects the count of a packet whose length has changed.
     fn commit_resized(&mut self, memory: &[u8], batch: &Batch, change: &Resized) {
         let index = change.packet as usize;
         let (verdict, arrival) = (batch.verdict[index], batch.port[index]);
@@ -189,7 +190,7 @@ impl Ledger {
         }
     }
 
-    /// Counts a frame that control sends by a port, past the program.
+    /// Counts a frame that the control plane sends by a port, past the program.
     pub fn commit_injected(&mut self, port: u16, wire: u32) {
         self.injected += 1;
         self.commit_extra(port, wire);
@@ -202,7 +203,7 @@ impl Ledger {
         }
     }
 
-    /// Adds what another ledger of the same program on as many ports has counted.
+    /// Adds another ledger of the same program with the same number of ports.
     pub fn add(&mut self, other: &Ledger) {
         let both = |ours: &mut Vec<Volume>, theirs: &[Volume]| {
             ours.iter_mut().zip(theirs).for_each(|(ours, &theirs)| *ours += theirs);
@@ -224,27 +225,27 @@ impl Ledger {
         self.ports
     }
 
-    /// Everything that arrived.
+    /// All packets that arrived.
     pub fn received(&self) -> Volume {
         Volume::sum(&self.received)
     }
 
-    /// What arrived by a port.
+    /// Packets that arrived by a port.
     pub fn received_by(&self, port: u16) -> Volume {
         if port == 0 || port > self.ports { Volume::default() } else { self.received[port as usize] }
     }
 
-    /// What got a verdict of this kind.
+    /// Packets with a verdict of this kind.
     pub fn verdicts(&self, kind: VerdictKind) -> Volume {
         Volume::sum(self.kind(kind))
     }
 
-    /// What was dropped for a reason, by index in the program.
+    /// Packets dropped for a reason, by its index in the program.
     pub fn dropped(&self, reason: u16) -> Volume {
         self.kind(VerdictKind::Drop).get(reason as usize).copied().unwrap_or_default()
     }
 
-    /// What was punted for a reason, by index in the program.
+    /// Packets punted for a reason, by its index in the program.
     pub fn punted(&self, reason: u16) -> Volume {
         self.kind(VerdictKind::Punt).get(reason as usize).copied().unwrap_or_default()
     }
@@ -257,7 +258,7 @@ impl Ledger {
         total
     }
 
-    /// Every copy that left by a port: by verdict, `copy to` or `emit`, or sent by control.
+    /// Every copy that left by a port: by verdict, `copy to` or `emit`, or sent by the control plane.
     pub fn transmitted_by(&self, port: u16) -> Volume {
         if port == 0 || port > self.ports {
             return Volume::default();
@@ -300,7 +301,7 @@ impl Ledger {
         range.chain(set.into_iter().flatten().copied())
     }
 
-    /// Copies of received packets that the program sent besides verdicts, lost ones included.
+    /// Copies of received packets that the program sent in addition to verdicts, lost ones included.
     pub fn copies(&self) -> u64 {
         self.copies
     }
@@ -310,18 +311,17 @@ impl Ledger {
         self.made
     }
 
-    /// Frames that control sent past the program, lost ones included.
+    /// Frames that the control plane sent past the program, lost ones included.
     pub fn injected(&self) -> u64 {
         self.injected
     }
 
-    /// Copies, made packets and frames of control for ports that do not exist.
+    /// Copies, made packets and frames of the control plane for ports that do not exist.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Packets that the back end left without a verdict that the program has: none, unless a back end is
-    /// broken.
+    /// Packets without a verdict that the program has: 0, unless a back end is faulty.
     pub fn unaccounted(&self) -> u64 {
         let strays = [VerdictKind::Multicast, VerdictKind::Punt, VerdictKind::Drop]
             .map(|kind| self.kind(kind)[self.last[kind as usize] as usize].packets);

@@ -1,5 +1,5 @@
-//! The packet loop over live ports, on one worker or several, and the requests by which control asks and
-//! changes it.
+//! The packet loop over live ports, on one worker or several, and the requests by which the control plane
+//! reads and changes it.
 //!
 //! Every worker has its own lane of each port, its own program with tables, and its own account. It runs its
 //! loop (`live/worker.rs`) without locks. Requests reach all workers in the same order, and a worker answers
@@ -42,35 +42,35 @@ use std::time::{Duration, Instant};
 use two_phase::Vote;
 use watch::Watcher;
 
-/// A question to a generation that is asked between two batches, and what was lost at the ports since it took
-/// over.
+/// A function that a worker runs on its generation between two batches; it also gets the losses at the ports
+/// since the generation took over.
 type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
 
-/// What is asked of a worker between two batches.
+/// A request that a worker handles between two batches.
 enum Request {
-    /// To look at, or change, the state of the program.
+    /// Read or change the state of the program.
     Ask(Question),
-    /// To tell what the program has counted.
+    /// Copy what the program has counted.
     Look(Look),
-    /// To let another program take over, should it do so at all workers.
+    /// Let another program take over, if it can do so at all workers.
     Replace(Box<Takeover>),
-    /// To send frames, in this order.
+    /// Send frames, in this order.
     Send(Vec<Injected>),
-    /// To copy punted packets into this queue from now on, in place of the one before.
+    /// Copy punted packets into this queue from now on, instead of an earlier one.
     Punts(PuntQueue),
-    /// To show packets.
+    /// Watch packets.
     Watch(Box<Watcher>),
-    /// To measure where time goes.
+    /// Measure where time goes.
     Measure(Box<Measuring>),
-    /// To stop.
+    /// Stop the worker.
     Stop,
 }
 
-/// How one worker's part of a replacement ended: what went over with the old part, or why nothing did, if
-/// this worker knows, with the new one.
+/// The result of a takeover at one worker: what was taken over, with the old generation; or why nothing was,
+/// if this worker knows it, with the new generation.
 type TakenOver = Result<(TakeoverReport, Generation), (Option<ReplaceError>, Generation)>;
 
-/// One worker's part of a replacement.
+/// One worker's part of a takeover.
 struct Takeover {
     new: Generation,
     discard: Arc<[String]>,
@@ -80,7 +80,7 @@ struct Takeover {
 }
 
 impl Takeover {
-    /// Puts the new program in the place of the old one, or leaves everything as it was.
+    /// Replaces the old program by the new one, or leaves everything unchanged.
     fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>, now: u64) {
         let Takeover { mut new, discard, vote, answer, worker } = self;
         let begun = Instant::now();
@@ -105,31 +105,31 @@ impl Takeover {
     }
 }
 
-/// How a replacement ended, with the generations that are of no more use: the old ones, or where it failed
-/// the new ones.
+/// The result of a takeover, with the generations that are not needed any more: the old ones, or after a
+/// failure the new ones.
 pub struct Replaced {
-    /// What went over from every worker, or why the old program goes on.
+    /// What was taken over at every worker, or why the old program goes on.
     pub outcome: Result<Vec<TakeoverReport>, ReplaceError>,
-    /// What is of no more use, worker by worker.
+    /// The generations that are not needed any more, worker by worker.
     pub retired: Vec<Generation>,
-    /// For how long the worker that stood longest took no packets off its ports.
+    /// The longest time for which a worker took no packets off its ports.
     pub pause: Duration,
 }
 
-/// Asks workers that run on other threads.
+/// A handle by which other threads send requests to the workers.
 #[derive(Clone)]
 pub struct Remote {
     lines: Arc<Mutex<Vec<Line>>>,
 }
 
-/// The way to one worker.
+/// The connection to one worker.
 struct Line {
     requests: mpsc::Sender<Request>,
     bell: Bell,
 }
 
 impl Line {
-    /// Says whether the worker still runs.
+    /// Sends a request. Returns whether the worker still runs.
     fn request(&self, request: Request) -> bool {
         let sent = self.requests.send(request).is_ok();
         self.bell.ring();
@@ -137,11 +137,11 @@ impl Line {
     }
 }
 
-/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first, whose programs
-/// run by this clock; and how to ask them.
+/// Makes workers over the lanes of ports, and the handle for requests to them. Each inner list has the lanes
+/// of one worker, port 1 first. The clock gives the time of programs.
 ///
 /// # Errors
-/// The kernel gives no further descriptor.
+/// Linux gives no further file descriptor.
 pub fn workers(lanes: Vec<Vec<Lane>>, clock: &Arc<dyn Clock>) -> io::Result<(Vec<LiveWorker>, Remote)> {
     let mut lines = Vec::new();
     let mut workers = Vec::new();
@@ -159,8 +159,8 @@ impl Remote {
         self.lines().len()
     }
 
-    /// What `look` finds in, or does to, each worker's part of the program that runs, worker by worker;
-    /// `None` where one has ended.
+    /// Runs `look` on each worker's generation, and returns the results worker by worker; `None` if a worker
+    /// has ended.
     pub fn ask<T: Send + 'static>(
         &self,
         look: impl Fn(&mut Generation, &[PortLosses]) -> T + Send + Sync + 'static,
@@ -172,7 +172,7 @@ impl Remote {
         })
     }
 
-    /// As [`Remote::ask`], each worker with what is meant for it, of which there is one for each.
+    /// As [`Remote::ask`], with one argument for each worker.
     pub fn ask_each<S: Send + 'static, T: Send + 'static>(
         &self,
         meant: Vec<S>,
@@ -185,13 +185,13 @@ impl Remote {
         })
     }
 
-    /// What each worker's part of the program that runs has counted, worker by worker; `None` where one has
-    /// ended. It is told a part at a time, and costs packets as little as [`look::CELLS`] says.
+    /// What each worker has counted for the running program, worker by worker; `None` if a worker has ended.
+    /// Workers copy this in parts, so that a part takes no longer than [`look::CELLS`] cells.
     pub fn look(&self) -> Option<Vec<Counted>> {
         self.gather(|answer| Some(Request::Look(answer)))
     }
 
-    /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one
+    /// Lets another program take over at all workers, or at none; `None` if a worker has ended. There is one
     /// generation for each worker.
     pub fn replace(&self, mut generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
         self.make_ready(&mut generations)?;
@@ -230,7 +230,7 @@ impl Remote {
         Some(Replaced { outcome, retired, pause: longest })
     }
 
-    /// What takes over has its memory before workers stand; `None` where one has ended.
+    /// Provides the memory of the new generations before workers stand still; `None` if a worker has ended.
     fn make_ready(&self, generations: &mut [Generation]) -> Option<()> {
         let parts = self.ask(|generation, _| {
             let tables = generation.backend.running_tables();
@@ -242,33 +242,33 @@ impl Remote {
         Some(())
     }
 
-    /// Sends frames by ports, in this order and past the program. Says whether the worker still runs; a frame
-    /// for a port that does not exist is lost.
+    /// Sends frames by ports, in this order and past the program. Returns whether the worker still runs; a
+    /// frame for a port that does not exist is lost.
     pub fn send(&self, frames: Vec<Injected>) -> bool {
-        // Always the same worker: what control sends stays in order.
+        // One worker sends all frames of the control plane, so that they stay in order.
         self.lines().first().is_some_and(|line| line.request(Request::Send(frames)))
     }
 
-    /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet
-    /// that finds no room is counted in [`Generation::punts_lost`]. Those that are urgent find room whatever
-    /// else waits.
+    /// A queue with copies of all packets that the program punts from now on; an earlier queue gets no more
+    /// packets. A packet that finds no room is counted in [`Generation::punts_lost`]. Urgent packets have
+    /// room of their own.
     pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<Punted> {
         let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets
     }
 
-    /// Packets that a filter holds for, from now on; one filter for each worker, which are all the same.
-    /// `None` where one has ended.
+    /// Watches packets that match a filter, from now on. There is one copy of the same filter for each
+    /// worker. `None` if a worker has ended.
     pub fn watch(&self, filters: Vec<Filter>, wish: Wish) -> Option<Watching> {
         let (watchers, watching) = watch::watch(filters, wish);
         let mut watchers = watchers.into_iter();
         self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
     }
 
-    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended.
-    /// Where the variant of the program that measures its stages is missing, it is compiled first, by the
-    /// caller's thread.
+    /// Measures where time goes at all workers, and waits until `duration` has passed; `None` if a worker has
+    /// ended. If the second variant of the program, which measures stages, is missing, the caller's thread
+    /// compiles it first.
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
         let parts = self.ask(|generation, _| {
             let Generation { number, program, sources, backend, .. } = generation;
@@ -303,8 +303,8 @@ impl Remote {
         self.each(|_| Some(Request::Stop));
     }
 
-    /// Makes a request of every worker, which answers by what it is handed; the answers, worker by worker, or
-    /// `None` where one has ended.
+    /// Sends a request to every worker, and returns the answers, worker by worker, or `None` if a worker has
+    /// ended.
     fn gather<T: Send + 'static>(
         &self,
         mut request: impl FnMut(Box<dyn FnOnce(T) + Send>) -> Option<Request>,
@@ -324,8 +324,8 @@ impl Remote {
             .then(|| answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
-    /// Hands a request to every worker; says whether all still run. Requests that are made at the same time
-    /// come to all workers in one order.
+    /// Sends a request to every worker. Returns whether all workers still run. Requests that are made at the
+    /// same time come to all workers in the same order.
     fn each(&self, mut request: impl FnMut(usize) -> Option<Request>) -> bool {
         let mut all = true;
         for (worker, line) in self.lines().iter().enumerate() {

@@ -1,18 +1,19 @@
-//! What of a packet leaves by a port: the packet, or its fragments one after the other.
+//! What leaves by a port for a packet: the packet itself, or its fragments one after the other.
 
 use exec::{Outputs, Resized};
 use packet::Batch;
 use packet::fragment::Pieces;
 use std::convert::Infallible;
 
-/// The fragments that packet `index` of the batch is cut into; `None` if it leaves in one piece.
+/// The fragments of a packet of the batch; `None` if it leaves in one piece.
 pub(crate) fn of(memory: &[u8], batch: &Batch, resized: &Resized) -> Option<Pieces> {
     let index = resized.packet as usize;
     let bytes = batch.bytes(memory, index)?;
     Pieces::of(bytes, batch.wire[index], resized.fragmenting?)
 }
 
-/// Hands over everything that leaves of a packet, with the length on the wire. `piece` is room for one.
+/// Passes each piece of a packet that leaves to a function, with its length on the wire. `piece` is room for
+/// one piece.
 pub(crate) fn each<E>(
     bytes: &[u8],
     wire: u32,
@@ -28,7 +29,7 @@ pub(crate) fn each<E>(
     Ok(())
 }
 
-/// Everything that leaves of packet `index` of the batch by one port, with the lengths on the wire.
+/// All pieces of packet `index` of the batch that leave by one port, with their lengths on the wire.
 pub fn leaving(memory: &[u8], batch: &Batch, outputs: &Outputs, index: usize) -> Vec<(Vec<u8>, u32)> {
     let (bytes, wire) = (batch.bytes(memory, index).unwrap_or_default(), batch.wire[index]);
     let change = outputs.resized.iter().find(|change| change.packet as usize == index);

@@ -1,10 +1,10 @@
-//! Where in the text of a program things stand: `firewall.rav:12`.
+//! Places in the text of a program, as people read them: `firewall.rav:12`.
 
 use lang::ir::{Program, Terminator};
 use lang::source::{Sources, Span};
 use std::collections::BTreeSet;
 
-/// The file, without the directories that it lies in, and the line.
+/// The name of the file without its directories, and the line.
 pub fn place(sources: &Sources, span: Span) -> String {
     let (line, _) = sources.line_column(span);
     let name = &sources.file(span.file).name;

@@ -1,4 +1,4 @@
-//! What a run did, in figures: the JSON report and the source of every table that people see.
+//! The report of a run in figures: the JSON report, and the source of every table for people.
 
 use crate::commit::{Ledger, Volume};
 use exec::{Backend, BackendKind, DeviceTally, OnDevice, TableReport};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The accounting of a run does not add up: a back end is broken.
+/// The account of a run does not add up: a back end is faulty.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Imbalance {
     /// Packets have no verdict that the program knows.
@@ -37,7 +37,7 @@ pub enum Imbalance {
     },
 }
 
-/// What a run was given.
+/// The settings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// The program's file, as it was named.
@@ -52,16 +52,16 @@ pub struct Setting {
     pub order: String,
     /// How often every packet of the capture was run.
     pub repeat: u64,
-    /// What random choices were made from.
+    /// The seed of random choices.
     pub seed: u64,
 }
 
-/// Where the time went, all in seconds.
+/// The times of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// From text to IR.
     pub compile: Duration,
-    /// From IR to something that runs.
+    /// From IR to a loaded back end.
     pub prepare: Duration,
     /// Opening and reading the capture.
     pub load: Duration,
@@ -84,7 +84,7 @@ pub struct Verdicts {
     pub drop: u64,
 }
 
-/// What one port saw.
+/// The packets of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PortReport {
     /// Its number.
@@ -110,34 +110,34 @@ pub struct TableState {
     pub inserts: u64,
     /// Entries whose value changed.
     pub moves: u64,
-    /// Entries that went because the table was full.
+    /// Entries that were evicted because the table was full.
     pub evictions: u64,
-    /// Entries that went because their time was up.
+    /// Entries that expired.
     pub expired: u64,
     /// New entries refused because the table was full.
     pub refused: u64,
 }
 
-/// How packets went between a device and the host.
+/// How packets were divided between a device and the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceReport {
     /// The device's name.
     pub name: String,
     /// Packets that it finished.
     pub finished: u64,
-    /// Packets that it handed back, as a step of the program is not for devices.
+    /// Packets that the device handed back, because they came to a step of the program that no device takes.
     pub handed_back: u64,
-    /// Packets that were run again, as an earlier one of their batch changed a table.
+    /// Packets that the host ran again, because an entry that they had read changed meanwhile.
     pub run_again: u64,
-    /// Packets that it was not asked for, or that it had when it was given up.
+    /// Packets that only the host ran: they were not handed to the device, or the device was given up.
     pub not_asked: u64,
-    /// Packets that it had when it was given up; the host has run them.
+    /// Packets that were on the device when it was given up; the host has run them.
     pub taken_back: u64,
-    /// How many times packets were handed over to it.
+    /// The number of device batches.
     pub handed_over: u64,
-    /// How many workers have given it up.
+    /// How many workers have given the device up.
     pub given_up: u64,
-    /// What made the first of them give it up.
+    /// Why the first of them gave it up.
     pub failure: Option<String>,
 }
 
@@ -158,18 +158,18 @@ impl From<OnDevice> for DeviceReport {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// What it was given.
+    /// The settings of the run.
     #[serde(flatten)]
     pub setting: Setting,
-    /// What ran it: `interpreter` or `native`.
+    /// The back end: `interpreter` or `native`.
     pub back_end: &'static str,
-    /// Which packets these are the figures of; all that arrived without it.
+    /// The filter of the packets in this report; without it, the report is about all packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filtered>,
-    /// The device that ran packets first, if there was one.
+    /// The device, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
     /// Everything that arrived.
@@ -192,21 +192,21 @@ pub struct Report {
     pub counters: BTreeMap<String, Vec<CounterCell>>,
     /// How often each event was raised.
     pub events: BTreeMap<String, u64>,
-    /// Events that were refused because too many were waiting.
+    /// Events that were lost because too many were waiting.
     pub events_lost: u64,
-    /// Copies of received packets sent besides verdicts.
+    /// Copies of received packets that the program sent in addition to verdicts.
     pub copies: u64,
     /// Packets that the program made.
     pub made: u64,
-    /// Frames that control sent past the program.
+    /// Frames that the control plane sent past the program.
     pub injected: u64,
-    /// Copies, made packets and frames of control for ports that do not exist.
+    /// Copies, made packets and frames of the control plane for ports that do not exist.
     pub outputs_lost: u64,
     /// Seconds in the packet loop alone.
     pub seconds: f64,
     /// Seconds from text to IR.
     pub compile_seconds: f64,
-    /// Seconds from IR to something that runs.
+    /// Seconds from IR to a loaded back end.
     pub prepare_seconds: f64,
     /// Seconds for opening and reading the capture.
     pub load_seconds: f64,
@@ -218,12 +218,12 @@ pub struct Report {
     pub forwarded_gbps: f64,
 }
 
-/// What a report is about that is not about all packets of a run.
+/// The filter of a report that is about some packets of a run only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Filtered {
-    /// The filter that holds for the packets which the report counts.
+    /// The text of the filter that the counted packets match.
     pub text: String,
-    /// All packets of the run: those that tables, counters, events and speed are of.
+    /// All packets of the run: tables, counters, events and speed are about these.
     pub ran: Volume,
 }
 
@@ -238,7 +238,7 @@ pub struct CounterCell {
     pub bytes: u64,
 }
 
-/// What a back end has counted.
+/// The statistics of a back end, or of several with the same program.
 #[derive(Clone, Debug)]
 pub struct Figures {
     back_end: &'static str,
@@ -247,12 +247,12 @@ pub struct Figures {
     counters: Vec<Vec<(u64, u64)>>,
     events: Vec<u64>,
     lost_events: u64,
-    /// How many back ends these are the figures of.
+    /// The number of back ends that are added up here.
     backends: u64,
 }
 
 impl Figures {
-    /// The figures of a back end that runs this program and no packet now.
+    /// The figures of a back end with this program that runs no packet at present.
     pub fn of(program: &Program, backend: &dyn Backend) -> Figures {
         let mut figures = Figures { tables: backend.tables(), ..Figures::begin(backend) };
         let mut most = usize::MAX;
@@ -260,7 +260,7 @@ impl Figures {
         figures
     }
 
-    /// The figures between two packets, without counters, which are yet to be [counted](Figures::count).
+    /// The figures between two packets, still without counters, which [`count`](Figures::count) adds.
     pub(crate) fn begin(backend: &dyn Backend) -> Figures {
         Figures {
             back_end: back_end_name(backend.back_end()),
@@ -273,8 +273,8 @@ impl Figures {
         }
     }
 
-    /// Copies so many further cells of counters at most, which it takes off `most`; whether all are there.
-    /// Each cell is what it is when it is copied.
+    /// Copies at most `most` further cells of counters, and subtracts their number from `most`. Returns
+    /// whether all cells are copied. Each cell has its value at the time when it is copied.
     pub(crate) fn count(&mut self, program: &Program, backend: &dyn Backend, most: &mut usize) -> bool {
         self.counters.reserve_exact(program.counters.len() - self.counters.len());
         let sizes = program.counters.iter().map(|counter| counter.size as usize);
@@ -293,8 +293,9 @@ impl Figures {
         true
     }
 
-    /// Adds those of another back end with the same program. Tables that packets write are each back end's
-    /// own, so entries and places are added up; of the others every back end has a copy.
+    /// Adds the figures of another back end with the same program. Each back end has its own tables that
+    /// packets write, so their entries and capacities are added up; of other tables every back end has a
+    /// copy.
     pub fn add(&mut self, program: &Program, other: &Figures) {
         for (index, (table, more)) in (0..).zip(self.tables.iter_mut().zip(&other.tables)) {
             if !program.manifest.writes_tables.contains(&index) {
@@ -325,7 +326,7 @@ impl Figures {
         self.backends += other.backends;
     }
 
-    /// The places in the table with this index, of all back ends where each has its own.
+    /// The capacity of the table with this index; the sum over all back ends if each has its own table.
     fn capacity(&self, program: &Program, index: u32) -> u64 {
         let own = program.manifest.writes_tables.contains(&index);
         u64::from(program.tables[index as usize].capacity) * if own { self.backends } else { 1 }
@@ -333,7 +334,7 @@ impl Figures {
 }
 
 impl Report {
-    /// The report of a run that has come to its end.
+    /// The report of a run that has ended.
     ///
     /// # Errors
     /// If the accounting does not add up.
@@ -406,8 +407,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Says that this is the report of those packets of a run that a filter holds for, and `ran` the account
-    /// of the run, whose speed it is.
+    /// Marks this as the report of the packets that match a filter. `ran` is the account of the whole run, to
+    /// which the speed belongs.
     pub fn of_filtered(mut self, filter: &str, ran: &Ledger) -> Report {
         let received = ran.received();
         let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
@@ -458,7 +459,7 @@ impl Report {
         self.rate();
     }
 
-    /// Works the rates out from the sums.
+    /// Computes the rates from the sums.
     fn rate(&mut self) {
         let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
         self.mpps = per_second(self.received.packets as f64 / 1e6);

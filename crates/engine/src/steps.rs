@@ -1,5 +1,5 @@
-//! The steps of a packet through the interpreter: recorded while it runs, told afterwards in the program's
-//! words.
+//! The steps of a packet in the interpreter: recorded while the packet runs, and described afterwards in the
+//! words of the program.
 
 use crate::places::place;
 use crate::value::{columns, value};
@@ -8,7 +8,7 @@ use lang::ir::{BlockId, ColumnKind, Instruction, Layout, Op, Program, Terminator
 use lang::source::{Sources, Span};
 use serde::Serialize;
 
-/// One thing that happened.
+/// One step of a run, as it was recorded.
 #[derive(Clone, Debug)]
 pub enum Moment {
     /// A handler began, with its arguments.
@@ -17,9 +17,9 @@ pub enum Moment {
     Stage(u32),
     /// A header was decoded: its layout, position, name, and the packet's bytes at that time.
     Header(u32, u32, String, Vec<u8>),
-    /// A table was asked.
+    /// A table was looked up.
     Lookup(u32, Vec<u128>, Option<Vec<u128>>, Span),
-    /// A table was taught.
+    /// A table learned an entry.
     Learn(u32, Vec<u128>, Vec<u128>, Learned, Span),
     /// Another instruction was done, with its results.
     Instruction(u32, Instruction, Vec<u128>),
@@ -27,16 +27,16 @@ pub enum Moment {
     End(u32, BlockId, Option<BlockId>),
 }
 
-/// A step in words.
+/// The description of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceStep {
-    /// The line of the program: `firewall.rav:12`; empty where there is none.
+    /// The line of the program: `firewall.rav:12`; empty if the step has no line.
     pub place: String,
     /// What happened there.
     pub step: String,
 }
 
-/// The steps in the program's words; what only serves the machine is left out.
+/// The steps in the words of the program; steps that have no meaning for its reader are left out.
 pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<TraceStep> {
     let told = moments.iter().filter_map(|moment| {
         let span = span(program, moment);
@@ -46,26 +46,26 @@ pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<Tra
     told.collect()
 }
 
-/// Records what happens to the packets of a batch that are wanted.
+/// Records the steps of chosen packets of a batch.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// Packets by their number in the batch, with their bytes as they came in.
+    /// The chosen packets: their index in the batch, and their bytes as they came in.
     wanted: Vec<(usize, Vec<u8>)>,
     recorded: Vec<(usize, Vec<Moment>)>,
     started: bool,
     packet: Vec<u8>,
     moments: Vec<Moment>,
-    /// A lookup or learn whose instruction is yet to come.
+    /// Lookups and learns whose instruction has not been reported yet.
     waiting: Vec<Moment>,
 }
 
 impl Recorder {
-    /// Asks for the steps of packet `index` of the next batch, whose bytes are these.
+    /// Requests the steps of packet `index` of the next batch, which has these bytes.
     pub fn want(&mut self, index: usize, bytes: Vec<u8>) {
         self.wanted.push((index, bytes));
     }
 
-    /// What happened to the packets that were wanted, by their number; nobody wants them any more.
+    /// Returns the recorded steps of the chosen packets, by their index, and ends the recording.
     pub fn take(&mut self) -> Vec<(usize, Vec<Moment>)> {
         self.wanted.clear();
         std::mem::take(&mut self.recorded)
@@ -142,7 +142,7 @@ impl Observer for Recorder {
     }
 }
 
-/// Where in the program a moment stands.
+/// The place of a step in the program's text.
 fn span(program: &Program, moment: &Moment) -> Option<Span> {
     match moment {
         Moment::Stage(stage) => program.stages.get(*stage as usize).map(|stage| stage.span),
@@ -156,7 +156,7 @@ fn span(program: &Program, moment: &Moment) -> Option<Span> {
     }
 }
 
-/// A step in words; none for one that only serves the machine.
+/// The description of a step; `None` if it has no meaning for the program's reader.
 fn words(program: &Program, moment: &Moment) -> Option<String> {
     match moment {
         Moment::Handler(function, args) => handler(program, *function, args),
@@ -235,7 +235,7 @@ fn instruction_words(
         Op::Truncate(_) => Some("  the end is cut off".into()),
         Op::Fragment { .. } => Some("  it is to leave in fragments".into()),
         Op::Store { bytes, .. } => Some(format!("  {bytes} bytes of the packet are changed")),
-        // Told by a moment of its own.
+        // A step of its own describes these.
         Op::Lookup { .. } | Op::Learn { .. } => None,
         _ => {
             let named: Vec<String> = instruction

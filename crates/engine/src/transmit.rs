@@ -1,5 +1,5 @@
-//! Hands what leaves to a [`Transmit`], in the order in which it leaves; dropped packets go to no port, with
-//! their reason.
+//! Transmit: passes packets that leave to a [`Transmit`], in the order in which they leave, and dropped
+//! packets with their reason to no port.
 
 use crate::commit::Ledger;
 use crate::pieces;
@@ -12,7 +12,7 @@ use std::io;
 /// Sends packets by their verdicts.
 pub struct Transmitter<'a, S: Transmit + ?Sized = dyn Transmit> {
     sink: &'a mut S,
-    /// What is said of a dropped or punted packet, by reason.
+    /// The comment on a dropped packet, by reason.
     comments: Vec<String>,
     now: u64,
     /// Room for a fragment.
@@ -37,7 +37,7 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
         Transmitter { sink, comments, now: 0, piece: Vec::new() }
     }
 
-    /// Where it sends.
+    /// The sink.
     pub fn sink(&mut self) -> &mut S {
         self.sink
     }
@@ -73,7 +73,7 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
         Ok(())
     }
 
-    /// Sends what a program made while time passed without a packet.
+    /// Sends what a program sent while time passed without a packet.
     ///
     /// # Errors
     /// What the sink says.

@@ -1,12 +1,12 @@
-//! Values of a program as people write them: addresses, times, names.
+//! Formats values of a program as people write them: addresses, times, names.
 
 use lang::ir::{Column, ColumnKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Numbers from here on are shown in hexadecimal too: the smallest EtherType.
+/// Numbers from here on are also shown in hexadecimal: the smallest EtherType.
 const HEXADECIMAL: u128 = 0x600;
 
-/// A value by what it is.
+/// A value, formatted by its kind.
 pub fn value(kind: &ColumnKind, value: u128) -> String {
     match kind {
         ColumnKind::Uint if value >= HEXADECIMAL => format!("{value} ({value:#x})"),

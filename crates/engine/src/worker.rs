@@ -12,12 +12,13 @@ use std::convert::Infallible;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What counts as time in the packet loop.
+/// Which parts of a run count as time in the packet loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedPart {
-    /// Everything, receiving included: packets that lie in memory.
+    /// Everything, receiving included: for packets in memory.
     Whole,
-    /// All but receiving: packets that are read, and perhaps decompressed, while the program runs.
+    /// Everything except receiving: for packets that are read, and perhaps decompressed, while the program
+    /// runs.
     WithoutReceive,
 }
 
@@ -35,23 +36,24 @@ pub enum RunError {
 /// How a run ended. Every packet that was received has been processed and is in the ledger.
 #[derive(Debug)]
 pub struct Finished {
-    /// Time in the packet loop, by the [`TimedPart`] that was asked for.
+    /// The time in the packet loop, according to the [`TimedPart`] of the call.
     pub packets: Duration,
-    /// What ended it, if not the end of the source.
+    /// Why the run ended, if not because the source ended.
     pub error: Option<RunError>,
 }
 
-/// One back end with its accounting and, where packets are to be kept, its transmitter.
+/// One back end with its ledger and, if packets are to be sent, its transmitter.
 pub struct Worker<'a> {
     /// The program.
     pub backend: &'a mut dyn Backend,
     /// The accounting.
     pub ledger: &'a mut Ledger,
-    /// Where packets leave; nowhere if they are only to be counted.
+    /// The transmitter of packets that leave; `None` if they are only counted.
     pub transmitter: Option<&'a mut Transmitter<'a>>,
-    /// Which packets are kept; all without it.
+    /// The selection of packets that are reported; `None` for all.
     pub selection: Option<&'a mut Selection>,
-    /// Where packets wait until many can be run together; without it each batch is run as it comes.
+    /// The device queue, in which packets wait until a device runs many of them together; without it each
+    /// batch runs as it comes.
     pub device_queue: Option<&'a mut DeviceQueue>,
 }
 
@@ -69,8 +71,8 @@ impl Worker<'_> {
                 Ok(memory) => (Some(memory), None),
                 Err(error) => (None, Some(error.into())),
             };
-            // Known now: whoever runs the batch may keep none of its packets, and an empty batch would look
-            // like the end.
+            // This is tested now, since the run may remove all packets from the batch, and an empty batch
+            // would look like the end of the source.
             let has_ended = memory.is_none();
             let received = Instant::now();
             let Ok(()) = match (memory, &mut device_queue) {
@@ -101,7 +103,7 @@ impl Worker<'_> {
 struct Pass<'a, 'b> {
     worker: &'a mut Worker<'b>,
     outputs: Outputs,
-    /// Why a packet could not be sent. From then on packets are only counted.
+    /// Why a packet could not be sent. After such an error packets are only counted.
     failed: Option<RunError>,
 }
 

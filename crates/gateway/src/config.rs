@@ -7,7 +7,7 @@
 //! workers = 2                     # threads that run the program; 1 is the default
 //! cores = [0, 1]                  # the core of each worker; without it Linux chooses
 //! state = "per-worker"            # each worker may have state of its own: needed with several
-//!                               # workers if the program has state
+//!                                 # workers if the program has state
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"

@@ -1,22 +1,22 @@
-//! What a ledger held at one moment, taken out of it a part at a time while packets go on being counted.
+//! Copies the state of a ledger at one moment, part by part, while packets go on being counted.
 //!
-//! The idea: at that moment the ledger changes places with an empty one, so nothing moves in what was counted
-//! until then. A cell after the other is then told, added to what has been counted since, and emptied. In the
-//! end the ledger has everything again, the other one is empty for the next time, and what was told is of one
-//! moment, so it adds up.
+//! The idea: at that moment the ledger is exchanged with an empty one, so its counts do not change any more.
+//! Then its cells are copied one after the other; each cell is added to the current ledger and set to zero.
+//! At the end, the current ledger has all counts again, the other one is empty for the next time, and the
+//! copy is that of one moment, so it adds up.
 
 use super::{Ledger, Volume};
 
-/// A ledger that is being told.
+/// A ledger that is being copied.
 pub(crate) struct Moment {
-    /// What was counted up to the moment and has not been given back.
+    /// The counts up to the moment that were not given back yet.
     frozen: Ledger,
-    /// What has been told of it.
+    /// The copy so far.
     told: Ledger,
 }
 
 impl Moment {
-    /// The moment is now; `empty` is a ledger of the same program that has counted nothing.
+    /// Begins a copy: the moment is now. `empty` is a ledger of the same program that has counted nothing.
     pub(crate) fn new(ledger: &mut Ledger, empty: Ledger) -> Moment {
         let frozen = std::mem::replace(ledger, empty);
         let told = Ledger {
@@ -34,7 +34,8 @@ impl Moment {
         Moment { frozen, told }
     }
 
-    /// Tells and gives back so many further cells at most, which it takes off `most`. Whether all have been.
+    /// Copies and gives back at most `most` further cells, and subtracts their number from `most`. Returns
+    /// whether all cells are copied.
     pub(crate) fn part(&mut self, ledger: &mut Ledger, most: &mut usize) -> bool {
         let Moment { frozen, told } = self;
         let volume = |all: &mut Volume, more: Volume| *all += more;
@@ -46,7 +47,7 @@ impl Moment {
         told.grown.len() == frozen.grown.len()
     }
 
-    /// What was told, and the ledger that is empty now.
+    /// The copy, and the ledger that is now empty.
     pub(crate) fn end(self) -> (Ledger, Ledger) {
         let Moment { mut frozen, told } = self;
         (frozen.copies, frozen.made, frozen.injected, frozen.lost) = (0, 0, 0, 0);
@@ -54,7 +55,7 @@ impl Moment {
     }
 }
 
-/// Tells the cells behind those that have been told, adds them to those that count now, and empties them.
+/// Copies the next cells, adds them to the current ones, and sets them to zero.
 fn move_on<T: Copy + Default>(
     frozen: &mut [T],
     told: &mut Vec<T>,

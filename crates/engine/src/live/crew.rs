@@ -8,15 +8,15 @@ use std::io;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// A processor's number, as the kernel counts them.
+/// The number of a core, as Linux counts them.
 pub type Core = u16;
 
-/// Bytes of stack of every worker, whatever the environment says: the largest frame of a program, what calls
-/// it, and what it calls.
+/// Bytes of stack of every worker, whatever the environment says: enough for the largest stack frame of a
+/// program, its callers, and host functions.
 const STACK: usize = 2 << 20;
 const _: () = assert!(STACK >= 4 * LARGEST_FRAME as usize);
 
-/// Ends all workers when it goes, however that happens.
+/// Stops all workers when this is dropped, for whatever reason.
 struct EndAll<'a>(&'a Remote);
 
 impl Drop for EndAll<'_> {
@@ -25,11 +25,11 @@ impl Drop for EndAll<'_> {
     }
 }
 
-/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker
-/// stays on the first of them, and so on.
+/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker is
+/// pinned to the first core, and so on.
 ///
 /// # Errors
-/// A core that is not there, or the kernel refuses to wait for packets; then all workers have ended.
+/// A core does not exist, or Linux refuses to wait for packets; then all workers have ended.
 pub fn run(
     workers: Vec<LiveWorker>,
     generations: Vec<Generation>,
@@ -59,7 +59,7 @@ pub fn run(
     })
 }
 
-/// Keeps the worker that calls on a core.
+/// Pins the calling thread to a core.
 fn stay(worker: usize, core: Core) -> io::Result<()> {
     pin(core).map_err(|error| {
         let text = format!("worker {worker} cannot stay on core {core}: {error}; `cores` in the file names those that this process may use");

@@ -1,5 +1,5 @@
-//! A generation: one worker's part of a program, from when it takes over to when it is replaced; and what is
-//! lost at ports meanwhile.
+//! A generation: one worker's part of a program, from its takeover to its replacement, and the losses at
+//! ports in this time.
 
 use super::recent::Recent;
 use crate::Ledger;
@@ -13,37 +13,37 @@ use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One worker's part of a program: its own tables and account, from when it takes over to when it is
-/// replaced.
+/// One worker's part of a program: its own tables and account, from the takeover of the program to its
+/// replacement.
 pub struct Generation {
     /// The program.
     pub program: Arc<Program>,
     /// Its text.
     pub sources: Arc<Sources>,
-    /// The same, loaded for the ports there are.
+    /// The program, loaded for the ports of the gateway.
     pub backend: Box<dyn Backend>,
     /// What happened to the packets of this worker.
     pub ledger: Ledger,
-    /// One that has counted nothing, to take its place when somebody looks; none while somebody does.
+    /// An empty ledger, which takes the place of `ledger` during a look; `None` during a look.
     pub(super) empty: Option<Ledger>,
     /// How many programs have taken over, this one included.
     pub number: u64,
     /// When it took over.
     pub since: Instant,
-    /// Packets that it punted and that found no room on their way to control, by the number of the reason.
+    /// Punted packets that found no room on their way to the control plane, by the number of the reason.
     pub punts_lost: Vec<u64>,
     /// The last packets that it dropped or punted.
     pub recent: Recent,
-    /// Where packets wait until many can be run together, if the back end can begin with them ahead of time.
+    /// The device queue, if the back end is asynchronous.
     pub(super) device_queue: Option<Box<DeviceQueue>>,
-    /// The names of its reasons.
+    /// The names of the program's reasons.
     pub(super) reasons: Vec<Arc<str>>,
-    /// What had been lost when it took over.
+    /// The losses at each port at the time of the takeover.
     pub(super) lost_before: Vec<PortLosses>,
 }
 
 impl Generation {
-    /// A program that has not seen a packet.
+    /// A generation that has not run a packet yet.
     fn new(
         program: Arc<Program>,
         sources: Arc<Sources>,
@@ -77,13 +77,13 @@ impl Generation {
         }
     }
 
-    /// What had been lost at each port since it was attached, when this took over.
+    /// The losses at each port from its attachment to the takeover of this generation.
     pub fn lost_before(&self) -> &[PortLosses] {
         &self.lost_before
     }
 }
 
-/// A program that has been loaded, once for every worker.
+/// A program that was loaded once for every worker.
 pub struct Loaded {
     /// The program.
     pub program: Arc<Program>,
@@ -91,13 +91,12 @@ pub struct Loaded {
     pub sources: Arc<Sources>,
     /// One for each worker.
     pub backends: Vec<Box<dyn Backend>>,
-    /// When packets are run, and where, if the back end can begin with them ahead of time; batch by batch
-    /// without it.
+    /// The schedule of the device queue, if the back end is asynchronous; without it, batches run one by one.
     pub schedule: Option<Schedule>,
 }
 
 impl Loaded {
-    /// What takes over from generation `number - 1`, worker by worker.
+    /// The generations that take over from generation `number - 1`, worker by worker.
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
         let Loaded { program, sources, backends, schedule } = self;
         let new =
@@ -106,7 +105,7 @@ impl Loaded {
     }
 }
 
-/// What was lost at one port.
+/// The losses at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortLosses {
     /// Before the program.
@@ -132,10 +131,10 @@ impl AddAssign for PortLosses {
 impl Sub for PortLosses {
     type Output = PortLosses;
 
-    /// What was lost since `earlier`.
+    /// The losses since `earlier`.
     fn sub(self, earlier: PortLosses) -> PortLosses {
         let mut since = self.each(earlier, u64::saturating_sub);
-        // What waits now is no sum over time.
+        // The number of waiting packets is no sum over time, so it is not subtracted.
         (since.receive.waiting, since.send.waiting) = (self.receive.waiting, self.send.waiting);
         since
     }

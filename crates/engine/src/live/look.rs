@@ -20,11 +20,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many cells, of 16 bytes, of account and counters are copied between two rounds over the ports at most,
-/// whoever asks: a few microseconds.
+/// The largest number of cells (of 16 bytes) of account and counters that are copied between two rounds over
+/// the ports, however many clients ask: this takes a few microseconds.
 pub const CELLS: usize = 1024;
 
-/// What a worker tells of its part of a program.
+/// The copy of what one worker has counted for its program.
 pub struct Counted {
     /// The program.
     pub program: Arc<Program>,
@@ -32,22 +32,22 @@ pub struct Counted {
     pub sources: Arc<Sources>,
     /// How many programs have taken over, this one included.
     pub number: u64,
-    /// For how long it had run.
+    /// For how long the program had run.
     pub age: Duration,
-    /// What had happened to packets.
+    /// The account of packets.
     pub ledger: Ledger,
     /// What the back end has counted.
     pub figures: Figures,
-    /// What was lost at each port since the program took over, and what had been lost before.
+    /// The losses at each port since the program took over, and those before.
     pub losses: Vec<(PortLosses, PortLosses)>,
     /// Punted packets that found no room, by the number of the reason.
     pub punts_lost: Vec<u64>,
 }
 
-/// A look that somebody wants.
+/// A requested look: the function that gets the copy.
 pub(super) type Look = Box<dyn FnOnce(Counted) + Send>;
 
-/// Those that wait, and the one that is being taken.
+/// The looks that wait, and the one that is being copied.
 #[derive(Default)]
 pub(super) struct Looks {
     waiting: VecDeque<Look>,
@@ -72,8 +72,8 @@ impl Looks {
         self.waiting.is_empty()
     }
 
-    /// Takes the first look as far as [`CELLS`] lead; how many cells were copied. `losses` are those at the
-    /// ports since the program took over.
+    /// Continues the first look by at most [`CELLS`] cells, and returns how many were copied. `losses` gives
+    /// the losses at the ports since the program took over.
     pub(super) fn step(
         &mut self,
         generation: &mut Generation,
@@ -92,8 +92,8 @@ impl Looks {
         CELLS - most
     }
 
-    /// The program ends, or is replaced: its ledger gets everything back. The look begins anew with the next
-    /// program, if there is one.
+    /// Interrupts a look because the program ends or is replaced: the ledger gets all counts back. The look
+    /// begins anew with the next program, if there is one.
     pub(super) fn interrupt(&mut self, generation: &mut Generation) {
         if let Some(mut begun) = self.begun.take() {
             let mut most = usize::MAX;
@@ -116,7 +116,7 @@ impl Begun {
         }
     }
 
-    /// Tells of the ledger; whether all has been told.
+    /// Copies cells of the ledger. Returns whether all are copied.
     fn tell(&mut self, generation: &mut Generation, most: &mut usize) -> bool {
         let Some(mut moment) = self.moment.take() else { return true };
         if !moment.part(&mut generation.ledger, most) {

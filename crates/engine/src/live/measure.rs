@@ -16,25 +16,25 @@ use serde::Serialize;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// The longest stay that is told from longer ones, in nanoseconds.
+/// The longest time that the histogram distinguishes from longer ones, in nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
 
-/// Where the loop is.
+/// The parts of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Asking ports for packets.
+    /// Taking packets from the ports.
     Receive,
-    /// The program.
+    /// Running the program.
     Run,
-    /// The account, and what observers copy.
+    /// Updating the account, and copying packets for observers.
     Commit,
     /// Sending.
     Transmit,
-    /// Asking whether control wants something, and what it wanted.
+    /// Looking for requests of the control plane, and handling them.
     Control,
-    /// Nothing to do, and the program's timers.
+    /// Sleeping, and the program's timers meanwhile.
     Idle,
-    /// Measuring what stages cost.
+    /// The cost of measuring the program's stages.
     Measure,
 }
 
@@ -49,14 +49,14 @@ const STOPS: [(Stop, &str); 7] = [
     (Stop::Measure, "measure"),
 ];
 
-/// Sizes of batches are told apart by their binary logarithm: 1, 2 to 3, and so on up to 256.
+/// The number of classes of batch sizes, by their binary logarithm: 1, 2 to 3, and so on up to 256.
 const SIZES: usize = 9;
 
-/// The measurements that are going on: mostly none, one for everybody who has asked.
+/// The running measurements, one for each request: mostly none.
 #[derive(Default)]
 pub(super) struct Stopwatch {
     going: Vec<Measuring>,
-    /// What measuring stages took of the batch that is under way.
+    /// The cycles that measuring stages took in the present batch.
     spent: u64,
 }
 
@@ -111,7 +111,7 @@ impl Stopwatch {
         }
     }
 
-    /// How long the first measurement that ends still goes on.
+    /// The time until the first measurement ends.
     pub(super) fn left(&self) -> Option<Duration> {
         let left = |going: &Measuring| going.duration.saturating_sub(going.begun.elapsed());
         self.going.iter().map(left).min()
@@ -203,7 +203,7 @@ impl Measuring {
 pub struct Measurement {
     /// How many workers there are.
     pub workers: u64,
-    /// For how long each was watched, in seconds.
+    /// The duration of the measurement at each worker, in seconds.
     pub seconds: f64,
     /// Packets that came in.
     pub packets: u64,
@@ -212,7 +212,7 @@ pub struct Measurement {
     batches: [u64; SIZES],
     latency: Histogram<u64>,
     pub(super) stages: StageCosts,
-    /// Why the stages of the program could not be measured, if so.
+    /// Why the stages of the program could not be measured, if they were not.
     pub unmeasured: Option<String>,
 }
 
@@ -234,7 +234,7 @@ impl AddAssign for Measurement {
 pub struct StopCost {
     /// `receive`, `run`, `commit`, `transmit`, `control`, `idle` or `measure`.
     pub name: &'static str,
-    /// Cycles of the processor's counter, all workers together.
+    /// Cycles of the core's counter, all workers together.
     pub cycles: u64,
     /// Cycles a packet.
     pub cycles_per_packet: f64,
@@ -244,15 +244,15 @@ pub struct StopCost {
     pub share: f64,
 }
 
-/// How long packets that left were here, in nanoseconds: from their arrival to when the batch that they were
-/// in had been sent.
+/// How long sent packets stayed in the gateway, in nanoseconds: from their arrival until their batch was
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
     /// How many packets left.
     pub packets: u64,
-    /// The shortest.
+    /// The shortest time.
     pub min: u64,
-    /// Half of them took at most so long.
+    /// The median.
     pub p50: u64,
     /// 90 %.
     pub p90: u64,
@@ -350,6 +350,6 @@ impl Serialize for Measurement {
 }
 
 fn histogram() -> Histogram<u64> {
-    // These bounds and digits are ones that the library takes, whatever packets do.
+    // The library accepts these bounds and digits, so this cannot fail.
     Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|error| unreachable!("{error}"))
 }

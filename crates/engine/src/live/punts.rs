@@ -1,5 +1,5 @@
-//! Queues between the packet loop and control: copies of packets that the program punts, and frames that
-//! control sends by a port.
+//! Queues between the packet loop and the control plane: copies of packets that the program punts, and frames
+//! that the control plane sends by a port.
 //!
 //! The loop never waits: a packet that finds its queue full is counted and goes no further. Each kind of
 //! packet has its own share of the queue, so that many packets of one kind take no room from others. Packets
@@ -14,36 +14,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// How many packets wait for control at most, and how many bytes they have together.
+/// The largest number of packets that wait for the control plane, and their bytes together.
 const WAITING: Size = Size { packets: 1024, bytes: 8 << 20 };
-/// The same of those of one reason.
+/// The same for packets of one reason.
 const OF_REASON: Size = Size { packets: WAITING.packets / 4, bytes: WAITING.bytes / 4 };
-/// The same of answers that are urgent, of one port.
+/// The same for urgent answers of one port.
 const ANSWERS: Size = Size { packets: 128, bytes: 128 << 10 };
-/// The same of questions that are urgent, of one group of stations at a port.
+/// The same for urgent questions of one group of stations at a port.
 const QUESTIONS: Size = Size { packets: 16, bytes: 16 << 10 };
-/// How many groups of stations there are at a port, by their Ethernet addresses.
+/// The number of groups of stations at a port, by their Ethernet addresses.
 const GROUPS: usize = 64;
-/// Between two questions of a group, in nanoseconds, and how many may come at once all the same: hosts ask a
-/// few times a minute.
+/// The time between two questions of a group, in nanoseconds, and how many may still come at once: hosts ask
+/// a few times a minute.
 const QUESTION: u64 = 10_000_000;
 const AT_ONCE: u64 = 16;
-/// How many reasons have a share of their own, those first that are punted first; and ports, of which those
-/// share one whose numbers have the same rest.
+/// How many reasons have a share of their own (those that are punted first), and how many ports; ports with
+/// the same remainder share one.
 const SHARES: usize = 64;
-/// No reason has this share yet.
+/// The mark of a share that belongs to no reason yet.
 const NOBODY: usize = usize::MAX;
 
-/// A packet that control wants before others.
+/// The kinds of packets that the control plane needs before others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgent {
-    /// Somebody wants to know something of control.
+    /// A question to the control plane.
     Question,
-    /// Somebody says something that control may have asked for.
+    /// An answer that the control plane may have asked for.
     Answer,
 }
 
-/// Whether control wants a packet of this reason before others: it says so of few and short ones.
+/// Decides whether a punted packet is urgent. Only few and short packets may be.
 pub type Urgency = fn(reason: &str, frame: &[u8]) -> Option<Urgent>;
 
 /// A packet that the program punted, as it was then.
@@ -58,19 +58,19 @@ pub struct Punted {
     pub time: u64,
     /// The whole frame, with right checksums.
     pub bytes: Vec<u8>,
-    /// How it is cut where it leaves, should it be a segment that is longer than an MTU.
+    /// How the packet is to be cut when it leaves, if it is a segment that is longer than an MTU.
     pub virtio: VirtioHeader,
     _held: Held,
 }
 
-/// So many packets, and bytes.
+/// A number of packets and bytes.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     packets: usize,
     bytes: usize,
 }
 
-/// What may still wait.
+/// The room for packets that may still wait.
 #[derive(Debug)]
 struct Room {
     packets: AtomicUsize,
@@ -82,7 +82,7 @@ impl Room {
         Room { packets: AtomicUsize::new(size.packets), bytes: AtomicUsize::new(size.bytes) }
     }
 
-    /// Takes room for a packet, or none.
+    /// Takes room for a packet, if there is enough. Returns whether there was.
     fn take(&self, bytes: usize) -> bool {
         let less = |from: &AtomicUsize, by: usize| {
             from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(by)).is_ok()
@@ -103,16 +103,15 @@ impl Room {
     }
 }
 
-/// How often something may happen, by the virtual time of the next one (the generic cell rate algorithm,
-/// ITU-T I.371).
+/// A rate limit, by the virtual time of the next event (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug, Default)]
 struct Rate(AtomicU64);
 
 impl Rate {
-    /// Whether it may happen at `now`, in nanoseconds; then it has.
+    /// Whether an event may happen at `now`, in nanoseconds; if so, it is counted.
     fn take(&self, now: u64) -> bool {
         let next = |at: u64| {
-            // A clock that was set back must not keep anybody waiting for what it had been before.
+            // If a clock was set back, nobody must wait until it shows its former time again.
             let at = if at > now + (AT_ONCE + 1) * QUESTION { now } else { at.max(now) };
             (at < now + AT_ONCE * QUESTION).then_some(at + QUESTION)
         };
@@ -127,22 +126,22 @@ struct Questions {
     rate: Rate,
 }
 
-/// The room of all, and its shares.
+/// The common room, and its shares.
 #[derive(Debug)]
 struct Rooms {
     all: Room,
     reasons: Vec<Room>,
-    /// The numbers of the reasons that the shares belong to. A program numbers those it drops for, too, which
-    /// need none.
+    /// The numbers of the reasons to which the shares belong. A program also has reasons for drops, which
+    /// need no share.
     owners: Vec<AtomicUsize>,
     answers: Vec<Room>,
-    /// Group by group of the first port, and so on.
+    /// The groups of the first port, then those of the second, and so on.
     questions: Vec<Questions>,
-    /// Groups stations, as nobody else can tell.
+    /// The secret hash that divides stations into groups.
     grouping: RandomState,
 }
 
-/// Whose share a packet is taken from: which of those of reasons, of answers, or of questions.
+/// The share to which a packet belongs: one of those for reasons, answers, or questions.
 #[derive(Clone, Copy, Debug)]
 enum Share {
     Reason(usize),
@@ -178,7 +177,7 @@ impl Rooms {
         }
     }
 
-    /// The share of a reason: the one it has, or the next that nobody has; if all are taken, it is in with
+    /// The share of a reason: its own, or the next free one; if all are taken, the reason shares one with
     /// another.
     fn of_reason(&self, number: usize) -> Share {
         let has = |share: &usize| {
@@ -217,7 +216,7 @@ impl Rooms {
     }
 }
 
-/// A packet and its bytes are taken from the room there is, until this goes.
+/// The room that a packet takes, until this is dropped.
 #[derive(Debug)]
 struct Held {
     rooms: Arc<Rooms>,
@@ -234,35 +233,35 @@ impl Drop for Held {
     }
 }
 
-/// A frame that control sends.
+/// A frame that the control plane sends.
 #[derive(Clone, Debug)]
 pub struct Injected {
     /// The port that it leaves by.
     pub port: PortNumber,
     /// The frame, with right checksums.
     pub bytes: Vec<u8>,
-    /// How it is cut; [`VirtioHeader::NONE`] unless it was punted with another.
+    /// How the frame is to be cut; [`VirtioHeader::NONE`] unless the frame was punted with another header.
     pub virtio: VirtioHeader,
 }
 
 /// The loop's end of the queue.
 #[derive(Clone, Debug)]
 pub struct PuntQueue {
-    /// Bounded by the room.
+    /// The channel, which the room bounds.
     queue: mpsc::Sender<Punted>,
     rooms: Arc<Rooms>,
     urgency: Urgency,
 }
 
 impl PuntQueue {
-    /// An empty queue, and where its packets come out.
+    /// An empty queue, and its receiving end.
     pub(super) fn new(urgency: Urgency) -> (PuntQueue, mpsc::Receiver<Punted>) {
         let (queue, packets) = mpsc::channel();
         (PuntQueue { queue, rooms: Arc::new(Rooms::new()), urgency }, packets)
     }
 
-    /// Copies every packet of the batch that was punted; those that find no room are counted in `lost` by
-    /// reason. `reasons` are the names of the program's reasons.
+    /// Copies every punted packet of the batch; packets that find no room are counted in `lost` by reason.
+    /// `reasons` are the names of the program's reasons.
     pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
         for (index, verdict) in batch.verdicts().iter().enumerate() {
             if verdict.kind() != VerdictKind::Punt {

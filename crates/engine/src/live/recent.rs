@@ -41,7 +41,7 @@ impl Example {
 struct Ring {
     /// How many there have been.
     count: u64,
-    /// The last batch that one was kept of.
+    /// The last batch of which a packet was kept.
     batch: u64,
     examples: [Example; KEPT],
 }
@@ -54,7 +54,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Nothing yet, of so many reasons.
+    /// An empty store for so many reasons.
     pub(super) fn new(reasons: usize) -> Recent {
         Recent {
             rings: vec![Ring { count: 0, batch: 0, examples: [Example::NONE; KEPT] }; reasons],
@@ -67,7 +67,7 @@ impl Recent {
     pub(super) fn keep(&mut self, memory: &[u8], batch: &Batch) {
         self.batch += 1;
         for (index, verdict) in batch.verdicts().iter().enumerate() {
-            // The kinds of punt and drop are the largest; most packets end here.
+            // The kinds of punt and drop have the largest numbers; for most packets nothing is to be done.
             if verdict.kind() as u8 >= VerdictKind::Punt as u8 {
                 self.keep_one(memory, batch, index);
             }
@@ -92,7 +92,7 @@ impl Recent {
         example.punted = verdict.kind() == VerdictKind::Punt;
     }
 
-    /// What is kept, by the number of the reason, oldest first within each.
+    /// The kept packets with the number of their reason, oldest first within each reason.
     pub fn examples(&self) -> impl Iterator<Item = (usize, &Example)> {
         self.rings.iter().enumerate().flat_map(|(reason, ring)| {
             let kept = ring.count.min(KEPT as u64);

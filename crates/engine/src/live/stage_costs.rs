@@ -1,5 +1,4 @@
-//! What the stages of the program cost, while somebody measures: which batches are measured, and what the
-//! report says of them.
+//! Measures what the stages of the program cost: decides which batches are measured, and makes the report.
 //!
 //! The program has a second variant that measures its stages (see [`exec::StageClock`]). A measurement runs
 //! its first packets in this variant, so that it has results under light load, too. After that it runs one
@@ -16,17 +15,17 @@ use ports::live::cycles;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// So many packets of a measurement are all taken.
+/// The number of packets at the beginning of a measurement that are all measured.
 const FIRST: u64 = 2048;
-/// Of the others one in so many.
+/// After that, one packet in so many is measured.
 const ONE_IN: u64 = 8;
 
-/// What a worker needs to measure the stages of a program.
+/// A worker's part of measuring the stages of a program.
 pub(super) struct Sampling {
-    /// The program that it is for.
+    /// The generation of the program.
     generation: u64,
     clock: StageClock,
-    /// The second variant, where the worker has not got it.
+    /// The second variant of the program, if the worker does not have it yet.
     measured: Option<Measured>,
 }
 
@@ -35,15 +34,15 @@ impl Sampling {
         Sampling { generation, clock: StageClock::new(program, cycles), measured }
     }
 
-    /// Gives the program that runs what it lacks.
+    /// Gives the running program its second variant, if it lacks it.
     pub(super) fn start(&mut self, generation: &mut Generation) {
         if let (Some(measured), Some(inspect)) = (self.measured.take(), generation.backend.inspect()) {
             inspect.adopt(measured);
         }
     }
 
-    /// Runs a batch through the variant that measures, if it is wanted after `packets` of them, and gives the
-    /// cycles that measuring took.
+    /// Runs a batch through the second variant, if it is this batch's turn after `packets` packets. Returns
+    /// the cycles that measuring took.
     pub(super) fn run(
         &mut self,
         packets: u64,
@@ -75,21 +74,21 @@ pub(super) struct StageCosts {
 }
 
 impl StageCosts {
-    /// Adds what they cost at another worker.
+    /// Adds the costs at another worker.
     pub(super) fn add(&mut self, other: &StageCosts) {
         if self.generation == other.generation {
             self.clock.add(&other.clock);
         }
     }
 
-    /// The program that this is about.
+    /// Sets the program to which these costs belong.
     pub(super) fn tell_of(&mut self, generation: u64, program: Arc<Program>, sources: Arc<Sources>) {
         if self.generation == generation {
             self.told = Some((program, sources));
         }
     }
 
-    /// As people read it.
+    /// The costs in the form of the report.
     pub(super) fn costs(&self, cycles_per_nanosecond: f64) -> ProgramCosts {
         let whole = self.clock.costs().iter().map(|cost| cost.cycles).sum::<u64>().max(1) as f64;
         let packets = self.clock.packets().max(1) as f64;
@@ -124,16 +123,16 @@ impl StageCosts {
     }
 }
 
-/// What a program cost where its stages were measured.
+/// The costs of a program, by stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramCosts {
-    /// Which program it was: how many had taken over, it included.
+    /// The generation: how many programs had taken over, this one included.
     pub generation: u64,
-    /// So many packets were measured.
+    /// The number of measured packets.
     pub packets: u64,
     /// Cycles that measuring took and that are in no stage.
     pub measuring_cycles: u64,
-    /// What is between packets, then stages and decoders, then handlers, each in the order of the program.
+    /// The work between packets, then stages and decoders, then handlers, each in the order of the program.
     pub stages: Vec<MeasuredStage>,
 }
 
@@ -142,7 +141,7 @@ pub struct ProgramCosts {
 pub struct MeasuredStage {
     /// `between` packets, a `stage` or decoder, or a `handler` of events or of the clock.
     pub kind: &'static str,
-    /// Its name; none for what is between packets.
+    /// Its name; empty for the work between packets.
     pub name: String,
     /// Its file and line.
     pub place: String,
@@ -150,13 +149,13 @@ pub struct MeasuredStage {
     pub entered: u64,
     /// Cycles of the processor's counter, all workers together.
     pub cycles: u64,
-    /// Cycles a packet that was measured.
+    /// Cycles for each measured packet.
     pub cycles_per_packet: f64,
-    /// Nanoseconds a packet that was measured.
+    /// Nanoseconds for each measured packet.
     pub nanoseconds_per_packet: f64,
     /// Its share of the program.
     pub share: f64,
-    /// Half of its runs took at most so many cycles, within an eighth.
+    /// The median of the cycles of a visit, with an error of at most an eighth.
     pub p50: u64,
     /// 99 % of them.
     pub p99: u64,

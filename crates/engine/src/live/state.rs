@@ -1,12 +1,13 @@
-//! Names what a program remembers from packet to packet: with several workers, each worker would have it for
-//! itself.
+//! Names the state that a program keeps from packet to packet: with several workers, each worker would have
+//! its own.
 
 use lang::ir::{Op, Program};
 use std::collections::BTreeSet;
 
-/// What a program writes that later packets may find, and what it does by the clock: with several workers
-/// every one has, and does, its own. Counters are not among it, since nothing reads them but reports, which
-/// have the sums. Empty for a program that means the same on any number of workers.
+/// The declarations that a program writes and later packets may read, and its periodic handlers: with several
+/// workers, each worker has its own. Counters do not belong to them, since only reports read counters, and
+/// reports have the sums. The list is empty for a program that gives the same results with any number of
+/// workers.
 pub fn remembered(program: &Program) -> Vec<String> {
     let mut found = BTreeSet::new();
     let named = |what: &str, name: &str| format!("{what} `{name}`");

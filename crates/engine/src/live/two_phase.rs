@@ -29,8 +29,8 @@ impl Vote {
         loop {
             match decision(&*votes) {
                 Some(decision) => return decision,
-                // The others are in the middle of a batch, which is a matter of microseconds, or not on a
-                // processor.
+                // The other workers are in the middle of a batch, which takes microseconds, or do not run on
+                // a core at present.
                 None => thread::yield_now(),
             }
         }

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How many packets wait for whoever watches at most, and how many bytes they have together.
+/// The largest number of packets that wait for a watcher, and their bytes together.
 const WAITING: usize = 4096;
 const WAITING_BYTES: usize = 16 << 20;
-/// So many bytes of a packet are copied at least, since the filter decides about the copy.
+/// The least number of bytes of a packet that are copied, since the filter is applied to the copy.
 const HEADERS: usize = 256;
 
 /// A packet that was watched.
@@ -34,26 +34,26 @@ pub struct Seen {
     /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes
     /// one for people.
     pub time: u64,
-    /// Its bytes as they came in, as many as were asked for.
+    /// Its bytes as they came in, as many as were requested.
     pub bytes: Vec<u8>,
     /// Its length on the wire then.
     pub wire: u32,
     /// Its verdict.
     pub verdict: Verdict,
-    /// The name of the reason for it, where it was dropped or punted.
+    /// The name of the reason, if the packet was dropped or punted.
     pub reason: Option<Arc<str>>,
     /// The ports that it left by.
     pub out: Vec<PortNumber>,
-    /// What happened to it step by step, where that was asked for.
+    /// The steps of its run, if they were requested.
     pub steps: Option<Vec<Moment>>,
-    /// The program that it met, with its text.
+    /// The program that ran it.
     pub program: Arc<Program>,
-    /// That text.
+    /// The text of that program.
     pub sources: Arc<Sources>,
     _held: Held,
 }
 
-/// Bytes that are taken from the room there is, until this goes.
+/// The room that a packet takes, until this is dropped.
 #[derive(Debug)]
 struct Held(Arc<Shared>, usize);
 
@@ -63,28 +63,28 @@ impl Drop for Held {
     }
 }
 
-/// What whoever watches shares with the workers.
+/// The data that a watcher shares with the workers.
 #[derive(Debug)]
 struct Shared {
     room: AtomicUsize,
-    /// Packets that were to be seen and found no room.
+    /// The number of packets that found no room.
     lost: AtomicU64,
-    /// Nobody watches any more.
+    /// Whether the watcher has ended.
     gone: AtomicBool,
 }
 
-/// What is wanted of the packets that a filter holds for.
+/// What to show of the packets that match a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// So many bytes of each.
+    /// How many bytes of each packet to show.
     pub snap: u32,
-    /// For so long.
+    /// The duration of the watch.
     pub duration: Duration,
-    /// The steps of the program, of so many packets at each worker.
+    /// Whether to show steps, and for how many packets at each worker.
     pub steps: Option<u32>,
 }
 
-/// The end at which packets come out. When it goes, the loop watches no more.
+/// The receiving end of a watch. When it is dropped, the watch ends.
 pub struct Watching {
     packets: mpsc::Receiver<Seen>,
     shared: Arc<Shared>,
@@ -92,7 +92,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// The next packet; `None` where none came within `patience`.
+    /// The next packet; `None` if none came within `patience`.
     ///
     /// # Errors
     /// The time is over, or the loop has ended.
@@ -105,7 +105,7 @@ impl Watching {
         }
     }
 
-    /// How many packets were to be seen and found no room.
+    /// How many packets found no room.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
@@ -117,19 +117,19 @@ impl Drop for Watching {
     }
 }
 
-/// Nothing more is to be seen.
+/// The error after the end of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is nothing more to be seen")]
 pub struct WatchEnded;
 
-/// One who watches, at one worker.
+/// One watcher, at one worker.
 pub(super) struct Watcher {
     filter: Filter,
     wish: Wish,
     queue: mpsc::SyncSender<Seen>,
     shared: Arc<Shared>,
     end: Instant,
-    /// Steps are wanted of so many more packets.
+    /// For how many more packets steps are recorded.
     steps_left: u32,
     copies: Vec<Copied>,
 }
@@ -142,7 +142,7 @@ struct Copied {
     time: u64,
 }
 
-/// Watchers for workers with these filters, which are all the same, and where their packets come out.
+/// Makes a watcher for each worker, with a copy of the same filter for each, and the receiving end.
 pub(super) fn watch(filters: Vec<Filter>, wish: Wish) -> (Vec<Watcher>, Watching) {
     let (queue, packets) = mpsc::sync_channel(WAITING);
     let shared = Arc::new(Shared {
@@ -170,7 +170,7 @@ impl Watcher {
         had || self.shared.gone.load(Ordering::Relaxed) || Instant::now() >= self.end
     }
 
-    /// Copies what may be wanted.
+    /// Copies the packets that the filter may choose.
     fn copy(&mut self, memory: &mut [u8], batch: &mut Batch, chosen: &mut Vec<u16>) {
         self.copies.clear();
         self.filter.choose(memory, batch, chosen);
@@ -180,7 +180,7 @@ impl Watcher {
         for &index in chosen.iter() {
             let index = usize::from(index);
             let bytes = batch.bytes(memory, index).unwrap_or_default();
-            // Steps tell of headers that are read from the copy.
+            // The descriptions of steps read headers from the copy.
             let enough =
                 if self.wish.steps.is_some() { bytes.len() } else { HEADERS.max(self.wish.snap as usize) };
             let bytes = &bytes[..bytes.len().min(enough)];
@@ -192,7 +192,7 @@ impl Watcher {
         }
     }
 
-    /// Takes from the room there is; counts what finds none.
+    /// Takes room for a packet; counts a packet that finds none.
     fn take(&self, bytes: usize) -> bool {
         let less = |room: usize| room.checked_sub(bytes);
         let taken = self.shared.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
@@ -202,7 +202,7 @@ impl Watcher {
         taken
     }
 
-    /// Hands over those copies that the filter holds for.
+    /// Sends the copies that match the filter.
     fn tell(&mut self, generation: &Generation, batch: &Batch, recorded: &[(usize, Vec<Moment>)]) {
         for Copied { index, mut bytes, wire, time } in self.copies.drain(..) {
             let held = Held(self.shared.clone(), bytes.len());
@@ -238,28 +238,27 @@ impl Watcher {
     }
 }
 
-/// Everybody who watches, at one worker.
+/// All watchers at one worker.
 #[derive(Default)]
 pub(super) struct Watches {
     watchers: Vec<Watcher>,
     recorder: Recorder,
     chosen: Vec<u16>,
-    /// Before this, no batch is run by the interpreter.
+    /// Until this time, the interpreter runs no batch.
     rest: Option<Instant>,
 }
 
-/// How many times as long as a batch in the interpreter the next ones are run as always.
+/// After a batch in the interpreter, the next batches run as usual for this many times as long.
 const REST: u32 = 9;
 
 impl Watches {
     pub(super) fn add(&mut self, watcher: Watcher) {
-        // Those who have gone do not pile up while no packet comes.
+        // Ended watchers are removed here, too, so that they do not pile up while no packet comes.
         self.watchers.retain(|watcher| !watcher.is_over());
         self.watchers.push(watcher);
     }
 
-    /// Runs the program over a batch, and shows those who watch what they want to see of it before anything
-    /// leaves.
+    /// Runs the program over a batch, and copies chosen packets for the watchers before anything leaves.
     #[inline]
     pub(super) fn run(
         &mut self,
@@ -276,7 +275,7 @@ impl Watches {
         }
     }
 
-    /// The batch has been counted: tells those who watch what became of it.
+    /// Tells the watchers what became of their packets, after the batch was committed.
     #[inline]
     pub(super) fn told(&mut self, generation: &Generation, batch: &Batch) {
         if !self.watchers.is_empty() {

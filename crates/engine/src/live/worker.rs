@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// How late at most what is due in the program comes while no packet does: what is due soon after each other
-/// comes together.
+/// How late (ns) something that is due in the program may happen at most while no packet comes: so things
+/// that are due soon after each other happen together.
 const GRAIN: u64 = 1_000_000;
-/// How long the loop sleeps at most: by then it looks what has become of ports whose interface is away.
+/// How long (ns) the loop sleeps at most: then it tests whether missing interfaces have come back.
 const LONGEST: u64 = 100_000_000;
 
 /// The loop with its lanes.
@@ -45,7 +45,7 @@ pub struct LiveWorker {
 }
 
 impl LiveWorker {
-    /// A loop over these lanes, the first of which belongs to port 1, and the way to it.
+    /// A loop over these lanes, the first of which belongs to port 1, and the connection for requests to it.
     pub(super) fn new(lanes: Vec<Lane>, clock: Arc<dyn Clock>) -> io::Result<(LiveWorker, Line)> {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
@@ -72,7 +72,7 @@ impl LiveWorker {
     /// Runs programs, one after the other, until it is told to stop; returns the last one.
     ///
     /// # Errors
-    /// The kernel refuses to wait for packets.
+    /// Linux refuses to wait for packets.
     pub fn run(mut self, mut generation: Generation) -> io::Result<Generation> {
         loop {
             match self.rounds(&mut generation)? {
@@ -85,8 +85,7 @@ impl LiveWorker {
         }
     }
 
-    /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any
-    /// more.
+    /// The loop. Runs one program until a request ends it; `None` if no more requests can come.
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
         let LiveWorker {
             receivers,
@@ -105,7 +104,7 @@ impl LiveWorker {
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut device_queue = generation.device_queue.take();
         let mut pass = LivePass { generation, outputs, punts, watches, stopwatch, transmitter, clock };
-        // The port whose turn it was when there was no room to hold more.
+        // The port whose turn it was when the device queue had no more room.
         let mut first = 0;
         let asked = loop {
             let mut idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
@@ -151,7 +150,8 @@ struct LivePass<'a, 'b> {
 }
 
 impl LivePass<'_, '_> {
-    /// Takes each port in turn, from `first` on, and runs or holds what has come; says whether anything has.
+    /// Takes each port in turn, from `first` on, and runs or queues its packets. Returns whether there were
+    /// any.
     #[inline]
     fn receive(
         &mut self,
@@ -185,7 +185,7 @@ impl LivePass<'_, '_> {
         Ok(any)
     }
 
-    /// Sleeps until packets may have come or something is due, and lets the time pass.
+    /// Sleeps until packets may have come or something is due, and lets the program's time pass.
     fn idle(
         &mut self,
         receivers: &[Box<dyn Receiver>],
@@ -193,10 +193,10 @@ impl LivePass<'_, '_> {
         device_queue: Option<&DeviceQueue>,
     ) -> io::Result<()> {
         self.stopwatch.lap(Stop::Receive);
-        // For packets that are held it is still the time when they came.
+        // For packets in the device queue the program's time is still that of their arrival.
         let time_passes = device_queue.is_none_or(DeviceQueue::is_empty);
         if device_queue.is_some_and(DeviceQueue::is_under_way) {
-            // A device has packets: it is asked again soon.
+            // A device has packets, so the loop polls it again soon.
             std::thread::yield_now();
         } else {
             let sink = self.transmitter.sink();
@@ -213,7 +213,7 @@ impl LivePass<'_, '_> {
         Ok(())
     }
 
-    /// Meets a request; gives it back where it ends the loop.
+    /// Handles a request; returns it if it ends the loop.
     fn answer(
         &mut self,
         request: Request,
@@ -279,9 +279,9 @@ impl Run for LivePass<'_, '_> {
     }
 }
 
-/// What ends a sleep without a packet or a bell; times are the program's.
+/// The times at which a sleep ends without a packet or a bell, in the program's time.
 struct Dues {
-    /// When a port is to be asked again.
+    /// When a port must be polled again.
     ports: Option<u64>,
     /// When something is due in the program.
     program: Option<u64>,
