@@ -9,8 +9,8 @@ use super::facts::{
 use super::gone::{Gone, Removal};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
-    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StmtKind,
-    TailFrom,
+    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Made, Pattern, Program, Stage,
+    StmtKind, TailFrom,
 };
 use crate::source::Span;
 use std::collections::BTreeSet;
@@ -124,29 +124,21 @@ impl Collector<'_> {
         self.gone = after.unwrap_or_default();
     }
 
-    /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
-    fn passed(&mut self, blocks: &[&Block]) {
-        if blocks.iter().any(|block| !block.ends && block.leaves()) {
-            self.learn(Ok(Condition::Other));
-        }
-    }
-
-    // Longer than 80 lines: one flat match over all statements.
     fn statement(&mut self, statement: &StmtKind, span: Span) {
+        if let StmtKind::Emit(made, port) = statement {
+            return self.emit(made, port, span);
+        }
+        statement.expressions().into_iter().for_each(|value| self.expr(value));
         match statement {
-            StmtKind::Assign(local, value) => {
-                self.expr(value);
+            StmtKind::Assign(local, _) => {
                 self.assigned.push(*local);
                 self.learn(Err(*local));
             }
-            StmtKind::Set(header, field, value) => {
-                self.expr(value);
+            StmtKind::Set(header, field, _) => {
                 self.field(*header, *field, span);
-                self.facts.written.push((*header, *field));
-                self.facts.writes.push(CoveredWrite { header: *header, place: self.place(*header), span });
+                self.write(*header, *field, span);
             }
             StmtKind::If(condition, yes, no) => {
-                self.expr(condition);
                 self.ways(vec![(holds(condition, true), yes), (holds(condition, false), no)], false);
                 // Behind an `if` one of whose sides ends, the other side's condition holds.
                 if yes.ends && !no.ends {
@@ -154,18 +146,13 @@ impl Collector<'_> {
                 } else if no.ends && !yes.ends {
                     self.learn(Ok(holds(condition, true)));
                 }
-                self.passed(&[yes, no]);
             }
             StmtKind::Match(value, arms) => {
-                self.expr(value);
                 let conditions = arm_conditions(value, arms);
-                arms.iter().filter_map(|arm| arm.guard.as_ref()).for_each(|guard| self.expr(guard));
                 self.ways(conditions.into_iter().zip(arms.iter().map(|arm| &arm.body)).collect(), false);
-                let bodies: Vec<&Block> = arms.iter().map(|arm| &arm.body).collect();
                 if arms.iter().any(|arm| arm.body.ends) {
                     self.learn(Ok(Condition::Other));
                 }
-                self.passed(&bodies);
             }
             StmtKind::For(_, _, _, body) => {
                 // A round comes behind what the rounds before took out.
@@ -173,94 +160,60 @@ impl Collector<'_> {
                 self.gone = Gone { certain: certain.clone(), ..self.gone.or(&taken_out(body)) };
                 self.under(Condition::Other, body);
                 self.gone.certain = certain;
-                self.passed(&[body]);
             }
             StmtKind::Walk(header, view, body) => {
-                self.expr(view);
                 self.walked.push((*header, view.header()));
                 self.under(Condition::Other, body);
                 self.walked.pop();
-                self.passed(&[body]);
             }
             StmtKind::Extract(header, fields) => {
-                for &field in fields {
-                    self.field(*header, field, span);
-                }
+                fields.iter().for_each(|&field| self.field(*header, field, span));
             }
-            StmtKind::Learn(writes, otherwise) => {
-                for write in writes {
-                    write.key.iter().chain(&write.value).for_each(|value| self.expr(value));
-                }
-                if let Some(otherwise) = otherwise {
-                    self.ways(vec![(Condition::Other, otherwise)], true);
-                    self.passed(&[otherwise]);
-                }
+            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => {
+                self.ways(vec![(Condition::Other, otherwise)], true);
             }
-            StmtKind::Place(placement, otherwise) => {
-                placement.expressions().into_iter().for_each(|value| self.expr(value));
-                if let Some(otherwise) = otherwise {
-                    self.ways(vec![(Condition::Other, otherwise)], true);
-                    self.passed(&[otherwise]);
-                }
-            }
-            StmtKind::Displace(placement) => {
-                placement.expressions().into_iter().for_each(|value| self.expr(value));
-            }
-            StmtKind::SetRegister(_, index, value) => {
-                index.iter().chain([value]).for_each(|value| self.expr(value));
-            }
-            StmtKind::Give(_, values) => values.iter().for_each(|value| self.expr(value)),
-            StmtKind::Remove(_, values) | StmtKind::SetDefault(_, values) => {
-                values.iter().for_each(|value| self.expr(value))
-            }
-            StmtKind::Count(_, Some(index)) => self.expr(index),
-            StmtKind::Raise(delay, _, args) => {
-                delay.iter().chain(args).for_each(|value| self.expr(value));
-            }
-            StmtKind::Emit(made, port) => {
-                made.holes.iter().for_each(|field| self.expr(&field.value));
-                if let Some(tail) = &made.tail {
-                    match tail.from {
-                        TailFrom::Payload => self.read(Read::Cursor, span),
-                        TailFrom::Header(header) => self.read(Read::Group(header, 0), span),
-                        TailFrom::Packet => {}
-                    }
-                    tail.take.iter().for_each(|take| self.expr(take));
-                }
-                self.expr(port);
-            }
-            StmtKind::Copy(port) | StmtKind::Send(port) => self.expr(port),
-            StmtKind::Goto(to, args) => {
-                args.iter().for_each(|arg| self.expr(arg));
-                let args = args.iter().map(argument).collect();
-                self.facts.transfers.push(Transfer {
-                    to: *to,
-                    span,
-                    conditions: self.known,
-                    args,
-                    gone: self.gone.clone(),
-                });
-            }
+            StmtKind::Goto(to, args) => self.facts.transfers.push(Transfer {
+                to: *to,
+                span,
+                conditions: self.known,
+                args: args.iter().map(argument).collect(),
+                gone: self.gone.clone(),
+            }),
             StmtKind::Edit(edit) => self.edit(edit, span),
-            StmtKind::MulticastGroup(_, index) => {
-                index.iter().for_each(|index| self.expr(index));
+            StmtKind::MulticastGroup(..) | StmtKind::Recirculate(_) => {
                 self.facts.resizes.push((span, self.gone.fragmented));
             }
-            StmtKind::Recirculate(_) => self.facts.resizes.push((span, self.gone.fragmented)),
-            StmtKind::ClearDefault(_)
-            | StmtKind::Count(_, None)
-            | StmtKind::Break
-            | StmtKind::Flood
-            | StmtKind::Multicast(_)
-            | StmtKind::Drop(_)
-            | StmtKind::Punt(_) => {}
+            _ => {}
         }
+        // Behind blocks that some packets leave for good and others do not, more holds than can be said here.
+        if statement.blocks().any(|block| !block.ends && block.leaves()) {
+            self.learn(Ok(Condition::Other));
+        }
+    }
+
+    /// Notes that a field is written.
+    fn write(&mut self, header: HeaderId, field: usize, span: Span) {
+        self.facts.written.push((header, field));
+        self.facts.writes.push(CoveredWrite { header, place: self.place(header), span });
+    }
+
+    /// A packet is made: its fields, the end of the received packet, the port.
+    fn emit(&mut self, made: &Made, port: &Expr, span: Span) {
+        made.holes.iter().for_each(|field| self.expr(&field.value));
+        if let Some(tail) = &made.tail {
+            match tail.from {
+                TailFrom::Payload => self.read(Read::Cursor, span),
+                TailFrom::Header(header) => self.read(Read::Group(header, 0), span),
+                TailFrom::Packet => {}
+            }
+            tail.take.iter().for_each(|take| self.expr(take));
+        }
+        self.expr(port);
     }
 
     fn edit(&mut self, edit: &Edit, span: Span) {
         match edit {
-            Edit::Push { made, place, announces } => {
-                made.holes.iter().for_each(|field| self.expr(&field.value));
+            Edit::Push { place, announces, .. } => {
                 match place {
                     hir::Place::Start => {}
                     hir::Place::Before(header) => self.read(Read::Group(*header, 0), span),
@@ -268,21 +221,14 @@ impl Collector<'_> {
                 }
                 if let Some((header, field, _)) = announces {
                     self.field(*header, *field, span);
-                    self.facts.written.push((*header, *field));
-                    self.facts.writes.push(CoveredWrite {
-                        header: *header,
-                        place: self.place(*header),
-                        span,
-                    });
+                    self.write(*header, *field, span);
                 }
             }
             Edit::Pop(header) => self.whole(*header, span),
-            Edit::Decapsulate(header) => self.read(Read::Group(*header, 0), span),
-            Edit::Truncate(length) => self.expr(length),
-            Edit::Fragment(header, mtu) => {
-                self.expr(mtu);
+            Edit::Decapsulate(header) | Edit::Fragment(header, _) => {
                 self.read(Read::Group(*header, 0), span);
             }
+            Edit::Truncate(_) => {}
         }
         let place = match edit {
             Edit::Push { place: hir::Place::Before(header), .. } | Edit::Pop(header) => {

@@ -106,6 +106,7 @@ impl Display for CompareOp {
 }
 
 impl Display for Op {
+    // Longer than 80 lines: one flat match over all instructions.
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Op::Const(number) => write!(out, "const {}", Number(*number)),

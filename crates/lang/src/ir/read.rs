@@ -52,37 +52,28 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrR
     let Token::Word(word) = *tokens.peek() else {
         return Err(tokens.expected("a declaration such as `table` or `function`"));
     };
+    tokens.advance();
     match word {
-        "slots" => {
-            tokens.advance();
-            program.slots = tokens.number()?;
-        }
+        "slots" => program.slots = tokens.number()?,
         "reason" => {
-            tokens.advance();
             tokens.index_is('r', program.reasons.len())?;
             program.reasons.push(Reason { name: tokens.text()?, help: tokens.text()? });
         }
         "table" => {
-            tokens.advance();
             tokens.index_is('t', program.tables.len())?;
             program.tables.push(table(tokens)?);
         }
         "counter" => {
-            tokens.advance();
             tokens.index_is('c', program.counters.len())?;
-            let name = tokens.text()?;
-            tokens.word("size")?;
-            let size = tokens.number()?;
+            let (name, size) = tokens.sized()?;
             program.counters.push(Counter { name, size, indexed: tokens.accept_word("indexed") });
         }
-        "meter" | "register" | "pool" | "group" => memory::declaration(tokens, program)?,
+        "meter" | "register" | "pool" | "group" => memory::declaration(tokens, word, program)?,
         "ports" => {
-            tokens.advance();
             tokens.index_is('g', program.port_sets.len())?;
             program.port_sets.push(tokens.list("(", ")", Tokens::number)?);
         }
         "event" => {
-            tokens.advance();
             tokens.index_is('e', program.events.len())?;
             let name = tokens.text()?;
             let params = tokens.list("(", ")", column)?;
@@ -90,13 +81,11 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrR
             program.events.push(Event { name, params, handler: tokens.index('f')? });
         }
         "every" => {
-            tokens.advance();
             let period = tokens.number()?;
             tokens.word("handler")?;
             program.every.push(Every { period, handler: tokens.index('f')? });
         }
         "template" => {
-            tokens.advance();
             tokens.index_is('p', program.templates.len())?;
             let bytes = tokens.hexadecimal()?;
             let holes = tokens.list("(", ")", |tokens| {
@@ -111,25 +100,22 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrR
             program.templates.push(Template { bytes, holes, sums });
         }
         "stage" => {
-            tokens.advance();
             tokens.index_is('s', program.stages.len())?;
             program.stages.push(Stage { name: tokens.text()?, span: span(tokens)? });
         }
         "layout" => {
-            tokens.advance();
             tokens.index_is('l', program.layouts.len())?;
             program.layouts.push(layout(tokens)?);
         }
-        "manifest" => {
-            tokens.advance();
-            program.manifest = manifest(tokens)?;
-        }
+        "manifest" => program.manifest = manifest(tokens)?,
         "function" => {
-            tokens.advance();
             tokens.index_is('f', program.functions.len())?;
             program.functions.push(function::function(tokens)?);
         }
-        _ => return Err(tokens.expected("a declaration such as `table` or `function`")),
+        _ => {
+            tokens.step_back();
+            return Err(tokens.expected("a declaration such as `table` or `function`"));
+        }
     }
     Ok(())
 }
@@ -186,7 +172,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
             table.file = Some(EntryFile { path, format, interfaces });
         } else if tokens.accept_word("entry") {
             let key = tokens.list("(", ")", memory::key_match)?;
-            let priority = if tokens.accept_word("priority") { tokens.number()? } else { 0 };
+            let priority = tokens.number_after("priority")?.unwrap_or(0);
             tokens.symbol("=")?;
             table.entries.push(Entry { key, value: tokens.list("(", ")", Tokens::number)?, priority });
         } else if tokens.accept_word("default") {
@@ -203,7 +189,7 @@ fn sum(tokens: &mut Tokens<'_>) -> Result<Sum, IrReadError> {
     let at = tokens.number()?;
     tokens.word("from")?;
     let from = tokens.number()?;
-    let end = if tokens.accept_word("end") { Some(tokens.number()?) } else { None };
+    let end = tokens.number_after("end")?;
     let besides = tokens.list("(", ")", |tokens| {
         let first = tokens.number()?;
         tokens.symbol(":")?;
@@ -223,8 +209,8 @@ fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, IrReadError> {
         tokens.word("field")?;
         let name = tokens.text()?;
         let kind = kind(tokens)?;
-        let bit = if tokens.accept_word("bit") { Some(tokens.number()?) } else { None };
-        let width = if tokens.accept_word("width") { Some(tokens.number()?) } else { None };
+        let bit = tokens.number_after("bit")?;
+        let width = tokens.number_after("width")?;
         fields.push(LayoutField { name, kind, bit, width });
     }
     Ok(Layout { name, fields })

@@ -24,13 +24,16 @@ impl Lowering<'_> {
         let width = ty.width().unwrap_or(1);
         let top = largest(width);
         let whole = Range::new(0, top);
+        // The range of a result that fits the type for all operands.
+        let fitted =
+            |low: Option<u128>, high: Option<u128>| Some(Range::new(low?, high.filter(|high| *high <= top)?));
         let (operation, range) = match op {
-            BinaryOp::Add => {
-                let high = p.high.checked_add(q.high).filter(|&high| high <= top);
-                if high.is_none() {
+            BinaryOp::Add | BinaryOp::AddWrap => {
+                let sum = fitted(p.low.checked_add(q.low), p.high.checked_add(q.high));
+                if sum.is_none() && op == BinaryOp::Add {
                     self.overflow("+", "the sum", p, q, ty, span);
                 }
-                (ir::BinaryOp::Add, high.map_or(whole, |high| Range::new(p.low + q.low, high)))
+                (ir::BinaryOp::Add, sum.unwrap_or(whole))
             }
             BinaryOp::Sub => {
                 if p.low < q.high && !self.ordered(t, s) {
@@ -38,24 +41,16 @@ impl Lowering<'_> {
                 }
                 (ir::BinaryOp::Sub, Range::new(p.low.saturating_sub(q.high), p.high.saturating_sub(q.low)))
             }
-            BinaryOp::Mul => {
-                let high = p.high.checked_mul(q.high).filter(|&high| high <= top);
-                if high.is_none() {
-                    self.overflow("*", "the product", p, q, ty, span);
-                }
-                (ir::BinaryOp::Mul, high.map_or(whole, |high| Range::new(p.low * q.low, high)))
-            }
-            BinaryOp::AddWrap => {
-                let fits = p.high.checked_add(q.high).is_some_and(|high| high <= top);
-                (ir::BinaryOp::Add, if fits { Range::new(p.low + q.low, p.high + q.high) } else { whole })
-            }
             BinaryOp::SubWrap => {
                 let fits = p.low >= q.high;
                 (ir::BinaryOp::Sub, if fits { Range::new(p.low - q.high, p.high - q.low) } else { whole })
             }
-            BinaryOp::MulWrap => {
-                let fits = p.high.checked_mul(q.high).is_some_and(|high| high <= top);
-                (ir::BinaryOp::Mul, if fits { Range::new(p.low * q.low, p.high * q.high) } else { whole })
+            BinaryOp::Mul | BinaryOp::MulWrap => {
+                let product = fitted(p.low.checked_mul(q.low), p.high.checked_mul(q.high));
+                if product.is_none() && op == BinaryOp::Mul {
+                    self.overflow("*", "the product", p, q, ty, span);
+                }
+                (ir::BinaryOp::Mul, product.unwrap_or(whole))
             }
             BinaryOp::AddSaturate => (
                 ir::BinaryOp::AddSaturate,
@@ -82,12 +77,7 @@ impl Lowering<'_> {
             BinaryOp::BitXor => (ir::BinaryOp::Xor, Range::new(0, filled(p.high | q.high))),
             BinaryOp::ShiftLeft => {
                 self.distance(q, width, b.span);
-                let fits = q.high < u128::from(width)
-                    && p.high.leading_zeros() as u128 >= 128 - u128::from(width) + q.high;
-                (
-                    ir::BinaryOp::ShiftLeft,
-                    if fits { Range::new(p.low << q.low, p.high << q.high) } else { whole },
-                )
+                (ir::BinaryOp::ShiftLeft, shifted_left(p, q, width).unwrap_or(whole))
             }
             _ => {
                 self.distance(q, width, b.span);
@@ -148,6 +138,13 @@ impl Lowering<'_> {
             );
         }
     }
+}
+
+/// The range of values shifted to the left, if no shift loses a bit.
+fn shifted_left(value: Range, distance: Range, width: u8) -> Option<Range> {
+    let fits = distance.high < u128::from(width)
+        && u128::from(value.high.leading_zeros()) >= 128 - u128::from(width) + distance.high;
+    fits.then(|| Range::new(value.low << distance.low, value.high << distance.high))
 }
 
 /// The largest number with as many bits.

@@ -3,7 +3,7 @@
 use super::Lowering;
 use super::env::{Range, Variable};
 use crate::ast::{BinaryOp, CastMode};
-use crate::check::hir::{Expr, ExprKind, Group, HeaderId, TableValue};
+use crate::check::hir::{Arm, Expr, ExprKind, Group, HeaderId, LocalId, TableValue};
 use crate::check::types::{TableId, Type, largest};
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
@@ -40,7 +40,7 @@ impl Lowering<'_> {
         exprs.iter().map(|expr| self.value(expr).0).collect()
     }
 
-    // Longer than 80 lines: one flat match over all expressions.
+    /// What an expression becomes.
     pub(crate) fn shape(&mut self, expr: &Expr) -> Shape {
         let span = expr.span;
         let width = expr.ty.width().unwrap_or(1);
@@ -48,15 +48,7 @@ impl Lowering<'_> {
         match &expr.kind {
             ExprKind::Const(number) => scalar(self.constant(*number, width, span), Range::one(*number)),
             ExprKind::Error => scalar(self.constant(0, width, span), whole),
-            ExprKind::Local(local) => {
-                let subject = Subject::Local(*local);
-                let range = self.range_of(subject, whole);
-                let value = match self.env.values.get(&Variable::Local(*local)) {
-                    Some(&value) => value,
-                    None => self.constant(0, width, span),
-                };
-                Shape::Scalar { value, range, subject: Some(subject) }
-            }
+            ExprKind::Local(local) => self.local_shape(*local, width, span),
             ExprKind::Field(header, field) => self.field_shape(*header, *field, span),
             ExprKind::Own(field) => match self.scope.own {
                 // A size may use a conditional field under the same condition: there it is known to be there.
@@ -106,78 +98,100 @@ impl Lowering<'_> {
                 let shifted = self.shifted_down(value, u32::from(*bit), span);
                 scalar(self.resized(shifted, 1, span), whole)
             }
-            ExprKind::Complement(inner) => {
-                let (value, range) = self.value(inner);
-                let ones = self.constant(largest(width), width, span);
-                let flipped = self.emit(width, Op::Binary(ir::BinaryOp::Xor, value, ones), span);
-                scalar(flipped, Range::new(largest(width) - range.high, largest(width) - range.low))
-            }
+            ExprKind::Complement(inner) | ExprKind::Not(inner) => self.complement(inner, width, span),
             ExprKind::Cast(inner, mode) => self.cast(inner, *mode, &expr.ty, span),
             ExprKind::Binary(op, a, b) => self.arithmetic(*op, a, b, &expr.ty, span),
-            ExprKind::Masked(inner, mask, wanted) => {
-                let (value, _) = self.value(inner);
-                let width = self.function.width(value);
-                let mask = self.constant(*mask, width, span);
-                let bits = self.emit(width, Op::Binary(ir::BinaryOp::And, value, mask), span);
-                let wanted = self.constant(*wanted, width, span);
-                scalar(self.emit(1, Op::Compare(CompareOp::Eq, bits, wanted), span), whole)
-            }
+            ExprKind::Masked(inner, mask, wanted) => self.masked(inner, *mask, *wanted, span),
             ExprKind::Compare(op, a, b) => {
                 let ((a, _), (b, _)) = (self.value(a), self.value(b));
                 scalar(self.comparison(*op, a, b, span), whole)
             }
-            ExprKind::Not(inner) => {
-                let (value, range) = self.value(inner);
-                let one = self.constant(1, 1, span);
-                let flipped = self.emit(1, Op::Binary(ir::BinaryOp::Xor, value, one), span);
-                scalar(flipped, Range::new(1 - range.high.min(1), 1 - range.low.min(1)))
-            }
-            ExprKind::Logic(..) => {
-                let (yes, no) = self.condition(expr);
-                let mut ways = self.split();
-                for (exit, outcome) in [(yes, 1), (no, 0)] {
-                    if let Some(exit) = exit {
-                        self.resume(exit);
-                        let value = self.constant(outcome, 1, span);
-                        ways.push(Range::one(outcome));
-                        self.keep(value);
-                    }
-                }
-                self.meet(ways, width, span)
-            }
-            ExprKind::If(condition, a, b) => {
-                let (yes, no) = self.condition(condition);
-                let mut ways = self.split();
-                for (exit, branch) in [(yes, a), (no, b)] {
-                    if let Some(exit) = exit {
-                        self.resume(exit);
-                        let (value, range) = self.value(branch);
-                        ways.push(range);
-                        self.keep(value);
-                    }
-                }
-                self.meet(ways, width, span)
-            }
-            ExprKind::Match(value, arms) => {
-                let shape = self.shape(value);
-                let mut ways = self.split();
-                self.match_arms(&shape, arms, span, |lowering, body: &Expr| {
-                    let (value, range) = lowering.value(body);
-                    ways.push(range);
-                    lowering.keep(value);
-                });
-                self.meet(ways, width, span)
-            }
-            ExprKind::Inline(bindings, body) => {
-                let values: Vec<(Value, Range)> =
-                    bindings.iter().map(|(_, value)| self.value(value)).collect();
-                for ((local, _), (value, range)) in bindings.iter().zip(values) {
-                    self.bind_local(*local, value, range);
-                }
-                let (value, range) = self.value(body);
-                scalar(value, range)
+            ExprKind::Logic(..) => self.logic(expr),
+            ExprKind::If(condition, a, b) => self.choice(condition, [a, b], width, span),
+            ExprKind::Match(value, arms) => self.match_value(value, arms, width, span),
+            ExprKind::Inline(bindings, body) => self.inlined(bindings, body),
+        }
+    }
+
+    fn local_shape(&mut self, local: LocalId, width: u8, span: Span) -> Shape {
+        let subject = Subject::Local(local);
+        let range = self.range_of(subject, Range::new(0, largest(width)));
+        let value = match self.env.values.get(&Variable::Local(local)) {
+            Some(&value) => value,
+            None => self.constant(0, width, span),
+        };
+        Shape::Scalar { value, range, subject: Some(subject) }
+    }
+
+    /// A call: the parameters get their values, then the function's body is lowered in place.
+    fn inlined(&mut self, bindings: &[(LocalId, Expr)], body: &Expr) -> Shape {
+        let values: Vec<(Value, Range)> = bindings.iter().map(|(_, value)| self.value(value)).collect();
+        for ((local, _), (value, range)) in bindings.iter().zip(values) {
+            self.bind_local(*local, value, range);
+        }
+        let (value, range) = self.value(body);
+        scalar(value, range)
+    }
+
+    /// `match` as a value: that of the first arm that fits.
+    fn match_value(&mut self, value: &Expr, arms: &[Arm<Expr>], width: u8, span: Span) -> Shape {
+        let shape = self.shape(value);
+        let mut ways = self.split();
+        self.match_arms(&shape, arms, span, |lowering, body: &Expr| {
+            let (value, range) = lowering.value(body);
+            ways.push(range);
+            lowering.keep(value);
+        });
+        self.meet(ways, width, span)
+    }
+
+    /// All bits of a value flipped; of a condition, its contrary.
+    fn complement(&mut self, inner: &Expr, width: u8, span: Span) -> Shape {
+        let (value, range) = self.value(inner);
+        let top = largest(width);
+        let ones = self.constant(top, width, span);
+        let flipped = self.emit(width, Op::Binary(ir::BinaryOp::Xor, value, ones), span);
+        scalar(flipped, Range::new(top - range.high.min(top), top - range.low.min(top)))
+    }
+
+    /// Whether the bits of a value under a mask are the wanted ones.
+    fn masked(&mut self, inner: &Expr, mask: u128, wanted: u128, span: Span) -> Shape {
+        let (value, _) = self.value(inner);
+        let width = self.function.width(value);
+        let mask = self.constant(mask, width, span);
+        let bits = self.emit(width, Op::Binary(ir::BinaryOp::And, value, mask), span);
+        let wanted = self.constant(wanted, width, span);
+        scalar(self.emit(1, Op::Compare(CompareOp::Eq, bits, wanted), span), Range::new(0, 1))
+    }
+
+    /// `&&` or `||` as a value.
+    fn logic(&mut self, expr: &Expr) -> Shape {
+        let (yes, no) = self.condition(expr);
+        let mut ways = self.split();
+        for (exit, outcome) in [(yes, 1), (no, 0)] {
+            if let Some(exit) = exit {
+                self.resume(exit);
+                let value = self.constant(outcome, 1, expr.span);
+                ways.push(Range::one(outcome));
+                self.keep(value);
             }
         }
+        self.meet(ways, 1, expr.span)
+    }
+
+    /// `if` as a value: one of two branches.
+    fn choice(&mut self, condition: &Expr, branches: [&Expr; 2], width: u8, span: Span) -> Shape {
+        let (yes, no) = self.condition(condition);
+        let mut ways = self.split();
+        for (exit, branch) in [yes, no].into_iter().zip(branches) {
+            if let Some(exit) = exit {
+                self.resume(exit);
+                let (value, range) = self.value(branch);
+                ways.push(range);
+                self.keep(value);
+            }
+        }
+        self.meet(ways, width, span)
     }
 
     /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
@@ -209,7 +223,7 @@ impl Lowering<'_> {
         }
     }
 
-    pub(crate) fn bind_local(&mut self, local: crate::check::hir::LocalId, value: Value, range: Range) {
+    pub(crate) fn bind_local(&mut self, local: LocalId, value: Value, range: Range) {
         let subject = Subject::Local(local);
         self.env.forget(subject);
         self.env.ranges.insert(subject, range);

@@ -5,7 +5,7 @@ use super::Decode;
 use super::env::{Range, Variable};
 use super::expressions::{Shape, scalar};
 use super::{Exit, Lowering, to};
-use crate::check::hir::{ConditionalSize, Group, HeaderId};
+use crate::check::hir::{ConditionalSize, Expr, Group, HeaderId};
 use crate::check::types::{Type, largest};
 use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, CompareOp, Op, Terminator, Value};
@@ -92,8 +92,7 @@ impl Lowering<'_> {
                     position = self.emit(32, Op::Binary(ir::BinaryOp::Add, position, size), span);
                 }
                 Group::Variable { length, .. } => {
-                    let (length, _) = self.value(length);
-                    self.need(header, position, 0, Some(length), limit, span);
+                    let length = self.decode_length(header, length, position, limit, span);
                     self.env.values.insert(Variable::Place(Read::Length(header, index)), length);
                     position = self.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
                 }
@@ -108,23 +107,12 @@ impl Lowering<'_> {
                                 self.constant(u128::from(*bytes), 32, span)
                             }
                             ConditionalSize::Variable(length) => {
-                                let (length, _) = self.value(length);
-                                self.need(header, position, 0, Some(length), limit, span);
-                                length
+                                self.decode_length(header, length, position, limit, span)
                             }
                         };
                         let present = self.constant(1, 1, span);
-                        if matches!(size, ConditionalSize::Fixed(_))
-                            && layout.fields[*field].constraint.is_some()
-                        {
-                            let (value, _) = self.load_conditional(header, *field, span);
-                            self.constrain(
-                                header,
-                                *field,
-                                value,
-                                Range::new(0, largest(self.function.width(value))),
-                                span,
-                            );
+                        if matches!(size, ConditionalSize::Fixed(_)) {
+                            self.check_conditional_constraint(header, *field, span);
                         }
                         exits.extend(self.conditional_exit(header, index, present, length));
                     }
@@ -145,6 +133,20 @@ impl Lowering<'_> {
             self.keep_fields(header, &fields, span);
         }
         position
+    }
+
+    /// The length of a `bytes` field whose bytes are shown to be there.
+    fn decode_length(
+        &mut self,
+        header: HeaderId,
+        length: &Expr,
+        position: Value,
+        limit: Option<Value>,
+        span: Span,
+    ) -> Value {
+        let (length, _) = self.value(length);
+        self.need(header, position, 0, Some(length), limit, span);
+        length
     }
 
     fn conditional_exit(
@@ -187,6 +189,15 @@ impl Lowering<'_> {
         let ok = self.new_block(span);
         self.terminate(Terminator::Need { base, bytes, more, limit, ok: to(ok), short: to(short) }, span);
         self.current = Some(ok);
+    }
+
+    /// Checks the constraint of a conditional field where the field is there.
+    fn check_conditional_constraint(&mut self, header: HeaderId, field: usize, span: Span) {
+        if self.layout(header).fields[field].constraint.is_some() {
+            let (value, _) = self.load_conditional(header, field, span);
+            let whole = Range::new(0, largest(self.function.width(value)));
+            self.constrain(header, field, value, whole, span);
+        }
     }
 
     fn check_constraint(&mut self, header: HeaderId, field: usize, span: Span) {

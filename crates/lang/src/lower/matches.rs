@@ -5,7 +5,7 @@ use super::env::Range;
 use super::expressions::{Shape, scalar};
 use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
-use crate::check::hir::{Arm, Pattern};
+use crate::check::hir::{Arm, HeaderId, Pattern};
 use crate::check::types::largest;
 use crate::flow::facts::Read;
 use crate::ir::{BlockId, Target, Terminator, Value};
@@ -164,39 +164,19 @@ impl Lowering<'_> {
             }
             (Pattern::Tuple(patterns), Shape::Tuple(shapes)) => self.test_all(patterns, shapes, span),
             (Pattern::Some(inner), Shape::Option { present, inner: held }) => {
-                let (yes, no) = self.fork(*present, span);
-                let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
-                if let Some(exit) = yes {
-                    self.resume(exit);
-                    let (held_fits, held_fails) = self.test(inner, held, span);
-                    fits = held_fits;
-                    fails.extend(held_fails);
-                }
-                (fits, fails)
-            }
-            (Pattern::None, Shape::Option { present, .. }) => {
-                let (yes, no) = self.fork(*present, span);
-                (no.into_iter().collect(), yes.into_iter().collect())
+                self.test_present(*present, span, |lowering| lowering.test(inner, held, span))
             }
             (Pattern::Some(inner), Shape::Conditional { header, field }) => {
-                let group = self.layout(*header).fields[*field].group;
-                let present = self.place(Read::Present(*header, group));
-                let (yes, no) = self.fork(present, span);
-                let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
-                if let Some(exit) = yes {
-                    self.resume(exit);
-                    let held = self.conditional_inner(*header, *field, span);
-                    let (held_fits, held_fails) = self.test(inner, &held, span);
-                    fits = held_fits;
-                    fails.extend(held_fails);
-                }
-                (fits, fails)
+                let present = self.presence(*header, *field);
+                self.test_present(present, span, |lowering| {
+                    let held = lowering.conditional_inner(*header, *field, span);
+                    lowering.test(inner, &held, span)
+                })
             }
+            (Pattern::None, Shape::Option { present, .. }) => self.test_absent(*present, span),
             (Pattern::None, Shape::Conditional { header, field }) => {
-                let group = self.layout(*header).fields[*field].group;
-                let present = self.place(Read::Present(*header, group));
-                let (yes, no) = self.fork(present, span);
-                (no.into_iter().collect(), yes.into_iter().collect())
+                let present = self.presence(*header, *field);
+                self.test_absent(present, span)
             }
             (Pattern::Variant(number, patterns), Shape::Variants { table, columns }) => {
                 let declared = &self.source.tables[table.0];
@@ -220,6 +200,36 @@ impl Lowering<'_> {
             // Patterns and values that do not go together were reported.
             _ => (self.suspend().into_iter().collect(), Vec::new()),
         }
+    }
+
+    /// Whether a conditional field is there, as a one-bit value.
+    fn presence(&mut self, header: HeaderId, field: usize) -> Value {
+        let group = self.layout(header).fields[field].group;
+        self.place(Read::Present(header, group))
+    }
+
+    /// The ways on where something is there and fits, and where not.
+    fn test_present(
+        &mut self,
+        present: Value,
+        span: Span,
+        test: impl FnOnce(&mut Self) -> (Vec<Exit>, Vec<Exit>),
+    ) -> (Vec<Exit>, Vec<Exit>) {
+        let (yes, no) = self.fork(present, span);
+        let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
+        if let Some(exit) = yes {
+            self.resume(exit);
+            let (held_fits, held_fails) = test(self);
+            fits = held_fits;
+            fails.extend(held_fails);
+        }
+        (fits, fails)
+    }
+
+    /// The ways on where something is not there, and where it is.
+    fn test_absent(&mut self, present: Value, span: Span) -> (Vec<Exit>, Vec<Exit>) {
+        let (yes, no) = self.fork(present, span);
+        (no.into_iter().collect(), yes.into_iter().collect())
     }
 
     fn test_all(&mut self, patterns: &[Pattern], shapes: &[Shape], span: Span) -> (Vec<Exit>, Vec<Exit>) {

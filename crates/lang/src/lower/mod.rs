@@ -400,91 +400,68 @@ pub(crate) fn to(block: BlockId) -> ir::Target {
 
 /// Everything of a program but its functions.
 fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Program {
-    let column = |name: &str, ty: &Type| ir::Column {
-        name: name.to_string(),
-        kind: kinds(ty),
-        width: ty.width().unwrap_or(1),
+    let event = |event: &hir::Event| {
+        let params = event.params.iter().map(|local| &program.locals[local.0]);
+        let params = params.map(|local| column(&local.name, &local.ty, kinds)).collect();
+        ir::Event { name: event.name.clone(), params, handler: 0 }
     };
+    let stage = |stage: &hir::Stage| ir::Stage { name: stage.name.clone(), span: stage.name_span };
+    let layouts = &program.layouts[..program.visible_layouts];
     ir::Program {
         name: name.to_string(),
-        tables: program
-            .tables
-            .iter()
-            .map(|table| {
-                let mut values: Vec<ir::Column> =
-                    table.value_columns().iter().map(|(name, ty)| column(name, ty)).collect();
-                if let (hir::TableValue::Variants(variants), Some(first)) = (&table.value, values.first_mut())
-                {
-                    first.kind = ir::ColumnKind::Names(
-                        variants
-                            .iter()
-                            .enumerate()
-                            .map(|(number, (name, _))| (number as u128, name.clone()))
-                            .collect(),
-                    );
-                }
-                ir::Table {
-                    name: table.name.clone(),
-                    kind: table.kind,
-                    keys: table.keys.iter().map(|(name, ty)| column(name, ty)).collect(),
-                    values,
-                    capacity: table.capacity,
-                    idle: table.idle,
-                    age: table.age,
-                    evict: table.evict,
-                    counted: table.counted,
-                    releases: table.releases,
-                    entries: table.entries.clone(),
-                    file: table.file.clone(),
-                    default: table.default.clone(),
-                    span: table.span,
-                }
-            })
-            .collect(),
+        tables: program.tables.iter().map(|declared| table(declared, kinds)).collect(),
         counters: program.counters.clone(),
         meters: program.meters.clone(),
         registers: program.registers.iter().map(|(register, _)| register.clone()).collect(),
         pools: program.pools.iter().map(|(pool, _)| pool.clone()).collect(),
         groups: program.groups.iter().map(|(group, _)| group.clone()).collect(),
-        events: program
-            .events
-            .iter()
-            .map(|event| ir::Event {
-                name: event.name.clone(),
-                params: event
-                    .params
-                    .iter()
-                    .map(|local| column(&program.locals[local.0].name, &program.locals[local.0].ty))
-                    .collect(),
-                handler: 0,
-            })
-            .collect(),
-        stages: program
-            .stages
-            .iter()
-            .map(|stage| ir::Stage { name: stage.name.clone(), span: stage.name_span })
-            .collect(),
-        layouts: program.layouts[..program.visible_layouts]
-            .iter()
-            .map(|layout| ir::Layout {
-                name: layout.name.clone(),
-                fields: layout
-                    .fields
-                    .iter()
-                    .map(|field| ir::LayoutField {
-                        name: field.name.clone(),
-                        kind: kinds(&field.ty),
-                        bit: (field.group == 0 && field.ty != Type::View && !field.conditional)
-                            .then_some(field.bit),
-                        width: field
-                            .ty
-                            .width()
-                            .filter(|_| !field.conditional && field.ty != Type::View)
-                            .map(u32::from),
-                    })
-                    .collect(),
-            })
-            .collect(),
+        events: program.events.iter().map(event).collect(),
+        stages: program.stages.iter().map(stage).collect(),
+        layouts: layouts.iter().map(|described| layout(described, kinds)).collect(),
         ..ir::Program::default()
     }
+}
+
+fn column(name: &str, ty: &Type, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Column {
+    ir::Column { name: name.to_string(), kind: kinds(ty), width: ty.width().unwrap_or(1) }
+}
+
+fn table(table: &hir::Table, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Table {
+    let columns = |columns: &[(String, Type)]| -> Vec<ir::Column> {
+        columns.iter().map(|(name, ty)| column(name, ty, kinds)).collect()
+    };
+    let mut values = columns(&table.value_columns());
+    if let (hir::TableValue::Variants(variants), Some(first)) = (&table.value, values.first_mut()) {
+        let names = (0..).zip(variants).map(|(number, (name, _))| (number, name.clone()));
+        first.kind = ir::ColumnKind::Names(names.collect());
+    }
+    ir::Table {
+        name: table.name.clone(),
+        kind: table.kind,
+        keys: columns(&table.keys),
+        values,
+        capacity: table.capacity,
+        idle: table.idle,
+        age: table.age,
+        evict: table.evict,
+        counted: table.counted,
+        releases: table.releases,
+        entries: table.entries.clone(),
+        file: table.file.clone(),
+        default: table.default.clone(),
+        span: table.span,
+    }
+}
+
+fn layout(layout: &hir::Layout, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Layout {
+    let field = |field: &hir::Field| {
+        let is_number = field.ty != Type::View && !field.conditional;
+        ir::LayoutField {
+            name: field.name.clone(),
+            kind: kinds(&field.ty),
+            bit: (is_number && field.group == 0).then_some(field.bit),
+            width: field.ty.width().filter(|_| is_number).map(u32::from),
+        }
+    };
+    ir::Layout { name: layout.name.clone(), fields: layout.fields.iter().map(field).collect() }
 }

@@ -261,6 +261,49 @@ pub struct MadeField {
 }
 
 impl StmtKind {
+    /// The expressions of the statement in the order in which they are computed, without those of blocks
+    /// inside of it.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            StmtKind::Assign(_, value)
+            | StmtKind::Set(_, _, value)
+            | StmtKind::If(value, ..)
+            | StmtKind::Walk(_, value, _)
+            | StmtKind::Copy(value)
+            | StmtKind::Send(value)
+            | StmtKind::Edit(Edit::Truncate(value) | Edit::Fragment(_, value)) => vec![value],
+            StmtKind::Match(value, arms) => {
+                [value].into_iter().chain(arms.iter().filter_map(|arm| arm.guard.as_ref())).collect()
+            }
+            StmtKind::Learn(writes, _) => {
+                writes.iter().flat_map(|write| write.key.iter().chain(&write.value)).collect()
+            }
+            StmtKind::Place(placement, _) | StmtKind::Displace(placement) => placement.expressions(),
+            StmtKind::SetRegister(_, index, value) => index.iter().chain([value]).collect(),
+            StmtKind::Give(_, values)
+            | StmtKind::Remove(_, values)
+            | StmtKind::SetDefault(_, values)
+            | StmtKind::Goto(_, values) => values.iter().collect(),
+            StmtKind::Count(_, index) | StmtKind::MulticastGroup(_, index) => index.iter().collect(),
+            StmtKind::Raise(delay, _, args) => delay.iter().chain(args).collect(),
+            StmtKind::Emit(made, port) => {
+                let take = made.tail.iter().filter_map(|tail| tail.take.as_ref());
+                made.holes.iter().map(|hole| &hole.value).chain(take).chain([port]).collect()
+            }
+            StmtKind::Edit(Edit::Push { made, .. }) => made.holes.iter().map(|hole| &hole.value).collect(),
+            StmtKind::Edit(Edit::Pop(_) | Edit::Decapsulate(_))
+            | StmtKind::For(..)
+            | StmtKind::Break
+            | StmtKind::Extract(..)
+            | StmtKind::ClearDefault(_)
+            | StmtKind::Flood
+            | StmtKind::Multicast(_)
+            | StmtKind::Drop(_)
+            | StmtKind::Punt(_)
+            | StmtKind::Recirculate(_) => Vec::new(),
+        }
+    }
+
     /// The blocks directly inside of the statement, in source order.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (blocks, arms): ([Option<&Block>; 2], &[Arm<Block>]) = match self {

@@ -107,67 +107,31 @@ fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), IrReadError>
     Ok((base, offset, bytes, tokens.number()?))
 }
 
-// Longer than 80 lines: one flat match over all operations.
+/// Reads an instruction behind its results.
 fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
-    let Token::Word(word) = *tokens.peek() else {
-        return Err(tokens.expected("an instruction or the end of the block"));
-    };
-    let binary = BinaryOp::NAMES.iter().find(|(_, name)| *name == word);
-    let compare = CompareOp::NAMES.iter().find(|(_, name)| *name == word);
-    let known = [
-        "const",
-        "select",
-        "resize",
-        "load",
-        "store",
-        "checksum",
-        "in_port",
-        "wire_length",
-        "captured",
-        "now",
-        "lookup",
-        "scan",
-        "insert",
-        "withdraw",
-        "mark",
-        "read_register",
-        "write_register",
-        "take",
-        "give",
-        "choose",
-        "member",
-        "join",
-        "leave",
-        "learn",
-        "has_room",
-        "remove",
-        "set_default",
-        "clear_default",
-        "count",
-        "raise",
-        "copy",
-        "emit",
-        "push",
-        "pop",
-        "truncate",
-        "fragment",
-        "keep",
-        "stage",
-        "header",
-    ];
-    if binary.is_none() && compare.is_none() && !known.contains(&word) {
-        return Err(tokens.expected("an instruction or the end of the block"));
+    if let Token::Word(word) = *tokens.peek() {
+        tokens.advance();
+        for part in [calculation, packet_op, table_op, memory_op] {
+            if let Some(op) = part(tokens, word)? {
+                return Ok(op);
+            }
+        }
+        tokens.step_back();
     }
-    tokens.advance();
-    if let Some((op, _)) = binary {
+    Err(tokens.expected("an instruction or the end of the block"))
+}
+
+/// Reads an instruction that computes with values or reads what is known of the packet.
+fn calculation(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Op>, IrReadError> {
+    if let Some((op, _)) = BinaryOp::NAMES.iter().find(|(_, name)| *name == word) {
         let (left, right) = two(tokens)?;
-        return Ok(Op::Binary(*op, left, right));
+        return Ok(Some(Op::Binary(*op, left, right)));
     }
-    if let Some((op, _)) = compare {
+    if let Some((op, _)) = CompareOp::NAMES.iter().find(|(_, name)| *name == word) {
         let (left, right) = two(tokens)?;
-        return Ok(Op::Compare(*op, left, right));
+        return Ok(Some(Op::Compare(*op, left, right)));
     }
-    Ok(match word {
+    Ok(Some(match word {
         "const" => Op::Const(tokens.number()?),
         "select" => {
             let (condition, yes) = two(tokens)?;
@@ -175,6 +139,18 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
             Op::Select(condition, yes, value(tokens)?)
         }
         "resize" => Op::Resize(value(tokens)?),
+        "in_port" => Op::InPort,
+        "wire_length" => Op::WireLength,
+        "captured" => Op::Captured,
+        "now" => Op::Now,
+        "keep" => Op::Keep(value(tokens)?),
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads an instruction on bytes of a packet, or on a packet as a whole.
+fn packet_op(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Op>, IrReadError> {
+    Ok(Some(match word {
         "load" => {
             let (base, offset, bytes, proven) = access(tokens)?;
             Op::Load { base, offset, bytes, proven }
@@ -189,10 +165,45 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
             tokens.symbol(",")?;
             Op::Checksum { base, bytes: tokens.number()?, more: optional(tokens, "more")? }
         }
-        "in_port" => Op::InPort,
-        "wire_length" => Op::WireLength,
-        "captured" => Op::Captured,
-        "now" => Op::Now,
+        "copy" => Op::Copy(value(tokens)?),
+        "emit" => {
+            let template = tokens.index('p')?;
+            let holes = values(tokens, "(", ")")?;
+            let tail = optional(tokens, "tail")?;
+            let limit = optional(tokens, "limit")?;
+            tokens.word("port")?;
+            Op::Emit { template, values: holes, tail, limit, port: value(tokens)? }
+        }
+        "push" => {
+            let template = tokens.index('p')?;
+            let holes = values(tokens, "(", ")")?;
+            tokens.word("at")?;
+            Op::PushBytes { at: value(tokens)?, template, values: holes }
+        }
+        "pop" => {
+            let bytes = value(tokens)?;
+            tokens.word("at")?;
+            Op::PopBytes { at: value(tokens)?, bytes }
+        }
+        "truncate" => Op::Truncate(value(tokens)?),
+        "fragment" => {
+            let mtu = value(tokens)?;
+            tokens.word("at")?;
+            Op::Fragment { at: value(tokens)?, mtu }
+        }
+        "stage" => Op::EnterStage(tokens.index('s')?),
+        "header" => {
+            let layout = tokens.index('l')?;
+            tokens.word("at")?;
+            Op::Header { layout, base: value(tokens)?, name: tokens.text()? }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads an instruction on a table.
+fn table_op(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Op>, IrReadError> {
+    Ok(Some(match word {
         "lookup" => Op::Lookup { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
         "scan" => {
             let table = tokens.index('t')?;
@@ -214,6 +225,28 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
             tokens.word("priority")?;
             Op::Withdraw { table, key, priority: tokens.number()? }
         }
+        "learn" => {
+            let (table, key) = (tokens.index('t')?, values(tokens, "[", "]")?);
+            tokens.symbol("=")?;
+            Op::Learn { table, key, value: values(tokens, "(", ")")? }
+        }
+        "has_room" => {
+            Op::HasRoom(tokens.list("(", ")", |tokens| Ok((tokens.index('t')?, values(tokens, "[", "]")?)))?)
+        }
+        "remove" => Op::Remove { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
+        "set_default" => {
+            let table = tokens.index('t')?;
+            tokens.symbol("=")?;
+            Op::SetDefault { table, value: values(tokens, "(", ")")? }
+        }
+        "clear_default" => Op::ClearDefault(tokens.index('t')?),
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads an instruction on meters, registers, pools, groups, counters or events.
+fn memory_op(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Op>, IrReadError> {
+    Ok(Some(match word {
         "mark" => Op::Mark {
             meter: tokens.index('m')?,
             index: optional(tokens, "at")?,
@@ -251,21 +284,6 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
             let (group, member) = (tokens.index('u')?, values(tokens, "(", ")")?);
             Op::Leave { group, index: optional(tokens, "at")?, member }
         }
-        "learn" => {
-            let (table, key) = (tokens.index('t')?, values(tokens, "[", "]")?);
-            tokens.symbol("=")?;
-            Op::Learn { table, key, value: values(tokens, "(", ")")? }
-        }
-        "has_room" => {
-            Op::HasRoom(tokens.list("(", ")", |tokens| Ok((tokens.index('t')?, values(tokens, "[", "]")?)))?)
-        }
-        "remove" => Op::Remove { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
-        "set_default" => {
-            let table = tokens.index('t')?;
-            tokens.symbol("=")?;
-            Op::SetDefault { table, value: values(tokens, "(", ")")? }
-        }
-        "clear_default" => Op::ClearDefault(tokens.index('t')?),
         "count" => {
             let counter = tokens.index('c')?;
             let mut index = None;
@@ -280,40 +298,8 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
             args: values(tokens, "(", ")")?,
             delay: optional(tokens, "after")?,
         },
-        "copy" => Op::Copy(value(tokens)?),
-        "emit" => {
-            let template = tokens.index('p')?;
-            let holes = values(tokens, "(", ")")?;
-            let tail = optional(tokens, "tail")?;
-            let limit = optional(tokens, "limit")?;
-            tokens.word("port")?;
-            Op::Emit { template, values: holes, tail, limit, port: value(tokens)? }
-        }
-        "push" => {
-            let template = tokens.index('p')?;
-            let holes = values(tokens, "(", ")")?;
-            tokens.word("at")?;
-            Op::PushBytes { at: value(tokens)?, template, values: holes }
-        }
-        "pop" => {
-            let bytes = value(tokens)?;
-            tokens.word("at")?;
-            Op::PopBytes { at: value(tokens)?, bytes }
-        }
-        "truncate" => Op::Truncate(value(tokens)?),
-        "fragment" => {
-            let mtu = value(tokens)?;
-            tokens.word("at")?;
-            Op::Fragment { at: value(tokens)?, mtu }
-        }
-        "keep" => Op::Keep(value(tokens)?),
-        "stage" => Op::EnterStage(tokens.index('s')?),
-        _ => {
-            let layout = tokens.index('l')?;
-            tokens.word("at")?;
-            Op::Header { layout, base: value(tokens)?, name: tokens.text()? }
-        }
-    })
+        _ => return Ok(None),
+    }))
 }
 
 fn target(tokens: &mut Tokens<'_>) -> Result<Target, IrReadError> {
@@ -328,11 +314,6 @@ fn target(tokens: &mut Tokens<'_>) -> Result<Target, IrReadError> {
 /// The terminator if the next word begins one.
 fn terminator(tokens: &mut Tokens<'_>) -> Result<Option<Terminator>, IrReadError> {
     let Token::Word(word) = *tokens.peek() else { return Ok(None) };
-    let known =
-        ["jump", "branch", "switch", "need", "fuel", "send", "flood", "multicast", "drop", "punt", "done"];
-    if !known.contains(&word) {
-        return Ok(None);
-    }
     tokens.advance();
     Ok(Some(match word {
         "jump" => Terminator::Jump(target(tokens)?),
@@ -378,6 +359,10 @@ fn terminator(tokens: &mut Tokens<'_>) -> Result<Option<Terminator>, IrReadError
         "multicast" => Terminator::Multicast(tokens.index('g')?),
         "drop" => Terminator::Drop(tokens.index('r')?),
         "punt" => Terminator::Punt(tokens.index('r')?),
-        _ => Terminator::Done,
+        "done" => Terminator::Done,
+        _ => {
+            tokens.step_back();
+            return Ok(None);
+        }
     }))
 }

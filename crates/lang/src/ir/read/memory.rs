@@ -4,34 +4,39 @@ use super::tokens::{Token, Tokens};
 use super::{IrReadError, column};
 use crate::ir::*;
 
-pub(super) fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrReadError> {
-    if tokens.accept_word("meter") {
-        tokens.index_is('m', program.meters.len())?;
-        program.meters.push(meter(tokens)?);
-    } else if tokens.accept_word("register") {
-        tokens.index_is('x', program.registers.len())?;
-        let name = tokens.text()?;
-        tokens.word("size")?;
-        let size = tokens.number()?;
-        program.registers.push(Register { name, size, column: column(tokens)? });
-    } else if tokens.accept_word("pool") {
-        tokens.index_is('q', program.pools.len())?;
-        let name = tokens.text()?;
-        let columns = tokens.list("(", ")", column)?;
-        let ranges = tokens.list("(", ")", |tokens| Ok((tokens.number()?, tokens.number()?)))?;
-        program.pools.push(Pool { name, columns, ranges });
-    } else {
-        tokens.word("group")?;
-        tokens.index_is('u', program.groups.len())?;
-        program.groups.push(group(tokens)?);
+/// Reads a declaration behind its word: `meter`, `register`, `pool` or `group`.
+pub(super) fn declaration(
+    tokens: &mut Tokens<'_>,
+    word: &str,
+    program: &mut Program,
+) -> Result<(), IrReadError> {
+    match word {
+        "meter" => {
+            tokens.index_is('m', program.meters.len())?;
+            program.meters.push(meter(tokens)?);
+        }
+        "register" => {
+            tokens.index_is('x', program.registers.len())?;
+            let (name, size) = tokens.sized()?;
+            program.registers.push(Register { name, size, column: column(tokens)? });
+        }
+        "pool" => {
+            tokens.index_is('q', program.pools.len())?;
+            let name = tokens.text()?;
+            let columns = tokens.list("(", ")", column)?;
+            let ranges = tokens.list("(", ")", |tokens| Ok((tokens.number()?, tokens.number()?)))?;
+            program.pools.push(Pool { name, columns, ranges });
+        }
+        _ => {
+            tokens.index_is('u', program.groups.len())?;
+            program.groups.push(group(tokens)?);
+        }
     }
     Ok(())
 }
 
 fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, IrReadError> {
-    let name = tokens.text()?;
-    tokens.word("size")?;
-    let size = tokens.number()?;
+    let (name, size) = tokens.sized()?;
     let packets = tokens.accept_word("packets");
     if !packets {
         tokens.word("bytes")?;
@@ -51,9 +56,7 @@ fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, IrReadError> {
 }
 
 fn group(tokens: &mut Tokens<'_>) -> Result<Group, IrReadError> {
-    let name = tokens.text()?;
-    tokens.word("size")?;
-    let size = tokens.number()?;
+    let (name, size) = tokens.sized()?;
     tokens.word("buckets")?;
     let buckets = tokens.number()?;
     tokens.word("capacity")?;
@@ -93,7 +96,7 @@ pub(super) fn key_match(tokens: &mut Tokens<'_>) -> Result<Match, IrReadError> {
             let nocase = tokens.accept_word("nocase");
             tokens.word("offset")?;
             let offset = tokens.number()?;
-            let depth = if tokens.accept_word("depth") { Some(tokens.number()?) } else { None };
+            let depth = tokens.number_after("depth")?;
             Match::Bytes(Box::new(BytePattern { bytes, nocase, offset, depth }))
         }
         _ => return Err(tokens.expected("a match such as `any` or `prefix`")),

@@ -49,6 +49,23 @@ impl<'a> Tokens<'a> {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
 
+    /// Makes the token that was taken last the next one again.
+    pub(super) fn step_back(&mut self) {
+        self.next = self.next.saturating_sub(1);
+    }
+
+    /// A word with a number behind it, if the word comes next.
+    pub(super) fn number_after<N: TryFrom<u128>>(&mut self, word: &str) -> Result<Option<N>, IrReadError> {
+        if self.accept_word(word) { self.number().map(Some) } else { Ok(None) }
+    }
+
+    /// The name and the size of something that consists of cells: `"name" size 4`.
+    pub(super) fn sized(&mut self) -> Result<(String, u32), IrReadError> {
+        let name = self.text()?;
+        self.word("size")?;
+        Ok((name, self.number()?))
+    }
+
     pub(super) fn at_end(&self) -> bool {
         *self.peek() == Token::End
     }

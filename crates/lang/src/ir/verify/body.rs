@@ -145,7 +145,7 @@ impl Checker<'_> {
         }
     }
 
-    // Longer than 80 lines: one flat match over all operations.
+    // Longer than 80 lines: one flat match over all instructions.
     fn instruction(&mut self, instruction: &Instruction) {
         let results = &instruction.results[..];
         match &instruction.op {

@@ -173,6 +173,7 @@ impl fmt::Display for VerifyError {
 impl std::error::Error for VerifyError {}
 
 impl fmt::Display for Fault {
+    // Longer than 80 lines: one flat match over all faults.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::NoPacketFunction => write!(out, "there is no packet function"),

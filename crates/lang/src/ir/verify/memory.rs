@@ -183,6 +183,16 @@ impl Checker<'_> {
                     self.are_wide(item, &widths(&program.pools[*pool as usize].columns));
                 }
             }
+            Op::Choose { .. } | Op::Member { .. } | Op::Join { .. } | Op::Leave { .. } => {
+                self.group_op(op, results);
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks an instruction on a group.
+    fn group_op(&mut self, op: &Op, results: &[Value]) {
+        match op {
             Op::Choose { group, index, hash } => {
                 self.is_wide(*hash, 32);
                 if let Some(mut due) = self.group(*group, *index) {
@@ -215,6 +225,7 @@ impl Checker<'_> {
         }
     }
 
+    /// The widths of the columns of a group's members.
     fn group(&mut self, number: u32, index: Option<Value>) -> Option<Vec<u8>> {
         let found = self.program.groups.get(number as usize);
         self.cell("group", number, found.map(|group| group.size), index);
