@@ -138,8 +138,18 @@ const LONG: Spans = Spans { quantum: Duration::from_secs(4), idle: Duration::fro
 fn opened(device: &CudaFound, kernel: &Kernel, slots: usize, spans: Spans) -> CudaPersistent {
     let text = kernel.persistent_text(Dialect::Cuda);
     let geometry = geometry(kernel, 32, slots);
-    CudaPersistent::new(device, &text, geometry, SlotMemory::Mapped, spans)
+    before_trouble(|| CudaPersistent::new(device, &text, geometry, SlotMemory::Mapped, spans))
         .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Opens a device. How often a kernel rests meanwhile depends on the time that it has, so no trouble begins
+/// before the device is open.
+fn before_trouble<T>(open: impl FnOnce() -> T) -> T {
+    let armed = Path::new(&std::env::var_os(FOLDER).expect("the test has given one")).join("armed");
+    let _ = std::fs::remove_file(&armed);
+    let made = open();
+    std::fs::write(armed, "").expect("the folder is there");
+    made
 }
 
 /// Slots that a kernel that keeps running takes, against the twin: tables change, more slots than workers are
@@ -203,7 +213,8 @@ fn in_warps(path: &Path, device: &CudaFound, packets: u64) -> Option<(String, On
     let setup = Setup { submission: Submission::Persistent, ..Setup::default() };
     let schedule = Schedule::Hermes { quarters: 8 };
     let depth = QueueDepth { device_batches: 40, ..schedule.depth() };
-    let mut offloaded = Offloaded::on_cuda(offload, device, setup, depth).expect("it opens");
+    let opened = before_trouble(|| Offloaded::on_cuda(offload, device, setup, depth));
+    let mut offloaded = opened.expect("it opens");
     let seen = see_held(&program, &mut offloaded, &arrivals, schedule, Supply::Plenty);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{}", path.display());
@@ -264,7 +275,7 @@ fn one(name: &str, device: &CudaFound, memory: SlotMemory, lost: Option<bool>) {
     let program = shipped(&format!("{name}.rav"));
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_cuda(offload, device, memory, QueueDepth::BATCH)
+    let mut offloaded = before_trouble(|| Offloaded::on_cuda(offload, device, memory, QueueDepth::BATCH))
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
@@ -305,8 +316,8 @@ fn stays_lost(device: &CudaFound) {
 
 /// A batch does not come to an end.
 fn halts(device: &CudaFound) {
-    let mut made =
-        Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Pinned).expect("it opens");
+    let open = || Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Pinned);
+    let mut made = before_trouble(open).expect("it opens");
     let begin = Instant::now();
     let failed = loop {
         if let Err(error) = made.submit(0, 1).and_then(|()| made.poll(0, true)) {
