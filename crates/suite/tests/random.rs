@@ -44,7 +44,8 @@ fn a_seed_gives_one_program() {
 #[test]
 fn edits_leave_packets_right_that_came_in_right() {
     let mut tally = AgreeTally::default();
-    for seed in 0..400 {
+    // The last two have exchanged the IP header of padded packets.
+    for seed in (0..400).chain([11_564_992_784_177_954_440, 270_080_648_348_668_044]) {
         if let Err(found) = suite::edit_search::one(seed, &mut tally) {
             let frames: Vec<&[u8]> = found.arrivals.frames.iter().map(|frame| frame.bytes).collect();
             panic!("seed {}: {}\n{frames:02x?}\n{}", found.seed, found.what, found.text);
@@ -55,6 +56,15 @@ fn edits_leave_packets_right_that_came_in_right() {
         judged.programs > 60 && judged.refused > 5 && judged.resized > 1_000 && judged.checks > 10_000,
         "too little happened: {judged:?}"
     );
+}
+
+/// The program of this seed inserts a header that states another layout than follows, and a checksum is kept
+/// right where a field lies that was read before.
+#[test]
+fn what_a_checksum_is_written_over_is_read_anew() {
+    if let Err(found) = one(77_000_521, &mut AgreeTally::default()) {
+        panic!("{}\n{}", found.what, found.text);
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Flow {
 
 impl Flow {
     /// What is decoded wherever a packet is in the stage: the stage's own header, too.
-    pub(super) fn decoded_in(&self, program: &Program, stage: StageId) -> Decoded {
+    pub fn decoded_in(&self, program: &Program, stage: StageId) -> Decoded {
         let mut decoded = self.decoded[stage.0].clone();
         program.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
         decoded

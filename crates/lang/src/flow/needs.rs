@@ -4,7 +4,7 @@
 //! a least fixpoint with union. Where a stage writes something, it also reads the checksums that cover it.
 
 use super::covering::{counted_by, end_of, never_zero, places_of};
-use super::facts::{Facts, Read};
+use super::facts::{Facts, Read, TurnKind};
 use super::gone::Decoded;
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Program, StageId};
@@ -38,6 +38,10 @@ pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<S
                 }
             }
         }
+        for turn in &flow.facts[stage.0].turns {
+            let reads = end_removed(program, &here.without(&turn.gone), turn.kind);
+            wanted.extend(reads.into_iter().map(|read| (read, turn.span)));
+        }
         wanted.retain(|(read, _)| read.header().is_none_or(|header| Some(header) != own));
         for (read, span) in wanted {
             if let Read::Perhaps(header) = read {
@@ -60,11 +64,27 @@ fn covered_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Vec<Rea
     if !checksum.payload {
         return end_of(program, header);
     }
-    let Some((around, field)) = counted_by(program, decoded, header) else { return Vec::new() };
-    let group = program.layout(around).fields[field].group;
-    let mut reads = vec![Read::Group(around, 0), Read::Group(around, group)];
-    reads.extend(end_of(program, around));
+    counted_by(program, decoded, header)
+        .map(|(around, field)| counted_end(program, around, field))
+        .unwrap_or_default()
+}
+
+/// What must be known of a header to find the end of what this field of it counts.
+fn counted_end(program: &Program, header: HeaderId, field: usize) -> Vec<Read> {
+    let group = program.layout(header).fields[field].group;
+    let mut reads = vec![Read::Group(header, 0), Read::Group(header, group)];
+    reads.extend(end_of(program, header));
     reads
+}
+
+/// What must be known to cut the packet where a header ends its payload that is removed.
+fn end_removed(program: &Program, decoded: &Decoded, kind: TurnKind) -> Vec<Read> {
+    let counts = match kind {
+        TurnKind::Popped(header) => program.layout(header).counting().next().map(|field| (header, field)),
+        TurnKind::Before(header) => counted_by(program, decoded, header),
+        TurnKind::Pushed { .. } => None,
+    };
+    counts.map(|(header, field)| counted_end(program, header, field)).unwrap_or_default()
 }
 
 /// Places that every stage must be handed.

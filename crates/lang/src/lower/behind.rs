@@ -9,7 +9,7 @@ use super::covered::Change;
 use super::env::{Env, Variable};
 use super::{Exit, Lowering, to};
 use crate::ast::LengthOf;
-use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next};
+use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place};
 use crate::flow::facts::Read;
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use crate::limits::LONGEST_PACKET;
@@ -62,7 +62,7 @@ impl Lowering<'_> {
 
     /// A header of this layout went in at a position: the checksum behind it, if there is one, covers it from
     /// here on.
-    pub(super) fn join_behind(&mut self, carrier: Carrier, position: Value, span: Span) {
+    pub(super) fn join_behind(&mut self, carrier: Carrier, place: Place, position: Value, span: Span) {
         let layout = &self.source.layouts[carrier.layout.0];
         let leads = |next: &Next| {
             let to = |announced: u128| next.targets.iter().find(|(values, _)| values.contains(&announced));
@@ -70,12 +70,12 @@ impl Lowering<'_> {
                 Some(announced) => to(announced).into_iter().collect(),
                 None => next.targets.iter().collect::<Vec<_>>(),
             };
-            names.iter().any(|(_, name)| {
-                let index = self.source.layouts.iter().position(|layout| layout.name == *name);
-                index.is_some_and(|index| self.step(index) != GoverningStep::End)
-            })
+            let layouts = &self.source.layouts;
+            let index = |(_, name): &&(_, String)| layouts.iter().position(|layout| layout.name == *name);
+            names.iter().filter_map(index).collect::<BTreeSet<usize>>()
         };
-        if self.current.is_none() || !layout.next.as_ref().is_some_and(leads) {
+        let Some(targets) = layout.next.as_ref().map(leads) else { return };
+        if self.current.is_none() || targets.iter().all(|index| self.step(*index) == GoverningStep::End) {
             return;
         }
         // It has no name; while its way is followed it has that of its layout.
@@ -101,6 +101,32 @@ impl Lowering<'_> {
             if self.layout(header).pseudo.is_some() {
                 self.forget_behind(header);
             }
+        }
+        for header in self.mistaken_behind(place, &targets) {
+            self.env.forget_header(header);
+        }
+    }
+
+    /// Decoded headers behind a place where a header was inserted that one of these layouts follows: all of
+    /// them, unless the first one certainly has the only layout. A checksum may have been written there in
+    /// bytes that belong to another field.
+    fn mistaken_behind(&self, place: Place, targets: &BTreeSet<usize>) -> Vec<HeaderId> {
+        let Some(stage) = self.scope.stage else { return Vec::new() };
+        let behind = |first: HeaderId| self.decoded_behind(first);
+        let before = |header: HeaderId| match place {
+            Place::Start => false,
+            Place::Before(place) => behind(header).contains(&place),
+            Place::After(place) => header == place || behind(header).contains(&place),
+        };
+        let decoded = self.flow.decoded_in(self.source, stage).headers;
+        let stays = |header: &HeaderId| !self.env.removed.contains(header) && !before(*header);
+        let decoded: Vec<HeaderId> = decoded.into_iter().filter(stays).collect();
+        let only = |first: HeaderId| targets.iter().eq([&self.source.headers[first.0].layout.0]);
+        let leads =
+            |first: HeaderId| decoded.iter().all(|other| *other == first || behind(first).contains(other));
+        match decoded.iter().any(|first| only(*first) && leads(*first)) {
+            true => Vec::new(),
+            false => decoded,
         }
     }
 
@@ -371,9 +397,14 @@ impl Lowering<'_> {
         let stages = &self.source.stages;
         let step = |header: HeaderId| self.step(self.source.headers[header.0].layout.0);
         let on_the_way = |last: &HeaderId| *last == header || step(*last) == GoverningStep::Passed;
+        let leads = |last: HeaderId, own: HeaderId| {
+            let mut targets = self.layout(last).next.iter().flat_map(|next| &next.targets);
+            targets.any(|(_, name)| *name == self.layout(own).name)
+        };
         let strange = |index: &usize| {
-            let own = stages[*index].header.filter(|own| step(*own) == GoverningStep::End);
-            own.is_some() && self.flow.last[*index].iter().any(on_the_way)
+            let Some(own) = stages[*index].header else { return false };
+            let mut before = self.flow.last[*index].iter().filter(|last| on_the_way(last));
+            before.any(|last| step(own) == GoverningStep::End || !leads(*last, own))
         };
         let mut open: Vec<usize> = (0..stages.len()).filter(strange).collect();
         let mut seen: BTreeSet<usize> = open.iter().copied().collect();

@@ -54,7 +54,13 @@ impl Lowering<'_> {
                 self.leave_governed(span);
                 let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
                 let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
-                self.change_lengths(false, by, span);
+                let counts = self.layout(*header).counting().next();
+                let last = counts.map(|field| self.counted_end(*header, field, span));
+                let last = last.map(|last| self.larger(last, end, span));
+                self.shorten(by, last, span);
+                if let Some(last) = last {
+                    self.truncate(last, span);
+                }
                 self.effect(Op::PopBytes { at: from, bytes: by }, span);
                 self.take_out(|other| other == *header);
                 self.shift(Shift { grows: false, from: end, by }, |_| None, span);
@@ -63,6 +69,11 @@ impl Lowering<'_> {
                 self.leave_governed(span);
                 let start = self.constant(0, 32, span);
                 let by = self.begin_of(*header, span);
+                if let Some((around, field)) = self.counting_around(*header) {
+                    let last = self.counted_end(around, field, span);
+                    let last = self.larger(last, by, span);
+                    self.truncate(last, span);
+                }
                 self.effect(Op::PopBytes { at: start, bytes: by }, span);
                 let behind = self.decoded_behind(*header);
                 self.take_out(|other| other != *header && !behind.contains(&other));
@@ -121,14 +132,12 @@ impl Lowering<'_> {
         let mut rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
         // What a short frame was filled up with lies behind all that a header around counts, and in none of
         // its parts.
-        let around = self.flow.enclosing.get(&span).cloned().unwrap_or_default();
-        for &header in &around {
-            for field in self.layout(header).counting().collect::<Vec<_>>() {
-                let end = self.counted_end(header, field, span);
-                let room = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
-                let fits = self.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
-                rest = self.emit(32, Op::Select(fits, rest, room), span);
-            }
+        let around = self.counting_outside(span);
+        for &(header, field) in &around {
+            let end = self.counted_end(header, field, span);
+            let room = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
+            let fits = self.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
+            rest = self.emit(32, Op::Select(fits, rest, room), span);
         }
         if !around.is_empty() && made.sums.iter().any(|sum| sum.end.is_none()) {
             let end = self.emit(32, Op::Binary(BinaryOp::Add, at, rest), span);
@@ -150,7 +159,7 @@ impl Lowering<'_> {
             self.write_checksums(span);
         }
         let by = self.constant(made.bytes.len() as u128, 32, span);
-        self.change_lengths(true, by, span);
+        self.lengthen(by, span);
         let template = self.program.templates.len() as u32;
         self.program.templates.push(ir::Template {
             bytes: made.bytes.clone(),
@@ -167,7 +176,7 @@ impl Lowering<'_> {
         self.shift(Shift { grows: true, from: at, by }, certain, span);
         if let Some(carrier) = made.carrier {
             let position = self.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
-            self.join_behind(carrier, position, span);
+            self.join_behind(carrier, place, position, span);
         }
     }
 
@@ -179,31 +188,58 @@ impl Lowering<'_> {
         }
     }
 
-    /// Changes the lengths of the headers around a place by what goes in or out there.
-    fn change_lengths(&mut self, grows: bool, by: Value, span: Span) {
-        for header in self.flow.enclosing.get(&span).cloned().unwrap_or_default() {
-            let fields: Vec<usize> = self.layout(header).counting().collect();
-            for field in fields {
-                let (before, _) = self.load_field(header, field, span);
-                let width = self.function.width(before);
-                let length = self.resized(before, 32, span);
-                let op = if grows { BinaryOp::AddSaturate } else { BinaryOp::SubSaturate };
-                let length = self.emit(32, Op::Binary(op, length, by), span);
-                if grows && width < 32 {
-                    let limit = self.constant(largest(width), 32, span);
-                    let fits = self.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
-                    self.demand(fits, "too_long", TOO_LONG, span);
-                }
-                let length = self.resized(length, width, span);
-                self.store_field(header, field, length, span);
-                self.env.forget(Subject::Field(header, field));
-                // What is behind the header keeps its own length: a pseudo header does not change.
-                let mut sums = self.sums_of(header, field, span);
-                sums.retain(|sum| matches!(sum, Variable::Sum(_)));
-                self.note_change(&sums, (header, field), (before, length), span);
-            }
+    /// Lengthens the headers around a place by what goes in there.
+    fn lengthen(&mut self, by: Value, span: Span) {
+        for (header, field) in self.counting_outside(span) {
+            self.change_length((header, field), BinaryOp::AddSaturate, by, span);
         }
         self.write_checksums(span);
+    }
+
+    /// Shortens the headers around a place by what goes out there, and by what they count behind `last`,
+    /// where the packet ends from now on.
+    fn shorten(&mut self, by: Value, last: Option<Value>, span: Span) {
+        for (header, field) in self.counting_outside(span) {
+            let mut by = by;
+            if let Some(last) = last {
+                let end = self.counted_end(header, field, span);
+                let behind = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, last), span);
+                by = self.emit(32, Op::Binary(BinaryOp::Add, by, behind), span);
+            }
+            self.change_length((header, field), BinaryOp::SubSaturate, by, span);
+        }
+        self.write_checksums(span);
+    }
+
+    /// The length fields of the headers around a place.
+    fn counting_outside(&self, span: Span) -> Vec<(HeaderId, usize)> {
+        let around = self.flow.enclosing.get(&span).into_iter().flatten();
+        around.flat_map(|&header| self.layout(header).counting().map(move |field| (header, field))).collect()
+    }
+
+    fn change_length(&mut self, (header, field): (HeaderId, usize), op: BinaryOp, by: Value, span: Span) {
+        let (before, _) = self.load_field(header, field, span);
+        let width = self.function.width(before);
+        let length = self.resized(before, 32, span);
+        let length = self.emit(32, Op::Binary(op, length, by), span);
+        if op == BinaryOp::AddSaturate && width < 32 {
+            let limit = self.constant(largest(width), 32, span);
+            let fits = self.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
+            self.demand(fits, "too_long", TOO_LONG, span);
+        }
+        let length = self.resized(length, width, span);
+        self.store_field(header, field, length, span);
+        self.env.forget(Subject::Field(header, field));
+        // What is behind the header keeps its own length: a pseudo header does not change.
+        let mut sums = self.sums_of(header, field, span);
+        sums.retain(|sum| matches!(sum, Variable::Sum(_)));
+        self.note_change(&sums, (header, field), (before, length), span);
+    }
+
+    /// The larger one of two positions.
+    fn larger(&mut self, one: Value, other: Value, span: Span) -> Value {
+        let less = self.emit(1, Op::Compare(CompareOp::Lt, one, other), span);
+        self.emit(32, Op::Select(less, other, one), span)
     }
 
     /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.
@@ -340,8 +376,7 @@ impl Lowering<'_> {
     /// Headers that were certainly decoded behind another one.
     pub(super) fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
         let Some(stage) = self.scope.stage else { return Vec::new() };
-        let mut decoded = self.flow.decoded[stage.0].clone();
-        self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
+        let decoded = self.flow.decoded_in(self.source, stage);
         decoded.behind.iter().filter(|(first, _)| *first == header).map(|(_, second)| *second).collect()
     }
 

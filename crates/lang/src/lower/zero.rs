@@ -88,10 +88,10 @@ impl Lowering<'_> {
     }
 
     /// The header whose length says where the payload of this one ends, if its place is known here.
-    fn counting_around(&self, header: HeaderId) -> Option<(HeaderId, usize)> {
+    pub(super) fn counting_around(&self, header: HeaderId) -> Option<(HeaderId, usize)> {
         let stage = self.scope.stage?;
-        let mut decoded = self.flow.decoded[stage.0].clone();
-        self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
+        let mut decoded = self.flow.decoded_in(self.source, stage);
+        decoded.behind.retain(|(first, _)| !self.env.removed.contains(first));
         let (around, field) = counted_by(self.source, &decoded, header)?;
         let layout = self.layout(around);
         let mut places = vec![Read::Group(around, 0), Read::Group(around, layout.fields[field].group)];
