@@ -24,8 +24,8 @@ pub fn load(
     })
 }
 
-/// As [`load()`], for a program whose stages somebody may want to measure while it runs
-/// ([`Inspect::run_measured`]).
+/// As [`load()`], for a program whose stages may be measured while it runs
+/// ([`Inspect::run_measured`](crate::Inspect::run_measured)).
 pub fn load_measurable(
     program: &Arc<Program>,
     back_end: BackendKind,

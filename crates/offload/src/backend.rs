@@ -30,15 +30,16 @@ pub struct Offloaded {
     device: Option<Box<dyn Device>>,
     failure: Option<DeviceError>,
     depth: QueueDepth,
-    /// Whether it is told of packets before they are to be run. Otherwise it hands each batch over itself.
+    /// Whether packets are submitted before they are run. Otherwise this back end submits each batch itself
+    /// when it is run.
     is_asynchronous: bool,
-    /// What the device has, or has had and nobody has run yet; the first is the oldest.
+    /// Submitted packets that have not been committed yet; the oldest are the first.
     begun: VecDeque<Begun>,
-    /// Slots of the device that hold nothing.
+    /// The free slots of the device.
     free: Vec<usize>,
-    /// So often packets stay on the host before a table that has changed goes over again.
+    /// How many more times packets stay on the host before a changed table is copied to the device again.
     pause: u32,
-    /// How often it will be after the next table that changes: twice as often as the last time.
+    /// The next value of `pause`, after another change of a table: twice the last one.
     next_pause: u32,
 }
 
@@ -47,27 +48,27 @@ pub struct Offloaded {
 struct Begun {
     slot: usize,
     packets: usize,
-    /// So many of them have been run.
+    /// How many of these packets have been run.
     run: usize,
-    /// For how long the device has been asked for them in vain while it had nothing older, and when it was
-    /// asked last.
+    /// How long the device has been polled for these packets without success while they were the oldest ones,
+    /// and when it was polled last.
     waited: Duration,
     asked: Instant,
 }
 
-/// The most often that packets stay on the host where tables keep changing.
+/// The largest `pause`, if tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
-/// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a
-/// driver might.
+/// If a device needs longer than this for packets, it counts as stalled, whatever its driver says; a driver
+/// might wait much longer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// From one question to the next no more than this counts as waiting: who was stopped meanwhile has not
-/// waited.
+/// The most that counts as waiting between two polls: if the thread was suspended meanwhile, that time does
+/// not count.
 const QUESTION: Duration = Duration::from_millis(10);
-/// For so long the host does nothing else while it waits, then it naps.
+/// How long the host polls without a pause while it waits; after that it sleeps between polls.
 const AWAKE: Duration = Duration::from_micros(200);
 const NAP: Duration = Duration::from_micros(20);
 
-/// What a device must have room for to run a kernel, so many packets at a time.
+/// The room that a device must have to run a kernel with so many packets in a slot.
 pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
     let plan = &kernel.plan;
     Geometry {
@@ -82,7 +83,7 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
     }
 }
 
-/// The text of a kernel for a device that is handed batches so.
+/// The text of a kernel, for this kind of submission to the device.
 pub fn text(kernel: &Kernel, dialect: Dialect, submission: Submission) -> String {
     match submission {
         Submission::Persistent => kernel.persistent_text(dialect),
@@ -90,7 +91,7 @@ pub fn text(kernel: &Kernel, dialect: Dialect, submission: Submission) -> String
     }
 }
 
-/// Lets what has changed of tables go over. No packets are under way.
+/// Copies changed tables to the device. No packets may be in flight.
 ///
 /// # Errors
 /// A table is too large, or the device fails.
@@ -106,7 +107,7 @@ pub fn renew(offload: &mut Offload, device: &mut dyn Device) -> Result<(), Devic
     })
 }
 
-/// A kernel's twin on threads of this machine.
+/// The host device: a kernel's twin on threads of this machine.
 ///
 /// # Errors
 /// The machine gives no thread.
@@ -114,7 +115,7 @@ pub fn host(kernel: &Kernel, program: &Program, ports: u16, geometry: Geometry) 
     Host::new(Box::new(Lanes(Twin::new(kernel, program, ports))), geometry, None)
 }
 
-/// The twin as what threads run.
+/// The twin in the form that the host device runs.
 struct Lanes(Twin);
 
 impl HostWarp for Lanes {
@@ -125,7 +126,8 @@ impl HostWarp for Lanes {
 }
 
 impl Offloaded {
-    /// Puts a program on a device that `open` makes for its kernel. It can begin with `room` ahead of time.
+    /// Puts a program on a device that `open` makes for its kernel. With `room`, packets can be submitted
+    /// before they are run.
     ///
     /// # Errors
     /// `open` fails.
@@ -182,8 +184,8 @@ impl Offloaded {
         })
     }
 
-    /// Puts a program on threads of this machine, one less than it has processors; `ports` is what the
-    /// program was loaded with.
+    /// Puts a program on the host device, with one thread less than the machine has cores; `ports` is the
+    /// number of ports with which the program was loaded.
     ///
     /// # Errors
     /// The machine gives no thread.
@@ -198,7 +200,7 @@ impl Offloaded {
         })
     }
 
-    /// Hands packets to the device, if it can have them now.
+    /// Submits packets to the device, if it can take them now.
     fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<SubmitOutcome, DeviceError> {
         let Some(device) = &mut self.device else { return Ok(SubmitOutcome::Refused) };
         let packets = batches.iter().map(|batch| batch.len).sum();
@@ -214,8 +216,8 @@ impl Offloaded {
             }
             ImageChanges::Others => true,
         };
-        // Commit compares tables with what went over last, which is not what packets that are under way have
-        // seen.
+        // Commit compares tables with the copy on the device, so the copy may not be renewed while packets
+        // that have seen the old copy are in flight.
         if update && !self.begun.is_empty() {
             return Ok(SubmitOutcome::Busy);
         }
@@ -235,7 +237,8 @@ impl Offloaded {
         Ok(SubmitOutcome::Accepted)
     }
 
-    /// Runs a batch as the device has run it. Says whether it has; otherwise nothing has happened.
+    /// Commits a batch that the device has run. Returns `false` if the device has not run it; then nothing
+    /// has happened.
     fn commit(
         &mut self,
         memory: &mut [u8],
@@ -253,7 +256,8 @@ impl Offloaded {
         Ok(true)
     }
 
-    /// So many packets of those that were begun with first have been run, which the device is done with.
+    /// Removes the oldest submitted packets, this many, which have been run and which the device has
+    /// finished.
     fn count_off(&mut self, packets: usize) {
         let Some(front) = self.begun.front_mut() else { return };
         front.run += packets;
@@ -263,7 +267,7 @@ impl Offloaded {
         self.free.push(front.slot);
         self.begun.pop_front();
         match self.offload.changes() {
-            // It is one change to all that are under way, which went over before it.
+            // For all packets in flight this is the same change, since they were submitted before it.
             ImageChanges::Others if !self.begun.is_empty() => {}
             ImageChanges::Others => {
                 self.pause = self.next_pause;
@@ -273,11 +277,11 @@ impl Offloaded {
         }
     }
 
-    /// Waits for what was begun with first.
+    /// Waits for the oldest submitted packets.
     fn wait(&mut self) {
         let begin = Instant::now();
         while !self.is_complete(0) {
-            // Most are done before a sleep would end.
+            // Most packets are finished before a sleep would end.
             match begin.elapsed() > AWAKE {
                 true => thread::sleep(NAP),
                 false => thread::yield_now(),
@@ -285,7 +289,7 @@ impl Offloaded {
         }
     }
 
-    /// Gives the device up, with what it has.
+    /// Gives the device up, with all packets on it.
     fn give_up(&mut self, error: DeviceError) {
         if let Some(device) = self.device.take() {
             device.give_up(&error);
@@ -311,7 +315,7 @@ impl AsyncBackend for Offloaded {
     fn is_complete(&mut self, nth: usize) -> bool {
         let (Some(device), Some(begun)) = (&mut self.device, self.begun.get_mut(nth)) else { return true };
         let mut done = device.poll(begun.slot, false);
-        // Those behind the first may have to wait for it.
+        // Later packets may have to wait for the first ones.
         if nth == 0 && done == Ok(false) {
             let now = Instant::now();
             begun.waited += (now - begun.asked).min(QUESTION);
@@ -399,8 +403,7 @@ impl Inspect for Offloaded {
         self.offload.backend().run_observed(program, observer, memory, batch, outputs);
         self.offload.ran_here(batch.len);
         if !self.begun.is_empty() {
-            // What the device says of them is not wanted; but it has to have finished before its slot is
-            // filled again.
+            // The device's results are not needed, but it must have finished before its slot is filled again.
             self.wait();
             self.count_off(batch.len);
         }

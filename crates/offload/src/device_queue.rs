@@ -26,25 +26,25 @@ use exec::{AsyncBackend, Backend, QueueDepth};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
-/// So often a device is handed device batches of a policy before the first of them are back.
+/// The largest number of device batches of a policy that are on the device at the same time.
 pub const DEVICE_BATCHES: usize = 2;
-/// Warps that a device can have before the first of them is committed.
+/// The largest number of warps on the device before the first of them is committed.
 const WARPS: usize = 256;
 
-/// When packets are handed over, and how many together.
+/// The schedule: when packets are submitted to the device, and how many together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// As many as a policy says.
+    /// A policy says when and how many.
     Policy(BatchingPolicy),
     /// Warps of 32 packets, in a FIFO, to as many workers as the device has ([`crate::hermes`]).
     Hermes {
-        /// Fewer packets than a warp wait for so many quarters of the time in which a warp comes.
+        /// An incomplete warp waits for this many quarters of the time in which a full warp arrives.
         quarters: u32,
     },
 }
 
 impl Schedule {
-    /// What a device has best room for.
+    /// The depth that a device should have for this schedule.
     pub fn depth(self) -> QueueDepth {
         match self {
             Schedule::Policy(policy) => {
@@ -64,16 +64,16 @@ impl From<BatchingPolicy> for Schedule {
 /// Whether further packets will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
-    /// At once: there is no need to run fewer together than go.
+    /// Further packets come at once, so there is no need to run incomplete device batches.
     Plenty,
-    /// Nobody knows when.
+    /// It is not known when further packets come.
     Unknown,
-    /// None.
+    /// No further packets come.
     Ended,
 }
 
 impl Supply {
-    /// Whether the first device batch is wanted even if it has to be waited for.
+    /// Whether the queue should wait for the first device batch in flight.
     fn is_wanted(self, in_flight: &InFlight) -> bool {
         match self {
             Supply::Plenty => in_flight.full,
@@ -83,19 +83,20 @@ impl Supply {
     }
 }
 
-/// What a device queue stands between: the device that gets its packets, the clock, and whoever runs packets
-/// in their turn.
+/// The surroundings of a device queue: the device that gets its packets, the clock, and the loop that runs
+/// packets in their turn.
 pub trait Run {
-    /// What may go wrong.
+    /// The error of running a batch.
     type Error;
 
-    /// The device; none once it is gone, and the host then runs everything.
+    /// The device; `None` after it was given up, when the host runs everything.
     fn device(&mut self) -> Option<&mut dyn AsyncBackend>;
 
-    /// What time it is. A simulation has a clock of its own.
+    /// The present time. A simulation has a clock of its own.
     fn now(&self) -> Instant;
 
-    /// So many packets have been copied into the queue. A simulation lets the time pass that this takes.
+    /// Is told that so many packets have been copied into the queue, so that a simulation can let the time
+    /// for this pass.
     fn copied(&mut self, packets: usize) {
         let _ = packets;
     }
@@ -107,20 +108,20 @@ pub trait Run {
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Self::Error>;
 }
 
-/// Packets that are held, and the schedule by which they are.
+/// The packets in the queue, and their schedule.
 pub struct DeviceQueue {
     in_flight: InFlight,
     order: Scheduler,
 }
 
-/// Who says when a device batch is closed, begun with and run.
+/// The scheduler: decides when a device batch is closed, submitted and run.
 enum Scheduler {
     ByPolicy(Box<ByPolicy>),
     ByHermes(Box<ByHermes>),
 }
 
 impl DeviceQueue {
-    /// Nothing is held for a back end that begins with packets ahead of time; none where it does not.
+    /// An empty queue for an asynchronous back end; `None` for any other back end.
     pub fn new(
         backend: &mut dyn Backend,
         schedule: impl Into<Schedule>,
@@ -130,7 +131,7 @@ impl DeviceQueue {
         Some(DeviceQueue::over(device.depth(), device.workers(), schedule.into(), now))
     }
 
-    /// As [`new`](DeviceQueue::new), for so much room and so many workers.
+    /// As [`new`](DeviceQueue::new), for a device of this depth with so many workers.
     pub fn over(depth: QueueDepth, workers: usize, schedule: Schedule, now: Instant) -> DeviceQueue {
         let (most, order) = match schedule {
             Schedule::Policy(policy) => {
@@ -144,12 +145,12 @@ impl DeviceQueue {
         DeviceQueue { in_flight: InFlight::new(depth, now), order }
     }
 
-    /// Whether no packet is held.
+    /// Whether no packet is in the queue.
     pub fn is_empty(&self) -> bool {
         self.in_flight.open.packets == 0 && self.in_flight.closed.is_empty()
     }
 
-    /// Whether device batches wait for the device, or to be run.
+    /// Whether device batches wait for the device, or wait to be run.
     pub fn is_under_way(&self) -> bool {
         !self.in_flight.closed.is_empty()
     }
@@ -167,8 +168,7 @@ impl DeviceQueue {
             }
     }
 
-    /// Takes copies of the packets of a batch, and where there is no room left has packets run until there
-    /// is.
+    /// Copies the packets of a batch into the queue. If there is no room left, runs packets until there is.
     ///
     /// # Errors
     /// What went wrong when they were run.
@@ -185,9 +185,9 @@ impl DeviceQueue {
         }
     }
 
-    /// Begins with what the schedule says is to be begun with, and has the packets run that are ready; says
-    /// whether there were any. With [`Supply::Plenty`] and no room left, and with [`Supply::Ended`], it waits
-    /// for those that a device has yet to finish.
+    /// Submits the device batches that the schedule says, and runs the packets that are ready. Returns
+    /// whether there were any. With [`Supply::Plenty`] and no room left, and with [`Supply::Ended`], this
+    /// waits for packets on the device.
     ///
     /// # Errors
     /// What went wrong when they were run.
@@ -206,8 +206,8 @@ impl DeviceQueue {
         }
     }
 
-    /// When the schedule wants to be asked again though no packet comes; none while it waits for packets
-    /// alone.
+    /// The time after which [`run`](DeviceQueue::run) must be called again even if no packet comes; `None` if
+    /// the schedule only waits for packets.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         match &self.order {
             Scheduler::ByPolicy(placed) => placed.due(&self.in_flight, now),
@@ -215,8 +215,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Copies the packets of a batch from `from` on. Says how far it came: where that is not the end of the
-    /// batch, there is no room.
+    /// Copies the packets of a batch from `from` on. Returns how far it came: if that is not the end of the
+    /// batch, there is no more room.
     fn copy(&mut self, memory: &[u8], batch: &Batch, from: usize, now: Instant) -> usize {
         let DeviceQueue { in_flight, order } = self;
         let mut next = from;
@@ -240,7 +240,7 @@ impl DeviceQueue {
         next
     }
 
-    /// A device batch that is to be run now, if there is one.
+    /// The device batch that must run now, if there is one.
     fn ready(
         &mut self,
         device: Option<&mut dyn AsyncBackend>,

@@ -10,26 +10,26 @@
 
 use std::time::Duration;
 
-/// A trial of the device is so many batches in a row, as one that has the next batch before it is done with
-/// one is faster than one that gets it then.
+/// The number of batches in a row that make a trial of the device: a device that gets the next batch before
+/// it has finished one is faster than a device that gets it afterwards.
 const IN_A_ROW: u32 = REMEMBERED as u32;
-/// So many batches of a row have fewer before them than go at a time.
+/// The number of batches at the beginning of a row that overlap with fewer others than later batches do.
 const OVERLAPPING: u32 = 2;
-/// A trial ends with its first batch where that took so many times what the other place takes: no order of
-/// batches makes up for it.
+/// A trial ends after its first batch if that took this many times as long as at the other place: overlap
+/// cannot make up for such a difference.
 const HOPELESS: f64 = 3.0;
-/// Sizes are told apart in powers of two; from 2^31 packets on they are not.
+/// The number of classes of sizes, by powers of two; the last class has all sizes from 2^31 packets on.
 const CLASSES: usize = 32;
-/// Of so many batches the one of middle speed counts: two that were interrupted decide nothing, three that
-/// are slow do.
+/// The number of batches of which the median counts: two interrupted batches do not change it, three slow
+/// ones do.
 const REMEMBERED: usize = 5;
-/// Of every so many nanoseconds one may go into trying the place that is not expected to be better.
+/// One of this many nanoseconds may be spent on trials of the place that is not expected to be faster.
 const TRYING: u64 = 50;
 
-/// Who waits for a time is woken so much later.
+/// How much later than requested a sleeping thread is woken.
 const WAKING: Duration = Duration::from_micros(20);
 
-/// Where a batch is run.
+/// The place where a batch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionPlace {
     /// On the host.
@@ -38,10 +38,10 @@ pub enum ExecutionPlace {
     Device,
 }
 
-/// What waits.
+/// The packets that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Packets.
+    /// The number of packets.
     pub packets: usize,
     /// How long the first of them has waited.
     pub oldest: Duration,
@@ -50,36 +50,37 @@ pub struct Waiting {
 /// What to do with what waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Wait for more packets, at most so long; forever if no packet waits.
+    /// Wait for more packets, at most for this time; `None` means for ever, if no packet waits.
     Wait(Option<Duration>),
-    /// Run so many of the packets that wait, the first ones.
+    /// Run the first of the waiting packets, this many, at this place.
     Run(ExecutionPlace, usize),
 }
 
-/// How decisions are made.
+/// The kinds of offload policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchingPolicy {
-    /// The device gets batches of exactly so many packets.
+    /// The device gets batches of a fixed size.
     FixedBatch {
         /// How many; at least 1.
         packets: usize,
     },
-    /// The device gets so many packets, or fewer once the first has waited for a time.
+    /// The device gets batches of a fixed size, or smaller ones when the first packet has waited for the
+    /// timeout.
     BatchOrTimeout {
         /// How many at most; at least 1.
         packets: usize,
-        /// How long the first may wait.
+        /// How long the first packet may wait.
         timeout: Duration,
     },
-    /// Packets are collected as long as the device is expected to be done with them in time; where it would
-    /// be too late already, the place that is expected to be faster gets them.
+    /// Packets are collected as long as the device is expected to finish them before the deadline. If it is
+    /// too late already, the place that is expected to be faster gets them.
     Deadline {
         /// How many at most; at least 1.
         packets: usize,
-        /// From when a packet begins to wait until it is done.
+        /// The longest time from the arrival of a packet until it is finished.
         deadline: Duration,
     },
-    /// What waits is run at once where it is expected to take less time.
+    /// Waiting packets run at once, at the place where they are expected to take less time.
     CostModel {
         /// How many at most; at least 1.
         packets: usize,
@@ -87,7 +88,7 @@ pub enum BatchingPolicy {
 }
 
 impl BatchingPolicy {
-    /// The most packets that it runs together.
+    /// The largest number of packets that run together.
     pub fn packets(&self) -> usize {
         match *self {
             BatchingPolicy::FixedBatch { packets }
@@ -98,40 +99,40 @@ impl BatchingPolicy {
     }
 }
 
-/// What batches took so far.
+/// The measured times of batches.
 #[derive(Clone, Debug)]
 struct Costs {
-    /// By size of the batch, on the host and on the device.
+    /// The times by class of size, on the host and on the device.
     classes: [[Class; CLASSES]; 2],
-    /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing
-    /// to the others.
+    /// Nanoseconds that may still be spent on trials, for each class: with one sum for all, sizes with cheap
+    /// trials would leave nothing to the others.
     credit: [f64; CLASSES],
-    /// Where batches of a size are tried, and how many more in a row.
+    /// For each class, the place that is being tried, and how many more batches in a row.
     trials: [(ExecutionPlace, u32); CLASSES],
-    /// How many batches still pay for coming back from a trial.
+    /// How many of the next batches are still slower because a trial has just ended.
     returning: u32,
-    /// Which sizes are known on the host and on the device, a bit each.
+    /// Which classes have samples on the host and on the device, one bit for each class.
     sizes: [u32; 2],
 }
 
-/// The last batches of about a size at a place, as samples.
+/// The last batches of one class of size at one place, as samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     samples: [Sample; REMEMBERED],
-    /// How many there have been.
+    /// How many batches there have been.
     count: usize,
-    /// The one of middle speed.
+    /// The median by speed.
     middle: Sample,
 }
 
-/// How many packets a batch had, and the nanoseconds that they took.
+/// The number of packets of a batch, and the nanoseconds that it took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     packets: f64,
     took: f64,
 }
 
-/// A policy with the times that it has learned.
+/// An offload policy with the times that it has learned.
 #[derive(Clone, Debug)]
 pub struct OffloadPolicy {
     policy: BatchingPolicy,
@@ -139,7 +140,7 @@ pub struct OffloadPolicy {
 }
 
 impl OffloadPolicy {
-    /// A policy that knows nothing yet.
+    /// A policy without samples.
     pub fn new(policy: BatchingPolicy) -> OffloadPolicy {
         OffloadPolicy {
             policy,
@@ -182,19 +183,20 @@ impl OffloadPolicy {
         }
     }
 
-    /// Learns what a batch took at a place.
+    /// Learns how long a batch took at a place.
     pub fn learn(&mut self, place: ExecutionPlace, packets: usize, took: Duration) {
         self.costs.learn(place, packets, took);
     }
 }
 
 impl Costs {
-    /// How long so many packets are expected to take; none where no batch of about that size has been there.
+    /// How long so many packets are expected to take at a place; `None` if no batch of about that size has
+    /// run there.
     fn expected(&self, place: ExecutionPlace, packets: usize) -> Option<Duration> {
         self.known(place, packets).map(|nanoseconds| Duration::from_nanos(nanoseconds as u64))
     }
 
-    /// Where so many packets are expected to take less time. Where nothing is known, the host.
+    /// The place where so many packets are expected to take less time; the host, if nothing is known.
     fn better(&self, packets: usize) -> ExecutionPlace {
         let of =
             |place: ExecutionPlace| self.known(place, packets).unwrap_or_else(|| self.least(place, packets));
@@ -205,7 +207,7 @@ impl Costs {
         }
     }
 
-    /// The better place, or the other one where it is time to try that.
+    /// The better place, or the other one if it is time for a trial.
     fn choice(&self, packets: usize) -> ExecutionPlace {
         if let (place, 1..) = self.trials[class(packets)] {
             return place;
@@ -215,8 +217,8 @@ impl Costs {
         let credit = self.credit[class(packets)];
         let of = |place| (self.known(place, packets), self.least(place, packets));
         match (of(better), of(other)) {
-            // What was never tried and may be better is tried as soon as earlier trials are paid for, or at
-            // once where it cannot be worse.
+            // A place that was never tried and may be better is tried as soon as earlier trials are paid for,
+            // or at once if it cannot be worse.
             ((None, _), (Some(known), _)) if credit < 0.0 && self.most(better, packets) > known => other,
             ((None, _), _) => better,
             ((Some(least), _), (known, possible)) => {
@@ -229,18 +231,18 @@ impl Costs {
     fn learn(&mut self, place: ExecutionPlace, packets: usize, took: Duration) {
         let took = took.as_nanos() as f64;
         let (own, beside) = (self.known(place, packets), self.known(other(place), packets));
-        // What a trial cost more than the other place would have. Bad luck at the place that is thought
-        // better is none.
+        // The extra cost of a trial in comparison with the other place. A slow batch at the place that is
+        // expected to be better does not count as such.
         let is_trial = beside.is_some_and(|least| own.is_none_or(|own| own > least));
-        // Those who come back from a trial pay for it, too: they have fewer before them than those that
-        // follow each other.
+        // Batches right after a trial are slower because of it, too, since they overlap with fewer others
+        // than later batches.
         let usual = own.filter(|_| self.returning > 0);
         self.returning = if is_trial { OVERLAPPING } else { self.returning.saturating_sub(1) };
         let least = if is_trial { beside } else { usual };
         let lost = least.map_or(0.0, |least| (took - least).max(0.0));
         let trial = &mut self.trials[class(packets)];
         if *trial == (place, trial.1) && trial.1 > 0 {
-            // What is not faster behind two others is no faster behind more.
+            // A batch that is not faster after two others is not faster after more.
             let is_in_vain = trial.1 + OVERLAPPING <= IN_A_ROW && beside.is_some_and(|least| took > least);
             trial.1 = if is_in_vain { 0 } else { trial.1 - 1 };
         } else if is_trial
@@ -248,11 +250,12 @@ impl Costs {
             && (own.is_none() || self.credit[class(packets)] > 0.0)
             && beside.is_some_and(|least| took < HOPELESS * least)
         {
-            // One without credit was under way when a trial ended: it belongs to that, and begins none.
+            // A batch without credit was in flight when a trial ended: it belongs to that trial and begins no
+            // new one.
             *trial = (place, IN_A_ROW - 1);
         }
-        // What is saved up is no more than one trial and a hundred batches of this size would need, or a long
-        // quiet time would be followed by many trials.
+        // The credit is limited to what one trial and a hundred batches of this size need; otherwise many
+        // trials would follow a long time without trials.
         let most = 100.0 * took + beside.unwrap_or(0.0);
         let credit = &mut self.credit[class(packets)];
         *credit = credit.max((*credit + took / TRYING as f64).min(most)) - lost;
@@ -260,8 +263,8 @@ impl Costs {
         self.classes[place as usize][class(packets)].learn(Sample { packets: packets.max(1) as f64, took });
     }
 
-    /// Nanoseconds of so many packets, on the line through the batches of that size and of the nearest one on
-    /// the same side.
+    /// The nanoseconds of so many packets, on the line through the samples of that class and of the nearest
+    /// class on the same side.
     fn known(&self, place: ExecutionPlace, packets: usize) -> Option<f64> {
         let (classes, number) = (&self.classes[place as usize], class(packets));
         let near = classes[number].known()?;
@@ -273,7 +276,8 @@ impl Costs {
         let line = second.map_or(proportional, |second| {
             let slope = (second.took - near.took) / (second.packets - near.packets);
             let line = near.took + slope * (packets - near.packets);
-            // Of a line through what was measured at different times only what costs can be is believed.
+            // The two points of the line were measured at different times, so the result is limited to
+            // plausible costs.
             line.clamp(near.took.min(proportional), near.took.max(proportional))
         });
         // One or two batches may have been interrupted.
@@ -281,27 +285,27 @@ impl Costs {
         Some(if few { line.min(self.most(place, all)) } else { line })
     }
 
-    /// The nearest smaller batches that are known.
+    /// The sample of the nearest smaller class.
     fn below(&self, place: ExecutionPlace, class: usize) -> Option<Sample> {
         let below = self.sizes[place as usize] & ((1 << class) - 1);
         Some(self.classes[place as usize][below.checked_ilog2()? as usize].middle)
     }
 
-    /// The nearest larger batches that are known.
+    /// The sample of the nearest larger class.
     fn above(&self, place: ExecutionPlace, class: usize) -> Option<Sample> {
         let above = self.sizes[place as usize].checked_shr(class as u32 + 1).filter(|above| *above > 0)?;
         Some(self.classes[place as usize][class + 1 + above.trailing_zeros() as usize].middle)
     }
 
-    /// Nanoseconds that so many packets take at least, by what batches of other sizes took: more packets do
-    /// not take less time, and fewer not less time each.
+    /// The least time of so many packets in nanoseconds, from batches of other sizes: more packets do not
+    /// take less time, and fewer packets do not take less time for each packet.
     fn least(&self, place: ExecutionPlace, packets: usize) -> f64 {
         let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
         let each = |above: Sample| above.took * packets.max(1) as f64 / above.packets;
         below.map_or(0.0, |below| below.took).max(above.map_or(0.0, each))
     }
 
-    /// Nanoseconds that so many packets take at most, likewise.
+    /// The longest time of so many packets in nanoseconds, likewise.
     fn most(&self, place: ExecutionPlace, packets: usize) -> f64 {
         let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
         let each = |below: Sample| below.took * packets.max(1) as f64 / below.packets;
@@ -320,7 +324,8 @@ impl Class {
         let mut sorted = self.samples;
         let sorted = &mut sorted[..self.count.min(REMEMBERED)];
         sorted.sort_by(|one, other| (one.took * other.packets).total_cmp(&(other.took * one.packets)));
-        // Of an even number the faster one of the two: what is slow at first is seldom slow for ever.
+        // Of an even number of samples the faster one of the two in the middle counts, since the first
+        // batches at a place are often slow.
         self.middle = sorted[(sorted.len() - 1) / 2];
     }
 }
@@ -329,8 +334,8 @@ fn other(place: ExecutionPlace) -> ExecutionPlace {
     if place == ExecutionPlace::Host { ExecutionPlace::Device } else { ExecutionPlace::Host }
 }
 
-/// How long before the last moment a batch goes to the device: it may take longer than expected, and who
-/// waits is woken late.
+/// How long before the last possible moment a batch goes to the device, since it may take longer than
+/// expected, and a sleeping thread is woken late.
 fn margin(takes: Duration) -> Duration {
     takes / 8 + WAKING
 }

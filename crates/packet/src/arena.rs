@@ -1,10 +1,11 @@
-//! A bounded piece of memory that the frames of one batch, or of some, are laid out in, again and again.
+//! The arena: a bounded piece of memory for the frames of one batch or of several, which is reused again and
+//! again.
 
 use crate::region::{HEADROOM, SLACK, frame_with_headroom};
 use crate::{BATCH, Batch, MAXIMUM_CAPTURED, NO_PORT, Region};
 
-/// How many bytes an arena has where nobody says it: a full batch of jumbo frames, or some of the longest
-/// frames there are.
+/// The default size of an arena in bytes: enough for a full batch of jumbo frames, or for some of the longest
+/// frames.
 const SIZE: usize = 4 << 20;
 
 /// Memory for frames, each with [`HEADROOM`] before it.
@@ -19,14 +20,14 @@ impl Arena {
         Arena::sized(SIZE)
     }
 
-    /// Empty memory of so many bytes, or of more where the longest frame that there is would not fit. What
-    /// nobody writes to takes no memory of the system's.
+    /// An empty arena of at least `bytes` bytes, and large enough for the longest frame. Pages that nobody
+    /// writes to take no physical memory.
     pub fn sized(bytes: usize) -> Arena {
         let longest = HEADROOM + MAXIMUM_CAPTURED as usize + SLACK;
         Arena { region: Region::zeroed(bytes.max(longest)), next: HEADROOM }
     }
 
-    /// Starts a new batch: its frames take the place of those before.
+    /// Starts a new batch, whose frames replace the earlier ones.
     pub fn clear(&mut self) {
         self.next = HEADROOM;
     }
@@ -36,8 +37,8 @@ impl Arena {
         self.next + MAXIMUM_CAPTURED as usize + SLACK <= self.region.len()
     }
 
-    /// Appends a frame to the arena and to the batch (without a port). Says whether both had room; otherwise
-    /// nothing has changed.
+    /// Appends a frame to the arena and to the batch (without a port). Returns whether both had room;
+    /// otherwise nothing has changed.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, bytes: &[u8], wire: u32, time: u64) -> bool {
         let (start, end) = (self.next, self.next + bytes.len());
@@ -51,8 +52,8 @@ impl Arena {
         true
     }
 
-    /// Copies the frames of a batch, which lie in `memory`, into the arena, in place of what it holds, and
-    /// makes the batch point to the copies. Frames that do not fit any more leave the batch.
+    /// Replaces the contents of the arena by copies of the frames of a batch, which are in `memory`, and
+    /// makes the batch point to the copies. Frames that do not fit are removed from the batch.
     #[inline]
     pub fn replace_frames(&mut self, memory: &[u8], batch: &mut Batch) {
         let size = self.region.len();

@@ -1,22 +1,24 @@
-//! A batch: up to 256 packets in columns, whose bytes lie in a memory region handed over beside it.
+//! A batch: up to 256 packets in columns; their bytes are in a memory region that is passed together with the
+//! batch.
 
 use crate::verdict::{PortNumber, Verdict};
 use crate::virtio_header::VirtioHeader;
 
-/// How many packets a batch holds at most.
+/// The largest number of packets in a batch.
 pub const BATCH: usize = 256;
 
-/// Up to [`BATCH`] packets, one column a property. Only the first `len` entries of a column mean anything.
+/// Up to [`BATCH`] packets, with one column for each property. Only the first `len` entries of a column have
+/// a meaning.
 ///
 /// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch;
 /// the region reaches at least [`crate::region::SLACK`] bytes past the end of every frame. No two frames
-/// overlap, headroom included, so what is written to one cannot be read in another. A program that changes
-/// sizes of packets moves where they start, and changes both lengths.
+/// overlap, headroom included, so a write to one frame cannot change another. A program that changes the size
+/// of a packet changes the start of its frame and both lengths.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// How many packets there are.
     pub len: usize,
-    /// So many bytes before each frame belong to it alone, for packets to grow into.
+    /// The number of bytes before each frame that belong to this frame alone, so that the packet can grow.
     pub headroom: u32,
     /// Where each frame starts: a byte offset in the memory region, a multiple of 64 when it is received.
     pub frame: [u64; BATCH],
@@ -28,11 +30,11 @@ pub struct Batch {
     pub port: [PortNumber; BATCH],
     /// When each packet arrived, in nanoseconds since 1970-01-01 UTC.
     pub time: [u64; BATCH],
-    /// What is to happen to each packet.
+    /// The verdict on each packet.
     pub verdict: [Verdict; BATCH],
-    /// Whether any packet is unfinished; otherwise the next column means nothing.
+    /// Whether any packet has a virtio header; otherwise the next column has no meaning.
     pub unfinished: bool,
-    /// What is left to do with each packet, and where its frame started when that was said.
+    /// The virtio header of each packet, and where its frame started when the header was set.
     pub virtio: [(VirtioHeader, u64); BATCH],
 }
 
@@ -95,7 +97,8 @@ impl Batch {
         memory.get(start..)?.get(..self.captured[i] as usize)
     }
 
-    /// What is left to do with packet `i`, as its headers lie now; nothing if they are gone.
+    /// The virtio header of packet `i`, adapted to the present place of its headers; [`VirtioHeader::NONE`]
+    /// if they were removed.
     #[inline]
     pub fn virtio(&self, i: usize) -> VirtioHeader {
         if !self.unfinished {
@@ -105,7 +108,7 @@ impl Batch {
         virtio.moved(start.wrapping_sub(self.frame[i]) as i32).unwrap_or(VirtioHeader::NONE)
     }
 
-    /// Says of the packet that was pushed last what is left to do with it.
+    /// Sets the virtio header of the packet that was pushed last.
     pub fn leave_unfinished(&mut self, virtio: VirtioHeader) {
         let Some(last) = self.len.checked_sub(1) else { return };
         if !self.unfinished {
@@ -118,7 +121,7 @@ impl Batch {
         self.virtio[last] = (virtio, self.frame[last]);
     }
 
-    /// Says of packet `i` that nothing is left to do with it.
+    /// Removes the virtio header of packet `i`.
     pub fn leave_as_it_is(&mut self, i: usize) {
         self.virtio[i] = (VirtioHeader::NONE, self.frame[i]);
     }

@@ -1,4 +1,5 @@
-//! One packet on one line, for people: addresses, protocols, what is remarkable, as far as the bytes go.
+//! Describes one packet on one line for people: addresses, protocols and notable fields, as far as its bytes
+//! were captured.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};

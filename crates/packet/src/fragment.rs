@@ -1,4 +1,4 @@
-//! IPv4 fragmentation: one packet becomes several that an MTU lets through (RFC 791, sections 2.3 and 3.2).
+//! IPv4 fragmentation: cuts one packet into several that fit an MTU (RFC 791, sections 2.3 and 3.2).
 //!
 //! ```text
 //! | before | header, options | data 0 .. a | data a .. b | data b .. end | behind the total length |

@@ -1,4 +1,4 @@
-//! Packets in memory: the frames one after the other in one region, the rest in columns.
+//! Many packets in memory: their frames one after the other in one region, their other properties in columns.
 
 use crate::batch::{BATCH, Batch};
 use crate::region::{HEADROOM, Region, SLACK, frame_boundary, frame_with_headroom};

@@ -1,5 +1,5 @@
-//! Packets as bytes: batches, verdicts, frames in memory, capture formats, generated traffic. No file access,
-//! no clock.
+//! Packets as bytes: batches, verdicts, frames in memory, capture formats, generated traffic. This crate
+//! reads no files and no clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A packet whose size changes in its place: bytes go in and out, and only what lies before them moves.
+//! A packet whose size changes in place: bytes are inserted and removed, and only the bytes before them move.
 //!
 //! ```text
 //! memory   | headroom          | headers      | payload                    |
@@ -20,8 +20,8 @@ pub struct Resizable<'m> {
 }
 
 impl<'m> Resizable<'m> {
-    /// A packet that starts `start` bytes into `memory` (at its end if that is shorter) and reaches to the
-    /// end; it had `wire` bytes on the wire.
+    /// A packet that starts `start` bytes after the beginning of `memory` (at its end if that is shorter) and
+    /// extends to the end; it had `wire` bytes on the wire.
     pub fn new(memory: &'m mut [u8], start: usize, wire: u32) -> Resizable<'m> {
         let start = start.min(memory.len());
         Resizable { memory, start, wire, fragmenting: None }
@@ -52,18 +52,19 @@ impl<'m> Resizable<'m> {
         self.wire
     }
 
-    /// How it leaves, if not in one piece.
+    /// How the packet is fragmented when it leaves; `None` if it leaves in one piece.
     pub fn fragmenting(&self) -> Option<Fragmenting> {
         self.fragmenting
     }
 
-    /// Sets how it leaves.
+    /// Sets how the packet is fragmented when it leaves.
     pub fn set_fragmenting(&mut self, fragmenting: Option<Fragmenting>) {
         self.fragmenting = fragmenting;
     }
 
-    /// Opens `count` bytes before the byte at `at` (at the end, if that lies behind it) and returns them to
-    /// be written, all of them; `None`, and nothing changes, where there are not so many free bytes.
+    /// Inserts `count` bytes before the byte at `at` (at the end, if the packet is shorter), and returns
+    /// them; the caller must write all of them. Returns `None` and changes nothing if there are not enough
+    /// free bytes.
     pub fn push(&mut self, at: usize, count: usize) -> Option<&mut [u8]> {
         let before = self.start.checked_sub(count)?;
         let wire = self.wire.checked_add(u32::try_from(count).ok()?)?;
@@ -78,8 +79,8 @@ impl<'m> Resizable<'m> {
         self.memory.get_mut(before + at..before + at + count)
     }
 
-    /// Takes out `count` bytes from `at` on, as many of them as are captured. A packet that loses a byte of
-    /// the header at which it was to be fragmented leaves in one piece.
+    /// Removes `count` bytes from `at` on, as many of them as are captured. If the packet loses a byte of the
+    /// header at which it was to be fragmented, it leaves in one piece.
     pub fn pop(&mut self, at: usize, count: usize) {
         let at = at.min(self.captured());
         let count = count.min(self.captured() - at);
@@ -95,7 +96,7 @@ impl<'m> Resizable<'m> {
         });
     }
 
-    /// Takes away everything from byte `length` on, captured or not.
+    /// Removes everything from byte `length` on, captured or not.
     pub fn truncate(&mut self, length: u32) {
         let left = self.captured().min(length as usize);
         let memory = std::mem::take(&mut self.memory);

@@ -1,4 +1,4 @@
-//! The verdict of a program on one packet, in four bytes.
+//! The verdict of a program on one packet, as a word of four bytes.
 //!
 //! ```text
 //!  31      24 23      16 15                0
@@ -35,7 +35,7 @@ pub enum VerdictKind {
     Flood = 2,
     /// Send to a set of ports; the argument is the index of the set.
     Multicast = 3,
-    /// Hand to the control side; the argument is the index of the reason.
+    /// Hand to the control plane; the argument is the index of the reason.
     Punt = 4,
     /// Discard; the argument is the index of the reason.
     Drop = 5,
@@ -62,7 +62,7 @@ impl Verdict {
         Verdict::new(VerdictKind::Multicast, set)
     }
 
-    /// Hand to the control side for the reason with this index.
+    /// Hand to the control plane for the reason with this index.
     pub const fn punt(reason: u16) -> Verdict {
         Verdict::new(VerdictKind::Punt, reason)
     }
@@ -94,7 +94,7 @@ impl Verdict {
         }
     }
 
-    /// The index of the reason for which it was dropped or handed to the control side.
+    /// The index of the reason for which the packet was dropped or handed to the control plane.
     pub const fn reason(self) -> Option<u16> {
         match self.kind() {
             VerdictKind::Drop | VerdictKind::Punt => Some(self.argument()),

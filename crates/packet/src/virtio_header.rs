@@ -1,5 +1,5 @@
-//! The virtio header: what the sender of a packet left for a network card to do, such as finishing a checksum
-//! or cutting a long segment into packets.
+//! The virtio header: the work that the sender of a packet left to a network card, such as finishing a
+//! checksum or cutting a long segment into packets.
 //!
 //! A packet that never was on a wire (from a host on a virtual link) often comes unfinished, and the header
 //! of virtio-net says what is left to do:

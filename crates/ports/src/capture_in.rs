@@ -1,4 +1,5 @@
-//! Packets from a capture file or standard input, plain or compressed with gzip or zstd, as a stream.
+//! The source that reads a capture as a stream, from a file or standard input, plain or compressed with gzip
+//! or zstd.
 
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};

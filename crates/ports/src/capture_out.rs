@@ -1,4 +1,5 @@
-//! A directory of captures: what each port sent, and what was dropped with the reason as comment.
+//! The sink that writes a directory of captures: the packets that each port sent, and dropped packets with
+//! their reason as comment.
 
 use crate::{Departure, Transmit};
 use packet::capture::write::{Interface, PcapngWriter};
@@ -7,8 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`, all of them from the start, also
-/// where they stay empty.
+/// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`. All files are made at the start,
+/// also those that stay empty.
 pub struct CaptureOut {
     directory: PathBuf,
     /// The capture of dropped packets, then those of the ports: as port numbers have it.

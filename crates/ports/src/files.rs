@@ -1,5 +1,5 @@
-//! Reads whole files: regular ones alone, up to a limit of bytes before and after unpacking, and without
-//! waiting for anybody.
+//! Reads whole files: only regular files, up to a limit of bytes before and after decompression, and without
+//! waiting for another process.
 //!
 //! What is read as a whole (a program, a table's entries, a gateway's file) is named by people, by programs
 //! and, for a running gateway, by whoever may ask it to load again. So nothing but a regular file is opened

@@ -1,4 +1,4 @@
-//! Packets straight from the generator, never all in memory.
+//! The source that makes packets by the generator, without holding all of them in memory.
 
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};

@@ -1,5 +1,5 @@
-//! By which port each packet of a capture enters: in turn, by flow, at random, always the same, or by where
-//! it came from.
+//! Ingress policies: decide by which port each packet of a capture enters: in turn, by flow, at random,
+//! always the same port, or by its origin.
 //!
 //! The random numbers are SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014); the flow hash folds the addresses, protocol and ports through its mixing

@@ -1,4 +1,5 @@
-//! Where packets enter and leave: capture files, memory, the generator, and network interfaces (`live`).
+//! Packet I/O: sources and sinks of packets, which are capture files, memory, the generator, and network
+//! interfaces (`live`).
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Packets from memory, as often as wanted, at next to no cost each.
+//! The source that repeats packets from memory, at almost no cost for each packet.
 
 use crate::ingress::Ingress;
 use crate::{Receive, ReceiveError};

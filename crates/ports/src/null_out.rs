@@ -1,4 +1,4 @@
-//! A place where packets vanish, for runs that only count.
+//! The sink that discards packets, for runs that only count.
 
 use crate::{Departure, Transmit};
 use std::io;

@@ -1,4 +1,4 @@
-//! What generated traffic looks like, and the profiles that come ready-made.
+//! Profiles of generated traffic: what it looks like, and the built-in profiles.
 
 /// The shape of generated traffic. Shares are fractions of all packets, between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]

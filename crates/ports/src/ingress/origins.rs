@@ -1,4 +1,4 @@
-//! Ports chosen by where a packet comes from: the network of its source address, or its source MAC address.
+//! Chooses the port by the origin of a packet: the network of its source address, or its source MAC address.
 
 use packet::PortNumber;
 use std::net::IpAddr;

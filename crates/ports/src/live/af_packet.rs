@@ -1,5 +1,5 @@
-//! A network interface through AF_PACKET sockets: frames come in by a ring shared with the kernel and leave
-//! many at a call.
+//! Ports of the kind AF_PACKET: frames come in through a ring shared with the Linux kernel, and one system
+//! call sends many frames.
 //!
 //! ```text
 //! frame: word status | lengths, offsets, time, tag | … room to grow … | virtio-net header | the packet … | slack

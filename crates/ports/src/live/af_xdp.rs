@@ -1,5 +1,5 @@
-//! Network interfaces through AF_XDP sockets: the kernel puts packets into frames of one memory that all
-//! ports of a worker share, and sends from there.
+//! Ports of the kind AF_XDP: Linux writes packets into frames of a memory that all ports of a worker share,
+//! and sends from there.
 //!
 //! ```text
 //! memory: | frames of port 1 … | frames of port 2 … | copies that port 1 sends … | copies that port 2 sends … |

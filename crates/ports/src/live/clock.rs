@@ -1,29 +1,29 @@
-//! The time that live programs run by: nanoseconds since the machine started, those of its sleep included,
-//! which nobody sets.
+//! The clock of live programs: nanoseconds since the machine started, including time in which it was
+//! suspended; nobody can set it.
 //!
-//! The time on the wall is for people, and may be set to another at any moment. So nothing is counted or
-//! waited for by it: a stamp for people is made when it is shown or written down, from the program's time and
-//! how far the two clocks are apart then.
+//! Wall-clock time is for people, and may be set at any moment, so no deadline or interval uses it. A
+//! wall-clock time for people is computed when it is shown or written, from the program's time and the
+//! present difference between the two clocks.
 
 use super::sys;
 use std::fmt;
 use std::time::SystemTime;
 
-/// A stamp on the wall that is further back than this is none of a packet that has just come: the clock has
-/// been set meanwhile.
+/// If the time stamp of a packet that has just come is older than this (ns), the wall clock was set
+/// meanwhile.
 const LONGEST_WAIT: u64 = 10_000_000_000;
 
-/// One look at both clocks.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Nanoseconds that never go back and that nobody sets.
+    /// The program's time in nanoseconds, which never goes back and cannot be set.
     pub program: u64,
-    /// Nanoseconds since 1970-01-01 UTC, as people have set them.
+    /// Wall-clock time: nanoseconds since 1970-01-01 UTC.
     pub wall: u64,
 }
 
 impl Now {
-    /// What the clock on the wall would have shown at a time of the program, had nobody set it since.
+    /// The wall-clock time that belongs to a time of the program, if nobody has set the clock since.
     pub fn on_wall(self, program: u64) -> u64 {
         if program <= self.program {
             self.wall.saturating_sub(self.program - program)
@@ -32,8 +32,8 @@ impl Now {
         }
     }
 
-    /// The program's time when the kernel wrote this stamp of the wall on a packet that has just come. Where
-    /// the clock was set since, it is now.
+    /// The program's time that belongs to a wall-clock time stamp, which Linux wrote on a packet that has
+    /// just come. If the clock was set since, this is the present time.
     pub fn of_stamp(self, wall: u64) -> u64 {
         match self.wall.checked_sub(wall) {
             Some(ago) if ago <= LONGEST_WAIT => self.program.saturating_sub(ago),
@@ -42,12 +42,12 @@ impl Now {
     }
 }
 
-/// Where live time comes from.
+/// A source of live time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// What both clocks show.
+    /// Reads both clocks.
     fn now(&self) -> Now;
 
-    /// The program's time alone.
+    /// Reads the program's time only.
     fn program(&self) -> u64 {
         self.now().program
     }
@@ -80,7 +80,7 @@ mod tests {
         let now = Now { program: 50_000_000_000, wall: 7 * HOUR };
         assert_eq!(now.of_stamp(7 * HOUR - 5), 49_999_999_995);
         assert_eq!(now.of_stamp(7 * HOUR), now.program);
-        // The clock was set an hour back, or forth, since the kernel wrote the stamp.
+        // The clock was set an hour back or forward since Linux wrote the stamp.
         assert_eq!(now.of_stamp(8 * HOUR), now.program);
         assert_eq!(now.of_stamp(6 * HOUR), now.program);
         assert_eq!(Now { program: 3, wall: HOUR }.of_stamp(HOUR - 5), 0);

@@ -1,13 +1,13 @@
-//! A ring of frames shared with the kernel, of which a run of full ones is lent at a time.
+//! A ring of frames shared with Linux (PACKET_MMAP): it lends consecutive full frames at a time.
 //!
 //! ```text
 //! block 0 | block 1 | …          a block is 1 MiB and holds as many frames as fit
 //! frame 0 | frame 1 | … | rest   the first word of a frame says whose it is
 //! ```
 //!
-//! What is lent are the frames from the oldest full one on, at most to the end of the ring: they lie side by
-//! side in memory that is ours alone until all of them go back together, which happens when the next run is
-//! asked for.
+//! The ring lends frames from the oldest full one on, at most to the end of the ring. These frames are
+//! consecutive in memory, and belong to this process alone until all of them are given back together, when
+//! the next ones are requested.
 
 #![allow(unsafe_code)]
 
@@ -20,8 +20,8 @@ use std::os::fd::OwnedFd;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 1 << 20;
 
-/// How many frames a ring has at least: some milliseconds of a fast interface, for which the thread that
-/// empties it may be off its processor.
+/// The least number of frames of a ring: enough for some milliseconds of a fast interface, in which the
+/// worker may not be running.
 const FRAMES: usize = 8192;
 
 /// Where frames lie in the ring.
@@ -76,9 +76,9 @@ impl FrameRing {
         sys::taken_over(next) & libc::TP_STATUS_USER == 0
     }
 
-    /// Gives back what is lent, and lends the next full frames: memory, and where in it each lies. Either
-    /// none of them has the bit `mark` in its status, and they are at most `most`; or all have it, and they
-    /// are at most `most_marked`.
+    /// Gives back the lent frames, and lends the next full ones: returns memory, and the place of each frame
+    /// in it. Either none of them has the bit `mark` in its status, and there are at most `most`; or all have
+    /// it, and there are at most `most_marked`.
     pub(crate) fn take(
         &mut self,
         most: usize,
@@ -87,7 +87,7 @@ impl FrameRing {
     ) -> (&mut [u8], impl Iterator<Item = Range<usize>> + Clone + use<>) {
         let geometry = self.geometry;
         let frames = geometry.frames();
-        // The oldest first: a kernel that found the ring full waits for that one.
+        // The oldest frame first: if Linux found the ring full, it waits for that one.
         for back in (1..=self.lent).rev() {
             let frame = (self.next + frames - back) % frames;
             sys::hand_back(self.shared.word(geometry.offset(frame)), libc::TP_STATUS_KERNEL);

@@ -1,4 +1,4 @@
-//! Frames that are held back for a while, in order, in one piece of memory that is used in turn.
+//! A queue of frames that are held back for a while, in a ring buffer.
 //!
 //! ```text
 //! free | first | second | … | last | free          or, once the end was reached:          … last | free | first | second | … | unused

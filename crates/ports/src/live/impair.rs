@@ -1,5 +1,5 @@
-//! Impairs what passes a port as a bad line would: delay, loss, damage, doubles, another order. What happens
-//! to a frame is chosen by a seed alone.
+//! Impairs the packets of a port as a bad line does: delay, loss, damage, duplicates, another order. A seed
+//! alone decides what happens to each frame.
 //!
 //! The words mean what they mean in Linux' netem, with two differences. Jitter alone does not change the
 //! order: a frame leaves no earlier than the one before it; only `reorder` lets frames pass others. And
@@ -19,27 +19,28 @@ use rand_pcg::rand_core::Rng;
 pub struct Impair {
     /// How long every frame is held back.
     pub delay: u64,
-    /// By how much that differs: half the width of a uniform distribution, the deviation of a normal one.
+    /// By how much the delay varies: half the width of a uniform distribution, the standard deviation of a
+    /// normal one.
     pub jitter: u64,
     /// How the jitter is distributed.
     pub distribution: Distribution,
-    /// How often a frame has the delay of the one before it.
+    /// The share of frames that have the delay of the frame before.
     pub correlation: f64,
-    /// How many frames are lost, independently of each other.
+    /// The share of frames that are lost, independently of each other.
     pub loss: f64,
-    /// Loss in bursts, on top of that.
+    /// Loss in bursts, in addition to `loss`.
     pub bursts: Option<Bursts>,
-    /// How many frames leave at once, before those that are held back.
+    /// The share of frames that leave at once, before those that are held back.
     pub reorder: f64,
-    /// Only every so many-th frame may do so; at least 1.
+    /// Of so many consecutive frames at most one may leave at once; at least 1.
     pub gap: u32,
-    /// How many frames leave twice.
+    /// The share of frames that leave twice.
     pub duplicate: f64,
-    /// In how many frames a bit is changed.
+    /// The share of frames in which a bit is changed.
     pub corrupt: f64,
-    /// What all chances are drawn from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Bytes that may be held back; what comes beyond them is lost and counted.
+    /// The bytes of frames that may be held back at once; further frames are lost and counted.
     pub queue: usize,
 }
 
@@ -66,9 +67,9 @@ impl Default for Impair {
 /// How jitter is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Every value between the two ends is as likely.
+    /// Every value between the two ends is equally likely.
     Uniform,
-    /// Gauss' curve; what would be a delay below zero is none.
+    /// The normal distribution; a delay below zero counts as zero.
     Normal,
 }
 
@@ -76,23 +77,24 @@ pub enum Distribution {
 /// Elliott, ibid. 42, 1963).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
-    /// How likely it turns bad after a frame, when it is good.
+    /// The probability that a good line turns bad after a frame.
     pub to_bad: f64,
-    /// How likely it turns good after a frame, when it is bad.
+    /// The probability that a bad line turns good after a frame.
     pub to_good: f64,
-    /// How many frames are lost while it is bad.
+    /// The share of frames that are lost while the line is bad.
     pub loss_bad: f64,
-    /// How many frames are lost while it is good.
+    /// The share of frames that are lost while the line is good.
     pub loss_good: f64,
 }
 
-/// Chances of one kind. Each kind has its own, so that another share of one changes nothing of the others.
+/// The random numbers for one kind of impairment. Each kind has its own, so that a changed share of one kind
+/// does not change the others.
 struct Chances(Pcg64Mcg);
 
 impl Chances {
     fn new(seed: u64, kind: u64) -> Chances {
         let mut random = Pcg64Mcg::new(u128::from(seed) << 64 | u128::from(kind) << 8 | 1);
-        // The first numbers of seeds near each other are alike.
+        // The first random numbers of neighbouring seeds are similar, so they are skipped.
         for _ in 0..16 {
             random.next_u64();
         }

@@ -14,17 +14,16 @@ use std::sync::Arc;
 pub struct Attached {
     /// The interface's name.
     pub name: String,
-    /// What was really obtained, for people.
+    /// How the port is attached, as a text for people.
     pub mode: String,
-    /// One for each worker, as many as were asked for. Packets of one flow come by the same lane; so do those
-    /// of its other direction, unless they come by AF_XDP from queues among which the interface itself shares
-    /// them out.
+    /// One lane for each worker. Packets of one flow come by the same lane, and so do those of its other
+    /// direction, except with AF_XDP, where the interface itself divides packets among its queues.
     pub lanes: Vec<Lane>,
     /// Whether its interface is there.
     pub presence: Arc<Presence>,
 }
 
-/// A port as one worker has it to itself.
+/// One worker's part of a port.
 pub struct Lane {
     /// Where packets come in.
     pub receive: Box<dyn Receiver>,
@@ -34,13 +33,13 @@ pub struct Lane {
 
 /// The half of a live port by which packets come in.
 pub trait Receiver: Send {
-    /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the
-    /// frames lie in. Nothing of the batch before it can be reached any more. Packets carry their time of
-    /// arrival (the program's time), which is `now` where nobody knows better.
+    /// Replaces the contents of `batch` by packets that have come, without waiting, and returns the memory of
+    /// their frames. The frames of the batch before are no longer available. Packets carry their time of
+    /// arrival (the program's time), which is `now` if no better time is known.
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8];
 
-    /// What can be read when a packet is there. It is open, under this number, as long as the port is; what
-    /// it stands for may be replaced, so it is asked for anew for every wait (as by `poll`).
+    /// A file descriptor that is readable when there is a packet. Its number stays the same as long as the
+    /// port exists, but the socket behind it may be replaced, so every wait passes it anew (as `poll` does).
     fn descriptor(&self) -> RawFd;
 
     /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (the program's
@@ -49,16 +48,16 @@ pub trait Receiver: Send {
         None
     }
 
-    /// What did not get as far as the program.
+    /// The packets that were lost before the program.
     fn losses(&mut self) -> ReceiveLosses;
 }
 
 /// The half of a live port by which packets leave.
 pub trait Sender: Send {
-    /// Sends a frame after those before it. It may lie in a buffer until [`flush`](Sender::flush).
+    /// Sends a frame after the earlier ones. The frame may wait in a buffer until [`flush`](Sender::flush).
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader);
 
-    /// Hands over everything that was sent.
+    /// Sends all frames that wait in the buffer.
     fn flush(&mut self);
 
     /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (the program's
@@ -67,6 +66,6 @@ pub trait Sender: Send {
         None
     }
 
-    /// What did not leave.
+    /// The packets that were lost after the program.
     fn losses(&self) -> SendLosses;
 }

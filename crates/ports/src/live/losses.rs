@@ -1,5 +1,5 @@
-//! What a live port counts beside the packets that the program received and sent: losses, and what happened
-//! to packets on their way.
+//! Counters of a live port, in addition to received and sent packets: losses, and what happened to packets on
+//! their way.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! What may stand between a program and a port: shaping, impairment, a trace. Each wraps the halves of a
-//! lane, which look the same afterwards.
+//! Middleware between a program and a port: shaping, impairment, traces. Each kind wraps the halves of a lane
+//! and has the same interface as a half.
 //!
 //! ```text
 //! program ──► shape ──► impair ──► trace ──► port            as a bottleneck before a bad line, seen at its near end
@@ -19,22 +19,22 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What stands between a program and a port; nothing by default.
+/// The middleware of a port; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Middleware {
-    /// Keeps what leaves below a rate.
+    /// Shapes what leaves.
     pub shape: Option<ShapeSettings>,
     /// Impairs what leaves.
     pub impair_out: Option<Impair>,
     /// Impairs what comes in.
     pub impair_in: Option<Impair>,
-    /// Writes down what passes.
+    /// Writes a trace of what passes.
     pub trace: Option<PortTrace>,
 }
 
 impl Middleware {
-    /// Puts it before a port. With several lanes, what may wait is shared among them evenly, the rate as it
-    /// is needed, and each lane has chances of its own.
+    /// Wraps a port in this middleware. Several lanes have equal parts of the queues, share the rate as they
+    /// need it, and each has random numbers of its own.
     ///
     /// # Errors
     /// The file of the trace cannot be made; then nothing else was done.
@@ -91,16 +91,16 @@ impl Middleware {
     }
 }
 
-/// Something that may hold frames back, lose, change or double them. It has no clock: `now` is nanoseconds
-/// since any moment and never goes back.
+/// A stage that may hold frames back, lose, change or duplicate them. It has no clock: `now` is the time in
+/// nanoseconds since some moment, and never goes back.
 pub(crate) trait Stage: Send {
     /// Takes a frame.
     fn pass(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender);
 
-    /// Lets go what is due.
+    /// Releases the frames that are due.
     fn release(&mut self, now: u64, out: &mut dyn Sender);
 
-    /// When something will be.
+    /// The time when the next frame will be due.
     fn due(&self) -> Option<u64>;
 
     /// Adds what it lost, changed, doubled and holds.
@@ -113,7 +113,7 @@ fn program_time(started: Instant, due: u64) -> u64 {
     MachineClock.program() + left.as_nanos() as u64
 }
 
-/// A sending half with a stage before it.
+/// A sending half after a stage.
 struct Staged<S> {
     inner: Box<dyn Sender>,
     stage: S,
@@ -161,7 +161,7 @@ impl<S: Stage> Sender for Staged<S> {
     }
 }
 
-/// A receiving half with a stage behind it.
+/// A receiving half before a stage.
 struct Impeded {
     inner: Box<dyn Receiver>,
     stage: Impairer,
@@ -171,7 +171,7 @@ struct Impeded {
     port: PortNumber,
 }
 
-/// What the program will get next, and how much found no room there.
+/// The frames that the program will get next, and the count of those that found no room.
 struct Ready {
     frames: Held,
     lost: u64,
@@ -203,7 +203,7 @@ impl Receiver for Impeded {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         let Impeded { inner, stage, started, ready, arena, port } = self;
         let elapsed = started.elapsed().as_nanos() as u64;
-        // What is ready leaves first, so that it stays a few batches at most.
+        // Ready frames leave first, so that they wait for a few batches at most.
         if ready.frames.is_empty() {
             stage.release(elapsed, ready);
             let memory = inner.receive(batch, now);
@@ -249,7 +249,7 @@ impl Receiver for Impeded {
     }
 }
 
-/// A receiving half whose packets are written down.
+/// A receiving half with a trace.
 struct TracedReceiver {
     inner: Box<dyn Receiver>,
     recorder: Recorder,
@@ -282,7 +282,7 @@ impl Receiver for TracedReceiver {
     }
 }
 
-/// A sending half whose packets are written down.
+/// A sending half with a trace.
 struct TracedSender {
     inner: Box<dyn Sender>,
     recorder: Recorder,

@@ -1,5 +1,5 @@
-//! The kernel's own word about links, addresses and routes: a socket of rtnetlink, which answers questions
-//! and tells of changes.
+//! A socket of rtnetlink, by which Linux answers questions about links, addresses and routes, and reports
+//! changes.
 
 use super::sys;
 use netlink_sys::protocols::NETLINK_ROUTE;

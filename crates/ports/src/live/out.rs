@@ -1,4 +1,4 @@
-//! The sending halves of all live ports as one place where packets go.
+//! The sink that sends packets by the sending halves of all live ports.
 
 use super::{SendLosses, Sender};
 use crate::{Departure, Transmit};

@@ -1,4 +1,4 @@
-//! Whether the interface of a port is there, and what was obtained of it.
+//! The presence of a port's interface: whether the interface is there, and how the port is attached to it.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-/// So many words wait for somebody who hears slowly; further ones are not told.
+/// The largest number of reports that wait for a slow listener; further ones are dropped.
 const UNHEARD: usize = 16;
 
 /// Whether the interface of a port is there. Whoever watches it writes, whoever wants to know reads.

@@ -1,9 +1,9 @@
-//! Long segments cut before the program sees them, and joined again behind it.
+//! Cuts long segments before the program sees them, and joins packets to segments again after it.
 //!
-//! A program may compare a packet's length with an MTU, put it into a tunnel, or count it: of a segment of 64
-//! KiB that stands for 45 packets all of it would be wrong. So it gets the packets. The kernel and the host
-//! at the other end have far less to do with one segment than with 45 packets; so what leaves one after the
-//! other as it would be cut from a segment is made one again.
+//! A program may compare a packet's length with an MTU, put the packet into a tunnel, or count it. For a
+//! segment of 64 KiB that stands for 45 packets, all this would give wrong results, so the program gets the
+//! packets. One segment is far less work for Linux and for the other end than 45 packets. So consecutive
+//! packets that a segment would be cut into are joined to a segment again when they leave.
 
 use super::clock::Now;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
@@ -12,7 +12,7 @@ use packet::segment::{Joined, Segments};
 use packet::{BATCH, Batch, PortNumber, Region, VirtioHeader};
 use std::os::fd::RawFd;
 
-/// Cuts what comes in by a port's lanes, and joins what leaves by them.
+/// Cuts segments that come in by a port's lanes, and joins packets that leave by them.
 pub(super) fn packets_only(attached: Attached) -> Attached {
     let each =
         |lane: Lane| Lane { receive: Box::new(Cut::new(lane.receive)), send: Box::new(Join::new(lane.send)) };

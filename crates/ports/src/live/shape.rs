@@ -1,4 +1,5 @@
-//! Keeps what leaves by a port below a rate: a token bucket, and a queue for what is too early.
+//! Shaping: keeps the packets that leave by a port below a rate, by a token bucket and a queue for packets
+//! that are too early.
 //!
 //! A bucket of `burst` bytes fills at the rate; a frame leaves when the bucket holds as many bytes as it has
 //! on the wire, and takes them out. One that is longer than the bucket leaves when that is full, and what

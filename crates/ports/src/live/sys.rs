@@ -1,4 +1,4 @@
-//! The system calls of live ports, each wrapped once; memory shared with the kernel is reached only through
+//! The system calls of live ports, each wrapped once. Memory shared with Linux is accessed only through
 //! `Shared`.
 
 #![allow(unsafe_code)]

@@ -1,5 +1,5 @@
-//! A TAP device: an interface of this machine whose other end is a port, so that the machine itself is one of
-//! the hosts behind the gateway.
+//! Ports of the kind TAP: an interface of this machine whose other end is the port, so that the machine
+//! itself is one of the hosts behind the gateway.
 //!
 //! ```text
 //! read and written at once: | virtio-net header, 10 bytes | the packet … |

@@ -1,4 +1,4 @@
-//! Writes what passes a port to a capture, with the direction, on a thread of its own.
+//! Traces: writes the packets that pass a port to a capture, with their direction, on a thread of its own.
 //!
 //! Packets are copied into chunks, which a bounded number of goes round between the packet loop and the
 //! thread that writes: the loop never waits, and what finds no chunk with room is counted. A capture that is

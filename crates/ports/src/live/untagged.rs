@@ -1,4 +1,4 @@
-//! Priority tags: a VLAN tag that names no VLAN says how urgent a packet is and nothing else.
+//! Removes priority tags: VLAN tags with the VLAN number 0, which only say how urgent a packet is.
 //!
 //! ```text
 //! destination 6 | source 6 | 0x8100 | priority 3, drop 1, VLAN 12: zero | type 2 | …

@@ -1,4 +1,4 @@
-//! Waiting for packets of several ports at once, and the bell that ends it from another thread.
+//! Waits for packets of several ports at once; another thread can end the wait by a bell.
 
 use super::sys;
 use std::io;

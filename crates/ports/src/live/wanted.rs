@@ -1,4 +1,4 @@
-//! What is wanted of a network interface that is to be a port, and why it cannot be one.
+//! The settings of a live port, and the errors when an interface cannot become this port.
 
 use super::{Middleware, TapError, XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};

@@ -1,5 +1,5 @@
-//! The watch over a port's interface: whether it is still there, several times a second, off the path of
-//! packets.
+//! Watches a port's interface: tests several times a second whether it is still there, on a thread beside the
+//! packet path.
 //!
 //! A socket whose interface was deleted, or moved to another network namespace, stays without one for good,
 //! also when another of the same name is made or the same one returns. The number of the interface does not

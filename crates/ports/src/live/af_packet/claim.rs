@@ -1,5 +1,5 @@
-//! The claim on an interface: two gateways that take its packets by AF_PACKET would both answer and forward
-//! each of them.
+//! The claim on an interface, by which only one gateway uses it: two gateways with AF_PACKET would both
+//! answer and forward each packet.
 //!
 //! A claim is a name in the abstract namespace of Unix sockets, of which each network namespace has its own,
 //! as it has numbers of interfaces of its own (unix(7)). It leaves no file, and the kernel takes it away

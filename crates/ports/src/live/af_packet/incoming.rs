@@ -1,5 +1,5 @@
-//! The half of an AF_PACKET lane by which packets come in: full frames of the ring, or packets that were too
-//! long for one.
+//! The receiving half of an AF_PACKET lane: it takes full frames of the ring, and packets that were too long
+//! for a frame.
 
 use super::open::{FIRST, TAG};
 use super::port::Port;

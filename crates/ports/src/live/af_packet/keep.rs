@@ -1,5 +1,5 @@
-//! Keeping what comes in by an interface from the kernel's own network stack, which would answer and forward
-//! it as well.
+//! Keeps received packets from the network stack of Linux (`keep_from_kernel`), which would answer and
+//! forward them as well.
 //!
 //! Packet sockets see a packet before netfilter's ingress hook does. A chain at that hook whose policy is to
 //! drop lets the sockets have everything, and the stack nothing. The chain's table is owned by the netlink

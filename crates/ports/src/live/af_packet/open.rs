@@ -1,4 +1,5 @@
-//! Opening the sockets of an AF_PACKET port: one with a ring to receive by and one to send by for every lane.
+//! Opens the sockets of an AF_PACKET port: for every lane one socket with a ring to receive and one socket to
+//! send.
 
 use super::claim::{Claim, Refused};
 use super::keep::Kept;

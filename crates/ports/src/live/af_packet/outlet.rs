@@ -1,5 +1,5 @@
-//! The half of an AF_PACKET lane by which packets leave: short frames many at a call, long ones one by one
-//! from where they lie.
+//! The sending half of an AF_PACKET lane: one system call sends many short frames; long frames are sent one
+//! by one, without a copy.
 //!
 //! Frames go to the interface directly, past its queueing discipline, as long as that works. The direct way
 //! does not cut segments: where the interface cannot do it either, the first segment is refused, and from

@@ -1,5 +1,5 @@
-//! What the lanes of an AF_PACKET port share: the watch over its interface, which brings new sockets when an
-//! interface of its name is there again.
+//! The part that the lanes of an AF_PACKET port share: it watches the interface, and opens new sockets when
+//! an interface of this name is there again.
 //!
 //! Where the interface has vanished and another has come, new sockets are opened for all lanes at once and
 //! handed over. The other ports do not notice. An interface that is switched off and on again keeps its

@@ -1,5 +1,5 @@
-//! Making interfaces AF_XDP ports, best way first: frames used in place by the driver, copied in the driver,
-//! copied behind it.
+//! Makes AF_XDP ports of interfaces. It tries the fastest mode first: zero-copy in the driver, copies in the
+//! driver, copies after the driver.
 
 use super::Pool;
 use super::calls;

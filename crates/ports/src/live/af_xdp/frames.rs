@@ -1,4 +1,4 @@
-//! Whose a frame of the shared memory is: every frame is in exactly one place.
+//! Ownership of the frames of the shared memory: every frame is in exactly one place.
 //!
 //! ```text
 //!         next_free            lend              take            the kernel has sent it

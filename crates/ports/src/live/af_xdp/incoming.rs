@@ -1,5 +1,4 @@
-//! The half of an AF_XDP lane by which packets come in: frames that the kernel has filled, from one queue or
-//! several.
+//! The receiving half of an AF_XDP lane: it takes frames that Linux has filled, from one queue or several.
 
 use super::calls;
 use super::frames::Home;

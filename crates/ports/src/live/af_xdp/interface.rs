@@ -1,5 +1,5 @@
-//! An interface as AF_XDP finds it: what it can do, its sockets, the program that hands packets to them, and
-//! why one of them cannot be had.
+//! An interface with AF_XDP: its abilities, its sockets, the program that redirects packets to them, and the
+//! errors when one of them cannot be made.
 
 use super::memory::Pages;
 use super::redirect::{self, Redirect};

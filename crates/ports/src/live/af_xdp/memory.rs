@@ -1,5 +1,5 @@
-//! The memory of frames that all AF_XDP ports of a worker share with the kernel (the UMEM), and the parts of
-//! it that each half has for itself.
+//! The memory of frames that all AF_XDP ports of a worker share with Linux (the UMEM), and the parts of it
+//! that belong to each half.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The half of an AF_XDP lane by which packets leave: from the frame they came in where that can be, else
-//! from a copy.
+//! The sending half of an AF_XDP lane: it sends a packet from the frame in which the packet came in, if
+//! possible, else from a copy.
 //!
 //! A port that does not send any more, as one without a carrier whose driver uses the frames themselves,
 //! keeps what it was given. So each takes only so many frames of others that all together never have more

@@ -1,5 +1,5 @@
-//! What the lanes of an AF_XDP port share: what holds it at its interface, and the watch that brings new
-//! sockets when an interface of its name is there again.
+//! The part that the lanes of an AF_XDP port share: the attachment to the interface, and the watch, which
+//! opens new sockets when an interface of this name is there again.
 //!
 //! New sockets register the memory of their lane anew, since those that it was registered with may be without
 //! an interface, too, and can be shared no longer. So frames lie where they lay, and packets go on leaving by

@@ -1,5 +1,5 @@
-//! The program at an interface that hands each packet to the socket of its queue; those of queues without one
-//! go on to the kernel, or to nobody.
+//! The XDP program at an interface: it redirects each packet to the socket of its queue. Packets of queues
+//! without a socket go on to Linux or are dropped.
 
 use super::calls;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The rings by which this side and the kernel hand frames to each other: one writes entries, the other takes
-//! them.
+//! The rings by which this process and Linux pass frames to each other: one side writes entries, the other
+//! takes them.
 //!
 //! ```text
 //!            consumer            producer

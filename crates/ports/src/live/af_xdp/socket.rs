@@ -1,4 +1,4 @@
-//! A socket at one queue of an interface with its rings, bound to the memory of a worker's ports.
+//! An AF_XDP socket at one queue of an interface, with its rings, bound to the memory of a worker's ports.
 
 use super::calls::{self, RingKind};
 use super::memory::Pages;

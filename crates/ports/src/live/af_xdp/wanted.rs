@@ -1,4 +1,4 @@
-//! What is wanted of AF_XDP at an interface, and why it cannot be had.
+//! The settings for AF_XDP at an interface, and the errors when they cannot be met.
 
 use serde::Deserialize;
 use std::io;
