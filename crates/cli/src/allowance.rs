@@ -1,5 +1,5 @@
-//! What the files that fill a program may take: bytes for all of them together, and the memory that is left
-//! beside a program that runs.
+//! Limits for files that fill a program's tables: bytes of all files together, and the memory that is left
+//! beside a running program.
 
 use crate::memory_limit::{self, Room};
 use crate::render::quantity::bytes;

@@ -1,5 +1,5 @@
-//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the host
-//! told on the way.
+//! Chooses and loads the back end of a command: the interpreter, machine code, or a device; reports steps
+//! that a device leaves to the host.
 
 use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;

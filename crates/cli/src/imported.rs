@@ -1,4 +1,5 @@
-//! What files gave to the tables of a program: entries, and what becomes of packets that none of them fits.
+//! Reports what was read from files for the tables of a program: entries, and what happens to packets that
+//! match none of them.
 
 use import::ChainPolicy;
 use import::entries::Fallback;

@@ -1,5 +1,5 @@
-//! The memory that this process may still have: where a control group bounds it, the kernel ends whoever goes
-//! beyond without a word.
+//! The memory that this process may still allocate. If a control group limits it, Linux kills a process that
+//! exceeds the limit without a message.
 //!
 //! ```text
 //! version 2   0::/system.slice/x.service       /sys/fs/cgroup/system.slice/x.service/memory.{max,current,stat}

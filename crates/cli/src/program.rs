@@ -1,4 +1,4 @@
-//! From the path of a program to what the back ends run, with the diagnostics told on the way.
+//! Compiles a program from its path to the IR that back ends run, and prints its diagnostics.
 
 use crate::allowance::Allowance;
 use crate::arguments::{DecodeChoice, DiagnosticFormat};

@@ -1,5 +1,5 @@
-//! What a program remembers, in bytes: of everything the most, and of tables that depend on their entries
-//! also what they take with those that they have.
+//! The memory of a program's state in bytes: the most that it may need, and for tables whose size depends on
+//! their entries also the size with the present entries.
 
 use crate::render::quantity::{bytes, count, of};
 use exec::state::table_set::filled;

@@ -1,5 +1,4 @@
-//! Whether a device does what it is asked for: a small kernel over known packets, and how long a batch is
-//! away.
+//! Checks a device: runs a small kernel over known packets, and measures how long a batch takes.
 
 use crate::device::{Device, DeviceError, Geometry};
 use std::time::{Duration, Instant};

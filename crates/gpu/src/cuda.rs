@@ -1,4 +1,4 @@
-//! NVIDIA's devices by CUDA's driver interface: the library is looked for when a device is asked for, and a
+//! Devices of NVIDIA through CUDA's driver interface: the library is loaded when a device is needed, and a
 //! kernel is built from its text.
 //!
 //! A slot's copies and its kernel follow each other on a stream. Tables change only while no slot is under

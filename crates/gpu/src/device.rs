@@ -1,4 +1,4 @@
-//! What every device can do, and the shape of what goes over and comes back.
+//! The interface of all devices, and the geometry of the data that is copied to a device and back.
 //!
 //! ```text
 //! slot      bytes    │ packet 0: stride bytes │ packet 1 │ …          over, and back where the kernel writes packets

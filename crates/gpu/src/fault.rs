@@ -1,4 +1,4 @@
-//! A device that fails on purpose: it hands everything to another one until its time has come.
+//! A device that fails on purpose, for tests: it passes all calls to another device until it is to fail.
 
 use crate::device::{Device, DeviceError, Geometry, Input, Parts, SlotOutput};
 

@@ -1,9 +1,9 @@
-//! A device of threads: they take packets warp by warp, as a graphics card does, and run the kernel's twin
-//! over each. For trying a program out and for tests; nothing about it is fast.
+//! The host device: threads of the host take packets warp by warp, as a GPU does, and run the kernel's twin
+//! on each packet. It is meant for trials and tests, and is not fast.
 //!
-//! A slot that is handed over is copied, and with it the tables as they are then, so nothing that comes later
-//! changes what a warp sees. Warps give back what they made, and whoever asks for the slot puts it together.
-//! Nobody waits but on a condition.
+//! A submitted slot is copied together with the tables, so later changes do not affect its warps. Warps
+//! return their results, and the caller who polls the slot puts the results together. Threads wait only on
+//! condition variables.
 
 use crate::device::{Device, DeviceError, Geometry, Input, SlotOutput};
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Packets of a warp.
 pub const WARP: usize = 32;
-/// A slot that takes longer than this does not come back.
+/// A slot that takes longer than this counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A kernel that threads run.
@@ -37,7 +37,7 @@ pub struct HostLane<'a> {
     pub record: &'a mut [u32],
 }
 
-/// A kernel on threads.
+/// The host device: a kernel on threads.
 pub struct Host {
     geometry: Geometry,
     slots: Vec<Slot>,

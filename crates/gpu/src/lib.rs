@@ -1,4 +1,5 @@
-//! Devices: accelerators that run a kernel over many packets at once, beside the host.
+//! Devices: accelerators that run a kernel over many packets at once, beside the host. In this crate, a
+//! *kernel* is a program for a device.
 //!
 //! A [`Device`] holds images of tables and a few slots. The host fills a slot, submits it with
 //! [`Device::submit`], and reads its results when [`Device::poll`] says that they are there. This crate knows

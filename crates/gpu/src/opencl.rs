@@ -1,4 +1,4 @@
-//! Devices of OpenCL 1.2: a kernel is built from its text, and batches go there and back.
+//! Devices of OpenCL 1.2: builds a kernel from its text, and runs batches on it.
 //!
 //! Every queue is in order. Tables change only while no slot is under way, so a batch sees them as they were
 //! when it was submitted.

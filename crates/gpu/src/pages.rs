@@ -1,5 +1,4 @@
-//! Memory of our own from the beginning of a page on, which a driver can be told to keep in its place; it is
-//! zero at first.
+//! Zeroed memory that begins at a page boundary, which a driver can pin.
 
 #![allow(unsafe_code)]
 

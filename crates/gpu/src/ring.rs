@@ -1,5 +1,5 @@
-//! A ring of tickets between who hands slots over and the workers of a kernel that keeps running: whose turn
-//! it is, and who is done.
+//! A ring of tickets between the host, which submits slots, and the workers of a persistent kernel: it says
+//! whose turn it is, and who has finished.
 //!
 //! ```text
 //! shared  word 0         published   the first ticket that is not handed over yet                          host

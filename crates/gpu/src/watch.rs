@@ -1,5 +1,5 @@
-//! A launch of a kernel that keeps running, by the clock of whoever started it: when it is told to end, and
-//! when it has stalled.
+//! Watches a launch of a persistent kernel by the host's clock: decides when the kernel is told to end, and
+//! when it counts as stalled.
 //!
 //! ```text
 //!  started ──► its dispatcher begins ──── quantum ────► told to end ──── grace of asked time without any slot done ────► stalled

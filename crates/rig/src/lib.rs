@@ -1,4 +1,5 @@
-//! Network namespaces, virtual cables between them, and load: the networks of tests and experiments.
+//! Network namespaces, virtual cables between them, and load: the networks of tests and experiments. In this
+//! crate, *the kernel* is the Linux kernel.
 //!
 //! No namespace has a name on disk. The kernel removes a namespace with its cables and addresses when no
 //! descriptor and no process holds it any more, however the program that made it ended.

@@ -1,5 +1,5 @@
-//! Frames sent and received as fast as a packet socket can: the load of experiments, the same whatever they
-//! measure.
+//! Load for experiments: sends and receives frames as fast as a packet socket can, in the same way for every
+//! gateway.
 
 use crate::namespace::Namespace;
 use crate::sys;

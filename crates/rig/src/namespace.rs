@@ -1,4 +1,5 @@
-//! A network of its own: made, entered by threads and programs, and gone when nobody holds it.
+//! A network namespace: made here, entered by threads and programs, and removed by Linux when nobody uses it
+//! any more.
 
 use crate::sys;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! A process that is stopped for a while.
+//! Stops a process for a while.
 
 use crate::sys;
 use std::fs;

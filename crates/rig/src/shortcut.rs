@@ -1,4 +1,4 @@
-//! Two interfaces joined by XDP programs in the kernel: the least that can be done with a packet between
+//! Joins two interfaces by XDP programs in the Linux kernel: the least work that can forward a packet between
 //! them.
 
 use crate::namespace::Namespace;

@@ -1,5 +1,4 @@
-//! Lookups where a program runs on a device: images in its memory, and the text of the functions that read
-//! them.
+//! Tables on a device: images in the device's memory, and the kernel text of the functions that read them.
 //!
 //! Each kind of table has a module here with two halves. The one makes the image: words of 32 bits, the
 //! lowest byte first, that mean the same wherever they lie. The other is text in what OpenCL C 1.2, CUDA and

@@ -1,4 +1,4 @@
-//! Exact-match tables: what one is asked for, what it answers, and what it counts.
+//! Exact-match tables: their interface, specification, results and statistics.
 //!
 //! Two implementations give the same answers. [`ExactTable`] is the fast one; [`ExactModel`] is built from
 //! ordered maps, is easy to believe, and judges the other. Time is an argument, in nanoseconds, and never

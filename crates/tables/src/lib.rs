@@ -1,4 +1,4 @@
-//! What a program looks things up in and remembers: exact tables, longest prefixes, rules, patterns, meters,
+//! The tables and other memory of programs: exact tables, longest prefixes, rules, patterns, meters,
 //! registers, pools and groups. This crate knows neither packets nor programs.
 
 pub mod device;

@@ -1,4 +1,4 @@
-//! Longest-prefix tables: what one is asked for, what it answers, and why it may refuse.
+//! Longest-prefix tables: their interface, results and errors.
 //!
 //! Two implementations give the same answers. [`LpmTable`] is the fast one: a flat image that one thread
 //! changes while others look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to

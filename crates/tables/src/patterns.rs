@@ -1,4 +1,4 @@
-//! Pattern tables: many byte strings are searched for in one packet at once, and every occurrence is told.
+//! Pattern tables: search one packet for many byte strings at once, and report every occurrence.
 //!
 //! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`PatternsImage`];
 //! [`BloomScanner`] keeps one Bloom filter a length, as the Hermes paper does on a GPU; [`PatternsModel`]

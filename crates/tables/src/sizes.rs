@@ -1,4 +1,4 @@
-//! What the standard library's collections allocate, in bytes, so that tables can tell what they take.
+//! The bytes that collections of the standard library allocate, so that tables can report their memory.
 //!
 //! The layouts are those of the standard library that this crate is compiled with; a test compares them with
 //! an allocator that counts.

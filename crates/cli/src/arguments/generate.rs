@@ -1,4 +1,5 @@
-//! `ravelin generate routes|addresses|rules|trace|patterns|payload`: what tables are filled with and asked.
+//! The command line of `ravelin generate routes|addresses|rules|trace|patterns|payload`, which makes entries
+//! and queries for tables.
 
 use super::table::FamilyChoice;
 use clap::{Args, Subcommand, ValueEnum};

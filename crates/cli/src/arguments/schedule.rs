@@ -1,4 +1,4 @@
-//! `--schedule`: when packets are handed to a device, and whether they are.
+//! The option `--schedule`: whether and when packets are submitted to a device.
 
 use clap::Args;
 use offload::device_queue::Schedule;

@@ -1,4 +1,4 @@
-//! `ravelin capture`: packets of a running gateway as a capture, each with what became of it as its comment.
+//! `ravelin capture`: writes packets of a running gateway to a capture, each with its verdict as comment.
 
 use crate::arguments::seeing::CaptureArguments;
 use crate::failure::Failure;

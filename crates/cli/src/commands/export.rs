@@ -1,4 +1,4 @@
-//! `ravelin export`: the rules of a program, or of a file, in the words of others.
+//! `ravelin export`: writes the rules of a program, or of a file, in the formats of other programs.
 
 use super::table::files::{import_failure, read};
 use super::table::source;

@@ -1,4 +1,4 @@
-//! `ravelin generate`: captures of invented traffic, the same for the same options.
+//! `ravelin generate`: writes captures of generated traffic, the same for the same options.
 
 use crate::arguments::{GenerateArguments, PresetChoice};
 use crate::failure::Failure;

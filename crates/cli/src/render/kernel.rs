@@ -1,4 +1,5 @@
-//! What a program is to a device: what goes over, what comes back, and which steps stay on the host.
+//! Renders the kernel of a program: what is copied to a device, what comes back, and which steps stay on the
+//! host.
 
 use super::quantity::of;
 use exec::kernel::{

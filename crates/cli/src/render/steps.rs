@@ -1,4 +1,4 @@
-//! The steps of a packet through a program, one a line, each beside its place in the text.
+//! Renders the steps of a packet through a program, one on each line, with its place in the text.
 
 /// Steps as places and words.
 pub(crate) fn steps<'a>(steps: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> String {

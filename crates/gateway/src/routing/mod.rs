@@ -1,4 +1,5 @@
-//! Addresses, neighbours and routes of a gateway that routes: the control plane, beside the packet loop.
+//! Addresses, neighbours and routes of a gateway that routes: the control plane, beside the packet loop. In
+//! these modules, *the kernel* is the Linux kernel.
 //!
 //! ```text
 //!  packet loop ──punted packets──► ┌────────────┐ ──frames, entries of tables──► packet loop

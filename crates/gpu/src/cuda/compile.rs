@@ -1,4 +1,4 @@
-//! From CUDA text to code, by NVIDIA's compiler library (NVRTC), which is looked for when it is needed.
+//! Compiles CUDA text by NVIDIA's compiler library (NVRTC), which is loaded when it is needed.
 //!
 //! Code for exactly the device at hand needs no newer driver than the device itself. Where the compiler is
 //! older than the device, it writes PTX for the newest device it knows, which the driver translates.

@@ -1,4 +1,4 @@
-//! What the errors of a CUDA driver mean for whoever asked.
+//! Translates errors of a CUDA driver into errors of devices.
 
 use super::found::{CudaFound, missing};
 use crate::device::DeviceError;

@@ -1,4 +1,4 @@
-//! Which CUDA devices there are, and what they can.
+//! Finds the CUDA devices of the machine, and their abilities.
 
 #![allow(unsafe_code)]
 

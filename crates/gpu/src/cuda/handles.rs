@@ -1,5 +1,5 @@
-//! What the driver keeps for us and gets back when it is dropped: the context, code, streams, events and
-//! graphs.
+//! Handles of driver objects, which are destroyed when the handle is dropped: contexts, code, streams, events
+//! and graphs.
 
 #![allow(unsafe_code)]
 

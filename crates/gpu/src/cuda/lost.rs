@@ -1,6 +1,6 @@
-//! Which devices have failed or hung in this process. A driver reports an error again and again for as long
-//! as the process lives, and opening a device beside a kernel that never ends could take as long; so they are
-//! not opened again.
+//! Remembers which devices have failed or hung in this process. A driver reports an error again and again for
+//! as long as the process lives, and opening a device beside a kernel that never ends could take as long; so
+//! they are not opened again.
 
 use super::found::{CudaFound, missing};
 use crate::device::DeviceError;

@@ -1,4 +1,4 @@
-//! Memory of a CUDA device: regions that the host reaches, too, and tables that only the device reads.
+//! Memory of a CUDA device: regions that the host also accesses, and tables that only the device reads.
 
 use super::handles::{Context, Stream};
 use crate::device::SlotMemory;

@@ -1,5 +1,5 @@
-//! A kernel on a CUDA device that keeps running and takes slots from a ring in the host's memory as they are
-//! handed over: nothing is launched for them, and a warp runs each.
+//! A persistent kernel on a CUDA device: it takes slots from a ring in the host's memory, so nothing is
+//! launched for a slot, and one warp runs each slot.
 //!
 //! ```text
 //!            launch                                 it ends by itself, or is asked to

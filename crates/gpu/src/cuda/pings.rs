@@ -1,5 +1,5 @@
-//! How long a word is on its way to a CUDA device and back: one warp looks at memory that the host writes,
-//! and answers there.
+//! Measures the round trip of a word to a CUDA device: one warp polls memory that the host writes, and
+//! answers there.
 //!
 //! Nothing is launched in between and nothing else runs, so no kernel that keeps running can be quicker.
 

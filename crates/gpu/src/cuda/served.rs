@@ -1,4 +1,4 @@
-//! What a kernel that keeps running works on, and its start over it.
+//! The memory on which a persistent kernel of CUDA works, and the launch of the kernel.
 
 #![allow(unsafe_code)]
 

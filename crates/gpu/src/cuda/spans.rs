@@ -1,5 +1,5 @@
-//! For how long a kernel keeps running on a CUDA device at a time, and whether a device can keep one running
-//! at all.
+//! How long a persistent kernel runs on a CUDA device before it is launched again, and whether a device can
+//! run one at all.
 
 use super::found::{CudaFound, missing};
 use crate::device::{DeviceError, Geometry, SlotMemory};

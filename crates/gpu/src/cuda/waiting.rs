@@ -1,5 +1,5 @@
-//! Waiting for what is on a stream, never without a bound: a device that does not come to an end is lost to
-//! the whole process.
+//! Waits for the work on a stream, always with a time limit: a device that does not finish is lost to the
+//! whole process.
 
 #![allow(unsafe_code)]
 

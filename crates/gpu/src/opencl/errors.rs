@@ -1,4 +1,4 @@
-//! What the errors of an OpenCL driver mean for whoever asked.
+//! Translates errors of an OpenCL driver into errors of devices.
 
 use crate::device::DeviceError;
 use opencl3::error_codes::{

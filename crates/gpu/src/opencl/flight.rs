@@ -1,4 +1,4 @@
-//! What was put on a queue, and whether it has come to its end; nobody waits for that without a bound.
+//! Work in flight on an OpenCL queue: whether it is finished. All waits have a time limit.
 
 #![allow(unsafe_code)]
 

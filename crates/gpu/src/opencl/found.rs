@@ -1,4 +1,4 @@
-//! Which OpenCL devices there are.
+//! Finds the OpenCL devices of the machine.
 
 use crate::device::DeviceError;
 use opencl3::platform::get_platforms;

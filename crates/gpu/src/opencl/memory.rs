@@ -1,4 +1,5 @@
-//! Memory of a slot on an OpenCL device: a buffer of the kernel, and where the host fills and reads it.
+//! Memory of a slot on an OpenCL device: a buffer of the kernel, and the memory by which the host fills and
+//! reads it.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a kernel that keeps running on an OpenCL device uses, and where that comes from.
+//! The memory that a persistent kernel of OpenCL uses, and its allocation.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A kernel that keeps running on an OpenCL device and takes slots from a ring of tickets, in memory that
-//! both sides reach at any time.
+//! A persistent kernel on an OpenCL device: it takes slots from a ring of tickets, in memory that both sides
+//! can access at any time.
 //!
 //! ```text
 //!            submit: something is published                         stop, for a table or the end; enough slots; nothing for a while

@@ -1,4 +1,4 @@
-//! How a kernel keeps running on an OpenCL device, and what of it can be asked for.
+//! The kinds of persistent kernels on an OpenCL device, and which of them a device supports.
 
 use super::OpenClDevice;
 use crate::device::{DeviceError, Geometry, PATIENCE, Setup, SlotMemory, Submission};

@@ -1,5 +1,5 @@
-//! Memory that the host and a running kernel both reach at any time: fine-grained shared virtual memory with
-//! atomics.
+//! Memory that the host and a running kernel can both access at any time: fine-grained shared virtual memory
+//! with atomics.
 
 #![allow(unsafe_code)]
 

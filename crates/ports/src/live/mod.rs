@@ -1,4 +1,5 @@
-//! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP.
+//! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP. In these modules, *the
+//! kernel* is the Linux kernel.
 
 mod af_packet;
 mod af_xdp;

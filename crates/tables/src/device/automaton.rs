@@ -1,4 +1,4 @@
-//! Patterns as an automaton that takes one step a byte, as Aho and Corasick built it, in one flat table.
+//! Patterns as an Aho-Corasick automaton in one flat table, which takes one step for each byte.
 //!
 //! ```text
 //! word  0      1        2         3       4          5        6         7

@@ -1,4 +1,4 @@
-//! Patterns as Bloom filters, one a length of prefix, with the patterns behind them: for tables whose
+//! Patterns as Bloom filters, one for each length of prefix, followed by the patterns: for tables whose
 //! automaton is too large.
 //!
 //! ```text

@@ -1,4 +1,5 @@
-//! Exact matches on a device: keys and values without what hits write, so that a change is a slot or two.
+//! Exact tables on a device: keys and values without the data that hits write, so that a change concerns only
+//! a slot or two.
 //!
 //! ```text
 //! word   0       1        2          3            4      5              8               10

@@ -1,4 +1,4 @@
-//! Rules in order of trial, 32 at a time, for devices that compare many at once.
+//! Rules in order of matching, in groups of 32, for devices that compare many at once.
 //!
 //! ```text
 //! word  0      1        2        3         4       5           6           7      8       9

@@ -1,4 +1,4 @@
-//! Longest-prefix tables on a device: the bytes that the processor's lookups read, and the same walk.
+//! Longest-prefix tables on a device: the same image and the same lookup as on the host.
 //!
 //! ```text
 //! word   0      1        2      3          4        5       6            7       8     9          10     11

@@ -1,4 +1,5 @@
-//! Tables of patterns on a device: the text of both searches, and how either image holds the patterns.
+//! Tables of patterns on a device: the kernel text of both searches, and the layout of the patterns in both
+//! images.
 //!
 //! ```text
 //! word of a pattern   0        1        2         3       4                    5          6, 7

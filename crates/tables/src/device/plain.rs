@@ -1,5 +1,5 @@
-//! Runs a device text as plain C: compiled with every check that the compiler has, fed by a file, asked
-//! through a pipe.
+//! Runs kernel text as plain C, for tests: compiled with all checks of the C compiler, with its data from a
+//! file and its queries through a pipe.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Tables of rules on a device: the trees of the processor's image, and rules tried one after the other.
+//! Tables of rules on a device: the trees of the host's image, and rules that are tried one after the other.
 //!
 //! An image of trees is what [`LpmImage::to_bytes`](crate::rules::RulesImage::to_bytes) writes, in words:
 //!

@@ -1,4 +1,4 @@
-//! Bulk lookups: many keys at once, so that their memory accesses overlap and no branch has to be guessed.
+//! Bulk lookups: many keys at once, so that their memory accesses overlap and no branch has to be predicted.
 //!
 //! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the
 //! tags tell for each key the slot it must lie in or that it is not there, and the slots are fetched; then

@@ -1,5 +1,5 @@
-//! The entries of a table in one array of slots, with their orders: what is replaced when a table changes its
-//! size.
+//! A generation: the entries of a table in one array of slots, with their orders. A table that changes its
+//! size replaces its generation.
 //!
 //! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that
 //! slot's number and time. What must be known across entries (who expires first, who was used longest ago) is

@@ -1,5 +1,5 @@
-//! Which entry of a table holds an item of a pool, by the item's number: so that one that has ended is found
-//! before it is taken out.
+//! An index from an item of a pool to the entry that holds it, so that an expired entry is found when
+//! somebody needs its item.
 //!
 //! The idea: the deadlines of the entries lie in an [`Order`] whose leaves are the items, and here every
 //! bound is exact, since whoever changes an entry says so, but after other times hold for all of them at

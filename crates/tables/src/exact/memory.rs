@@ -1,5 +1,5 @@
-//! Zeroed memory for slots, aligned to cache lines and, where it is large, to the processor's large pages;
-//! and the hint to fetch.
+//! Zeroed memory for slots, aligned to cache lines and, if it is large, to large pages; and the prefetch
+//! instruction.
 //!
 //! The memory comes from the allocator's zeroing call, so a large array is handed out as pages that the
 //! system clears when they are first touched: making a table of any size takes the same short time. Arrays of

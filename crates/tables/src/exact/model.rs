@@ -1,5 +1,5 @@
-//! The exact table that is easy to believe: one ordered map of entries and one ordered set for each thing
-//! that is asked.
+//! The model of an exact table, simple enough to be the reference: an ordered map of entries, and an ordered
+//! set for each order of entries.
 //!
 //! The idea: every operation does at once, in full, what the trait's documentation says. Deadlines and order
 //! of use are sets that hold each entry's current place, never a bound of it. It costs a logarithm an

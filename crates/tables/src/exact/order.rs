@@ -1,5 +1,5 @@
-//! Which slot holds the entry that is first by some rising measure (deadline, recency): a tree of least
-//! bounds over the slots.
+//! Finds the slot whose entry is the first by a growing measure (deadline or recency): a tree of lower bounds
+//! over the slots.
 //!
 //! The idea: a leaf stands for [`FAN`] slots in a row and a node for as many leaves or nodes; each keeps a
 //! bound at or below the measures of all entries under it, and a node's is the least of those under it.

@@ -1,4 +1,4 @@
-//! Changing the capacity of a table that is in use, or its hash function, a few entries at a time.
+//! Incremental resizing: changes the capacity or hash function of a table in use, a few entries at a time.
 //!
 //! The idea: a resize makes an empty generation of the new size and sets the old one aside; nothing else
 //! happens then. From there on an operation that does not find its key in the current generation looks for it

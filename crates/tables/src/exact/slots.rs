@@ -1,4 +1,4 @@
-//! The flat slot array of a fast exact table: where the words of an entry lie in memory.
+//! The flat slot array of a fast exact table: the layout of an entry's words in memory.
 //!
 //! ```text
 //! word  0       1 .. 1+k   1+k .. 1+k+v   next, if `age`   next, if `idle`

@@ -1,4 +1,4 @@
-//! The fast exact table: what its operations do with the entries of its generations.
+//! The fast exact table: its operations on the entries of its generations.
 //!
 //! All entries lie in one generation, except after a resize: then those that have not moved yet lie in older
 //! ones, where they are looked for when the current one does not hold them. A hit in the current one

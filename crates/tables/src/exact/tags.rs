@@ -1,5 +1,5 @@
-//! One byte a slot that says, without looking at the slot, whether a key may lie there: the index of bulk
-//! lookups.
+//! Tags: one byte for each slot, which says whether a key may be there without a look at the slot. Bulk
+//! lookups use them as their index.
 //!
 //! The idea: an entry lies at its home slot or soon after it, and the tags of eight slots in a row are
 //! compared at once. So a bulk lookup knows the slot before it has read any, fetches just that one, and

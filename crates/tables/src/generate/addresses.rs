@@ -1,5 +1,4 @@
-//! Addresses to look up: uniform, uniform over routes, and few destinations much more often than others
-//! (Zipf).
+//! Generates addresses to look up: uniform, uniform over routes, and with few frequent destinations (Zipf).
 
 use super::routes::GeneratedRoutes;
 use super::{Random, Version, Weighted};

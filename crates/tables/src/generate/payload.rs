@@ -1,4 +1,5 @@
-//! Literal patterns like those of intrusion detection rules, and payload in which some of them are planted.
+//! Generates literal patterns like those of intrusion detection rules, and payload that contains some of
+//! them.
 //!
 //! The idea: patterns are words of web requests joined by punctuation, or random bytes, of the lengths that
 //! published rule sets have; payload is made of the same words, so that a search often begins to match and

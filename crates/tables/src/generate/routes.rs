@@ -1,5 +1,5 @@
-//! Routes as in a full Internet table: how long prefixes are, how they nest and neighbour, and who their next
-//! hops are.
+//! Generates routes as in a full Internet table: with similar prefix lengths, nesting, neighbourhood and next
+//! hops.
 //!
 //! The idea: each length gets its share of the count, shortest first. A prefix is the neighbour of the one
 //! before it, or lies inside a random shorter one, or in one of the blocks that are in use at all. Neighbours

@@ -1,5 +1,5 @@
-//! Rule sets over the five fields of a flow, in the manner of access lists, firewalls and chains of a Linux
-//! gateway.
+//! Generates rule sets over the five fields of a flow, similar to access lists, firewalls and chains of a
+//! Linux gateway.
 //!
 //! The idea: addresses come from two pools of prefixes, smaller than the rule set by a factor that the
 //! flavour sets, so that rules share them as in real sets; ports come in the five classes of Taylor and

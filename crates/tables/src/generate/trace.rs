@@ -1,5 +1,5 @@
-//! Traces for rule sets: headers that rules match, repeated as in real traffic, with some that were made
-//! without the rules.
+//! Generates traces for rule sets: headers that match rules, repeated as in real traffic, and some headers
+//! that were made without regard to the rules.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The group that is easy to believe: one bucket moves at a time, and all loads are counted anew before the
-//! next one does.
+//! The model of a group, simple enough to be the reference: it moves one bucket at a time, and counts all
+//! loads again before the next one.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Looking up many addresses at once.
+//! Bulk lookups: many addresses at once.
 //!
 //! The idea: a lookup alone spends its time waiting for memory. So all addresses of a batch ask for their
 //! cells first, by prefetches, and read them when they have come; in the tree, every address takes one step

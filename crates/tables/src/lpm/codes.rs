@@ -1,4 +1,4 @@
-//! The numbers that cells hold for values.
+//! Codes: the numbers that cells contain in place of values.
 //!
 //! The idea: as long as every value is small enough it is its own code and a lookup ends with the cell.
 //! Otherwise each distinct value gets a place in a palette, kept as long as a prefix or a reader may need it.

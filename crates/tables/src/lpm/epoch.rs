@@ -1,6 +1,6 @@
-//! Epoch-based reclamation: when memory that readers may still look at can be used again (Fraser, "Practical
-//! lock-freedom", 2004, section 5.2.3; readers behave as in RCU, read-copy-update, by McKenney and Slingwine,
-//! 1998).
+//! Epoch-based reclamation: decides when memory can be reused that readers may still access (Fraser,
+//! "Practical lock-freedom", 2004, section 5.2.3; readers behave as in RCU, read-copy-update, by McKenney and
+//! Slingwine, 1998).
 //!
 //! The idea: the writer counts its changes, and the count is the epoch. A reader pins the current epoch when
 //! it begins a batch and takes the pin back when the batch ends. Memory that was cut off in epoch n is free

@@ -1,5 +1,5 @@
-//! An image: the bytes that lookups need and nothing else, the same for the processor and a graphics card.
-//! Its layout stands in `layout.rs`.
+//! An image: exactly the bytes that lookups need, the same for the host and a device. `layout.rs` describes
+//! its layout.
 
 use super::layout::{GRANULE, HEADER, Layout, LpmImageError};
 use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_FIRST, Method, View};

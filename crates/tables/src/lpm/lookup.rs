@@ -1,4 +1,4 @@
-//! Looking up one address in an image: the walk that every other way of looking up must agree with.
+//! Single lookups: looks up one address in an image. Every other kind of lookup must agree with this one.
 //!
 //! The idea: for 32-bit addresses, the first 24 bits choose a cell that nearly always holds the answer.
 //! Otherwise a walk begins at a root chosen by the first bits; each node eats some more: a dense node is an

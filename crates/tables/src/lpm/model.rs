@@ -1,4 +1,5 @@
-//! The longest-prefix table that is easy to believe: an ordered map, asked once for each length.
+//! The model of a longest-prefix table, simple enough to be the reference: an ordered map, in which each
+//! prefix length is looked up.
 //!
 //! The idea: the longest prefix that contains an address is found by looking up the address cut to every
 //! length, the longest first. That is up to 129 searches of a map, which a judge may take.

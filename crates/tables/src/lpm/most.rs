@@ -1,4 +1,4 @@
-//! The most memory that a table comes to at its capacity.
+//! Computes the most memory that a table may need at its capacity.
 //!
 //! The idea: a node is a pure function of its region's borders, so an image made anew takes, for each prefix,
 //! a bounded number of words. An image that is changed again and again loses some to holes; it may have as

@@ -1,4 +1,5 @@
-//! The heap of an image: nodes of four sizes, given out, cut off, and used again when no reader can see them.
+//! The heap of an image: allocates nodes of four sizes, and reuses them when no reader can access them any
+//! more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Looking up while the table changes: a handle for each thread that reads.
+//! Lookups while the table changes: a handle for each reading thread.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,5 +1,4 @@
-//! The prefixes themselves, in order: what the image is made from, and what answers which prefix it was that
-//! matched.
+//! The prefixes of a table, in order: the image is made from them, and they say which prefix matched.
 //!
 //! The idea: sorted by first address and then by length, a prefix stands directly before everything it
 //! contains. So one pass with a stack turns any part of the table into intervals of addresses with one answer

@@ -1,4 +1,4 @@
-//! The instructions that safe code has no name for: prefetches, and gathers of many cells at once.
+//! Vector instructions that safe code cannot use: prefetches, and gathers of many cells at once.
 //!
 //! Cells are read as whole aligned words, each once, as the atomic loads elsewhere do; a processor that
 //! gathers reads every lane by itself.

@@ -1,4 +1,4 @@
-//! The tree walked with AVX-512: sixteen addresses take a step through dense nodes at once.
+//! The walk through the tree with AVX-512: sixteen addresses take a step through dense nodes at once.
 //!
 //! The idea: a few vectors of sixteen addresses each stay in registers from the root on, and each takes a
 //! step before any takes the next one, so that the memory of all of them is asked for at the same time. The

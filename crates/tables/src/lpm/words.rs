@@ -1,5 +1,5 @@
-//! The memory of an image: 32-bit words that one thread writes and many read, on large pages where the system
-//! has them.
+//! The memory of an image: 32-bit words that one thread writes and many threads read, on large pages if the
+//! system has them.
 //!
 //! The system gives the pages when they are first written, so room that a table may never need costs nothing.
 

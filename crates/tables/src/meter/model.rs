@@ -1,5 +1,5 @@
-//! The meter that is easy to believe: the paragraphs of RFC 2697 and RFC 2698 in 128-bit arithmetic, nothing
-//! cut short.
+//! The model of a meter, simple enough to be the reference: the text of RFC 2697 and RFC 2698 in exact
+//! arithmetic of 128 bits.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Chooses of each string the window by which it is found, and the bucket of the first filter that lets it
-//! pass.
+//! Chooses for each string the window by which it is found, and its bucket in the first filter.
 //!
 //! The first filter knows, for each bucket and each of a few places, which bytes it lets pass there; a place
 //! of a packet passes if one bucket lets all its bytes pass. A bucket therefore also passes every mixture of

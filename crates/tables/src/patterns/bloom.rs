@@ -1,4 +1,5 @@
-//! A scanner of Bloom filters, one a length, as the Hermes paper runs on a GPU, with every hit confirmed.
+//! A scanner with Bloom filters, one for each length, as the Hermes paper runs on a GPU; it confirms every
+//! hit.
 //!
 //! A pattern of length L belongs to the class of the longest prefix length that does not exceed L. For each
 //! class a Bloom filter holds the prefixes. At each place of a packet and for each class, the bytes there are

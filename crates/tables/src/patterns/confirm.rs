@@ -1,4 +1,4 @@
-//! From places that passed the first filter to occurrences, in order.
+//! Confirms the places that passed the first filter, and reports occurrences in order.
 //!
 //! A segment of a packet is sifted, what passed is looked up and compared, and what matched is told in order:
 //! what ends behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait

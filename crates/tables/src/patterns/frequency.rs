@@ -1,5 +1,5 @@
-//! How often bytes are met in packets: a guess made of three kinds of payload, by which the builder tells a
-//! rare window from a common one.
+//! The frequency of bytes in packets, estimated from three kinds of payload: the builder uses it to choose
+//! rare windows.
 //!
 //! A byte alone says little, since its neighbours are of the same kind. So a window's probability is taken in
 //! each kind on its own, and the kinds are then mixed: compressed or ciphered bytes (all alike), text of

@@ -1,4 +1,4 @@
-//! The flat image of a pattern table: what the scanner reads, and what a GPU is sent.
+//! The flat image of a pattern table, which the scanner reads and which is copied to a device.
 //!
 //! All numbers are little-endian; every section begins at a multiple of 64 bytes, in this order and without
 //! gaps else.

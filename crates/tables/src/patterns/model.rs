@@ -1,4 +1,4 @@
-//! The judge of the scanners: every pattern is compared at every place.
+//! The model of the scanners, which is the reference: compares every pattern at every place.
 
 use super::{PatternMatch, PatternsBuildError, SearchPattern, searched};
 

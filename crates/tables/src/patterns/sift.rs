@@ -1,4 +1,4 @@
-//! The first filter: which places of a packet may begin a window, and where runs of one byte begin.
+//! The first filter: finds the places of a packet where a window may begin, and where runs of one byte begin.
 //!
 //! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not
 //! agree in what they let pass too much; neither may lose a place where a window or a run begins.

@@ -1,4 +1,5 @@
-//! An image as bytes that can be kept, sent and mapped: written from a table, read back and checked.
+//! Serialises an image of rules as bytes that can be stored, sent and mapped, and reads and checks such
+//! bytes.
 //!
 //! ```text
 //! byte 0   "RVRULES1"

@@ -1,4 +1,4 @@
-//! Keys and rules as elements of 16 bits: what the trees pick bits from and what the leaves compare.
+//! Encodes keys and rules as elements of 16 bits: trees choose bits of them, and leaves compare them.
 //!
 //! Every column takes as many elements as it has pieces of 16 bits, the lowest piece first, and a packed key
 //! is the elements of its columns one after the other, padded with zeros. A rule is, for each element, the

@@ -1,4 +1,5 @@
-//! What a rule says of each column, what a table of rules is asked for, and why one is refused.
+//! The fields of a rule, the specification of a table of rules, and the errors when a table or rule is
+//! refused.
 
 /// The widest column, in bits.
 pub const MAX_WIDTH: u8 = 128;

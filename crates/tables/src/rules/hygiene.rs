@@ -1,4 +1,4 @@
-//! Which rules of a set can never be hit, and for every rule a key that shows it.
+//! Finds rules of a set that no key can match first, and for every other rule a key that matches it first.
 //!
 //! The idea: a rule can be hit if a key fits it and none before it. A few keys at its corners, looked up in a
 //! fast table of the whole set, settle most rules at once. For the others the earlier rules that overlap it

@@ -1,5 +1,5 @@
-//! The flat form of a table of rules, which lookups run over: an image of numbers that name places in it,
-//! without pointers.
+//! The flat image of a table of rules, in which lookups search: numbers name places in the image, so there
+//! are no pointers.
 //!
 //! ```text
 //! entry, 32 bits: bit 31 = the rest is the number of a node; else the number of the first block of a leaf

@@ -1,5 +1,5 @@
-//! Grows the trees of a table: tries a few ways to share the rules out and keeps the one that lookups will be
-//! fastest in.
+//! Builds the trees of a table: tries a few ways to divide the rules among trees, and keeps the one with the
+//! fastest lookups.
 //!
 //! The idea: a rule that leaves open what most rules fix would have to stand in most leaves of their tree;
 //! two such kinds of rules in one tree multiply. So the two columns with the most different values are found,

@@ -1,5 +1,5 @@
-//! Lookups by other threads while one changes the table: a pointer to the current generation, replaced as a
-//! whole.
+//! Lookups by several threads while one thread changes the table: a pointer to the current generation, which
+//! is replaced as a whole (as in RCU).
 //!
 //! The idea: readers look up in an image that never changes. The writer changes its own table, and what it
 //! has done becomes visible when it publishes a copy of the image by exchanging one pointer; a reader sees

@@ -1,4 +1,5 @@
-//! The fast table of rules: trees to a few rules each, compared at once, changed a rule at a time.
+//! The fast table of rules: trees lead to leaves of a few rules, which are compared at once; changes concern
+//! one rule at a time.
 
 use super::encode::{Encoded, Layout, checks};
 use super::image::RulesImage;

@@ -1,4 +1,4 @@
-//! Grows a tree over rules: nodes that pick bits of the key, leaves of a few rules.
+//! Builds a decision tree over rules: nodes choose bits of the key, and leaves have a few rules.
 //!
 //! The idea: a node picks, anywhere in the packed key, the bits that most reduce what a packet will have to
 //! compare, one after the other, and its table has a child for every value of the picked bits. A rule that

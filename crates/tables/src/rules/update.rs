@@ -1,4 +1,4 @@
-//! Puts one rule into a tree, or takes it out, without growing the tree anew.
+//! Inserts one rule into a tree, or removes it, without building the tree again.
 //!
 //! The idea: the change visits the leaves whose part of the key space the rule meets, rewrites them where
 //! they are if they have room and otherwise behind the last block, and cuts a leaf that has become long into

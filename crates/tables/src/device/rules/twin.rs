@@ -1,4 +1,4 @@
-//! What `rules_find` and `rules_find_linear` answer, told in Rust over the same images.
+//! The twins of `rules_find` and `rules_find_linear`: the same searches in Rust over the same images.
 
 use super::super::NONE;
 use super::super::linear::CHUNK;
