@@ -1,4 +1,4 @@
-//! Do both back ends mean the same? Random programs over random packets, in every decode mode and batch size.
+//! Compares the back ends: random programs over random packets, in every decode mode and batch size.
 
 use crate::coverage::Coverage;
 use crate::edit_search::{self, Judged};

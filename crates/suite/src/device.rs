@@ -1,4 +1,4 @@
-//! The device that tests have everywhere: the OpenCL driver for processors.
+//! The device that tests have everywhere: the OpenCL driver for CPUs (PoCL).
 
 use gpu::OpenClDevice;
 

@@ -1,6 +1,6 @@
-//! Does native code keep to what the verifier shows? random IR that it admits, run by the judge and as
-//! machine code, over packets whose memory ends where they end. One half of the programs are others with
-//! changes; the other half are made from scratch, some of them spoilt on purpose.
+//! Tests that native code relies only on what the verifier shows: runs random IR that the verifier accepts,
+//! by the interpreter and as machine code, over packets whose memory ends where they end. One half of the
+//! programs are others with changes; the other half are made from scratch, some of them spoilt on purpose.
 
 use crate::agree::{PORTS, compile_as};
 use crate::corpus::{compile_file, files, root};

@@ -1,4 +1,5 @@
-//! What tests of the whole need: random programs and packets, and the comparison of the back ends over them.
+//! Tools for tests of all crates together: random programs and packets, and the comparison of the back ends
+//! over them.
 
 #![forbid(unsafe_code)]
 

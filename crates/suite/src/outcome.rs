@@ -1,4 +1,5 @@
-//! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
+//! The outcome of a run, which is everything that a test can observe: verdicts, bytes, outputs, events,
+//! tables, counters.
 
 use crate::packet_generator::Arrivals;
 use exec::{AsyncBackend, Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};

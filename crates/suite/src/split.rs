@@ -1,5 +1,5 @@
-//! A device with slots of many packets, made of one with slots of few: each is handed over in pieces, which
-//! come back in any order.
+//! A device with large slots, made of a device with small slots: each slot is submitted in pieces, which come
+//! back in any order.
 
 use gpu::{Device, DeviceError, Geometry, Input, SlotOutput};
 

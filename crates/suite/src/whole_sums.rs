@@ -1,5 +1,5 @@
-//! The twin of all that keeps checksums and lengths right: it takes a frame as its receiver would, sums every
-//! covered byte anew, and says what is wrong.
+//! A second, independent check of checksums and lengths: reads a frame as its receiver would, sums every
+//! covered byte again, and reports what is wrong.
 //!
 //! It shares no code with the compiler and knows no program: Ethernet, VLAN tags, IPv4, IPv6 and its
 //! extension headers, GRE, VXLAN and IP in IP lead to TCP, UDP, ICMP and ICMPv6. Two ethertypes of local

@@ -147,7 +147,7 @@ pub struct MeasuredStage {
     pub place: String,
     /// How often it began.
     pub entered: u64,
-    /// Cycles of the processor's counter, all workers together.
+    /// Cycles of the core's counter, all workers together.
     pub cycles: u64,
     /// Cycles for each measured packet.
     pub cycles_per_packet: f64,

@@ -28,7 +28,7 @@ pub struct CudaFound {
     pub(super) maps: bool,
     /// Whether that can be memory of ours.
     pub(super) registers: bool,
-    /// Its processors, each of which runs blocks of threads.
+    /// The number of its multiprocessors, each of which runs blocks of threads.
     pub(super) processors: u32,
     /// Whether a kernel can ask for all its blocks to run at once.
     pub(super) together: bool,

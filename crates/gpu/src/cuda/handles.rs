@@ -79,7 +79,7 @@ impl Function {
         Ok(made)
     }
 
-    /// How many blocks of so many threads one of the device's processors runs at once.
+    /// How many blocks of so many threads one multiprocessor of the device runs at once.
     pub(super) fn blocks_at_once(&self, threads: u32) -> Result<u32, DriverError> {
         self.context.enter()?;
         // SAFETY: the kernel is loaded as long as this lives.

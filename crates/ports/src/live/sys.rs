@@ -544,7 +544,7 @@ pub fn keep_off(cores: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
-/// The processor's cycle counter: it grows at one rate, whatever the processor's clock does.
+/// The core's cycle counter: it grows at a constant rate, whatever the clock frequency of the core.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn cycles() -> u64 {

@@ -118,7 +118,7 @@ impl Lines {
     }
 }
 
-/// Asks the processor to fetch the line at `place`, which need not exist.
+/// Prefetches the cache line at `place`, which need not exist.
 #[inline(always)]
 pub(super) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -190,7 +190,7 @@ impl<const K: usize> Slots<K> {
         }
     }
 
-    /// Asks the processor to fetch the line of a slot that will be used soon.
+    /// Prefetches the cache line of a slot that will be used soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: usize) {
         prefetch(self.place(slot));

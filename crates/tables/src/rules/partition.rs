@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// What one more tree costs a lookup, in blocks compared.
 const TREE_WORK: f64 = 1.5;
-/// Up to so many bytes an image is taken to stay near the processor.
+/// The largest image, in bytes, that is assumed to stay in the caches near the core.
 const NEAR_BYTES: f64 = 1024.0 * 1024.0;
 /// How often the size must double beyond that for lookups to cost as much again.
 const FAR_DOUBLINGS: f64 = 6.0;

@@ -25,7 +25,7 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// How to look up with such keys on this processor; `None` where only the portable lookup can.
+    /// How to look up such keys on this CPU; `None` if only the portable lookup can.
     pub(super) fn of(layout: &Layout) -> Option<Packing> {
         let able = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -49,7 +49,8 @@ impl Packing {
     #[inline]
     pub(super) fn find(&self, image: &RulesImage, key: &[u64]) -> u32 {
         assert_eq!(key.len(), self.key_words, "a key has one word a column, two for a wide column");
-        // SAFETY: a `Packing` is made only where the processor has what the functions are compiled for.
+        // SAFETY: a `Packing` is made only on a CPU that has the instructions for which the functions are
+        // compiled.
         unsafe {
             match self.stride {
                 4 => find::<4, 1>(self, image, key),

@@ -1,4 +1,4 @@
-//! Both searches against the processor's scanner.
+//! Tests both searches against the host's scanner.
 
 use super::super::plain::Program;
 use super::super::{NONE, automaton, bloom, patterns};
