@@ -177,7 +177,9 @@ impl Lowering<'_> {
         if sums.iter().any(|sum| matches!(sum, Variable::Behind(_))) {
             self.break_seal(Some(header), Breaks::Addresses, span);
         }
-        if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) {
+        // A checksum that is noted is found by the fields as they are before this write.
+        let layout = self.layout(header);
+        if layout.checksum.is_some_and(|checksum| checksum.field == field) || layout.leads_on(field) {
             self.write_checksums(span);
         }
         let before = (!sums.is_empty()).then(|| self.load_field(header, field, span).0);
