@@ -18,8 +18,13 @@ pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Builds `ravelin`, and with it the searches of later steps: by themselves they would have their libraries
+/// built once more, with fewer features.
 pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
-    execute(&mut cargo(context, &["build", "--release", "--locked"]))
+    execute(&mut cargo(
+        context,
+        &["build", "--release", "--locked", "--package", "cli", "--package", "suite"],
+    ))
 }
 
 /// Compiles without linking, so that neither a C++ compiler nor a nightly toolchain is needed.

@@ -51,7 +51,11 @@ const STEPS: &[Step] = &[
         run: build::documentation,
     },
     Step { name: "fuzz-targets", what: "the fuzz targets compile", run: build::fuzz_targets },
-    Step { name: "release", what: "cargo build --release", run: build::release },
+    Step {
+        name: "release",
+        what: "cargo build --release of ravelin and of the searches",
+        run: build::release,
+    },
     Step {
         name: "programs",
         what: "in-source tests of every program, both back ends",

@@ -1,14 +1,18 @@
 //! Steps that run programs with the release binary.
 
-use super::{Context, Outcome, cargo, execute};
+use super::{Context, Outcome, build, execute};
 use anyhow::{Context as _, ensure};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `ravelin`, as `cargo build --release` made it, at the root.
+/// `ravelin`, as the step `release` made it, at the root.
 pub(super) fn ravelin(context: &Context) -> Command {
-    let mut command = Command::new(context.target.join("release/ravelin"));
+    released(context, "ravelin")
+}
+
+fn released(context: &Context, program: &str) -> Command {
+    let mut command = Command::new(context.target.join("release").join(program));
     command.current_dir(&context.root);
     command
 }
@@ -68,10 +72,10 @@ const SEARCH: [&str; 4] = ["--programs", "420", "--seconds", "300"];
 /// checks of a commit searches where they searched, and each change searches elsewhere. Without git the seed
 /// is random.
 fn search(context: &Context, program: &str) -> anyhow::Result<Outcome> {
+    build::release(context)?;
     let seed = seed(context).unwrap_or_else(|| RandomState::new().hash_one(std::process::id())).to_string();
     println!("seed {seed}");
-    let arguments = ["run", "--release", "--locked", "--quiet", "--package", "suite", "--bin", program, "--"];
-    execute(cargo(context, &arguments).args(SEARCH).args(["--seed", &seed]))
+    execute(released(context, program).args(SEARCH).args(["--seed", &seed]))
 }
 
 fn seed(context: &Context) -> Option<u64> {
