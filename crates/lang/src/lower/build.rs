@@ -3,6 +3,7 @@
 use super::env::{Env, Variable};
 use super::sealed::met;
 use super::{Exit, Lowering, to};
+use crate::check::hir::HeaderId;
 use crate::check::types::Type;
 use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
 use crate::source::Span;
@@ -97,6 +98,7 @@ impl Lowering<'_> {
                 }
             }
             _ => {
+                let mut exits = self.write_for_removed(exits, span);
                 self.note_nothing(&mut exits, span);
                 let block = self.new_block(span);
                 let (env, varying) = self.merge(&exits, block);
@@ -108,6 +110,23 @@ impl Lowering<'_> {
                 self.resume((block, env));
             }
         }
+    }
+
+    /// Writes what is noted for a header at the exits where it still is, if another exit has removed it:
+    /// where they meet, its place is no longer known.
+    fn write_for_removed(&mut self, exits: Vec<Exit>, span: Span) -> Vec<Exit> {
+        let removed: BTreeSet<HeaderId> =
+            exits.iter().flat_map(|(_, env)| env.removed.iter().copied()).collect();
+        let lost = |sum: Variable| matches!(sum, Variable::Sum(header) | Variable::Behind(header) if removed.contains(&header));
+        let write = |exit: Exit| {
+            if !exit.1.sums().any(lost) {
+                return Some(exit);
+            }
+            self.resume(exit);
+            self.write_checksums(span);
+            self.suspend()
+        };
+        exits.into_iter().filter_map(write).collect()
     }
 
     /// Where one exit has a change of a checksum noted, the others get one of zero.
