@@ -13,7 +13,8 @@ use super::rows::Rows;
 use crate::errors::EntryError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace};
-use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
+pub(super) use expiry::Expiry;
+use expiry::STEPS_OF_WITHDRAWAL;
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -219,23 +220,9 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> u64 {
-        self.expiry.next()
-    }
-
-    /// Numbers of which at least one changes whenever entries expire.
-    pub(super) fn version(&self) -> [u64; 2] {
-        self.expiry.version()
-    }
-
-    /// How many entries were removed because they had expired.
-    pub(super) fn expired(&self) -> u64 {
-        self.expiry.expired
-    }
-
-    /// How many expired entries are not removed yet. This looks at each of them.
-    pub(super) fn left_to_expire(&self) -> usize {
-        self.expiry.left()
+    /// When entries end.
+    pub(super) fn expiry(&self) -> &Expiry<Prefix> {
+        &self.expiry
     }
 
     /// The number of prefixes in memory, also of expired ones.
@@ -570,23 +557,9 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> u64 {
-        self.expiry.next()
-    }
-
-    /// Numbers of which one at least is another whenever rules have ended.
-    pub(super) fn version(&self) -> [u64; 2] {
-        self.expiry.version()
-    }
-
-    /// How many rules were taken out since their time was up.
-    pub(super) fn expired(&self) -> u64 {
-        self.expiry.expired
-    }
-
-    /// How many expired rules are not removed yet. This looks at each of them.
-    pub(super) fn left_to_expire(&self) -> usize {
-        self.expiry.left()
+    /// When rules end.
+    pub(super) fn expiry(&self) -> &Expiry<u64> {
+        &self.expiry
     }
 
     /// The number of rules in memory, also of expired ones.

@@ -448,11 +448,11 @@ impl<F: TableFamily> TableSet<F> {
                 [version, held, inserts, moves, evictions, expired]
             }
             TablePlace::Prefixes(place) => {
-                let [expired, horizon] = self.prefixes[place].version();
+                let [expired, horizon] = self.prefixes[place].expiry().version();
                 [version, expired, horizon, 0, 0, 0]
             }
             TablePlace::Rules(place) => {
-                let [expired, horizon] = self.rules[place].version();
+                let [expired, horizon] = self.rules[place].expiry().version();
                 [version, expired, horizon, 0, 0, 0]
             }
             TablePlace::Patterns(_) => [version, 0, 0, 0, 0, 0],
@@ -494,8 +494,8 @@ impl<F: TableFamily> TableSet<F> {
     /// When the first entry of all tables expires; `u64::MAX` for never.
     pub fn next_deadline(&self) -> u64 {
         let exact = self.exact.iter().map(Exact::next_deadline);
-        let prefixes = self.prefixes.iter().map(ProgramPrefixes::next_deadline);
-        let rules = self.rules.iter().map(ProgramRules::next_deadline);
+        let prefixes = self.prefixes.iter().map(|table| table.expiry().next());
+        let rules = self.rules.iter().map(|table| table.expiry().next());
         exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
@@ -513,8 +513,8 @@ impl<F: TableFamily> TableSet<F> {
     fn left_to_expire(&self, index: usize) -> u64 {
         let left = match self.places[index] {
             TablePlace::Exact(place) => self.exact[place].left_to_expire(),
-            TablePlace::Prefixes(place) => self.prefixes[place].left_to_expire(),
-            TablePlace::Rules(place) => self.rules[place].left_to_expire(),
+            TablePlace::Prefixes(place) => self.prefixes[place].expiry().left(),
+            TablePlace::Rules(place) => self.rules[place].expiry().left(),
             TablePlace::Patterns(_) => 0,
         };
         left as u64
@@ -561,8 +561,8 @@ impl<F: TableFamily> TableSet<F> {
     /// were last exchanged.
     fn expired_others(&self, index: usize) -> u64 {
         match self.places[index] {
-            TablePlace::Prefixes(place) => self.prefixes[place].expired(),
-            TablePlace::Rules(place) => self.rules[place].expired(),
+            TablePlace::Prefixes(place) => self.prefixes[place].expiry().expired,
+            TablePlace::Rules(place) => self.rules[place].expiry().expired,
             _ => 0,
         }
     }

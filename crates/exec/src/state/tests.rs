@@ -136,7 +136,7 @@ fn prefixes_and_rules_that_have_ended_are_passed_over_where_they_are_in_the_way(
     state.insert_entry(1, &entry(vec![Match::Any, Match::Any], 7), None).expect("room");
     state.handle_due(10_000_000_000, &mut Idle, &mut Outputs::default());
     let left = |state: &ProgramState<Fast>| {
-        (state.tables.prefixes[0].left_to_expire(), state.tables.rules[0].left_to_expire())
+        (state.tables.prefixes[0].expiry().left(), state.tables.rules[0].expiry().left())
     };
     let before = left(&state);
     assert!(before.0 >= 120 && before.1 >= 1280);
@@ -310,7 +310,7 @@ fn prefixes_and_rules_that_end_together_go_one_at_a_time_and_none_is_found() {
         state.insert_entry(1, &entry, Some(0)).expect("room");
     }
     let left = |state: &ProgramState<Fast>| {
-        state.tables.prefixes[0].left_to_expire() + state.tables.rules[0].left_to_expire()
+        state.tables.prefixes[0].expiry().left() + state.tables.rules[0].expiry().left()
     };
     let mut outputs = Outputs::default();
     for packet in 0..100u32 {

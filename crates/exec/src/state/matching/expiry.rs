@@ -10,7 +10,7 @@ pub(super) const STEPS_OF_WITHDRAWAL: u32 = STEPS_BEFORE_PACKET;
 /// When entries that packets made go. One whose deadline is at or before the horizon has ended, be it taken
 /// out or not.
 #[derive(Clone, Debug)]
-pub(super) struct Expiry<K> {
+pub(crate) struct Expiry<K> {
     age: Option<u64>,
     due: BTreeSet<(u64, K)>,
     /// Deadline and row of each.
@@ -18,7 +18,7 @@ pub(super) struct Expiry<K> {
     /// Entries have ended whose deadline is at or before it.
     pub(super) horizon: u64,
     /// How many have been taken out since their time was up.
-    pub(super) expired: u64,
+    pub(crate) expired: u64,
 }
 
 impl<K: Ord + Copy> Expiry<K> {
@@ -72,8 +72,8 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.first().filter(|(deadline, _)| *deadline <= self.horizon).map(|(_, key)| *key)
     }
 
-    /// How many have.
-    pub(super) fn left(&self) -> usize {
+    /// How many have and are still to be taken out. It looks at each of them.
+    pub(crate) fn left(&self) -> usize {
         self.due.iter().take_while(|(deadline, _)| *deadline <= self.horizon).count()
     }
 
@@ -83,12 +83,13 @@ impl<K: Ord + Copy> Expiry<K> {
         held.map(|(key, (_, row))| (*key, *row))
     }
 
-    pub(super) fn version(&self) -> [u64; 2] {
+    /// Numbers of which one at least is another whenever entries have ended.
+    pub(crate) fn version(&self) -> [u64; 2] {
         [self.expired, if self.is_behind() { self.horizon } else { 0 }]
     }
 
     /// When the next one goes; `u64::MAX` for never.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.due.first().map_or(u64::MAX, |(deadline, _)| *deadline)
     }
 }
