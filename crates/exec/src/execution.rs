@@ -1,5 +1,5 @@
-//! The common part of all back ends: a state, which the control plane reads and changes, and an engine, which
-//! runs packets on this state.
+//! The common part of the interpreter and native code: a state, which the control plane reads and changes,
+//! and an engine, which runs packets on this state.
 
 use crate::backend::{AsyncBackend, Backend, Inspect, OnDevice, ProgramControl, Statistics};
 use crate::errors::EntryError;
