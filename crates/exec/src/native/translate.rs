@@ -103,9 +103,9 @@ pub(super) fn translate(
     let &[context, frame, captured, in_port] = bx.block_params(entry) else { unreachable_signature() };
     let slots = slots_of(function).into_iter().map(|slot| (slot, bx.declare_var(types::I64))).collect();
     let packet_moves = index == 0 && shared.program.manifest.resizes_packet;
-    let moving = packet_moves.then(|| [frame, captured].map(|value| (bx.declare_var(types::I64), value)));
-    let moving = moving.map(|places| {
-        places.map(|(variable, value)| {
+    let moving = packet_moves.then(|| {
+        [frame, captured].map(|value| {
+            let variable = bx.declare_var(types::I64);
             bx.def_var(variable, value);
             variable
         })
@@ -131,27 +131,7 @@ pub(super) fn translate(
         scratch: Scratch::default(),
         longest_list: frame::longest_list(function).0,
     };
-    match part {
-        Part::Whole => {
-            body.enter(index);
-            order(function, BlockId(0), |_| false).into_iter().for_each(|block| body.block(block));
-        }
-        Part::Before(lookups) => {
-            body.enter(index);
-            for block in order(function, BlockId(0), |block| first_effect(function, block).is_some()) {
-                match first_effect(function, block) {
-                    Some(end) => body.block_before(block, end, lookups),
-                    None => body.block(block),
-                }
-            }
-        }
-        Part::After(lookup) => {
-            body.go_on(lookup);
-            for block in order(function, lookup.block, |_| false).into_iter().skip(1) {
-                body.block(block);
-            }
-        }
-    }
+    body.part(index, part);
     body.bx.seal_all_blocks();
     body.bx.finalize(config);
 }
@@ -185,6 +165,33 @@ pub(super) struct Body<'a, 'b> {
 }
 
 impl Body<'_, '_> {
+    /// Translates the blocks of a part, each behind those that lead to it.
+    fn part(&mut self, index: usize, part: Part<'_>) {
+        match part {
+            Part::Whole => {
+                self.enter(index);
+                order(self.function, BlockId(0), |_| false).into_iter().for_each(|block| self.block(block));
+            }
+            Part::Before(lookups) => {
+                self.enter(index);
+                for block in
+                    order(self.function, BlockId(0), |block| first_effect(self.function, block).is_some())
+                {
+                    match first_effect(self.function, block) {
+                        Some(end) => self.block_before(block, end, lookups),
+                        None => self.block(block),
+                    }
+                }
+            }
+            Part::After(lookup) => {
+                self.go_on(lookup);
+                for block in order(self.function, lookup.block, |_| false).into_iter().skip(1) {
+                    self.block(block);
+                }
+            }
+        }
+    }
+
     pub(super) fn value(&self, value: Value) -> clif::Value {
         self.values[value.0 as usize].expect("the verifier admits values only behind their definition")
     }
