@@ -6,11 +6,8 @@
 
 mod net;
 
-use net::{Net, program};
+use net::{Net, program, text};
 use serde_json::Value;
-use std::process::Output;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Host `a` is 10.0.1.2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address 1 of each
 /// network and follows the kernel's routes.
@@ -27,16 +24,7 @@ routes = true
 
 /// The hosts, and a kernel beside the gateway with address 3 in the network of `b`.
 fn beside(test: &str) -> Option<Net> {
-    let net = Net::new(test)?;
-    for (host, number) in [("a", 1), ("b", 2)] {
-        let name = net.name(host);
-        let ip = |arguments: &[&str]| net.ip(&[&["-n", name.as_str()], arguments].concat());
-        ip(&["address", "flush", "dev", "eth0", "scope", "global"]);
-        ip(&["address", "add", &format!("10.0.{number}.2/24"), "dev", "eth0"]);
-        ip(&["address", "add", &format!("fd00:{number}::2/64"), "dev", "eth0", "nodad"]);
-        ip(&["route", "add", "default", "via", &format!("10.0.{number}.1")]);
-        ip(&["-6", "route", "add", "default", "via", &format!("fd00:{number}::1")]);
-    }
+    let net = Net::routed(test)?;
     at_kernel(&net, "address add 10.0.2.3/24 dev to-b");
     at_kernel(&net, "address add fd00:2::3/64 dev to-b nodad");
     Some(net)
@@ -47,25 +35,8 @@ fn at_kernel(net: &Net, words: &str) {
     net.ip(&[&["-n", &net.name("g")], &arguments[..]].concat());
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
 fn ping(net: &Net, host: &str, address: &str) -> String {
     text(&net.run(host, "ping", &["-c", "1", "-W", "5", address]))
-}
-
-/// Asks until what the gateway shows is as wanted.
-fn until(net: &Net, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        let shown = net.ask(&["show", what]);
-        if wanted(&shown) {
-            return shown;
-        }
-        assert!(Instant::now() < end, "{what}: {shown}");
-        thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// The kernel's route to a prefix, as it is shown.
@@ -97,22 +68,22 @@ fn routes_by_numbered_next_hops_change_and_go_with_them_whatever_the_kernel_tell
             at_kernel(&net, words);
         }
         let one = ["203.0.113.0/24", "203.0.114.0/24"];
-        until(&net, "routes", |shown| {
+        net.until("routes", |shown| {
             one.iter().all(|to| via(shown, to).as_deref() == Some("10.0.2.7"))
                 && via(shown, "2001:db8:9::/48").as_deref() == Some("fd00:2::7")
         });
         at_kernel(&net, "nexthop replace id 7 via 10.0.2.17 dev to-b");
-        until(&net, "routes", |shown| one.iter().all(|to| via(shown, to).as_deref() == Some("10.0.2.17")));
+        net.until("routes", |shown| one.iter().all(|to| via(shown, to).as_deref() == Some("10.0.2.17")));
         at_kernel(&net, "nexthop delete id 7");
         at_kernel(&net, "nexthop delete id 67");
-        until(&net, "routes", |shown| {
+        net.until("routes", |shown| {
             route(shown, one[0]).is_none()
                 && route(shown, "2001:db8:9::/48").is_none()
                 && via(shown, one[1]).as_deref() == Some("10.0.2.8")
         });
         assert!(ping(&net, "a", "203.0.113.1").contains("Net Unreachable"), "the route has gone");
         at_kernel(&net, "nexthop delete id 8");
-        until(&net, "routes", |shown| route(shown, one[1]).is_none());
+        net.until("routes", |shown| route(shown, one[1]).is_none());
         net.stop();
     }
 }
@@ -124,7 +95,7 @@ fn what_a_route_of_the_kernel_says_and_the_gateway_cannot_do_is_not_done_otherwi
     net.serve_ports(&program("router.rav"), FILE);
     // Everything else goes to `b`, which would get what is to go through a tunnel, or to another table.
     at_kernel(&net, "route add 203.0.0.0/16 via 10.0.2.2");
-    until(&net, "routes", |shown| route(shown, "203.0.0.0/16").is_some());
+    net.until("routes", |shown| route(shown, "203.0.0.0/16").is_some());
     assert!(ping(&net, "a", "203.0.113.1").contains("1 received"));
     at_kernel(&net, "link add elsewhere type veth peer name other-end");
     at_kernel(&net, "link set elsewhere up");
@@ -137,7 +108,7 @@ fn what_a_route_of_the_kernel_says_and_the_gateway_cannot_do_is_not_done_otherwi
     for (words, ..) in unmeant {
         at_kernel(&net, words);
     }
-    let shown = until(&net, "routes", |shown| shown["unmeant_count"] == 4);
+    let shown = net.until("routes", |shown| shown["unmeant_count"] == 4);
     for (_, to, because) in unmeant {
         let all = shown["unmeant"].as_array().expect("a list");
         let said = all.iter().find(|route| route["to"] == to).unwrap_or_else(|| panic!("{to}: {shown}"));
@@ -155,7 +126,7 @@ fn what_a_route_of_the_kernel_says_and_the_gateway_cannot_do_is_not_done_otherwi
     for (words, ..) in unmeant {
         at_kernel(&net, &words.replacen("add", "del", 1));
     }
-    until(&net, "routes", |shown| shown["unmeant_count"] == 0);
+    net.until("routes", |shown| shown["unmeant_count"] == 0);
     assert!(ping(&net, "a", "203.0.113.1").contains("1 received"), "it is as before");
     let (_, said) = net.stop_and_hear();
     assert!(said.contains("routes of the kernel that are not followed"), "{said}");
@@ -175,7 +146,7 @@ fn addresses_of_the_kernel_are_nobody_s_on_the_link() {
         let fates = shown["account"]["fates"].as_array().expect("a list");
         fates.iter().find(|fate| fate["name"] == "for this machine").cloned()
     };
-    let shown = until(&net, "neighbours", |shown| machine(shown).is_some());
+    let shown = net.until("neighbours", |shown| machine(shown).is_some());
     let is_known = |shown: &Value, address: &str| {
         shown["neighbours"].as_array().is_some_and(|all| all.iter().any(|known| known["address"] == address))
     };
@@ -183,10 +154,10 @@ fn addresses_of_the_kernel_are_nobody_s_on_the_link() {
     // Another one, that it gets while the gateway runs; when it is taken away, the address may be anybody's
     // again.
     at_kernel(&net, "address add 10.0.2.4/24 dev to-b");
-    until(&net, "routes", |shown| shown.to_string().contains("10.0.2.4/32"));
+    net.until("routes", |shown| shown.to_string().contains("10.0.2.4/32"));
     assert!(!ping(&net, "a", "10.0.2.4").contains("Unreachable"));
     at_kernel(&net, "address del 10.0.2.4/24 dev to-b");
-    until(&net, "routes", |shown| !shown.to_string().contains("10.0.2.4/32"));
+    net.until("routes", |shown| !shown.to_string().contains("10.0.2.4/32"));
     assert!(ping(&net, "a", "10.0.2.4").contains("Host Unreachable"), "it is looked for, and not found");
     net.stop();
 }

@@ -5,9 +5,8 @@
 
 mod net;
 
-use net::{Net, program};
+use net::{Net, program, text};
 use serde_json::Value;
-use std::process::Output;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,28 +23,9 @@ addresses = ["10.0.2.1/24", "fd00:2::1/64"]
 
 /// The two hosts with the gateway between them, and more in its file; `None` where that is not allowed here.
 fn routed(test: &str, more: &str) -> Option<Net> {
-    let mut net = hosts(test)?;
+    let mut net = Net::routed(test)?;
     net.serve_ports(&program("router.rav"), &format!("{PORTS}{more}"));
     Some(net)
-}
-
-/// The two hosts alone.
-fn hosts(test: &str) -> Option<Net> {
-    let net = Net::new(test)?;
-    for (host, number) in [("a", 1), ("b", 2)] {
-        let name = net.name(host);
-        let ip = |arguments: &[&str]| net.ip(&[&["-n", name.as_str()], arguments].concat());
-        ip(&["address", "flush", "dev", "eth0", "scope", "global"]);
-        ip(&["address", "add", &format!("10.0.{number}.2/24"), "dev", "eth0"]);
-        ip(&["address", "add", &format!("fd00:{number}::2/64"), "dev", "eth0", "nodad"]);
-        ip(&["route", "add", "default", "via", &format!("10.0.{number}.1")]);
-        ip(&["-6", "route", "add", "default", "via", &format!("fd00:{number}::1")]);
-    }
-    Some(net)
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 /// One ping from `a`, which waits for its answer at most ten seconds.
@@ -53,23 +33,10 @@ fn ping(net: &Net, arguments: &[&str]) -> String {
     text(&net.run("a", "ping", &[&["-c", "1", "-W", "10"], arguments].concat()))
 }
 
-/// Asks until what the gateway shows is as wanted.
-fn until(net: &Net, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        let shown = net.ask(&["show", what]);
-        if wanted(&shown) {
-            return shown;
-        }
-        assert!(Instant::now() < end, "{what}: {shown}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn the_first_packet_between_two_networks_arrives() {
     for workers in ["", "workers = 2\nstate = \"per-worker\"\n"] {
-        let Some(mut net) = hosts("the_first_packet") else { return };
+        let Some(mut net) = Net::routed("the_first_packet") else { return };
         net.serve_ports(&program("router.rav"), &format!("{workers}{PORTS}"));
         for address in ["10.0.2.2", "fd00:2::2"] {
             let said = ping(&net, &[address]);
@@ -115,7 +82,7 @@ fn own_addresses_answer_and_neighbours_are_shown() {
     let said = text(&net.run("a", "curl", &["-sS", "-m", "20", "http://10.0.1.1:81/"]));
     assert!(said.contains("connect to") && begun.elapsed() < Duration::from_secs(15), "{said}");
     let shown =
-        until(&net, "neighbours", |shown| shown["neighbours"].as_array().is_some_and(|all| all.len() >= 2));
+        net.until("neighbours", |shown| shown["neighbours"].as_array().is_some_and(|all| all.len() >= 2));
     let found = |address: &str| {
         let all = shown["neighbours"].as_array().expect("a list");
         all.iter().find(|known| known["address"] == address).cloned().unwrap_or_default()
@@ -242,7 +209,7 @@ fn routes_of_the_file_and_of_the_kernel_are_followed() {
     let there = |shown: &Value| {
         ["203.0.113.0/24", "2001:db8:9::/48", "192.0.2.0/24"].iter().all(|to| route(shown, to).is_some())
     };
-    let shown = until(&net, "routes", there);
+    let shown = net.until("routes", there);
     let found = route(&shown, "203.0.113.0/24").unwrap_or_default();
     assert_eq!(
         (&found["via"], &found["used"], &found["installed"]),
@@ -252,7 +219,7 @@ fn routes_of_the_file_and_of_the_kernel_are_followed() {
     assert!(ping(&net, &["2001:db8:9::1"]).contains("1 received"), "by the route of the kernel");
     assert!(ping(&net, &["-W", "1", "192.0.2.1"]).contains("0 received"), "it leads nowhere");
     net.ip(&["-n", &gateway, "route", "del", "203.0.113.0/24"]);
-    until(&net, "routes", |shown| route(shown, "203.0.113.0/24").is_none());
+    net.until("routes", |shown| route(shown, "203.0.113.0/24").is_none());
     assert!(ping(&net, &["203.0.113.1"]).contains("Net Unreachable"), "the route has gone");
     net.stop();
 }
@@ -263,7 +230,7 @@ fn a_kernel_that_tells_more_than_finds_room_is_asked_again() {
     let (gateway, host) = (net.name("g"), net.name("b"));
     net.ip(&["-n", &gateway, "route", "add", "10.0.2.0/24", "dev", "to-b"]);
     net.ip(&["-n", &host, "address", "add", "172.16.46.223/32", "dev", "lo"]);
-    let shown = until(&net, "routes", |shown| shown.to_string().contains("\"kernel\""));
+    let shown = net.until("routes", |shown| shown.to_string().contains("\"kernel\""));
     let before = shown["count"].as_u64().unwrap_or(0);
     assert_eq!(shown["kernel_overruns"], 0, "{shown}");
     // While the gateway stands still, the kernel tells of 23,000 changes; 1,000 of 12,000 routes stay.
@@ -280,7 +247,7 @@ fn a_kernel_that_tells_more_than_finds_room_is_asked_again() {
     signal("-STOP");
     net.ip(&["-n", &gateway, "-batch", &batch.display().to_string()]);
     signal("-CONT");
-    let shown = until(&net, "routes", |shown| shown["count"].as_u64() == Some(before + 1000));
+    let shown = net.until("routes", |shown| shown["count"].as_u64() == Some(before + 1000));
     assert!(shown["kernel_overruns"].as_u64().is_some_and(|overruns| overruns > 0), "{shown}");
     assert!(ping(&net, &["172.16.46.223"]).contains("1 received"), "the last of them");
     assert!(ping(&net, &["172.16.0.9"]).contains("Net Unreachable"), "one that has gone");
@@ -340,7 +307,7 @@ fn another_file_takes_over_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_program_without_the_tables_is_refused_at_the_address() {
-    let Some(net) = hosts("a_program_without_the_tables") else { return };
+    let Some(net) = Net::routed("a_program_without_the_tables") else { return };
     let file = net.path("gateway.toml");
     let write = |name: &str| {
         let text = format!("program = \"{}\"\n{PORTS}", program(name).display());
@@ -379,7 +346,7 @@ fn pings_from(net: &Net, source: &str, address: &str) {
 #[test]
 fn sources_are_checked_as_the_file_says() {
     for (asked, foreign, own) in [("", 3, 3), ("1 => loose\n", 0, 3), ("1 => any\n", 0, 0)] {
-        let Some(mut net) = hosts("sources_are_checked") else { return };
+        let Some(mut net) = Net::routed("sources_are_checked") else { return };
         std::fs::write(net.path("sources.txt"), asked).expect("can be written");
         let table = "[[table]]\nname = \"sources\"\nfrom = \"sources.txt\"\n";
         // The gateway has never heard of this host, and gets its packets all the same: its network leads back
@@ -401,7 +368,7 @@ fn sources_are_checked_as_the_file_says() {
 
 #[test]
 fn a_host_with_only_an_address_of_its_link_keeps_its_router() {
-    let Some(mut net) = hosts("only_an_address_of_its_link") else { return };
+    let Some(mut net) = Net::routed("only_an_address_of_its_link") else { return };
     // The kernel of the gateway's machine can send to addresses of the link, too: where it sees this host's
     // packets, it answers them with "No route" beside the gateway's own answer.
     let kept = PORTS.replace("addresses", "keep_from_kernel = true\naddresses");

@@ -54,6 +54,22 @@ impl Net {
         Some(net)
     }
 
+    /// The same with the hosts in different networks: `a` is 10.0.1.2 and fd00:1::2, `b` 10.0.2.2 and
+    /// fd00:2::2, and each sends what is not for its own network to address 1 there.
+    pub(crate) fn routed(test: &str) -> Option<Net> {
+        let net = Net::new(test)?;
+        for (host, number) in [("a", 1), ("b", 2)] {
+            let name = net.name(host);
+            let ip = |arguments: &[&str]| net.ip(&[&["-n", name.as_str()], arguments].concat());
+            ip(&["address", "flush", "dev", "eth0", "scope", "global"]);
+            ip(&["address", "add", &format!("10.0.{number}.2/24"), "dev", "eth0"]);
+            ip(&["address", "add", &format!("fd00:{number}::2/64"), "dev", "eth0", "nodad"]);
+            ip(&["route", "add", "default", "via", &format!("10.0.{number}.1")]);
+            ip(&["-6", "route", "add", "default", "via", &format!("fd00:{number}::1")]);
+        }
+        Some(net)
+    }
+
     pub(crate) fn name(&self, host: &str) -> String {
         format!("{}{host}", self.prefix)
     }
@@ -117,6 +133,19 @@ impl Net {
         let output = self.ravelin(&[arguments, &["--json", "--control", &control]].concat());
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Asks until what the gateway shows is as wanted.
+    pub(crate) fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let shown = self.ask(&["show", what]);
+            if wanted(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < end, "{what}: {shown}");
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// What the gateway said at its end.
@@ -207,6 +236,11 @@ impl Drop for Net {
             let _ = Command::new("ip").args(["netns", "delete", &self.name(host)]).output();
         }
     }
+}
+
+/// What a program said on both its outputs.
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 /// The command under test.
