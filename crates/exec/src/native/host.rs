@@ -5,8 +5,10 @@
 //! declaration. The functions for tables of prefixes, rules and patterns, meters, registers, pools and groups
 //! are in [`super::tables`].
 //!
-//! Every pointer comes from compiled code. A pointer to a table is taken from the context; a pointer to words
-//! points into the stack of compiled code, at as many words as the table's key or value has.
+//! # Safety
+//! Only compiled code may call the unsafe functions of this file. Every pointer that it hands over is valid
+//! during the call: the context with which it was called, a table of that context, and words on its own
+//! stack, as many as the table's key or value has.
 
 use super::call::Context;
 use super::tables;

@@ -1,7 +1,9 @@
 //! Host functions for tables of prefixes, rules and patterns, meters, registers, pools and groups.
 //!
-//! As in [`super::host`], every pointer comes from compiled code: the context with which it was called, and
-//! words on its stack, as many as the key, item or member has.
+//! # Safety
+//! As in [`super::host`], only compiled code may call the unsafe functions of this file. Every pointer that
+//! it hands over is valid during the call: the context with which it was called, and words on its own
+//! stack, as many as the key, item or member has.
 
 use super::call::{Context, MOST_FOUND};
 use super::host::{found, host_functions};
@@ -115,6 +117,10 @@ fn row_of(rows: &mut Rows, row: Option<u32>, wire: u64) -> *const u64 {
 
 /// The context's state and wire length, and the packet's bytes from `start` up to `end`, limited to the
 /// captured ones.
+///
+/// # Safety
+/// The context is the one that compiled code was called with, and the caller drops what it gets before it
+/// returns to compiled code.
 unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
@@ -263,6 +269,10 @@ unsafe extern "C" fn member(context: *mut Context<'_>, group: u64, index: u64, p
 }
 
 /// The words of the member that compiled code passes.
+///
+/// # Safety
+/// The context is the one that compiled code was called with, and `member` points to one value a column on
+/// its stack.
 unsafe fn passed<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
     // SAFETY: as for `raise`; compiled code passes one value a column and waits.
     unsafe {

@@ -102,13 +102,13 @@ impl FrameRing {
         self.next = end % frames;
         let start = geometry.offset(first);
         let stop = if self.lent == 0 { start } else { geometry.offset(end - 1) + geometry.frame };
-        // SAFETY: the range begins with the first lent frame and ends with the last one, and between them lie
-        // only lent frames and the rests of blocks, which nobody uses. The kernel had handed over every lent
-        // frame by its word, whose reading acquired what was written to it, and writes to a frame only after
-        // its word was stored as the kernel's; it may read the words meanwhile, which hold as they are since
-        // nobody writes there: before every packet lie 60 bytes more than its headroom. On this side words of
-        // lent frames are read and stored only above, which needs the ring by `&mut` and so comes after the
-        // borrow.
+        // The kernel handed over every lent frame by its word, whose reading acquired what was written to
+        // the frame, and it writes to a frame only after the frame's word was stored as the kernel's. The
+        // kernel may read the words meanwhile, which stay as they are: before every packet lie 60 bytes
+        // more than its headroom. This side reads and stores words of lent frames only above, by `&mut` of
+        // the ring, so after the borrow.
+        // SAFETY: in the range lie only lent frames, which the kernel does not write, and the rests of
+        // blocks, which nobody uses.
         let memory = unsafe { self.shared.own(start, stop) };
         let places = (first..end).map(move |frame| {
             let at = geometry.offset(frame) - start;
