@@ -67,9 +67,23 @@ pub struct Program {
 }
 
 impl Program {
-    /// What a header is made of.
+    /// The layout of a header. Headers that the program does not name are numbered behind those it does, in
+    /// the order of layouts.
     pub fn layout(&self, header: HeaderId) -> &Layout {
-        &self.layouts[self.headers[header.0].layout.0]
+        match self.headers.get(header.0) {
+            Some(header) => &self.layouts[header.layout.0],
+            None => &self.layouts[header.0 - self.headers.len()],
+        }
+    }
+
+    /// The name of a header; one without a name is called like its layout.
+    pub fn header_name(&self, header: HeaderId) -> &str {
+        self.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)
+    }
+
+    /// A stage decodes the header.
+    pub fn is_decoded(&self, header: HeaderId) -> bool {
+        self.stages.iter().any(|stage| stage.header == Some(header))
     }
 }
 

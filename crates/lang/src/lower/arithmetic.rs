@@ -7,7 +7,6 @@ use crate::ast::BinaryOp;
 use crate::check::hir::Expr;
 use crate::check::types::{Type, largest};
 use crate::diagnostic::Diagnostic;
-use crate::flow::facts::Subject;
 use crate::ir::{self, Op};
 use crate::source::Span;
 
@@ -19,7 +18,7 @@ impl Lowering<'_> {
             Shape::Scalar { value: y, range: q, subject: t },
         ) = (left, right)
         else {
-            return scalar(self.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
+            return scalar(self.code.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
         };
         let width = ty.width().unwrap_or(1);
         let top = largest(width);
@@ -36,7 +35,7 @@ impl Lowering<'_> {
                 (ir::BinaryOp::Add, sum.unwrap_or(whole))
             }
             BinaryOp::Sub => {
-                if p.low < q.high && !self.ordered(t, s) {
+                if p.low < q.high && !self.code.env.ordered(t, s) {
                     self.overflow("-", "the difference", p, q, ty, span);
                 }
                 (ir::BinaryOp::Sub, Range::new(p.low.saturating_sub(q.high), p.high.saturating_sub(q.low)))
@@ -87,16 +86,8 @@ impl Lowering<'_> {
             }
         };
         // A distance may be of another type than what it shifts; being less than the width, it fits it.
-        let y = self.resized(y, width, span);
-        scalar(self.emit(width, Op::Binary(operation, x, y), span), range)
-    }
-
-    /// Is the first known to be at most the second?
-    fn ordered(&self, lower: Option<Subject>, upper: Option<Subject>) -> bool {
-        match (lower, upper) {
-            (Some(lower), Some(upper)) => lower == upper || self.env.ordered.contains_key(&(lower, upper)),
-            _ => false,
-        }
+        let y = self.code.resized(y, width, span);
+        scalar(self.code.emit(width, Op::Binary(operation, x, y), span), range)
     }
 
     fn overflow(&mut self, operator: &str, what: &str, p: Range, q: Range, ty: &Type, span: Span) {

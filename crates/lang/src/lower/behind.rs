@@ -5,9 +5,10 @@
 //! between that have a `next` of their own (extension headers) are passed, in a loop that uses up fuel. Where
 //! nothing is found, or not all of it was captured, nothing is written.
 
+use super::Lowering;
+use super::build::{Exit, to};
 use super::covered::Change;
 use super::env::{Env, Variable};
-use super::{Exit, Lowering, to};
 use crate::ast::LengthOf;
 use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place};
 use crate::flow::facts::Read;
@@ -47,7 +48,7 @@ struct Part {
 impl Lowering<'_> {
     /// Adds what was noted to the checksum of the header behind this one.
     pub(super) fn write_behind(&mut self, header: HeaderId, span: Span) {
-        let change = self.take_change(Variable::Behind(header), span);
+        let change = self.code.take_change(Variable::Behind(header), span);
         self.search_behind(header, change, None, span);
         self.forget_behind(header);
     }
@@ -75,13 +76,14 @@ impl Lowering<'_> {
             names.iter().filter_map(index).collect::<BTreeSet<usize>>()
         };
         let Some(targets) = layout.next.as_ref().map(leads) else { return };
-        if self.current.is_none() || targets.iter().all(|index| self.step(*index) == GoverningStep::End) {
+        if self.code.current.is_none() || targets.iter().all(|index| self.step(*index) == GoverningStep::End)
+        {
             return;
         }
         // It has no name; while its way is followed it has that of its layout.
         let header = HeaderId(self.source.headers.len() + carrier.layout.0);
         let outer = self.scope.own.replace(header);
-        let nothing = (self.constant(0, 64, span), 0);
+        let nothing = (self.code.constant(0, 64, span), 0);
         let mut search = self.begin_search(nothing, None, Vec::new());
         if self.enter(header, position, &mut search, span)
             && let Some((change, part)) = self.part_of(header, true, span)
@@ -92,18 +94,19 @@ impl Lowering<'_> {
         }
         self.follow_all(search, span);
         self.scope.own = outer;
-        self.env.forget_header(header);
-        self.env
+        self.code.env.forget_header(header);
+        self.code
+            .env
             .values
             .retain(|variable| !matches!(variable, Variable::Place(read) if read.header() == Some(header)));
         self.forget_checksums(header);
         for header in (0..self.source.headers.len()).map(HeaderId) {
-            if self.layout(header).pseudo.is_some() {
+            if self.source.layout(header).pseudo.is_some() {
                 self.forget_behind(header);
             }
         }
         for header in self.mistaken_behind(place, &targets) {
-            self.env.forget_header(header);
+            self.code.env.forget_header(header);
         }
     }
 
@@ -119,7 +122,7 @@ impl Lowering<'_> {
             Place::After(place) => header == place || behind(header).contains(&place),
         };
         let decoded = self.flow.decoded_in(self.source, stage).headers;
-        let stays = |header: &HeaderId| !self.env.removed.contains(header) && !before(*header);
+        let stays = |header: &HeaderId| !self.code.env.removed.contains(header) && !before(*header);
         let decoded: Vec<HeaderId> = decoded.into_iter().filter(stays).collect();
         let only = |first: HeaderId| targets.iter().eq([&self.source.headers[first.0].layout.0]);
         let leads =
@@ -132,27 +135,27 @@ impl Lowering<'_> {
 
     /// What a header is in the checksum behind it.
     fn part_of(&mut self, header: HeaderId, joins: bool, span: Span) -> Option<(Change, Part)> {
-        let layout = self.layout(header).clone();
+        let layout = self.source.layout(header);
         let pseudo = layout.pseudo.as_ref()?;
-        let mut total: Change = (self.constant(0, 64, span), 0);
+        let mut total: Change = (self.code.constant(0, 64, span), 0);
         for &field in &pseudo.fields {
             let (value, _) = self.load_field(header, field, span);
             let change = self.one_side(value, joins, span);
-            total = (self.sum_of(total.0, change.0, span), total.1 + change.1);
+            total = (self.code.sum_of(total.0, change.0, span), total.1 + change.1);
         }
         let length = pseudo.length.then(|| {
             let end = self.end_of(header, span);
             let counted = layout.counting().next();
             let Some(field) = counted else {
-                let wire = self.emit(32, Op::WireLength, span);
-                return (self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, end), span), end);
+                let wire = self.code.emit(32, Op::WireLength, span);
+                return (self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, end), span), end);
             };
             let (length, _) = self.load_field(header, field, span);
-            let mut length = self.resized(length, 32, span);
+            let mut length = self.code.resized(length, 32, span);
             if layout.fields[field].length_of == Some(LengthOf::Both) {
                 let begin = self.place(Read::Group(header, 0));
-                let own = self.emit(32, Op::Binary(BinaryOp::Sub, end, begin), span);
-                length = self.emit(32, Op::Binary(BinaryOp::SubSaturate, length, own), span);
+                let own = self.code.emit(32, Op::Binary(BinaryOp::Sub, end, begin), span);
+                length = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, length, own), span);
             }
             (length, end)
         });
@@ -161,9 +164,9 @@ impl Lowering<'_> {
 
     /// The change of a sum if a number comes to be covered, or is no longer.
     fn one_side(&mut self, value: Value, joins: bool, span: Span) -> Change {
-        let zero = self.constant(0, self.function.width(value), span);
+        let zero = self.code.constant(0, self.code.function.width(value), span);
         let (old, new) = if joins { (zero, value) } else { (value, zero) };
-        self.change(old, new, 0, span)
+        self.code.change(old, new, 0, span)
     }
 
     /// The change where the header at a position was found by this number.
@@ -171,19 +174,19 @@ impl Lowering<'_> {
         let mut change = search.change;
         let Some(part) = search.part else { return change };
         let length = part.length.map(|(length, from)| {
-            let between = self.emit(32, Op::Binary(BinaryOp::Sub, position, from), span);
-            self.emit(32, Op::Binary(BinaryOp::SubSaturate, length, between), span)
+            let between = self.code.emit(32, Op::Binary(BinaryOp::Sub, position, from), span);
+            self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, length, between), span)
         });
         for value in part.kind.then_some(kind).into_iter().chain(length) {
             let one = self.one_side(value, part.joins, span);
-            change = (self.sum_of(change.0, one.0, span), change.1 + one.1);
+            change = (self.code.sum_of(change.0, one.0, span), change.1 + one.1);
         }
         change
     }
 
     fn begin_search(&self, change: Change, part: Option<Part>, covering: Vec<HeaderId>) -> Search {
         let (heads, open, exits) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Search { change, part, covering, env: self.env.clone(), heads, open, exits }
+        Search { change, part, covering, env: self.code.env.clone(), heads, open, exits }
     }
 
     fn search_behind(&mut self, header: HeaderId, change: Change, part: Option<Part>, span: Span) {
@@ -200,7 +203,7 @@ impl Lowering<'_> {
     fn follow_all(&mut self, mut search: Search, span: Span) {
         while let Some(index) = search.open.pop() {
             let (block, position) = search.heads[&index];
-            self.resume((block, search.env.clone()));
+            self.code.resume((block, search.env.clone()));
             self.pass(index, position, &mut search, span);
         }
         self.join(search.exits, span);
@@ -208,13 +211,13 @@ impl Lowering<'_> {
 
     /// Goes where `next` says; `position` is behind the header.
     fn follow(&mut self, header: HeaderId, position: Value, search: &mut Search, span: Span) {
-        let layout = self.layout(header).clone();
-        let Some(next) = &layout.next else { return search.exits.extend(self.suspend()) };
+        let layout = self.source.layout(header);
+        let Some(next) = &layout.next else { return search.exits.extend(self.code.suspend()) };
         if let Some(when) = &next.when {
             let (yes, no) = self.condition(when);
             search.exits.extend(no);
             let Some(exit) = yes else { return };
-            self.resume(exit);
+            self.code.resume(exit);
         }
         let (selector, _) = self.load_field(header, next.selector, span);
         let mut cases: Vec<(u128, Target)> = Vec::new();
@@ -229,8 +232,8 @@ impl Lowering<'_> {
                     let (head, _) = match search.heads.get(&index) {
                         Some(head) => *head,
                         None => {
-                            let head = self.new_block(span);
-                            let head = (head, self.block_param(head, 32));
+                            let head = self.code.new_block(span);
+                            let head = (head, self.code.block_param(head, 32));
                             search.heads.insert(index, head);
                             search.open.push(index);
                             head
@@ -239,7 +242,7 @@ impl Lowering<'_> {
                     Target { block: head, args: vec![position] }
                 }
                 GoverningStep::Found => {
-                    let block = self.new_block(span);
+                    let block = self.code.new_block(span);
                     found.push((index, block));
                     to(block)
                 }
@@ -251,22 +254,22 @@ impl Lowering<'_> {
             }
         }
         if cases.is_empty() {
-            return search.exits.extend(self.suspend());
+            return search.exits.extend(self.code.suspend());
         }
-        let none = self.new_block(span);
-        let env = self.env.clone();
-        self.terminate(Terminator::Switch(selector, cases, to(none)), span);
+        let none = self.code.new_block(span);
+        let env = self.code.env.clone();
+        self.code.terminate(Terminator::Switch(selector, cases, to(none)), span);
         search.exits.push((none, env.clone()));
         for (index, block) in found {
             let Some(checksum) = self.source.layouts[index].checksum else { continue };
-            self.resume((block, env.clone()));
+            self.code.resume((block, env.clone()));
             let bytes = checksum.offset + 2;
-            search.exits.extend(self.need_or_pass(position, bytes, None, span));
+            search.exits.extend(self.code.need_or_pass(position, bytes, None, span));
             let covering = search.covering.clone();
             let found = HeaderId(self.source.headers.len() + index);
             let change = self.whole_change(search, selector, position, span);
             self.write_checksum(found, checksum, (position, bytes), change, &covering, span);
-            search.exits.extend(self.suspend());
+            search.exits.extend(self.code.suspend());
         }
     }
 
@@ -274,15 +277,16 @@ impl Lowering<'_> {
     /// against its constraints ends the way and drops nothing.
     fn pass(&mut self, index: usize, position: Value, search: &mut Search, span: Span) {
         let header = HeaderId(self.source.headers.len() + index);
-        let layout = self.layout(header).clone();
+        let layout = self.source.layout(header);
         let reason = self.reason(
             &format!("too_deep({})", layout.name),
             "the packet has more such headers than bytes for them",
         );
-        let (slot, again, out) = (self.new_slot(), self.new_block(span), self.drop_block(reason, span));
+        let (slot, again, out) =
+            (self.new_slot(), self.code.new_block(span), self.code.drop_block(reason, span));
         let cap = LONGEST_PACKET / layout.smallest.max(1) + 1;
-        self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
-        self.current = Some(again);
+        self.code.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
+        self.code.current = Some(again);
         self.scope.own = Some(header);
         if self.enter(header, position, search, span) {
             let end = self.end_of(header, span);
@@ -292,45 +296,45 @@ impl Lowering<'_> {
 
     /// Finds the places of a header's fields where it is captured and as it must be; says whether it may be.
     fn enter(&mut self, header: HeaderId, position: Value, search: &mut Search, span: Span) -> bool {
-        let layout = self.layout(header).clone();
+        let layout = self.source.layout(header);
         let mut end = position;
         for (number, group) in layout.groups.iter().enumerate() {
-            self.env.values.insert(Variable::Place(Read::Group(header, number)), end);
+            self.code.env.values.insert(Variable::Place(Read::Group(header, number)), end);
             match group {
                 Group::Fixed { bytes, fields } => {
-                    search.exits.extend(self.need_or_pass(end, *bytes, None, span));
+                    search.exits.extend(self.code.need_or_pass(end, *bytes, None, span));
                     for &field in fields {
                         self.pass_if_right(header, field, search, span);
                     }
-                    end = self.with_constant(BinaryOp::Add, end, (*bytes).into(), span);
+                    end = self.code.with_constant(BinaryOp::Add, end, (*bytes).into(), span);
                 }
                 Group::Variable { length, .. } => {
                     let (length, _) = self.value(length);
-                    search.exits.extend(self.need_or_pass(end, 0, Some(length), span));
-                    self.env.values.insert(Variable::Place(Read::Length(header, number)), length);
-                    end = self.emit(32, Op::Binary(BinaryOp::Add, end, length), span);
+                    search.exits.extend(self.code.need_or_pass(end, 0, Some(length), span));
+                    self.code.env.values.insert(Variable::Place(Read::Length(header, number)), length);
+                    end = self.code.emit(32, Op::Binary(BinaryOp::Add, end, length), span);
                 }
                 Group::Conditional { .. } => {
-                    search.exits.extend(self.suspend());
+                    search.exits.extend(self.code.suspend());
                     return false;
                 }
             }
         }
-        self.current.is_some()
+        self.code.current.is_some()
     }
 
     fn pass_if_right(&mut self, header: HeaderId, field: usize, search: &mut Search, span: Span) {
-        let Some((low, high)) = self.layout(header).fields[field].constraint else { return };
+        let Some((low, high)) = self.source.layout(header).fields[field].constraint else { return };
         let (value, _) = self.load_field(header, field, span);
-        let width = self.function.width(value);
+        let width = self.code.function.width(value);
         for (op, bound, wanted) in [(CompareOp::Lt, low, false), (CompareOp::Le, high, true)] {
-            let bound = self.constant(bound, width, span);
-            let outcome = self.emit(1, Op::Compare(op, value, bound), span);
-            let (yes, no) = self.fork(outcome, span);
+            let bound = self.code.constant(bound, width, span);
+            let outcome = self.code.emit(1, Op::Compare(op, value, bound), span);
+            let (yes, no) = self.code.fork(outcome, span);
             let (on, off) = if wanted { (yes, no) } else { (no, yes) };
             search.exits.extend(off);
             if let Some(exit) = on {
-                self.resume(exit);
+                self.code.resume(exit);
             }
         }
     }
@@ -338,11 +342,11 @@ impl Lowering<'_> {
     /// Before a loop that writes to a header: what checksums will be is not known.
     pub(super) fn forget_checksums(&mut self, header: HeaderId) {
         for other in (0..self.source.headers.len()).map(HeaderId) {
-            if let Some(checksum) = self.layout(other).checksum {
-                self.forget_field(other, checksum.field);
+            if let Some(checksum) = self.source.layout(other).checksum {
+                self.code.env.forget_field(other, checksum.field);
             }
         }
-        if self.layout(header).pseudo.is_some() {
+        if self.source.layout(header).pseudo.is_some() {
             self.forget_behind(header);
         }
     }
@@ -350,12 +354,12 @@ impl Lowering<'_> {
     /// What was known of the header behind, under any name, may no longer hold.
     fn forget_behind(&mut self, header: HeaderId) {
         for other in (0..self.source.headers.len()).map(HeaderId) {
-            if let Some(checksum) = self.layout(other).checksum.filter(|checksum| checksum.pseudo) {
-                self.forget_field(other, checksum.field);
+            if let Some(checksum) = self.source.layout(other).checksum.filter(|checksum| checksum.pseudo) {
+                self.code.env.forget_field(other, checksum.field);
             }
         }
         for other in self.overlaid(header) {
-            self.env.forget_header(other);
+            self.code.env.forget_header(other);
         }
         if !self.scope.walks.is_empty() {
             self.forget_walked(header);
@@ -365,8 +369,8 @@ impl Lowering<'_> {
     /// May a field show a checksum that is not written yet? Its own, or bytes behind a header that another
     /// layout describes.
     pub(crate) fn shows_noted(&self, header: HeaderId, field: usize) -> bool {
-        self.env.sums().any(|noted| match noted {
-            _ if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) => true,
+        self.code.env.sums().any(|noted| match noted {
+            _ if self.source.layout(header).checksum.is_some_and(|checksum| checksum.field == field) => true,
             Variable::Behind(before) => self.overlaid(before).contains(&header),
             _ => false,
         })
@@ -398,8 +402,8 @@ impl Lowering<'_> {
         let step = |header: HeaderId| self.step(self.source.headers[header.0].layout.0);
         let on_the_way = |last: &HeaderId| *last == header || step(*last) == GoverningStep::Passed;
         let leads = |last: HeaderId, own: HeaderId| {
-            let mut targets = self.layout(last).next.iter().flat_map(|next| &next.targets);
-            targets.any(|(_, name)| *name == self.layout(own).name)
+            let mut targets = self.source.layout(last).next.iter().flat_map(|next| &next.targets);
+            targets.any(|(_, name)| *name == self.source.layout(own).name)
         };
         let strange = |index: &usize| {
             let Some(own) = stages[*index].header else { return false };

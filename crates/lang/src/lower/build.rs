@@ -1,15 +1,40 @@
 //! Blocks, instructions and joins.
 
 use super::env::{Env, Variable};
-use super::sealed::met;
-use super::{Exit, Lowering, to};
-use crate::check::hir::HeaderId;
+use super::seals::Sealed;
 use crate::check::types::Type;
-use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
+use crate::ir::{Block, BlockId, ColumnKind, Function, Instruction, Op, Target, Terminator, Value};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Lowering<'_> {
+/// A way on that has not been taken yet: where it starts and what is known there.
+pub(crate) type Exit = (BlockId, Env);
+
+/// The function that is being built, and what is known at the point where it goes on.
+pub(crate) struct Builder<'p> {
+    kinds: &'p dyn Fn(&Type) -> ColumnKind,
+    pub(crate) function: Function,
+    /// The block that is being filled; `None` behind a verdict.
+    pub(crate) current: Option<BlockId>,
+    pub(crate) env: Env,
+    /// The expressions of several branches that enclose the place, the innermost last: the exits of the
+    /// branches that are done.
+    pub(super) ways: Vec<Vec<Exit>>,
+}
+
+/// A target without values.
+pub(crate) fn to(block: BlockId) -> Target {
+    Target { block, args: Vec::new() }
+}
+
+impl<'p> Builder<'p> {
+    /// `kinds` says how values of a type are shown.
+    pub(crate) fn new(kinds: &'p dyn Fn(&Type) -> ColumnKind) -> Self {
+        Self { kinds, function: Function::default(), current: None, env: Env::default(), ways: Vec::new() }
+    }
+}
+
+impl Builder<'_> {
     pub(crate) fn new_block(&mut self, span: Span) -> BlockId {
         self.function.blocks.push(Block {
             params: Vec::new(),
@@ -98,7 +123,6 @@ impl Lowering<'_> {
                 }
             }
             _ => {
-                let mut exits = self.write_for_removed(exits, span);
                 self.note_nothing(&mut exits, span);
                 let block = self.new_block(span);
                 let (env, varying) = self.merge(&exits, block);
@@ -110,23 +134,6 @@ impl Lowering<'_> {
                 self.resume((block, env));
             }
         }
-    }
-
-    /// Writes what is noted for a header at the exits where it still is, if another exit has removed it:
-    /// where they meet, its place is no longer known.
-    fn write_for_removed(&mut self, exits: Vec<Exit>, span: Span) -> Vec<Exit> {
-        let removed: BTreeSet<HeaderId> =
-            exits.iter().flat_map(|(_, env)| env.removed.iter().copied()).collect();
-        let lost = |sum: Variable| matches!(sum, Variable::Sum(header) | Variable::Behind(header) if removed.contains(&header));
-        let write = |exit: Exit| {
-            if !exit.1.sums().any(lost) {
-                return Some(exit);
-            }
-            self.resume(exit);
-            self.write_checksums(span);
-            self.suspend()
-        };
-        exits.into_iter().filter_map(write).collect()
     }
 
     /// Where one exit has a change of a checksum noted, the others get one of zero.
@@ -191,4 +198,11 @@ impl Lowering<'_> {
         failed.decided.insert(condition, false);
         (Some((yes, held)), Some((no, failed)))
     }
+}
+
+/// What is sealed where ways meet.
+fn met(exits: &[Exit]) -> Option<Sealed> {
+    let mut sealed = exits.iter().filter_map(|(_, env)| env.sealed.clone());
+    let first = sealed.next()?;
+    Some(sealed.fold(first, |met, other| met.and(&other)))
 }

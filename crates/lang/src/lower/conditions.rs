@@ -1,8 +1,9 @@
 //! Conditions: ways on for true and false, with what each way knows.
 
+use super::Lowering;
+use super::build::Exit;
 use super::env::Range;
 use super::expressions::Shape;
-use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
 use crate::check::hir::{Expr, ExprKind, HeaderId};
 use crate::flow::facts::Subject;
@@ -23,7 +24,7 @@ impl Lowering<'_> {
                 let (goes_on, decided) = if *both { (yes, no) } else { (no, yes) };
                 let (mut second_yes, mut second_no) = (None, None);
                 if let Some(exit) = goes_on {
-                    self.resume(exit);
+                    self.code.resume(exit);
                     (second_yes, second_no) = self.condition(b);
                 }
                 if *both {
@@ -39,14 +40,14 @@ impl Lowering<'_> {
                     Shape::Scalar { value: y, range: q, subject: t },
                 ) = (left, right)
                 else {
-                    return (self.suspend(), None);
+                    return (self.code.suspend(), None);
                 };
                 if let Some(outcome) = always(*op, p, q) {
-                    let exit = self.suspend();
+                    let exit = self.code.suspend();
                     return if outcome { (exit, None) } else { (None, exit) };
                 }
-                let condition = self.comparison(*op, x, y, expr.span);
-                let (yes, no) = self.fork(condition, expr.span);
+                let condition = self.code.comparison(*op, x, y, expr.span);
+                let (yes, no) = self.code.fork(condition, expr.span);
                 (
                     yes.map(|exit| refined(exit, *op, (p, s), (q, t))),
                     no.map(|exit| refined(exit, opposite(*op), (p, s), (q, t))),
@@ -54,10 +55,10 @@ impl Lowering<'_> {
             }
             ExprKind::Masked(inner, mask, wanted) => {
                 let Shape::Scalar { subject, range, .. } = self.shape(inner) else {
-                    return (self.suspend(), None);
+                    return (self.code.suspend(), None);
                 };
                 let (value, _) = self.value(expr);
-                let (mut yes, no) = self.fork(value, expr.span);
+                let (mut yes, no) = self.code.fork(value, expr.span);
                 // The mask of a prefix: the addresses under it are one range.
                 let last = wanted | (inner.ty.largest() & !mask);
                 if let (Some((_, env)), Some(subject)) = (&mut yes, subject)
@@ -70,17 +71,17 @@ impl Lowering<'_> {
             _ => {
                 let (value, range) = self.value(expr);
                 if range.low == range.high {
-                    let exit = self.suspend();
+                    let exit = self.code.suspend();
                     return if range.low == 1 { (exit, None) } else { (None, exit) };
                 }
-                self.fork(value, expr.span)
+                self.code.fork(value, expr.span)
             }
         }
     }
 
     fn joined(&mut self, a: Option<Exit>, b: Option<Exit>, expr: &Expr) -> Option<Exit> {
         self.join(a.into_iter().chain(b).collect(), expr.span);
-        self.suspend()
+        self.code.suspend()
     }
 
     /// Is the condition known to hold here? Nothing is lowered.
@@ -94,11 +95,11 @@ impl Lowering<'_> {
             match &expr.kind {
                 ExprKind::Const(value) => Some(Range::one(*value)),
                 ExprKind::Own(field) => {
-                    let described = &self.layout(header).fields[*field];
+                    let described = &self.source.layout(header).fields[*field];
                     let whole = described
                         .constraint
                         .map_or(Range::new(0, described.ty.largest()), |(low, high)| Range::new(low, high));
-                    Some(self.range_of(Subject::Field(header, *field), whole))
+                    Some(self.code.env.range_of(Subject::Field(header, *field), whole))
                 }
                 _ => None,
             }

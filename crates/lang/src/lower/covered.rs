@@ -8,13 +8,15 @@
 //! difference, and a checksum of zero that says "none" stays zero.
 
 use super::Lowering;
+use super::build::{Builder, Exit};
 use super::env::{Range, Variable};
 use crate::check::hir::{Checksum, HeaderId};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
-use crate::flow::facts::{CoveredPlace, Read, Subject};
+use crate::flow::facts::{CoveredPlace, Read};
 use crate::ir::{BinaryOp, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 /// What is to be added to a sum: a value of 64 bits, and the largest it can be.
 pub(crate) type Change = (Value, u128);
@@ -26,7 +28,7 @@ impl Lowering<'_> {
     /// The sums that a write to a field changes. Where the place of an outer checksum is no longer known, the
     /// program is refused.
     pub(crate) fn sums_of(&mut self, header: HeaderId, field: usize, span: Span) -> Vec<Variable> {
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         let counts = layout.fields[field].length_of.is_some_and(|of| of != crate::ast::LengthOf::Header);
         let pseudo = layout.pseudo.as_ref();
         let behind = pseudo.is_some_and(|pseudo| pseudo.fields.contains(&field) || pseudo.length && counts);
@@ -35,8 +37,11 @@ impl Lowering<'_> {
             self.outer(header).into_iter().find(|outer| self.flow.covering.lost.contains(outer))
         {
             let name = self.source.headers[lost.0].name.clone();
-            let place =
-                self.layout(lost).checksum.map(|checksum| self.layout(lost).fields[checksum.field].span);
+            let place = self
+                .source
+                .layout(lost)
+                .checksum
+                .map(|checksum| self.source.layout(lost).fields[checksum.field].span);
             let fault = Diagnostic::error(
                 "E0317",
                 format!("the checksum of an outer `{name}` cannot be kept right"),
@@ -75,7 +80,7 @@ impl Lowering<'_> {
     /// Other headers whose checksums cover a header.
     fn covering(&self, header: HeaderId) -> Vec<HeaderId> {
         let place = self.place_of(header);
-        let within = place.within.into_iter().filter(|within| self.layout(*within).checksum.is_some());
+        let within = place.within.into_iter().filter(|within| self.source.layout(*within).checksum.is_some());
         let outer = self.outer(header).into_iter().filter(|outer| !self.flow.covering.lost.contains(outer));
         let mut covering: Vec<HeaderId> = within.collect();
         covering.extend(outer);
@@ -84,7 +89,7 @@ impl Lowering<'_> {
 
     /// Headers whose checksums cover what follows a header.
     pub(super) fn covering_behind(&self, header: HeaderId) -> Vec<HeaderId> {
-        let own = self.layout(header).checksum.filter(|checksum| checksum.payload).map(|_| header);
+        let own = self.source.layout(header).checksum.filter(|checksum| checksum.payload).map(|_| header);
         own.into_iter().chain(self.covering(header)).collect()
     }
 
@@ -96,13 +101,13 @@ impl Lowering<'_> {
         (old, new): (Value, Value),
         span: Span,
     ) {
-        let described = self.layout(header).fields[field].clone();
+        let described = &self.source.layout(header).fields[field];
         let width = described.ty.width().unwrap_or(1);
         let behind = (16 - (described.bit + u32::from(width)) % 16) % 16;
         for &sum in sums {
             let change = match sum {
                 Variable::Sum(covering) => {
-                    let change = self.change(old, new, behind, span);
+                    let change = self.code.change(old, new, behind, span);
                     // The first run begins with the header, an even number of bytes before each of its pairs.
                     if covering == header && described.group == 0 {
                         change
@@ -111,9 +116,9 @@ impl Lowering<'_> {
                         self.at_byte(change, at, covering, span)
                     }
                 }
-                _ => self.change(old, new, 0, span),
+                _ => self.code.change(old, new, 0, span),
             };
-            self.add_change(sum, change, span);
+            self.code.add_change(sum, change, span);
         }
         // Headers of walks may share bytes with what a checksum stands in.
         if !self.scope.walks.is_empty() {
@@ -121,6 +126,197 @@ impl Lowering<'_> {
         }
     }
 
+    /// A change of bytes at a position, as a sum from the start of a header on sees it: behind an odd number
+    /// of bytes they are swapped.
+    pub(super) fn at_byte(&mut self, change: Change, at: Value, covering: HeaderId, span: Span) -> Change {
+        let start = self.start_of(covering, span);
+        let distance = self.code.emit(32, Op::Binary(BinaryOp::Sub, at, start), span);
+        let distance = self.code.resized(distance, 64, span);
+        let odd = self.code.with_constant(BinaryOp::And, distance, 1, span);
+        let bits = self.code.with_constant(BinaryOp::ShiftLeft, odd, 3, span);
+        (self.code.emit(64, Op::Binary(BinaryOp::ShiftLeft, change.0, bits), span), change.1 << 8)
+    }
+
+    /// The position of a header with a checksum, if it is there.
+    fn start_of(&mut self, header: HeaderId, span: Span) -> Value {
+        if self.code.env.is_certain(header) {
+            return self.place(Read::Group(header, 0));
+        }
+        let behind = self.code.handed_on(Read::Perhaps(header));
+        let one = self.code.constant(1, 32, span);
+        self.code.emit(32, Op::Binary(BinaryOp::Sub, behind, one), span)
+    }
+
+    /// Writes all checksums that changed, inner ones first, since outer ones may cover them.
+    pub(crate) fn write_checksums(&mut self, span: Span) {
+        while self.code.current.is_some() {
+            let noted: Vec<Variable> = self.code.env.sums().collect();
+            let inner = |one: &&Variable| {
+                let Variable::Sum(header) = **one else { return true };
+                noted.iter().all(|other| match other {
+                    Variable::Sum(other) => *other == header || !self.covering(*other).contains(&header),
+                    _ => false,
+                })
+            };
+            match noted.iter().find(inner).or(noted.first()) {
+                Some(&Variable::Behind(header)) => self.write_behind(header, span),
+                Some(&Variable::Sum(header)) => self.write_own(header, span),
+                _ => return,
+            }
+        }
+    }
+
+    /// Goes on where all exits meet; behind no exit nothing is current.
+    pub(crate) fn join(&mut self, exits: Vec<Exit>, span: Span) {
+        let exits = if exits.len() > 1 { self.write_for_removed(exits, span) } else { exits };
+        self.code.join(exits, span);
+    }
+
+    /// Writes what is noted for a header at the exits where it still is, if another exit has removed it:
+    /// where they meet, its place is no longer known.
+    fn write_for_removed(&mut self, exits: Vec<Exit>, span: Span) -> Vec<Exit> {
+        let removed: BTreeSet<HeaderId> =
+            exits.iter().flat_map(|(_, env)| env.removed.iter().copied()).collect();
+        let lost = |sum: Variable| matches!(sum, Variable::Sum(header) | Variable::Behind(header) if removed.contains(&header));
+        let write = |exit: Exit| {
+            if !exit.1.sums().any(lost) {
+                return Some(exit);
+            }
+            self.code.resume(exit);
+            self.write_checksums(span);
+            self.code.suspend()
+        };
+        exits.into_iter().filter_map(write).collect()
+    }
+
+    /// Writes the checksum of a header that is decoded, or perhaps is.
+    fn write_own(&mut self, header: HeaderId, span: Span) {
+        let change = self.code.take_change(Variable::Sum(header), span);
+        let Some(checksum) = self.source.layout(header).checksum else { return };
+        let start = self.start_of(header, span);
+        let covering = self.covering(header);
+        if self.code.env.is_certain(header) {
+            self.prove(header, 0, span);
+            let proven = self.first_run(header);
+            self.write_checksum(header, checksum, (start, proven), change, &covering, span);
+        } else {
+            let behind = self.code.handed_on(Read::Perhaps(header));
+            let none = self.code.constant(0, 32, span);
+            let there = self.code.emit(1, Op::Compare(CompareOp::Ne, behind, none), span);
+            let (yes, no) = self.code.fork(there, span);
+            let mut exits: Vec<Exit> = no.into_iter().collect();
+            if let Some(exit) = yes {
+                self.code.resume(exit);
+                let bytes = checksum.offset + 2;
+                exits.extend(self.code.need_or_pass(start, bytes, None, span));
+                self.write_checksum(header, checksum, (start, bytes), change, &covering, span);
+                exits.extend(self.code.suspend());
+            }
+            self.join(exits, span);
+        }
+        self.code.env.forget_field(header, checksum.field);
+        if !self.scope.walks.is_empty() {
+            self.forget_walked(header);
+        }
+    }
+
+    /// Changes the checksum of a header in the packet, and the sums of the checksums that cover it.
+    pub(super) fn write_checksum(
+        &mut self,
+        header: HeaderId,
+        checksum: Checksum,
+        (base, proven): (Value, u32),
+        change: Change,
+        covering: &[HeaderId],
+        span: Span,
+    ) {
+        let offset = checksum.offset;
+        let old = self.code.emit(16, Op::Load { base, offset, bytes: 2, proven }, span);
+        let inverted = self.code.with_constant(BinaryOp::Xor, old, 0xffff, span);
+        let inverted = self.code.resized(inverted, 64, span);
+        let mut sum = (self.code.sum_of(inverted, change.0, span), 0xffff + change.1);
+        while sum.1 > 0xffff {
+            sum = self.code.folded(sum, span);
+        }
+        let sum = self.code.resized(sum.0, 16, span);
+        let mut new = self.code.with_constant(BinaryOp::Xor, sum, 0xffff, span);
+        if checksum.unless_zero {
+            let (none, ones) = (self.code.constant(0, 16, span), self.code.constant(0xffff, 16, span));
+            let zero = self.code.emit(1, Op::Compare(CompareOp::Eq, new, none), span);
+            new = self.code.emit(16, Op::Select(zero, ones, new), span);
+            let absent = self.code.emit(1, Op::Compare(CompareOp::Eq, old, none), span);
+            new = self.code.emit(16, Op::Select(absent, none, new), span);
+        }
+        self.code.effect(Op::Store { base, offset, bytes: 2, value: new, proven }, span);
+        self.tell_zeros(header, checksum, (base, proven), new, span);
+        if covering.is_empty() {
+            return;
+        }
+        // For the sums around, both forms of zero are the same change.
+        let at = self.code.with_constant(BinaryOp::Add, base, offset.into(), span);
+        for &header in covering {
+            let change = self.code.change(old, new, 0, span);
+            let change = self.at_byte(change, at, header, span);
+            self.code.add_change(Variable::Sum(header), change, span);
+        }
+    }
+
+    /// Bytes of the first run of a header.
+    fn first_run(&self, header: HeaderId) -> u32 {
+        match self.source.layout(header).groups.first() {
+            Some(crate::check::hir::Group::Fixed { bytes, .. }) => *bytes,
+            _ => 0,
+        }
+    }
+
+    /// Is the checksum of a header right? One bit.
+    pub(crate) fn valid(&mut self, header: HeaderId, span: Span) -> (Value, Range) {
+        self.write_checksums(span);
+        let whole = Range::new(0, 1);
+        let Some(checksum) = self.source.layout(header).checksum else {
+            return (self.code.constant(0, 1, span), whole);
+        };
+        let base = self.place(Read::Group(header, 0));
+        self.prove(header, 0, span);
+        let run = self.first_run(header);
+        let (mut bytes, mut more) = (run, None);
+        if self.source.layout(header).groups.len() > 1 {
+            bytes -= run % 2;
+            let end = self.end_of(header, span);
+            let summed = self.code.with_constant(BinaryOp::Add, base, bytes.into(), span);
+            more = Some(self.code.emit(32, Op::Binary(BinaryOp::Sub, end, summed), span));
+        }
+        let sum = self.code.emit(16, Op::Checksum { base, bytes, more }, span);
+        let ones = self.code.constant(0xffff, 16, span);
+        let mut right = self.code.emit(1, Op::Compare(CompareOp::Eq, sum, ones), span);
+        if checksum.unless_zero {
+            let (written, _) = self.load_field(header, checksum.field, span);
+            let none = self.code.constant(0, 16, span);
+            let absent = self.code.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
+            right = self.code.emit(1, Op::Binary(BinaryOp::Or, right, absent), span);
+        }
+        (right, whole)
+    }
+
+    /// The position behind a header.
+    pub(super) fn end_of(&mut self, header: HeaderId, span: Span) -> Value {
+        let last = self.source.layout(header).groups.len().saturating_sub(1);
+        let fixed = match self.source.layout(header).groups.last() {
+            Some(crate::check::hir::Group::Fixed { bytes, .. }) => Some(*bytes),
+            _ => None,
+        };
+        let base = self.place(Read::Group(header, last));
+        match fixed {
+            Some(bytes) => self.code.with_constant(BinaryOp::Add, base, bytes.into(), span),
+            None => {
+                let length = self.place(Read::Length(header, last));
+                self.code.emit(32, Op::Binary(BinaryOp::Add, base, length), span)
+            }
+        }
+    }
+}
+
+impl Builder<'_> {
     /// The change of a sum if a number becomes another, `below` bits above the end of a pair of bytes.
     pub(super) fn change(&mut self, old: Value, new: Value, below: u32, span: Span) -> Change {
         let width = self.function.width(new);
@@ -165,31 +361,6 @@ impl Lowering<'_> {
         pieces
     }
 
-    /// A change of bytes at a position, as a sum from the start of a header on sees it: behind an odd number
-    /// of bytes they are swapped.
-    pub(super) fn at_byte(&mut self, change: Change, at: Value, covering: HeaderId, span: Span) -> Change {
-        let start = self.start_of(covering, span);
-        let distance = self.emit(32, Op::Binary(BinaryOp::Sub, at, start), span);
-        let distance = self.resized(distance, 64, span);
-        let odd = self.with_constant(BinaryOp::And, distance, 1, span);
-        let bits = self.with_constant(BinaryOp::ShiftLeft, odd, 3, span);
-        (self.emit(64, Op::Binary(BinaryOp::ShiftLeft, change.0, bits), span), change.1 << 8)
-    }
-
-    /// The position of a header with a checksum, if it is there.
-    fn start_of(&mut self, header: HeaderId, span: Span) -> Value {
-        if self.is_certain(header) {
-            return self.place(Read::Group(header, 0));
-        }
-        let behind = self.handed_on(Read::Perhaps(header));
-        let one = self.constant(1, 32, span);
-        self.emit(32, Op::Binary(BinaryOp::Sub, behind, one), span)
-    }
-
-    fn is_certain(&self, header: HeaderId) -> bool {
-        self.env.values.contains_key(&Variable::Place(Read::Group(header, 0)))
-    }
-
     /// Adds to what is noted for a sum.
     pub(super) fn add_change(&mut self, sum: Variable, (value, most): Change, span: Span) {
         let before = self.env.values.get(&sum).copied();
@@ -215,62 +386,12 @@ impl Lowering<'_> {
         (folded, if most <= 0x1_fffe { 0xffff } else { 0xffff + (most >> 16) })
     }
 
-    /// Writes all checksums that changed, inner ones first, since outer ones may cover them.
-    pub(crate) fn write_checksums(&mut self, span: Span) {
-        while self.current.is_some() {
-            let noted: Vec<Variable> = self.env.sums().collect();
-            let inner = |one: &&Variable| {
-                let Variable::Sum(header) = **one else { return true };
-                noted.iter().all(|other| match other {
-                    Variable::Sum(other) => *other == header || !self.covering(*other).contains(&header),
-                    _ => false,
-                })
-            };
-            match noted.iter().find(inner).or(noted.first()) {
-                Some(&Variable::Behind(header)) => self.write_behind(header, span),
-                Some(&Variable::Sum(header)) => self.write_own(header, span),
-                _ => return,
-            }
-        }
-    }
-
     /// Takes what was noted for a sum.
     pub(super) fn take_change(&mut self, sum: Variable, span: Span) -> Change {
         let bound = self.env.bounds.remove(&sum).unwrap_or(0);
         match self.env.values.remove(&sum) {
             Some(value) => (value, bound),
             None => (self.constant(0, 64, span), 0),
-        }
-    }
-
-    /// Writes the checksum of a header that is decoded, or perhaps is.
-    fn write_own(&mut self, header: HeaderId, span: Span) {
-        let change = self.take_change(Variable::Sum(header), span);
-        let Some(checksum) = self.layout(header).checksum else { return };
-        let start = self.start_of(header, span);
-        let covering = self.covering(header);
-        if self.is_certain(header) {
-            self.prove(header, 0, span);
-            let proven = self.first_run(header);
-            self.write_checksum(header, checksum, (start, proven), change, &covering, span);
-        } else {
-            let behind = self.handed_on(Read::Perhaps(header));
-            let none = self.constant(0, 32, span);
-            let there = self.emit(1, Op::Compare(CompareOp::Ne, behind, none), span);
-            let (yes, no) = self.fork(there, span);
-            let mut exits: Vec<super::Exit> = no.into_iter().collect();
-            if let Some(exit) = yes {
-                self.resume(exit);
-                let bytes = checksum.offset + 2;
-                exits.extend(self.need_or_pass(start, bytes, None, span));
-                self.write_checksum(header, checksum, (start, bytes), change, &covering, span);
-                exits.extend(self.suspend());
-            }
-            self.join(exits, span);
-        }
-        self.forget_field(header, checksum.field);
-        if !self.scope.walks.is_empty() {
-            self.forget_walked(header);
         }
     }
 
@@ -281,113 +402,21 @@ impl Lowering<'_> {
         bytes: u32,
         more: Option<Value>,
         span: Span,
-    ) -> Option<super::Exit> {
+    ) -> Option<Exit> {
         self.current?;
         let (ok, short) = (self.new_block(span), self.new_block(span));
         let env = self.env.clone();
-        let need =
-            Terminator::Need { base, bytes, more, limit: None, ok: super::to(ok), short: super::to(short) };
+        let need = Terminator::Need {
+            base,
+            bytes,
+            more,
+            limit: None,
+            ok: super::build::to(ok),
+            short: super::build::to(short),
+        };
         self.terminate(need, span);
         self.current = Some(ok);
         Some((short, env))
-    }
-
-    /// Changes the checksum of a header in the packet, and the sums of the checksums that cover it.
-    pub(super) fn write_checksum(
-        &mut self,
-        header: HeaderId,
-        checksum: Checksum,
-        (base, proven): (Value, u32),
-        change: Change,
-        covering: &[HeaderId],
-        span: Span,
-    ) {
-        let offset = checksum.offset;
-        let old = self.emit(16, Op::Load { base, offset, bytes: 2, proven }, span);
-        let inverted = self.with_constant(BinaryOp::Xor, old, 0xffff, span);
-        let inverted = self.resized(inverted, 64, span);
-        let mut sum = (self.sum_of(inverted, change.0, span), 0xffff + change.1);
-        while sum.1 > 0xffff {
-            sum = self.folded(sum, span);
-        }
-        let sum = self.resized(sum.0, 16, span);
-        let mut new = self.with_constant(BinaryOp::Xor, sum, 0xffff, span);
-        if checksum.unless_zero {
-            let (none, ones) = (self.constant(0, 16, span), self.constant(0xffff, 16, span));
-            let zero = self.emit(1, Op::Compare(CompareOp::Eq, new, none), span);
-            new = self.emit(16, Op::Select(zero, ones, new), span);
-            let absent = self.emit(1, Op::Compare(CompareOp::Eq, old, none), span);
-            new = self.emit(16, Op::Select(absent, none, new), span);
-        }
-        self.effect(Op::Store { base, offset, bytes: 2, value: new, proven }, span);
-        self.tell_zeros(header, checksum, (base, proven), new, span);
-        if covering.is_empty() {
-            return;
-        }
-        // For the sums around, both forms of zero are the same change.
-        let at = self.with_constant(BinaryOp::Add, base, offset.into(), span);
-        for &header in covering {
-            let change = self.change(old, new, 0, span);
-            let change = self.at_byte(change, at, header, span);
-            self.add_change(Variable::Sum(header), change, span);
-        }
-    }
-
-    /// Bytes of the first run of a header.
-    fn first_run(&self, header: HeaderId) -> u32 {
-        match self.layout(header).groups.first() {
-            Some(crate::check::hir::Group::Fixed { bytes, .. }) => *bytes,
-            _ => 0,
-        }
-    }
-
-    pub(super) fn forget_field(&mut self, header: HeaderId, field: usize) {
-        self.env.forget(Subject::Field(header, field));
-        self.env.loaded.remove(&(header, field));
-    }
-
-    /// Is the checksum of a header right? One bit.
-    pub(crate) fn valid(&mut self, header: HeaderId, span: Span) -> (Value, Range) {
-        self.write_checksums(span);
-        let whole = Range::new(0, 1);
-        let Some(checksum) = self.layout(header).checksum else { return (self.constant(0, 1, span), whole) };
-        let base = self.place(Read::Group(header, 0));
-        self.prove(header, 0, span);
-        let run = self.first_run(header);
-        let (mut bytes, mut more) = (run, None);
-        if self.layout(header).groups.len() > 1 {
-            bytes -= run % 2;
-            let end = self.end_of(header, span);
-            let summed = self.with_constant(BinaryOp::Add, base, bytes.into(), span);
-            more = Some(self.emit(32, Op::Binary(BinaryOp::Sub, end, summed), span));
-        }
-        let sum = self.emit(16, Op::Checksum { base, bytes, more }, span);
-        let ones = self.constant(0xffff, 16, span);
-        let mut right = self.emit(1, Op::Compare(CompareOp::Eq, sum, ones), span);
-        if checksum.unless_zero {
-            let (written, _) = self.load_field(header, checksum.field, span);
-            let none = self.constant(0, 16, span);
-            let absent = self.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
-            right = self.emit(1, Op::Binary(BinaryOp::Or, right, absent), span);
-        }
-        (right, whole)
-    }
-
-    /// The position behind a header.
-    pub(super) fn end_of(&mut self, header: HeaderId, span: Span) -> Value {
-        let last = self.layout(header).groups.len().saturating_sub(1);
-        let fixed = match self.layout(header).groups.last() {
-            Some(crate::check::hir::Group::Fixed { bytes, .. }) => Some(*bytes),
-            _ => None,
-        };
-        let base = self.place(Read::Group(header, last));
-        match fixed {
-            Some(bytes) => self.with_constant(BinaryOp::Add, base, bytes.into(), span),
-            None => {
-                let length = self.place(Read::Length(header, last));
-                self.emit(32, Op::Binary(BinaryOp::Add, base, length), span)
-            }
-        }
     }
 
     /// An operation with a constant of the value's width.

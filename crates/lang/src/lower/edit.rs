@@ -6,9 +6,10 @@
 //! header by header, and folds away where positions are constants. Behind a change nothing is known of
 //! captured bytes: a header is checked again before it is read, once on every path.
 
+use super::Lowering;
+use super::build::{Builder, to};
 use super::env::{Range, Variable};
 use super::seals::Breaks;
-use super::{Lowering, to};
 use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
@@ -37,7 +38,7 @@ impl Lowering<'_> {
     pub(super) fn edit(&mut self, edit: &Edit, span: Span) {
         // What is noted for checksums belongs to positions that change.
         self.write_checksums(span);
-        if self.current.is_none() {
+        if self.code.current.is_none() {
             return;
         }
         match edit {
@@ -53,35 +54,35 @@ impl Lowering<'_> {
                 self.break_seal(Some(*header), Breaks::Size, span);
                 self.leave_governed(span);
                 let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
-                let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
-                let counts = self.layout(*header).counting().next();
+                let by = self.code.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
+                let counts = self.source.layout(*header).counting().next();
                 let last = counts.map(|field| self.counted_end(*header, field, span));
                 let last = last.map(|last| self.larger(last, end, span));
                 self.shorten(by, last, span);
                 if let Some(last) = last {
                     self.truncate(last, span);
                 }
-                self.effect(Op::PopBytes { at: from, bytes: by }, span);
-                self.take_out(|other| other == *header);
-                self.shift(Shift { grows: false, from: end, by }, |_| None, span);
+                self.code.effect(Op::PopBytes { at: from, bytes: by }, span);
+                self.code.env.take_out(|other| other == *header);
+                self.code.shift(Shift { grows: false, from: end, by }, |_| None, span);
             }
             Edit::Decapsulate(header) => {
                 self.leave_governed(span);
-                let start = self.constant(0, 32, span);
+                let start = self.code.constant(0, 32, span);
                 let by = self.begin_of(*header, span);
                 if let Some((around, field)) = self.counting_around(*header) {
                     let last = self.counted_end(around, field, span);
                     let last = self.larger(last, by, span);
                     self.truncate(last, span);
                 }
-                self.effect(Op::PopBytes { at: start, bytes: by }, span);
+                self.code.effect(Op::PopBytes { at: start, bytes: by }, span);
                 let behind = self.decoded_behind(*header);
-                self.take_out(|other| other != *header && !behind.contains(&other));
-                self.shift(Shift { grows: false, from: by, by }, |_| Some(true), span);
+                self.code.env.take_out(|other| other != *header && !behind.contains(&other));
+                self.code.shift(Shift { grows: false, from: by, by }, |_| Some(true), span);
             }
             Edit::Truncate(length) => {
                 let (length, _) = self.value(length);
-                let length = self.resized(length, 32, span);
+                let length = self.code.resized(length, 32, span);
                 self.truncate(length, span);
             }
             Edit::Fragment(header, mtu) => {
@@ -100,18 +101,18 @@ impl Lowering<'_> {
                     );
                 }
                 self.break_seal(Some(*header), Breaks::Size, span);
-                let mtu = self.resized(mtu, 32, span);
+                let mtu = self.code.resized(mtu, 32, span);
                 self.fragment(*header, mtu, span);
             }
         }
     }
 
     fn truncate(&mut self, length: Value, span: Span) {
-        self.effect(Op::Truncate(length), span);
-        self.nothing_is_proven();
+        self.code.effect(Op::Truncate(length), span);
+        self.code.env.nothing_is_proven();
         // A field that was read before the cut may lie behind it: whether it can be read again must not
         // depend on that.
-        self.env.loaded.clear();
+        self.code.env.loaded.clear();
     }
 
     /// Puts headers into the packet, or drops it where it has no room.
@@ -123,59 +124,54 @@ impl Lowering<'_> {
         span: Span,
     ) {
         let at = match place {
-            Place::Start => self.constant(0, 32, span),
+            Place::Start => self.code.constant(0, 32, span),
             Place::Before(header) => self.begin_of(header, span),
             Place::After(header) => self.end_of(header, span),
         };
         let (mut holes, mut values) = self.holes(made, span);
-        let wire = self.emit(32, Op::WireLength, span);
-        let mut rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
+        let wire = self.code.emit(32, Op::WireLength, span);
+        let mut rest = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
         // What a short frame was filled up with lies behind all that a header around counts, and in none of
         // its parts.
         let around = self.counting_outside(span);
         for &(header, field) in &around {
             let end = self.counted_end(header, field, span);
-            let room = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
-            let fits = self.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
-            rest = self.emit(32, Op::Select(fits, rest, room), span);
+            let room = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
+            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
+            rest = self.code.emit(32, Op::Select(fits, rest, room), span);
         }
         if !around.is_empty() && made.sums.iter().any(|sum| sum.end.is_none()) {
-            let end = self.emit(32, Op::Binary(BinaryOp::Add, at, rest), span);
+            let end = self.code.emit(32, Op::Binary(BinaryOp::Add, at, rest), span);
             self.truncate(end, span);
         }
         for &(bit, width, constant) in &made.lengths {
-            let constant = self.constant(u128::from(constant), 32, span);
-            let total = self.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
-            let limit = self.constant(largest(width.min(32)), 32, span);
-            let fits = self.emit(1, Op::Compare(CompareOp::Le, total, limit), span);
+            let constant = self.code.constant(u128::from(constant), 32, span);
+            let total = self.code.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
+            let limit = self.code.constant(largest(width.min(32)), 32, span);
+            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, total, limit), span);
             self.demand(fits, "too_long", TOO_LONG, span);
             holes.push(ir::Hole { bit, width });
-            values.push(self.resized(total, width, span));
+            values.push(self.code.resized(total, width, span));
         }
         if let Some((header, field, value)) = announces {
-            let width = self.layout(header).fields[field].ty.width().unwrap_or(1);
-            let number = self.constant(value, width, span);
+            let width = self.source.layout(header).fields[field].ty.width().unwrap_or(1);
+            let number = self.code.constant(value, width, span);
             self.change_field(header, field, (number, Range::one(value)), span);
             self.write_checksums(span);
         }
-        let by = self.constant(made.bytes.len() as u128, 32, span);
+        let by = self.code.constant(made.bytes.len() as u128, 32, span);
         self.lengthen(by, span);
-        let template = self.program.templates.len() as u32;
-        self.program.templates.push(ir::Template {
-            bytes: made.bytes.clone(),
-            holes,
-            sums: made.sums.clone(),
-        });
-        let done = self.emit(1, Op::PushBytes { at, template, values }, span);
+        let template = self.new_template(made, holes);
+        let done = self.code.emit(1, Op::PushBytes { at, template, values }, span);
         self.demand(done, "no_headroom", "the packet has no room for the headers that should go in", span);
         let certain = |header: HeaderId| match place {
             Place::Start => Some(true),
             Place::Before(other) => (header == other).then_some(true),
             Place::After(other) => (header == other).then_some(false),
         };
-        self.shift(Shift { grows: true, from: at, by }, certain, span);
+        self.code.shift(Shift { grows: true, from: at, by }, certain, span);
         if let Some(carrier) = made.carrier {
-            let position = self.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
+            let position = self.code.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
             self.join_behind(carrier, place, position, span);
         }
     }
@@ -203,8 +199,8 @@ impl Lowering<'_> {
             let mut by = by;
             if let Some(last) = last {
                 let end = self.counted_end(header, field, span);
-                let behind = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, last), span);
-                by = self.emit(32, Op::Binary(BinaryOp::Add, by, behind), span);
+                let behind = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, last), span);
+                by = self.code.emit(32, Op::Binary(BinaryOp::Add, by, behind), span);
             }
             self.change_length((header, field), BinaryOp::SubSaturate, by, span);
         }
@@ -214,22 +210,24 @@ impl Lowering<'_> {
     /// The length fields of the headers around a place.
     fn counting_outside(&self, span: Span) -> Vec<(HeaderId, usize)> {
         let around = self.flow.enclosing.get(&span).into_iter().flatten();
-        around.flat_map(|&header| self.layout(header).counting().map(move |field| (header, field))).collect()
+        around
+            .flat_map(|&header| self.source.layout(header).counting().map(move |field| (header, field)))
+            .collect()
     }
 
     fn change_length(&mut self, (header, field): (HeaderId, usize), op: BinaryOp, by: Value, span: Span) {
         let (before, _) = self.load_field(header, field, span);
-        let width = self.function.width(before);
-        let length = self.resized(before, 32, span);
-        let length = self.emit(32, Op::Binary(op, length, by), span);
+        let width = self.code.function.width(before);
+        let length = self.code.resized(before, 32, span);
+        let length = self.code.emit(32, Op::Binary(op, length, by), span);
         if op == BinaryOp::AddSaturate && width < 32 {
-            let limit = self.constant(largest(width), 32, span);
-            let fits = self.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
+            let limit = self.code.constant(largest(width), 32, span);
+            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
             self.demand(fits, "too_long", TOO_LONG, span);
         }
-        let length = self.resized(length, width, span);
+        let length = self.code.resized(length, width, span);
         self.store_field(header, field, length, span);
-        self.env.forget(Subject::Field(header, field));
+        self.code.env.forget(Subject::Field(header, field));
         // What is behind the header keeps its own length: a pseudo header does not change.
         let mut sums = self.sums_of(header, field, span);
         sums.retain(|sum| matches!(sum, Variable::Sum(_)));
@@ -238,26 +236,27 @@ impl Lowering<'_> {
 
     /// The larger one of two positions.
     fn larger(&mut self, one: Value, other: Value, span: Span) -> Value {
-        let less = self.emit(1, Op::Compare(CompareOp::Lt, one, other), span);
-        self.emit(32, Op::Select(less, other, one), span)
+        let less = self.code.emit(1, Op::Compare(CompareOp::Lt, one, other), span);
+        self.code.emit(32, Op::Select(less, other, one), span)
     }
 
     /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.
     fn fragment(&mut self, header: HeaderId, mtu: Value, span: Span) {
-        let field = |name: &str| self.layout(header).fields.iter().position(|field| field.name == name);
+        let field =
+            |name: &str| self.source.layout(header).fields.iter().position(|field| field.name == name);
         let (Some(total), Some(flags)) = (field("total"), field("flags")) else { return };
         let (length, _) = self.load_field(header, total, span);
-        let length = self.resized(length, 32, span);
-        let fits = self.emit(1, Op::Compare(CompareOp::Le, length, mtu), span);
-        let (yes, no) = self.fork(fits, span);
-        let mut exits: Vec<super::Exit> = yes.into_iter().collect();
+        let length = self.code.resized(length, 32, span);
+        let fits = self.code.emit(1, Op::Compare(CompareOp::Le, length, mtu), span);
+        let (yes, no) = self.code.fork(fits, span);
+        let mut exits: Vec<super::build::Exit> = yes.into_iter().collect();
         if let Some(exit) = no {
-            self.resume(exit);
+            self.code.resume(exit);
             let (flags, _) = self.load_field(header, flags, span);
-            let one = self.shifted_down(flags, 1, span);
-            let cuttable = self.resized(one, 1, span);
-            let (zero, one) = (self.constant(0, 1, span), self.constant(1, 1, span));
-            let cuttable = self.emit(1, Op::Select(cuttable, zero, one), span);
+            let one = self.code.shifted_down(flags, 1, span);
+            let cuttable = self.code.resized(one, 1, span);
+            let (zero, one) = (self.code.constant(0, 1, span), self.code.constant(1, 1, span));
+            let cuttable = self.code.emit(1, Op::Select(cuttable, zero, one), span);
             self.demand(
                 cuttable,
                 "dont_fragment",
@@ -265,23 +264,48 @@ impl Lowering<'_> {
                 span,
             );
             let at = self.begin_of(header, span);
-            self.effect(Op::Fragment { at, mtu }, span);
-            exits.extend(self.suspend());
+            self.code.effect(Op::Fragment { at, mtu }, span);
+            exits.extend(self.code.suspend());
         }
         self.join(exits, span);
     }
 
     /// Goes on where a bit is set, and drops the packet elsewhere.
     fn demand(&mut self, condition: Value, reason: &str, help: &str, span: Span) {
-        if self.current.is_none() {
+        if self.code.current.is_none() {
             return;
         }
         let reason = self.reason(reason, help);
-        let (ok, out) = (self.new_block(span), self.drop_block(reason, span));
-        self.terminate(Terminator::Branch(condition, to(ok), to(out)), span);
-        self.current = Some(ok);
+        let (ok, out) = (self.code.new_block(span), self.code.drop_block(reason, span));
+        self.code.terminate(Terminator::Branch(condition, to(ok), to(out)), span);
+        self.code.current = Some(ok);
     }
 
+    /// Headers that were certainly decoded behind another one.
+    pub(super) fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
+        let Some(stage) = self.scope.stage else { return Vec::new() };
+        let decoded = self.flow.decoded_in(self.source, stage);
+        decoded.behind.iter().filter(|(first, _)| *first == header).map(|(_, second)| *second).collect()
+    }
+
+    /// Makes sure that a run of fields is captured where an edit lies between its check and this point.
+    pub(super) fn prove(&mut self, header: HeaderId, group: usize, span: Span) {
+        if !self.code.env.unproven.remove(&(header, group)) || self.code.current.is_none() {
+            return;
+        }
+        let Some(Group::Fixed { bytes, .. }) = self.source.layout(header).groups.get(group) else { return };
+        let bytes = *bytes;
+        let base = self.code.handed_on(Read::Group(header, group));
+        self.need(header, base, bytes, None, None, span);
+    }
+
+    fn begin_of(&mut self, header: HeaderId, span: Span) -> Value {
+        self.scope.undecoded_read = span;
+        self.place(Read::Group(header, 0))
+    }
+}
+
+impl Builder<'_> {
     /// Changes the positions of everything that lies behind the place of an edit; `certain` says for which
     /// headers that is known.
     fn shift(&mut self, shift: Shift, certain: impl Fn(HeaderId) -> Option<bool>, span: Span) {
@@ -327,7 +351,7 @@ impl Lowering<'_> {
             };
             self.env.values.insert(Variable::Place(read), position);
         }
-        self.nothing_is_proven();
+        self.env.nothing_is_proven();
     }
 
     /// One more than the position of a header that is perhaps there: zero where it is not, also where it was
@@ -346,53 +370,5 @@ impl Lowering<'_> {
         }
         let position = self.emit(32, Op::Select(behind, moved, stays), span);
         self.env.values.insert(Variable::Place(read), position);
-    }
-
-    fn nothing_is_proven(&mut self) {
-        let places = self.env.values.keys().filter_map(|variable| match variable {
-            Variable::Place(Read::Group(header, group)) => Some((*header, *group)),
-            _ => None,
-        });
-        let places: Vec<(HeaderId, usize)> = places.collect();
-        self.env.unproven.extend(places);
-    }
-
-    /// Headers that are no longer part of the packet.
-    fn take_out(&mut self, taken: impl Fn(HeaderId) -> bool) {
-        let headers = self.env.values.keys().filter_map(|variable| match variable {
-            Variable::Place(read) => read.header().filter(|header| taken(*header)),
-            _ => None,
-        });
-        let headers: Vec<HeaderId> = headers.collect();
-        for header in headers {
-            self.env.values.retain(
-                |variable| !matches!(variable, Variable::Place(read) if read.header() == Some(header)),
-            );
-            self.env.forget_header(header);
-            self.env.removed.insert(header);
-        }
-    }
-
-    /// Headers that were certainly decoded behind another one.
-    pub(super) fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
-        let Some(stage) = self.scope.stage else { return Vec::new() };
-        let decoded = self.flow.decoded_in(self.source, stage);
-        decoded.behind.iter().filter(|(first, _)| *first == header).map(|(_, second)| *second).collect()
-    }
-
-    /// Makes sure that a run of fields is captured where an edit lies between its check and this point.
-    pub(super) fn prove(&mut self, header: HeaderId, group: usize, span: Span) {
-        if !self.env.unproven.remove(&(header, group)) || self.current.is_none() {
-            return;
-        }
-        let Some(Group::Fixed { bytes, .. }) = self.layout(header).groups.get(group) else { return };
-        let bytes = *bytes;
-        let base = self.handed_on(Read::Group(header, group));
-        self.need(header, base, bytes, None, None, span);
-    }
-
-    fn begin_of(&mut self, header: HeaderId, span: Span) -> Value {
-        self.scope.undecoded_read = span;
-        self.place(Read::Group(header, 0))
     }
 }

@@ -107,6 +107,60 @@ impl Env {
         all.take_while(|variable| variable.is_sum())
     }
 
+    /// Is the first known to be at most the second?
+    pub(crate) fn ordered(&self, lower: Option<Subject>, upper: Option<Subject>) -> bool {
+        match (lower, upper) {
+            (Some(lower), Some(upper)) => lower == upper || self.ordered.contains_key(&(lower, upper)),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_certain(&self, header: HeaderId) -> bool {
+        self.values.contains_key(&Variable::Place(Read::Group(header, 0)))
+    }
+
+    pub(crate) fn forget_field(&mut self, header: HeaderId, field: usize) {
+        self.forget(Subject::Field(header, field));
+        self.loaded.remove(&(header, field));
+    }
+
+    pub(crate) fn nothing_is_proven(&mut self) {
+        let places = self.values.keys().filter_map(|variable| match variable {
+            Variable::Place(Read::Group(header, group)) => Some((*header, *group)),
+            _ => None,
+        });
+        let places: Vec<(HeaderId, usize)> = places.collect();
+        self.unproven.extend(places);
+    }
+
+    /// Headers that are no longer part of the packet.
+    pub(crate) fn take_out(&mut self, taken: impl Fn(HeaderId) -> bool) {
+        let headers = self.values.keys().filter_map(|variable| match variable {
+            Variable::Place(read) => read.header().filter(|header| taken(*header)),
+            _ => None,
+        });
+        let headers: Vec<HeaderId> = headers.collect();
+        for header in headers {
+            self.values.retain(
+                |variable| !matches!(variable, Variable::Place(read) if read.header() == Some(header)),
+            );
+            self.forget_header(header);
+            self.removed.insert(header);
+        }
+    }
+
+    pub(crate) fn bind_local(&mut self, local: LocalId, value: Value, range: Range) {
+        let subject = Subject::Local(local);
+        self.forget(subject);
+        self.ranges.insert(subject, range);
+        self.values.insert(Variable::Local(local), value);
+    }
+
+    pub(crate) fn range_of(&self, subject: Subject, otherwise: Range) -> Range {
+        let known = self.ranges.get(&subject).copied().unwrap_or(otherwise);
+        known.meet(otherwise).unwrap_or(otherwise)
+    }
+
     /// What is known on both of two ways; values are left to the caller.
     pub(crate) fn common(&self, other: &Env) -> Env {
         let mut known = self.clone();

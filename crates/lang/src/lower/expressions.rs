@@ -1,6 +1,7 @@
 //! Expressions: values with ranges, and shapes for what is no single value.
 
 use super::Lowering;
+use super::build::Builder;
 use super::env::{Range, Variable};
 use crate::ast::{BinaryOp, CastMode};
 use crate::check::hir::{Arm, Expr, ExprKind, Group, HeaderId, LocalId, TableValue};
@@ -32,7 +33,7 @@ impl Lowering<'_> {
     pub(crate) fn value(&mut self, expr: &Expr) -> (Value, Range) {
         match self.shape(expr) {
             Shape::Scalar { value, range, .. } => (value, range),
-            _ => (self.constant(0, expr.ty.width().unwrap_or(1), expr.span), Range::one(0)),
+            _ => (self.code.constant(0, expr.ty.width().unwrap_or(1), expr.span), Range::one(0)),
         }
     }
 
@@ -46,22 +47,22 @@ impl Lowering<'_> {
         let width = expr.ty.width().unwrap_or(1);
         let whole = Range::new(0, largest(width));
         match &expr.kind {
-            ExprKind::Const(number) => scalar(self.constant(*number, width, span), Range::one(*number)),
-            ExprKind::Error => scalar(self.constant(0, width, span), whole),
+            ExprKind::Const(number) => scalar(self.code.constant(*number, width, span), Range::one(*number)),
+            ExprKind::Error => scalar(self.code.constant(0, width, span), whole),
             ExprKind::Local(local) => self.local_shape(*local, width, span),
             ExprKind::Field(header, field) => self.field_shape(*header, *field, span),
             ExprKind::Own(field) => match self.scope.own {
                 // A size may use a conditional field under the same condition: there it is known to be there.
-                Some(header) if self.layout(header).fields[*field].conditional => {
+                Some(header) if self.source.layout(header).fields[*field].conditional => {
                     self.conditional_inner(header, *field, span)
                 }
                 Some(header) => self.field_shape(header, *field, span),
-                None => scalar(self.constant(0, width, span), whole),
+                None => scalar(self.code.constant(0, width, span), whole),
             },
             ExprKind::Payload => {
                 self.reads_payload = true;
                 let start = self.place(Read::Cursor);
-                let end = self.emit(32, Op::Captured, span);
+                let end = self.code.emit(32, Op::Captured, span);
                 Shape::View { start, end }
             }
             ExprKind::Valid(header) => {
@@ -70,13 +71,13 @@ impl Lowering<'_> {
             }
             ExprKind::ViewLength(view) => {
                 let Shape::View { start, end } = self.shape(view) else {
-                    return scalar(self.constant(0, 32, span), whole);
+                    return scalar(self.code.constant(0, 32, span), whole);
                 };
-                scalar(self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span), whole)
+                scalar(self.code.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span), whole)
             }
-            ExprKind::InPort => scalar(self.emit(16, Op::InPort, span), Range::new(1, 0xffff)),
-            ExprKind::Now => scalar(self.emit(64, Op::Now, span), whole),
-            ExprKind::Length => scalar(self.emit(32, Op::WireLength, span), whole),
+            ExprKind::InPort => scalar(self.code.emit(16, Op::InPort, span), Range::new(1, 0xffff)),
+            ExprKind::Now => scalar(self.code.emit(64, Op::Now, span), whole),
+            ExprKind::Length => scalar(self.code.emit(32, Op::WireLength, span), whole),
             ExprKind::Lookup(table, keys) => match (self.source.tables[table.0].kind, keys.as_slice()) {
                 (ir::TableKind::Patterns(_), [bytes]) => self.search(*table, bytes, span),
                 _ => self.lookup(*table, keys, span),
@@ -91,12 +92,12 @@ impl Lowering<'_> {
             ExprKind::Choose(group, index, hash) => self.choose(*group, index.as_deref(), hash, span),
             ExprKind::Hash(values) => self.hash(values, span),
             ExprKind::Clip(view, length) => self.clip(view, length, span),
-            ExprKind::Variant(..) => scalar(self.constant(0, 1, span), whole),
+            ExprKind::Variant(..) => scalar(self.code.constant(0, 1, span), whole),
             ExprKind::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| self.shape(part)).collect()),
             ExprKind::Bit(inner, bit) => {
                 let (value, _) = self.value(inner);
-                let shifted = self.shifted_down(value, u32::from(*bit), span);
-                scalar(self.resized(shifted, 1, span), whole)
+                let shifted = self.code.shifted_down(value, u32::from(*bit), span);
+                scalar(self.code.resized(shifted, 1, span), whole)
             }
             ExprKind::Complement(inner) | ExprKind::Not(inner) => self.complement(inner, width, span),
             ExprKind::Cast(inner, mode) => self.cast(inner, *mode, &expr.ty, span),
@@ -104,7 +105,7 @@ impl Lowering<'_> {
             ExprKind::Masked(inner, mask, wanted) => self.masked(inner, *mask, *wanted, span),
             ExprKind::Compare(op, a, b) => {
                 let ((a, _), (b, _)) = (self.value(a), self.value(b));
-                scalar(self.comparison(*op, a, b, span), whole)
+                scalar(self.code.comparison(*op, a, b, span), whole)
             }
             ExprKind::Logic(..) => self.logic(expr),
             ExprKind::If(condition, a, b) => self.choice(condition, [a, b], width, span),
@@ -115,10 +116,10 @@ impl Lowering<'_> {
 
     fn local_shape(&mut self, local: LocalId, width: u8, span: Span) -> Shape {
         let subject = Subject::Local(local);
-        let range = self.range_of(subject, Range::new(0, largest(width)));
-        let value = match self.env.values.get(&Variable::Local(local)) {
+        let range = self.code.env.range_of(subject, Range::new(0, largest(width)));
+        let value = match self.code.env.values.get(&Variable::Local(local)) {
             Some(&value) => value,
-            None => self.constant(0, width, span),
+            None => self.code.constant(0, width, span),
         };
         Shape::Scalar { value, range, subject: Some(subject) }
     }
@@ -127,7 +128,7 @@ impl Lowering<'_> {
     fn inlined(&mut self, bindings: &[(LocalId, Expr)], body: &Expr) -> Shape {
         let values: Vec<(Value, Range)> = bindings.iter().map(|(_, value)| self.value(value)).collect();
         for ((local, _), (value, range)) in bindings.iter().zip(values) {
-            self.bind_local(*local, value, range);
+            self.code.env.bind_local(*local, value, range);
         }
         let (value, range) = self.value(body);
         scalar(value, range)
@@ -136,44 +137,55 @@ impl Lowering<'_> {
     /// `match` as a value: that of the first arm that fits.
     fn match_value(&mut self, value: &Expr, arms: &[Arm<Expr>], width: u8, span: Span) -> Shape {
         let shape = self.shape(value);
-        let mut ways = self.split();
+        let mut ways = self.code.split();
         self.match_arms(&shape, arms, span, |lowering, body: &Expr| {
             let (value, range) = lowering.value(body);
             ways.push(range);
-            lowering.keep(value);
+            lowering.code.keep(value);
         });
         self.meet(ways, width, span)
+    }
+
+    /// Goes on where the ways meet: the value there.
+    fn meet(&mut self, ranges: Vec<Range>, width: u8, span: Span) -> Shape {
+        let meeting = Variable::Temporary(self.code.ways.len() as u32);
+        let exits = self.code.ways.pop().unwrap_or_default();
+        self.join(exits, span);
+        match (self.code.env.values.remove(&meeting), ranges.into_iter().reduce(Range::hull)) {
+            (Some(value), Some(range)) => scalar(value, range),
+            _ => scalar(self.code.constant(0, width, span), Range::new(0, largest(width))),
+        }
     }
 
     /// All bits of a value flipped; of a condition, its contrary.
     fn complement(&mut self, inner: &Expr, width: u8, span: Span) -> Shape {
         let (value, range) = self.value(inner);
         let top = largest(width);
-        let ones = self.constant(top, width, span);
-        let flipped = self.emit(width, Op::Binary(ir::BinaryOp::Xor, value, ones), span);
+        let ones = self.code.constant(top, width, span);
+        let flipped = self.code.emit(width, Op::Binary(ir::BinaryOp::Xor, value, ones), span);
         scalar(flipped, Range::new(top - range.high.min(top), top - range.low.min(top)))
     }
 
     /// Whether the bits of a value under a mask are the wanted ones.
     fn masked(&mut self, inner: &Expr, mask: u128, wanted: u128, span: Span) -> Shape {
         let (value, _) = self.value(inner);
-        let width = self.function.width(value);
-        let mask = self.constant(mask, width, span);
-        let bits = self.emit(width, Op::Binary(ir::BinaryOp::And, value, mask), span);
-        let wanted = self.constant(wanted, width, span);
-        scalar(self.emit(1, Op::Compare(CompareOp::Eq, bits, wanted), span), Range::new(0, 1))
+        let width = self.code.function.width(value);
+        let mask = self.code.constant(mask, width, span);
+        let bits = self.code.emit(width, Op::Binary(ir::BinaryOp::And, value, mask), span);
+        let wanted = self.code.constant(wanted, width, span);
+        scalar(self.code.emit(1, Op::Compare(CompareOp::Eq, bits, wanted), span), Range::new(0, 1))
     }
 
     /// `&&` or `||` as a value.
     fn logic(&mut self, expr: &Expr) -> Shape {
         let (yes, no) = self.condition(expr);
-        let mut ways = self.split();
+        let mut ways = self.code.split();
         for (exit, outcome) in [(yes, 1), (no, 0)] {
             if let Some(exit) = exit {
-                self.resume(exit);
-                let value = self.constant(outcome, 1, expr.span);
+                self.code.resume(exit);
+                let value = self.code.constant(outcome, 1, expr.span);
                 ways.push(Range::one(outcome));
-                self.keep(value);
+                self.code.keep(value);
             }
         }
         self.meet(ways, 1, expr.span)
@@ -182,69 +194,28 @@ impl Lowering<'_> {
     /// `if` as a value: one of two branches.
     fn choice(&mut self, condition: &Expr, branches: [&Expr; 2], width: u8, span: Span) -> Shape {
         let (yes, no) = self.condition(condition);
-        let mut ways = self.split();
+        let mut ways = self.code.split();
         for (exit, branch) in [yes, no].into_iter().zip(branches) {
             if let Some(exit) = exit {
-                self.resume(exit);
+                self.code.resume(exit);
                 let (value, range) = self.value(branch);
                 ways.push(range);
-                self.keep(value);
+                self.code.keep(value);
             }
         }
         self.meet(ways, width, span)
     }
 
-    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
-    /// result.
-    fn split(&mut self) -> Vec<Range> {
-        self.scope.ways.push(Vec::new());
-        Vec::new()
-    }
-
-    /// Suspends a way until all meet, with its value.
-    fn keep(&mut self, value: Value) {
-        let meeting = Variable::Temporary(self.scope.ways.len() as u32);
-        self.env.values.insert(meeting, value);
-        if let Some(exit) = self.suspend()
-            && let Some(ways) = self.scope.ways.last_mut()
-        {
-            ways.push(exit);
-        }
-    }
-
-    /// Goes on where the ways meet: the value there.
-    fn meet(&mut self, ranges: Vec<Range>, width: u8, span: Span) -> Shape {
-        let meeting = Variable::Temporary(self.scope.ways.len() as u32);
-        let exits = self.scope.ways.pop().unwrap_or_default();
-        self.join(exits, span);
-        match (self.env.values.remove(&meeting), ranges.into_iter().reduce(Range::hull)) {
-            (Some(value), Some(range)) => scalar(value, range),
-            _ => scalar(self.constant(0, width, span), Range::new(0, largest(width))),
-        }
-    }
-
-    pub(crate) fn bind_local(&mut self, local: LocalId, value: Value, range: Range) {
-        let subject = Subject::Local(local);
-        self.env.forget(subject);
-        self.env.ranges.insert(subject, range);
-        self.env.values.insert(Variable::Local(local), value);
-    }
-
-    pub(crate) fn range_of(&self, subject: Subject, otherwise: Range) -> Range {
-        let known = self.env.ranges.get(&subject).copied().unwrap_or(otherwise);
-        known.meet(otherwise).unwrap_or(otherwise)
-    }
-
     fn cast(&mut self, inner: &Expr, mode: CastMode, ty: &Type, span: Span) -> Shape {
         let shape = self.shape(inner);
         let Shape::Scalar { value, range, subject } = shape else {
-            return scalar(self.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
+            return scalar(self.code.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
         };
-        let (from, to) = (self.function.width(value), ty.width().unwrap_or(1));
+        let (from, to) = (self.code.function.width(value), ty.width().unwrap_or(1));
         let top = largest(to);
         if to >= from {
             let subject = if to == from || range.high <= top { subject } else { None };
-            return Shape::Scalar { value: self.resized(value, to, span), range, subject };
+            return Shape::Scalar { value: self.code.resized(value, to, span), range, subject };
         }
         match mode {
             CastMode::Exact if range.high > top => {
@@ -252,19 +223,96 @@ impl Lowering<'_> {
                     Diagnostic::error("E0203", format!("this may not fit {ty}"), span, format!("it can be as large as {}", range.high))
                         .help(format!("check it first, or say what happens: `as% {ty}` keeps the low bits, `as| {ty}` takes at most {top}")),
                 );
-                scalar(self.resized(value, to, span), Range::new(0, top))
+                scalar(self.code.resized(value, to, span), Range::new(0, top))
             }
-            CastMode::Exact => scalar(self.resized(value, to, span), range),
+            CastMode::Exact => scalar(self.code.resized(value, to, span), range),
             CastMode::Wrap => {
                 let range = if range.high <= top { range } else { Range::new(0, top) };
-                scalar(self.resized(value, to, span), range)
+                scalar(self.code.resized(value, to, span), range)
             }
             CastMode::Saturate => {
-                let limit = self.constant(top, from, span);
-                let fits = self.emit(1, Op::Compare(CompareOp::Le, value, limit), span);
-                let clamped = self.emit(from, Op::Select(fits, value, limit), span);
-                scalar(self.resized(clamped, to, span), Range::new(range.low.min(top), range.high.min(top)))
+                let limit = self.code.constant(top, from, span);
+                let fits = self.code.emit(1, Op::Compare(CompareOp::Le, value, limit), span);
+                let clamped = self.code.emit(from, Op::Select(fits, value, limit), span);
+                scalar(
+                    self.code.resized(clamped, to, span),
+                    Range::new(range.low.min(top), range.high.min(top)),
+                )
             }
+        }
+    }
+
+    fn lookup(&mut self, table: TableId, keys: &[Expr], span: Span) -> Shape {
+        let key = self.values(keys);
+        self.entry_of(table, Op::Lookup { table: table.0 as u32, key }, span)
+    }
+
+    /// The entry that an operation finds in a table.
+    pub(super) fn entry_of(&mut self, table: TableId, op: Op, span: Span) -> Shape {
+        let declared = &self.source.tables[table.0];
+        let columns = declared.value_columns();
+        let present = self.code.new_value(1);
+        let mut results = vec![present];
+        let mut inner = Vec::new();
+        for (_, ty) in &columns {
+            let value = self.code.new_value(ty.width().unwrap_or(1));
+            results.push(value);
+            inner.push(scalar(value, Range::new(0, ty.largest())));
+        }
+        self.code.push(results.clone(), op, span);
+        let name = declared.name.clone();
+        self.code.name_value(present, &format!("{name}[…] found"), &Type::Bool);
+        for (&value, (column, ty)) in results[1..].iter().zip(&columns) {
+            let name =
+                if column.is_empty() { format!("{name}[…]") } else { format!("{name}[…].{column}") };
+            self.code.name_value(value, &name, ty);
+        }
+        let inner = match &declared.value {
+            TableValue::Variants(_) => Shape::Variants { table, columns: results[1..].to_vec() },
+            TableValue::Data(_) if inner.len() == 1 => inner.remove(0),
+            TableValue::Data(_) => Shape::Tuple(inner),
+        };
+        Shape::Option { present, inner: Box::new(inner) }
+    }
+
+    fn field_shape(&mut self, header: HeaderId, field: usize, span: Span) -> Shape {
+        let described = &self.source.layout(header).fields[field];
+        if described.conditional {
+            return Shape::Conditional { header, field };
+        }
+        let group = described.group;
+        if let Some(Group::Variable { .. }) = self.source.layout(header).groups.get(group) {
+            self.reads_payload = true;
+            self.scope.undecoded_read = span;
+            let start = self.place(Read::Group(header, group));
+            let length = self.place(Read::Length(header, group));
+            let end = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
+            return Shape::View { start, end };
+        }
+        if self.shows_noted(header, field) {
+            self.write_checksums(span);
+        }
+        let (value, range) = self.load_field(header, field, span);
+        Shape::Scalar { value, range, subject: Some(Subject::Field(header, field)) }
+    }
+}
+
+impl Builder<'_> {
+    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
+    /// result.
+    fn split(&mut self) -> Vec<Range> {
+        self.ways.push(Vec::new());
+        Vec::new()
+    }
+
+    /// Suspends a way until all meet, with its value.
+    fn keep(&mut self, value: Value) {
+        let meeting = Variable::Temporary(self.ways.len() as u32);
+        self.env.values.insert(meeting, value);
+        if let Some(exit) = self.suspend()
+            && let Some(ways) = self.ways.last_mut()
+        {
+            ways.push(exit);
         }
     }
 
@@ -294,60 +342,6 @@ impl Lowering<'_> {
             _ => (CompareOp::Le, b, a),
         };
         self.emit(1, Op::Compare(op, a, b), span)
-    }
-
-    fn lookup(&mut self, table: TableId, keys: &[Expr], span: Span) -> Shape {
-        let key = self.values(keys);
-        self.entry_of(table, Op::Lookup { table: table.0 as u32, key }, span)
-    }
-
-    /// The entry that an operation finds in a table.
-    pub(super) fn entry_of(&mut self, table: TableId, op: Op, span: Span) -> Shape {
-        let declared = &self.source.tables[table.0];
-        let columns = declared.value_columns();
-        let present = self.new_value(1);
-        let mut results = vec![present];
-        let mut inner = Vec::new();
-        for (_, ty) in &columns {
-            let value = self.new_value(ty.width().unwrap_or(1));
-            results.push(value);
-            inner.push(scalar(value, Range::new(0, ty.largest())));
-        }
-        self.push(results.clone(), op, span);
-        let name = declared.name.clone();
-        self.name_value(present, &format!("{name}[…] found"), &Type::Bool);
-        for (&value, (column, ty)) in results[1..].iter().zip(&columns) {
-            let name =
-                if column.is_empty() { format!("{name}[…]") } else { format!("{name}[…].{column}") };
-            self.name_value(value, &name, ty);
-        }
-        let inner = match &declared.value {
-            TableValue::Variants(_) => Shape::Variants { table, columns: results[1..].to_vec() },
-            TableValue::Data(_) if inner.len() == 1 => inner.remove(0),
-            TableValue::Data(_) => Shape::Tuple(inner),
-        };
-        Shape::Option { present, inner: Box::new(inner) }
-    }
-
-    fn field_shape(&mut self, header: HeaderId, field: usize, span: Span) -> Shape {
-        let described = self.layout(header).fields[field].clone();
-        if described.conditional {
-            return Shape::Conditional { header, field };
-        }
-        let group = described.group;
-        if let Some(Group::Variable { .. }) = self.layout(header).groups.get(group) {
-            self.reads_payload = true;
-            self.scope.undecoded_read = span;
-            let start = self.place(Read::Group(header, group));
-            let length = self.place(Read::Length(header, group));
-            let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
-            return Shape::View { start, end };
-        }
-        if self.shows_noted(header, field) {
-            self.write_checksums(span);
-        }
-        let (value, range) = self.load_field(header, field, span);
-        Shape::Scalar { value, range, subject: Some(Subject::Field(header, field)) }
     }
 }
 

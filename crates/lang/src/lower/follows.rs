@@ -48,7 +48,7 @@ impl Lowering<'_> {
         let Some(stage) = self.scope.stage else { return };
         let own = self.source.stages[stage.0].header.is_some();
         for header in self.unsettled_here() {
-            let layout = self.layout(header);
+            let layout = self.source.layout(header);
             let Some(next) = &layout.next else { continue };
             let Some(when) = &next.when else { continue };
             let condition = self.sources.text(when.span).to_string();
@@ -101,7 +101,7 @@ impl Lowering<'_> {
             None => self.flow.last[stage.0].iter().copied().collect(),
         };
         let open = |header: &HeaderId| {
-            let when = self.layout(*header).next.as_ref().and_then(|next| next.when.as_ref());
+            let when = self.source.layout(*header).next.as_ref().and_then(|next| next.when.as_ref());
             when.is_some_and(|when| !self.certainly(when, *header))
         };
         last.into_iter().filter(open).collect()

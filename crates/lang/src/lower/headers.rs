@@ -2,9 +2,10 @@
 //! size.
 
 use super::Decode;
+use super::Lowering;
+use super::build::{Builder, Exit, to};
 use super::env::{Range, Variable};
 use super::expressions::{Shape, scalar};
-use super::{Exit, Lowering, to};
 use crate::check::hir::{ConditionalSize, Expr, Group, HeaderId};
 use crate::check::types::{Type, largest};
 use crate::flow::facts::{Read, Subject};
@@ -17,47 +18,35 @@ impl Lowering<'_> {
     pub(crate) fn place(&mut self, read: Read) -> Value {
         if let Some(header) = read.header()
             && self.is_undecoded(header)
-            && self.current.is_some()
+            && self.code.current.is_some()
         {
             let name = self.source.headers[header.0].name.clone();
             let reason = self
                 .reason(&format!("undecoded({name})"), "the program reads a header that is not decoded here");
             let span = self.scope.undecoded_read;
-            self.terminate(Terminator::Drop(reason), span);
+            self.code.terminate(Terminator::Drop(reason), span);
         }
-        self.handed_on(read)
+        self.code.handed_on(read)
     }
 
     fn is_undecoded(&self, header: HeaderId) -> bool {
         let Some(stage) = self.scope.stage else { return false };
-        if self.env.removed.contains(&header) {
+        if self.code.env.removed.contains(&header) {
             return true;
         }
         let own = self.source.stages[stage.0].header;
         own != Some(header)
-            && self.decoded_by_stage(header)
+            && self.source.is_decoded(header)
             && !self.flow.available[stage.0].contains(&header)
     }
 
-    /// The value of a place, to be handed to a stage; none is needed where the stage does not get to read it.
-    pub(crate) fn handed_on(&mut self, read: Read) -> Value {
-        match self.env.values.get(&Variable::Place(read)) {
-            Some(&value) => value,
-            // Only behind an error that was reported.
-            None => {
-                let width = if matches!(read, Read::Present(..)) { 1 } else { 32 };
-                self.constant(0, width, Span::default())
-            }
-        }
-    }
-
     fn short(&mut self, header: HeaderId, span: Span) -> ir::BlockId {
-        let name = self.layout(header).name.clone();
+        let name = self.source.layout(header).name.clone();
         let reason = self.reason(
             &format!("short({name})"),
             &format!("the packet, or what was captured of it, ends within its {name} header"),
         );
-        self.drop_block(reason, span)
+        self.code.drop_block(reason, span)
     }
 
     /// Decodes a header at a position; → the position behind it.
@@ -68,62 +57,63 @@ impl Lowering<'_> {
         limit: Option<Value>,
         span: Span,
     ) -> Value {
-        self.env.forget_header(header);
-        self.env.overwritten.remove(&header);
-        self.env.unproven.retain(|(other, _)| *other != header);
-        self.env.removed.remove(&header);
-        let layout = self.layout(header).clone();
+        self.code.env.forget_header(header);
+        self.code.env.overwritten.remove(&header);
+        self.code.env.unproven.retain(|(other, _)| *other != header);
+        self.code.env.removed.remove(&header);
+        let layout = self.source.layout(header);
         let number = self.source.headers[header.0].layout.0 as u32;
         let mut position = base;
         let outer = self.scope.own.replace(header);
         for (index, group) in layout.groups.iter().enumerate() {
-            self.env.values.insert(Variable::Place(Read::Group(header, index)), position);
+            self.code.env.values.insert(Variable::Place(Read::Group(header, index)), position);
             match group {
                 Group::Fixed { bytes, fields } => {
                     self.need(header, position, *bytes, None, limit, span);
                     if index == 0 {
                         let name = self.source.headers[header.0].name.clone();
-                        self.effect(Op::Header { layout: number, base, name }, span);
+                        self.code.effect(Op::Header { layout: number, base, name }, span);
                     }
                     for &field in fields {
                         self.check_constraint(header, field, span);
                     }
-                    let size = self.constant(u128::from(*bytes), 32, span);
-                    position = self.emit(32, Op::Binary(ir::BinaryOp::Add, position, size), span);
+                    let size = self.code.constant(u128::from(*bytes), 32, span);
+                    position = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, position, size), span);
                 }
                 Group::Variable { length, .. } => {
                     let length = self.decode_length(header, length, position, limit, span);
-                    self.env.values.insert(Variable::Place(Read::Length(header, index)), length);
-                    position = self.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
+                    self.code.env.values.insert(Variable::Place(Read::Length(header, index)), length);
+                    position = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
                 }
                 Group::Conditional { field, when, size } => {
                     let (yes, no) = self.condition(when);
                     let mut exits: Vec<Exit> = Vec::new();
                     if let Some(exit) = yes {
-                        self.resume(exit);
+                        self.code.resume(exit);
                         let length = match size {
                             ConditionalSize::Fixed(bytes) => {
                                 self.need(header, position, *bytes, None, limit, span);
-                                self.constant(u128::from(*bytes), 32, span)
+                                self.code.constant(u128::from(*bytes), 32, span)
                             }
                             ConditionalSize::Variable(length) => {
                                 self.decode_length(header, length, position, limit, span)
                             }
                         };
-                        let present = self.constant(1, 1, span);
+                        let present = self.code.constant(1, 1, span);
                         if matches!(size, ConditionalSize::Fixed(_)) {
                             self.check_conditional_constraint(header, *field, span);
                         }
-                        exits.extend(self.conditional_exit(header, index, present, length));
+                        exits.extend(self.code.conditional_exit(header, index, present, length));
                     }
                     if let Some(exit) = no {
-                        self.resume(exit);
-                        let (absent, nothing) = (self.constant(0, 1, span), self.constant(0, 32, span));
-                        exits.extend(self.conditional_exit(header, index, absent, nothing));
+                        self.code.resume(exit);
+                        let (absent, nothing) =
+                            (self.code.constant(0, 1, span), self.code.constant(0, 32, span));
+                        exits.extend(self.code.conditional_exit(header, index, absent, nothing));
                     }
                     self.join(exits, span);
                     let length = self.place(Read::Length(header, index));
-                    position = self.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
+                    position = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
                 }
             }
         }
@@ -149,27 +139,15 @@ impl Lowering<'_> {
         length
     }
 
-    fn conditional_exit(
-        &mut self,
-        header: HeaderId,
-        group: usize,
-        present: Value,
-        length: Value,
-    ) -> Option<Exit> {
-        self.env.values.insert(Variable::Place(Read::Present(header, group)), present);
-        self.env.values.insert(Variable::Place(Read::Length(header, group)), length);
-        self.suspend()
-    }
-
     /// Computes fields for later readers; what is no single value or not always there is passed over.
     pub(crate) fn keep_fields(&mut self, header: HeaderId, fields: &[usize], span: Span) {
         for &field in fields {
-            let described = &self.layout(header).fields[field];
+            let described = &self.source.layout(header).fields[field];
             if described.conditional || described.ty == Type::View {
                 continue;
             }
             let (value, _) = self.load_field(header, field, span);
-            self.effect(Op::Keep(value), span);
+            self.code.effect(Op::Keep(value), span);
         }
     }
 
@@ -182,38 +160,39 @@ impl Lowering<'_> {
         limit: Option<Value>,
         span: Span,
     ) {
-        if self.current.is_none() {
+        if self.code.current.is_none() {
             return;
         }
         let short = self.short(header, span);
-        let ok = self.new_block(span);
-        self.terminate(Terminator::Need { base, bytes, more, limit, ok: to(ok), short: to(short) }, span);
-        self.current = Some(ok);
+        let ok = self.code.new_block(span);
+        self.code
+            .terminate(Terminator::Need { base, bytes, more, limit, ok: to(ok), short: to(short) }, span);
+        self.code.current = Some(ok);
     }
 
     /// Checks the constraint of a conditional field where the field is there.
     fn check_conditional_constraint(&mut self, header: HeaderId, field: usize, span: Span) {
-        if self.layout(header).fields[field].constraint.is_some() {
+        if self.source.layout(header).fields[field].constraint.is_some() {
             let (value, _) = self.load_conditional(header, field, span);
-            let whole = Range::new(0, largest(self.function.width(value)));
+            let whole = Range::new(0, largest(self.code.function.width(value)));
             self.constrain(header, field, value, whole, span);
         }
     }
 
     fn check_constraint(&mut self, header: HeaderId, field: usize, span: Span) {
-        if self.layout(header).fields[field].constraint.is_none() {
+        if self.source.layout(header).fields[field].constraint.is_none() {
             return;
         }
-        let described = self.layout(header).fields[field].clone();
+        let described = &self.source.layout(header).fields[field];
         let whole = Range::new(0, largest(described.ty.width().unwrap_or(1)));
         let value = self.raw_field(header, field, span);
         self.constrain(header, field, value, whole, span);
-        self.env.loaded.insert((header, field), value);
+        self.code.env.loaded.insert((header, field), value);
     }
 
     /// Drops packets whose field lies outside its constraint.
     fn constrain(&mut self, header: HeaderId, field: usize, value: Value, whole: Range, span: Span) {
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         let described = layout.fields[field].clone();
         let Some((low, high)) = described.constraint else { return };
         let name = format!("invalid({}.{})", layout.name, described.name);
@@ -223,10 +202,10 @@ impl Lowering<'_> {
             &format!(
                 "the field {} of the {} header must be {wanted}",
                 described.name,
-                self.layout(header).name.clone()
+                self.source.layout(header).name.clone()
             ),
         );
-        let width = self.function.width(value);
+        let width = self.code.function.width(value);
         let mut checks: Vec<(CompareOp, u128, bool)> = Vec::new();
         if low == high {
             checks.push((CompareOp::Eq, low, true));
@@ -239,24 +218,24 @@ impl Lowering<'_> {
             }
         }
         for (op, bound, wanted) in checks {
-            if self.current.is_none() {
+            if self.code.current.is_none() {
                 return;
             }
-            let bound = self.constant(bound, width, span);
-            let outcome = self.emit(1, Op::Compare(op, value, bound), span);
-            let out = self.drop_block(reason, span);
-            let ok = self.new_block(span);
+            let bound = self.code.constant(bound, width, span);
+            let outcome = self.code.emit(1, Op::Compare(op, value, bound), span);
+            let out = self.code.drop_block(reason, span);
+            let ok = self.code.new_block(span);
             let (yes, no) = if wanted { (ok, out) } else { (out, ok) };
-            self.terminate(Terminator::Branch(outcome, to(yes), to(no)), span);
-            self.current = Some(ok);
+            self.code.terminate(Terminator::Branch(outcome, to(yes), to(no)), span);
+            self.code.current = Some(ok);
         }
     }
 
     /// What a field can hold by its type, and by its constraint as long as that was not written over.
     fn whole_range(&self, header: HeaderId, field: usize) -> Range {
-        let described = &self.layout(header).fields[field];
+        let described = &self.source.layout(header).fields[field];
         match described.constraint {
-            Some((low, high)) if !self.env.overwritten.contains(&header) => Range::new(low, high),
+            Some((low, high)) if !self.code.env.overwritten.contains(&header) => Range::new(low, high),
             _ => Range::new(0, largest(described.ty.width().unwrap_or(1))),
         }
     }
@@ -264,42 +243,34 @@ impl Lowering<'_> {
     /// A field of a run, loaded once on every path.
     pub(crate) fn load_field(&mut self, header: HeaderId, field: usize, span: Span) -> (Value, Range) {
         let whole = self.whole_range(header, field);
-        let range = self.range_of(Subject::Field(header, field), whole);
-        if let Some(&value) = self.env.loaded.get(&(header, field)) {
+        let range = self.code.env.range_of(Subject::Field(header, field), whole);
+        if let Some(&value) = self.code.env.loaded.get(&(header, field)) {
             return (value, range);
         }
         let value = self.raw_field(header, field, span);
-        self.env.loaded.insert((header, field), value);
+        self.code.env.loaded.insert((header, field), value);
         (value, range)
     }
 
     fn raw_field(&mut self, header: HeaderId, field: usize, span: Span) -> Value {
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         let described = layout.fields[field].clone();
         let Some(Group::Fixed { bytes, .. }) = layout.groups.get(described.group) else {
-            return self.constant(0, described.ty.width().unwrap_or(1), span);
+            return self.code.constant(0, described.ty.width().unwrap_or(1), span);
         };
         let proven = *bytes;
         self.scope.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         self.prove(header, described.group, span);
-        let value = self.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
-        let name = format!("{}.{}", self.header_name(header), described.name);
-        self.name_value(value, &name, &described.ty);
+        let value = self.code.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
+        let name = format!("{}.{}", self.source.header_name(header), described.name);
+        self.code.name_value(value, &name, &described.ty);
         value
-    }
-
-    fn load_bits(&mut self, base: Value, bit: u32, width: u8, proven: u32, span: Span) -> Value {
-        let (first, bytes) = covering(bit, width);
-        let loaded = self.emit(bytes * 8, Op::Load { base, offset: first, bytes, proven }, span);
-        let below = u32::from(bytes) * 8 - bit % 8 - u32::from(width);
-        let shifted = self.shifted_down(loaded, below, span);
-        self.resized(shifted, width, span)
     }
 
     /// A conditional field where it is known to be there.
     pub(crate) fn load_conditional(&mut self, header: HeaderId, field: usize, span: Span) -> (Value, Range) {
-        let described = self.layout(header).fields[field].clone();
+        let described = &self.source.layout(header).fields[field];
         let width = described.ty.width().unwrap_or(1);
         let whole = self.whole_range(header, field);
         self.scope.undecoded_read = span;
@@ -308,20 +279,20 @@ impl Lowering<'_> {
         // The length was checked when the header was decoded; the check is repeated here because the proof
         // does not reach this point.
         self.need(header, base, bytes, None, None, span);
-        let value = self.load_bits(base, 0, width, bytes, span);
+        let value = self.code.load_bits(base, 0, width, bytes, span);
         let name = format!("{}.{}", self.source.headers[header.0].name, described.name);
-        self.name_value(value, &name, &described.ty);
+        self.code.name_value(value, &name, &described.ty);
         (value, whole)
     }
 
     /// What a conditional field holds where it is known to be there.
     pub(crate) fn conditional_inner(&mut self, header: HeaderId, field: usize, span: Span) -> Shape {
-        let described = self.layout(header).fields[field].clone();
+        let described = &self.source.layout(header).fields[field];
         if described.ty == Type::View {
             self.reads_payload = true;
             let start = self.place(Read::Group(header, described.group));
             let length = self.place(Read::Length(header, described.group));
-            let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
+            let end = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
             return Shape::View { start, end };
         }
         let (value, range) = self.load_conditional(header, field, span);
@@ -330,7 +301,7 @@ impl Lowering<'_> {
 
     /// Writes a field of a run.
     pub(crate) fn store_field(&mut self, header: HeaderId, field: usize, value: Value, span: Span) {
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         let described = layout.fields[field].clone();
         let Some(Group::Fixed { bytes: proven, .. }) = layout.groups.get(described.group) else { return };
         let proven = *proven;
@@ -341,20 +312,54 @@ impl Lowering<'_> {
         let (first, bytes) = covering(described.bit, width);
         let whole = bytes * 8;
         let below = u32::from(whole) - described.bit % 8 - u32::from(width);
-        let mut stored = self.resized(value, whole, span);
+        let mut stored = self.code.resized(value, whole, span);
         if below > 0 {
-            let distance = self.constant(u128::from(below), whole, span);
-            stored = self.emit(whole, Op::Binary(ir::BinaryOp::ShiftLeft, stored, distance), span);
+            let distance = self.code.constant(u128::from(below), whole, span);
+            stored = self.code.emit(whole, Op::Binary(ir::BinaryOp::ShiftLeft, stored, distance), span);
         }
         if whole > width {
             let others = largest(whole) & !(largest(width) << below);
-            let before = self.emit(whole, Op::Load { base, offset: first, bytes, proven }, span);
-            let others = self.constant(others, whole, span);
-            let kept = self.emit(whole, Op::Binary(ir::BinaryOp::And, before, others), span);
-            stored = self.emit(whole, Op::Binary(ir::BinaryOp::Or, kept, stored), span);
+            let before = self.code.emit(whole, Op::Load { base, offset: first, bytes, proven }, span);
+            let others = self.code.constant(others, whole, span);
+            let kept = self.code.emit(whole, Op::Binary(ir::BinaryOp::And, before, others), span);
+            stored = self.code.emit(whole, Op::Binary(ir::BinaryOp::Or, kept, stored), span);
         }
-        self.effect(Op::Store { base, offset: first, bytes, value: stored, proven }, span);
-        self.env.loaded.insert((header, field), value);
+        self.code.effect(Op::Store { base, offset: first, bytes, value: stored, proven }, span);
+        self.code.env.loaded.insert((header, field), value);
+    }
+}
+
+impl Builder<'_> {
+    /// The value of a place, to be handed to a stage; none is needed where the stage does not get to read it.
+    pub(crate) fn handed_on(&mut self, read: Read) -> Value {
+        match self.env.values.get(&Variable::Place(read)) {
+            Some(&value) => value,
+            // Only behind an error that was reported.
+            None => {
+                let width = if matches!(read, Read::Present(..)) { 1 } else { 32 };
+                self.constant(0, width, Span::default())
+            }
+        }
+    }
+
+    fn conditional_exit(
+        &mut self,
+        header: HeaderId,
+        group: usize,
+        present: Value,
+        length: Value,
+    ) -> Option<Exit> {
+        self.env.values.insert(Variable::Place(Read::Present(header, group)), present);
+        self.env.values.insert(Variable::Place(Read::Length(header, group)), length);
+        self.suspend()
+    }
+
+    fn load_bits(&mut self, base: Value, bit: u32, width: u8, proven: u32, span: Span) -> Value {
+        let (first, bytes) = covering(bit, width);
+        let loaded = self.emit(bytes * 8, Op::Load { base, offset: first, bytes, proven }, span);
+        let below = u32::from(bytes) * 8 - bit % 8 - u32::from(width);
+        let shifted = self.shifted_down(loaded, below, span);
+        self.resized(shifted, width, span)
     }
 }
 

@@ -1,9 +1,10 @@
 //! `match`: arms are tried in order on every way that is still open; what a way already knows is not tested
 //! again.
 
+use super::Lowering;
+use super::build::{Builder, Exit};
 use super::env::Range;
 use super::expressions::{Shape, scalar};
-use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
 use crate::check::hir::{Arm, HeaderId, Pattern};
 use crate::check::types::largest;
@@ -28,11 +29,11 @@ impl Lowering<'_> {
         span: Span,
         mut body: impl FnMut(&mut Self, &B),
     ) {
-        let mut open: Vec<Exit> = self.suspend().into_iter().collect();
+        let mut open: Vec<Exit> = self.code.suspend().into_iter().collect();
         let mut first = 0;
         if let Some((entries, default, count)) = self.switch(shape, arms, &mut open, span) {
             for (arm, exit) in entries {
-                self.resume(exit);
+                self.code.resume(exit);
                 body(self, &arms[arm].body);
             }
             open = vec![default];
@@ -43,17 +44,17 @@ impl Lowering<'_> {
             let mut left = Vec::new();
             if open.len() > MOST_OPEN {
                 self.join(std::mem::take(&mut open), span);
-                open.extend(self.suspend());
+                open.extend(self.code.suspend());
             }
             for exit in open {
-                self.resume(exit);
+                self.code.resume(exit);
                 let (fits, fails) = self.test(&arm.pattern, shape, arm.span);
                 left.extend(fails);
                 match &arm.guard {
                     None => taken.extend(fits),
                     Some(guard) => {
                         for exit in fits {
-                            self.resume(exit);
+                            self.code.resume(exit);
                             let (yes, no) = self.condition(guard);
                             taken.extend(yes);
                             left.extend(no);
@@ -69,17 +70,17 @@ impl Lowering<'_> {
         }
         // The arms cover every value; an open way is one whose impossibility the ranges do not show.
         for exit in open {
-            self.resume(exit);
+            self.code.resume(exit);
             self.impossible(span);
         }
-        self.current = None;
+        self.code.current = None;
     }
 
     /// Ends a way that no value takes.
     fn impossible(&mut self, span: Span) {
         let end =
             if self.scope.handler { Terminator::Done } else { Terminator::Drop(crate::ir::NO_SUCH_PORT) };
-        self.terminate(end, span);
+        self.code.terminate(end, span);
     }
 
     /// The leading arms as one switch, if they are enough single values without guards: entries of arms, the
@@ -112,7 +113,7 @@ impl Lowering<'_> {
             if fresh.is_empty() {
                 continue;
             }
-            let entry = self.new_block(arms[index].span);
+            let entry = self.code.new_block(arms[index].span);
             let mut known = env.clone();
             if let (Some(subject), Some(low), Some(high)) = (subject, fresh.iter().min(), fresh.iter().max())
             {
@@ -125,35 +126,35 @@ impl Lowering<'_> {
         if let (Some(subject), Some(left)) = (subject, without_ends(whole, &cases)) {
             env.ranges.insert(*subject, left);
         }
-        let default = self.new_block(span);
-        self.current = Some(block);
+        let default = self.code.new_block(span);
+        self.code.current = Some(block);
         let cases =
             cases.into_iter().map(|(case, block)| (case, Target { block, args: Vec::new() })).collect();
-        self.terminate(Terminator::Switch(*value, cases, super::to(default)), span);
+        self.code.terminate(Terminator::Switch(*value, cases, super::build::to(default)), span);
         Some((entries, (default, env), lists.len()))
     }
 
     /// The ways on where the pattern fits (names bound) and where it does not.
     fn test(&mut self, pattern: &Pattern, shape: &Shape, span: Span) -> (Vec<Exit>, Vec<Exit>) {
         match (pattern, shape) {
-            (Pattern::Any, _) => (self.suspend().into_iter().collect(), Vec::new()),
+            (Pattern::Any, _) => (self.code.suspend().into_iter().collect(), Vec::new()),
             (Pattern::Bind(local), Shape::Scalar { value, range, subject }) => {
-                let range = subject.map_or(*range, |subject| self.range_of(subject, *range));
-                self.bind_local(*local, *value, range);
-                (self.suspend().into_iter().collect(), Vec::new())
+                let range = subject.map_or(*range, |subject| self.code.env.range_of(subject, *range));
+                self.code.env.bind_local(*local, *value, range);
+                (self.code.suspend().into_iter().collect(), Vec::new())
             }
-            (Pattern::Bind(_), _) => (self.suspend().into_iter().collect(), Vec::new()),
+            (Pattern::Bind(_), _) => (self.code.suspend().into_iter().collect(), Vec::new()),
             (Pattern::Range(low, high), Shape::Scalar { value, range, subject }) => {
-                let range = subject.map_or(*range, |subject| self.range_of(subject, *range));
-                self.test_range(*value, (*low, *high), range, *subject, span)
+                let range = subject.map_or(*range, |subject| self.code.env.range_of(subject, *range));
+                self.code.test_range(*value, (*low, *high), range, *subject, span)
             }
             (Pattern::Either(parts), _) => {
                 let mut fits = Vec::new();
-                let mut open: Vec<Exit> = self.suspend().into_iter().collect();
+                let mut open: Vec<Exit> = self.code.suspend().into_iter().collect();
                 for part in parts {
                     let mut left = Vec::new();
                     for exit in open {
-                        self.resume(exit);
+                        self.code.resume(exit);
                         let (yes, no) = self.test(part, shape, span);
                         fits.extend(yes);
                         left.extend(no);
@@ -173,10 +174,10 @@ impl Lowering<'_> {
                     lowering.test(inner, &held, span)
                 })
             }
-            (Pattern::None, Shape::Option { present, .. }) => self.test_absent(*present, span),
+            (Pattern::None, Shape::Option { present, .. }) => self.code.test_absent(*present, span),
             (Pattern::None, Shape::Conditional { header, field }) => {
                 let present = self.presence(*header, *field);
-                self.test_absent(present, span)
+                self.code.test_absent(present, span)
             }
             (Pattern::Variant(number, patterns), Shape::Variants { table, columns }) => {
                 let declared = &self.source.tables[table.0];
@@ -184,13 +185,13 @@ impl Lowering<'_> {
                 let types: Vec<u128> = declared.value_columns().iter().map(|(_, ty)| ty.largest()).collect();
                 let number = *number as u128;
                 let (fits, mut fails) =
-                    self.test_range(columns[0], (number, number), Range::new(0, 255), None, span);
+                    self.code.test_range(columns[0], (number, number), Range::new(0, 255), None, span);
                 let shapes: Vec<Shape> = (first..first + patterns.len())
                     .map(|column| scalar(columns[column], Range::new(0, types[column])))
                     .collect();
                 let mut all = Vec::new();
                 for exit in fits {
-                    self.resume(exit);
+                    self.code.resume(exit);
                     let (yes, no) = self.test_all(patterns, &shapes, span);
                     all.extend(yes);
                     fails.extend(no);
@@ -198,13 +199,13 @@ impl Lowering<'_> {
                 (all, fails)
             }
             // Patterns and values that do not go together were reported.
-            _ => (self.suspend().into_iter().collect(), Vec::new()),
+            _ => (self.code.suspend().into_iter().collect(), Vec::new()),
         }
     }
 
     /// Whether a conditional field is there, as a one-bit value.
     fn presence(&mut self, header: HeaderId, field: usize) -> Value {
-        let group = self.layout(header).fields[field].group;
+        let group = self.source.layout(header).fields[field].group;
         self.place(Read::Present(header, group))
     }
 
@@ -215,10 +216,10 @@ impl Lowering<'_> {
         span: Span,
         test: impl FnOnce(&mut Self) -> (Vec<Exit>, Vec<Exit>),
     ) -> (Vec<Exit>, Vec<Exit>) {
-        let (yes, no) = self.fork(present, span);
+        let (yes, no) = self.code.fork(present, span);
         let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
         if let Some(exit) = yes {
-            self.resume(exit);
+            self.code.resume(exit);
             let (held_fits, held_fails) = test(self);
             fits = held_fits;
             fails.extend(held_fails);
@@ -226,19 +227,13 @@ impl Lowering<'_> {
         (fits, fails)
     }
 
-    /// The ways on where something is not there, and where it is.
-    fn test_absent(&mut self, present: Value, span: Span) -> (Vec<Exit>, Vec<Exit>) {
-        let (yes, no) = self.fork(present, span);
-        (no.into_iter().collect(), yes.into_iter().collect())
-    }
-
     fn test_all(&mut self, patterns: &[Pattern], shapes: &[Shape], span: Span) -> (Vec<Exit>, Vec<Exit>) {
-        let mut fits: Vec<Exit> = self.suspend().into_iter().collect();
+        let mut fits: Vec<Exit> = self.code.suspend().into_iter().collect();
         let mut fails = Vec::new();
         for (pattern, shape) in patterns.iter().zip(shapes) {
             let mut going = Vec::new();
             for exit in fits {
-                self.resume(exit);
+                self.code.resume(exit);
                 let (yes, no) = self.test(pattern, shape, span);
                 going.extend(yes);
                 fails.extend(no);
@@ -246,6 +241,14 @@ impl Lowering<'_> {
             fits = going;
         }
         (fits, fails)
+    }
+}
+
+impl Builder<'_> {
+    /// The ways on where something is not there, and where it is.
+    fn test_absent(&mut self, present: Value, span: Span) -> (Vec<Exit>, Vec<Exit>) {
+        let (yes, no) = self.fork(present, span);
+        (no.into_iter().collect(), yes.into_iter().collect())
     }
 
     fn test_range(

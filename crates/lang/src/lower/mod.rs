@@ -32,6 +32,7 @@ use crate::flow::facts::{Read, Subject};
 use crate::ir::{self, BlockId, Value};
 use crate::limits::{LONGEST_PACKET, MOST_PORT_SETS, MOST_REASONS};
 use crate::source::Sources;
+use build::{Builder, Exit, to};
 use env::{Env, Range, Variable};
 use follows::Follows;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -59,7 +60,6 @@ pub fn lower(
 ) -> (ir::Program, Vec<Diagnostic>) {
     let mut lowering = Lowering {
         source: program,
-        kinds,
         flow,
         decode,
         sources,
@@ -69,9 +69,7 @@ pub fn lower(
             ..Numbers::default()
         },
         diagnostics: Findings::default(),
-        function: ir::Function::default(),
-        current: None,
-        env: Env::default(),
+        code: Builder::new(kinds),
         entries: StageEntries { sealing: seals::sealing(program), ..StageEntries::default() },
         follows: Follows::default(),
         scope: Scope::default(),
@@ -88,9 +86,6 @@ pub fn lower(
     (program, lowering.diagnostics.into_list())
 }
 
-/// A way on that has not been taken yet: where it starts and what is known there.
-pub(crate) type Exit = (BlockId, Env);
-
 /// A walk that encloses the statement being lowered: its exits by `break`.
 pub(crate) struct Walk {
     pub(crate) header: HeaderId,
@@ -101,17 +96,14 @@ pub(crate) struct Walk {
 
 pub(crate) struct Lowering<'p> {
     pub(crate) source: &'p Program,
-    pub(crate) kinds: &'p dyn Fn(&Type) -> ir::ColumnKind,
     pub(crate) flow: &'p Flow,
     pub(crate) decode: Decode,
     pub(crate) sources: &'p Sources,
     pub(crate) program: ir::Program,
     pub(crate) diagnostics: Findings,
     numbers: Numbers<'p>,
-    pub(crate) function: ir::Function,
-    /// The block that is being filled; `None` behind a verdict.
-    pub(crate) current: Option<BlockId>,
-    pub(crate) env: Env,
+    /// The function that is being built.
+    pub(crate) code: Builder<'p>,
     pub(crate) entries: StageEntries,
     pub(crate) follows: Follows,
     pub(crate) scope: Scope,
@@ -153,9 +145,6 @@ pub(crate) struct Scope {
     pub(crate) own: Option<HeaderId>,
     /// The walks that enclose the place, the innermost last.
     pub(crate) walks: Vec<Walk>,
-    /// The expressions of several branches that enclose the place, the innermost last: the exits of the
-    /// branches that are done.
-    pub(crate) ways: Vec<Vec<Exit>>,
     /// Where the header in question is read.
     pub(crate) undecoded_read: crate::source::Span,
 }
@@ -223,25 +212,25 @@ impl Lowering<'_> {
     }
 
     fn packet_function(&mut self) {
-        self.function = ir::Function { name: "packet".to_string(), ..ir::Function::default() };
+        self.code.function = ir::Function { name: "packet".to_string(), ..ir::Function::default() };
         let Some(start) = self.source.start else { return };
         let span = self.source.stages[start.0].name_span;
-        let entry = self.new_block(span);
-        self.current = Some(entry);
-        let zero = self.constant(0, 32, span);
-        self.env.values.insert(Variable::Place(Read::Cursor), zero);
+        let entry = self.code.new_block(span);
+        self.code.current = Some(entry);
+        let zero = self.code.constant(0, 32, span);
+        self.code.env.values.insert(Variable::Place(Read::Cursor), zero);
         self.transfer(start, &[], span);
         for index in 0..self.flow.order.len() {
             self.lower_stage(self.flow.order[index]);
         }
-        let function = std::mem::take(&mut self.function);
+        let function = std::mem::take(&mut self.code.function);
         self.program.functions.insert(0, function);
     }
 
     /// Jumps to the start, the cursor at the first byte.
     pub(crate) fn transfer(&mut self, stage: StageId, args: &[Value], span: crate::source::Span) {
         let target = self.stage_target(stage, args);
-        self.terminate(ir::Terminator::Jump(target), span);
+        self.code.terminate(ir::Terminator::Jump(target), span);
     }
 
     /// The block of a stage with what is handed to it from here.
@@ -253,7 +242,7 @@ impl Lowering<'_> {
             if let Read::Group(header, group) = read {
                 self.prove(header, group, self.source.stages[stage.0].name_span);
             }
-            let value = self.handed_on(read);
+            let value = self.code.handed_on(read);
             handed.push(value);
         }
         handed.extend(args);
@@ -264,14 +253,14 @@ impl Lowering<'_> {
         if let Some(&block) = self.entries.blocks.get(&stage) {
             return block;
         }
-        let block = self.new_block(self.source.stages[stage.0].name_span);
+        let block = self.code.new_block(self.source.stages[stage.0].name_span);
         for read in &self.flow.needs[stage.0] {
             let width = if matches!(read, Read::Present(..)) { 1 } else { 32 };
-            self.block_param(block, width);
+            self.code.block_param(block, width);
         }
         for local in &self.source.stages[stage.0].params {
             let width = self.source.locals[local.0].ty.width().unwrap_or(1);
-            self.block_param(block, width);
+            self.code.block_param(block, width);
         }
         self.entries.blocks.insert(stage, block);
         block
@@ -280,48 +269,48 @@ impl Lowering<'_> {
     fn lower_stage(&mut self, id: StageId) {
         let stage = &self.source.stages[id.0];
         let block = self.stage_block(id);
-        let params = self.function.blocks[block.0 as usize].params.clone();
+        let params = self.code.function.blocks[block.0 as usize].params.clone();
         self.scope.stage = Some(id);
-        self.env = Env::default();
+        self.code.env = Env::default();
         let mut params = params.into_iter();
         for (read, value) in self.flow.needs[id.0].iter().zip(params.by_ref()) {
-            self.env.values.insert(Variable::Place(*read), value);
+            self.code.env.values.insert(Variable::Place(*read), value);
         }
         for (local, value) in stage.params.iter().zip(params) {
-            self.env.values.insert(Variable::Local(*local), value);
+            self.code.env.values.insert(Variable::Local(*local), value);
             let local = &self.source.locals[local.0];
-            self.name_value(value, &local.name, &local.ty);
+            self.code.name_value(value, &local.name, &local.ty);
         }
         if !self.flow.cyclic[id.0]
             && let Some(ranges) = self.entries.ranges.remove(&id)
         {
-            self.env.ranges = ranges.into_iter().collect();
+            self.code.env.ranges = ranges.into_iter().collect();
         }
-        self.env.sealed = self.sealed_at_entry(id);
-        self.current = Some(block);
-        self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
+        self.code.env.sealed = self.sealed_at_entry(id);
+        self.code.current = Some(block);
+        self.code.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
         self.scope.at = stage.name_span;
         self.limit_rounds(id);
         if let Some(header) = stage.header {
             let cursor = self.place(Read::Cursor);
             let end = self.decode_header(header, cursor, None, stage.name_span);
-            self.env.values.insert(Variable::Place(Read::Cursor), end);
+            self.code.env.values.insert(Variable::Place(Read::Cursor), end);
             if self.flow.covering.perhaps.contains(&header) {
-                let there = self.with_constant(ir::BinaryOp::Add, cursor, 1, stage.name_span);
-                self.env.values.insert(Variable::Place(Read::Perhaps(header)), there);
+                let there = self.code.with_constant(ir::BinaryOp::Add, cursor, 1, stage.name_span);
+                self.code.env.values.insert(Variable::Place(Read::Perhaps(header)), there);
             }
         }
         self.block(&stage.body);
         // A path that ends without a verdict was reported; the IR needs an end all the same.
-        if self.current.is_some() {
-            self.terminate(ir::Terminator::Drop(ir::NO_SUCH_PORT), stage.span);
+        if self.code.current.is_some() {
+            self.code.terminate(ir::Terminator::Drop(ir::NO_SUCH_PORT), stage.span);
         }
     }
 
     /// Limits how often a packet passes a stage that lies on a cycle or has a cap.
     fn limit_rounds(&mut self, id: StageId) {
         let stage = &self.source.stages[id.0];
-        let smallest = stage.header.map_or(0, |header| self.layout(header).smallest);
+        let smallest = stage.header.map_or(0, |header| self.source.layout(header).smallest);
         let cap = match stage.cap {
             Some(cap) => cap,
             // Every round consumes the smallest header, and no packet is longer than this.
@@ -333,10 +322,10 @@ impl Lowering<'_> {
             "the packet passes this stage more often than its cap allows",
         );
         let slot = self.new_slot();
-        let out = self.drop_block(reason, stage.name_span);
-        let ok = self.new_block(stage.name_span);
-        self.terminate(ir::Terminator::Fuel { slot, cap, ok: to(ok), out: to(out) }, stage.name_span);
-        self.current = Some(ok);
+        let out = self.code.drop_block(reason, stage.name_span);
+        let ok = self.code.new_block(stage.name_span);
+        self.code.terminate(ir::Terminator::Fuel { slot, cap, ok: to(ok), out: to(out) }, stage.name_span);
+        self.code.current = Some(ok);
     }
 
     fn handlers(&mut self) {
@@ -360,42 +349,24 @@ impl Lowering<'_> {
         body: &hir::Block,
         span: crate::source::Span,
     ) -> u32 {
-        self.function = ir::Function { name: name.to_string(), ..ir::Function::default() };
-        self.env = Env::default();
+        self.code.function = ir::Function { name: name.to_string(), ..ir::Function::default() };
+        self.code.env = Env::default();
         self.scope.stage = None;
-        let entry = self.new_block(span);
-        self.current = Some(entry);
+        let entry = self.code.new_block(span);
+        self.code.current = Some(entry);
         for local in params {
             let ty = &self.source.locals[local.0].ty;
-            let value = self.block_param(entry, ty.width().unwrap_or(1));
-            self.env.values.insert(Variable::Local(*local), value);
-            self.name_value(value, &self.source.locals[local.0].name, ty);
+            let value = self.code.block_param(entry, ty.width().unwrap_or(1));
+            self.code.env.values.insert(Variable::Local(*local), value);
+            self.code.name_value(value, &self.source.locals[local.0].name, ty);
         }
         self.block(body);
-        if self.current.is_some() {
-            self.terminate(ir::Terminator::Done, span);
+        if self.code.current.is_some() {
+            self.code.terminate(ir::Terminator::Done, span);
         }
-        self.program.functions.push(std::mem::take(&mut self.function));
+        self.program.functions.push(std::mem::take(&mut self.code.function));
         (self.program.functions.len() - 1) as u32
     }
-
-    /// The layout of a header. Headers that the program does not name are numbered behind those it does, in
-    /// the order of layouts.
-    pub(crate) fn layout(&self, header: HeaderId) -> &hir::Layout {
-        match self.source.headers.get(header.0) {
-            Some(header) => &self.source.layouts[header.layout.0],
-            None => &self.source.layouts[header.0 - self.source.headers.len()],
-        }
-    }
-
-    pub(crate) fn header_name(&self, header: HeaderId) -> &str {
-        self.source.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)
-    }
-}
-
-/// A target without values.
-pub(crate) fn to(block: BlockId) -> ir::Target {
-    ir::Target { block, args: Vec::new() }
 }
 
 /// Everything of a program but its functions.

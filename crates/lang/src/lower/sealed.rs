@@ -3,8 +3,8 @@
 //! The same holds where a header goes in unannounced behind one with a pseudo header: the checksum that
 //! covers that pseudo header is no longer found.
 
+use super::Lowering;
 use super::seals::{Breaks, Sealed, sealed_by};
-use super::{Exit, Lowering};
 use crate::check::hir::{HeaderId, Made, Place, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::flow;
@@ -18,7 +18,7 @@ impl Lowering<'_> {
             return;
         }
         let sealed = Sealed { span, place, against };
-        self.env.sealed = Some(match self.env.sealed.take() {
+        self.code.env.sealed = Some(match self.code.env.sealed.take() {
             Some(before) => before.and(&sealed),
             None => sealed,
         });
@@ -27,7 +27,7 @@ impl Lowering<'_> {
     /// Something changes in a header, between headers, or beside one; refused where a pushed header may not
     /// allow it.
     pub(super) fn break_seal(&mut self, header: Option<HeaderId>, what: Breaks, span: Span) {
-        let Some(sealed) = self.env.sealed.clone() else { return };
+        let Some(sealed) = self.code.env.sealed.clone() else { return };
         let before = header.is_some_and(|header| match sealed.place {
             Place::Start => false,
             Place::Before(place) => self.decoded_behind(header).contains(&place),
@@ -68,7 +68,7 @@ impl Lowering<'_> {
 
     /// A way from here to a stage.
     pub(super) fn carry_seal(&mut self, stage: StageId) {
-        let Some(sealed) = self.env.sealed.clone() else { return };
+        let Some(sealed) = self.code.env.sealed.clone() else { return };
         let joined = match self.entries.sealed.remove(&stage) {
             Some(other) => other.and(&sealed),
             None => sealed,
@@ -97,11 +97,4 @@ impl Lowering<'_> {
             _ => known,
         })
     }
-}
-
-/// What is sealed where ways meet.
-pub(super) fn met(exits: &[Exit]) -> Option<Sealed> {
-    let mut sealed = exits.iter().filter_map(|(_, env)| env.sealed.clone());
-    let first = sealed.next()?;
-    Some(sealed.fold(first, |met, other| met.and(&other)))
 }

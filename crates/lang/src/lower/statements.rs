@@ -1,9 +1,10 @@
 //! Statements: control flow, verdicts, transfers and walks.
 
+use super::build::{Exit, to};
 use super::env::{Range, Variable};
 use super::expressions::Shape;
 use super::seals::Breaks;
-use super::{Exit, Lowering, Walk, to};
+use super::{Lowering, Walk};
 use crate::check::hir::{Block, Expr, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
@@ -14,7 +15,7 @@ use crate::source::Span;
 impl Lowering<'_> {
     pub(crate) fn block(&mut self, block: &Block) {
         for statement in &block.statements {
-            if self.current.is_none() {
+            if self.code.current.is_none() {
                 return;
             }
             self.statement(statement);
@@ -25,18 +26,18 @@ impl Lowering<'_> {
     fn statement(&mut self, statement: &Stmt) {
         let span = statement.span;
         self.scope.at = span;
-        if self.function.widths.len() > MOST_VALUES {
+        if self.code.function.widths.len() > MOST_VALUES {
             self.report(
                 Diagnostic::error("E0233", "the program is too large", span, "no room is left for this")
                     .help("loops and calls of functions are put in place: make them fewer or smaller"),
             );
-            self.current = None;
+            self.code.current = None;
             return;
         }
         match &statement.kind {
             StmtKind::Assign(local, value) => {
                 let (value, range) = self.value(value);
-                self.bind_local(*local, value, range);
+                self.code.env.bind_local(*local, value, range);
             }
             StmtKind::Set(header, field, value) => self.set(*header, *field, value, span),
             StmtKind::If(condition, yes, no) => {
@@ -44,9 +45,9 @@ impl Lowering<'_> {
                 let mut exits = Vec::new();
                 for (exit, block) in [(held, yes), (failed, no)] {
                     if let Some(exit) = exit {
-                        self.resume(exit);
+                        self.code.resume(exit);
                         self.block(block);
-                        exits.extend(self.suspend());
+                        exits.extend(self.code.suspend());
                     }
                 }
                 self.join(exits, span);
@@ -56,24 +57,24 @@ impl Lowering<'_> {
                 let mut exits = Vec::new();
                 self.match_arms(&shape, arms, span, |lowering, body| {
                     lowering.block(body);
-                    exits.extend(lowering.suspend());
+                    exits.extend(lowering.code.suspend());
                 });
                 self.join(exits, span);
             }
             StmtKind::For(local, from, to, body) => {
                 for round in *from..*to {
-                    if self.current.is_none() {
+                    if self.code.current.is_none() {
                         return;
                     }
-                    let value = self.constant(round, 32, span);
-                    self.bind_local(*local, value, Range::one(round));
+                    let value = self.code.constant(round, 32, span);
+                    self.code.env.bind_local(*local, value, Range::one(round));
                     self.block(body);
                 }
             }
             StmtKind::Walk(header, view, body) => self.walk(*header, view, body, span),
             StmtKind::Break => {
                 self.write_checksums(span);
-                let exit = self.suspend();
+                let exit = self.code.suspend();
                 if let Some(walk) = self.scope.walks.last_mut() {
                     walk.breaks.extend(exit);
                 }
@@ -91,54 +92,54 @@ impl Lowering<'_> {
             }
             StmtKind::Give(pool, item) => {
                 let item = self.values(item);
-                self.effect(Op::Give { pool: *pool, item }, span);
+                self.code.effect(Op::Give { pool: *pool, item }, span);
             }
             StmtKind::Remove(table, keys) => {
                 let key = self.values(keys);
-                self.effect(Op::Remove { table: table.0 as u32, key }, span);
+                self.code.effect(Op::Remove { table: table.0 as u32, key }, span);
             }
             StmtKind::SetDefault(table, columns) => {
                 let value = self.values(columns);
-                self.effect(Op::SetDefault { table: table.0 as u32, value }, span);
+                self.code.effect(Op::SetDefault { table: table.0 as u32, value }, span);
             }
-            StmtKind::ClearDefault(table) => self.effect(Op::ClearDefault(table.0 as u32), span),
+            StmtKind::ClearDefault(table) => self.code.effect(Op::ClearDefault(table.0 as u32), span),
             StmtKind::Count(counter, index) => self.count(*counter, index.as_ref(), span),
             StmtKind::Raise(delay, event, args) => {
                 let args = self.values(args);
                 let delay = delay.as_ref().map(|delay| self.value(delay).0);
-                self.effect(Op::Raise { event: *event as u32, args, delay }, span);
+                self.code.effect(Op::Raise { event: *event as u32, args, delay }, span);
             }
             StmtKind::Emit(made, port) => self.make_packet(made, port, span),
             StmtKind::Copy(port) => {
                 let (port, _) = self.value(port);
                 self.write_checksums(span);
-                self.effect(Op::Copy(port), span);
+                self.code.effect(Op::Copy(port), span);
             }
             StmtKind::Edit(edit) => self.edit(edit, span),
             StmtKind::Goto(stage, args) => self.goto(*stage, args, span),
             StmtKind::Send(port) => {
                 let (port, _) = self.value(port);
                 self.write_checksums(span);
-                self.terminate(Terminator::Send(port), span);
+                self.code.terminate(Terminator::Send(port), span);
             }
             StmtKind::Flood => {
                 self.write_checksums(span);
-                self.terminate(Terminator::Flood, span);
+                self.code.terminate(Terminator::Flood, span);
             }
             StmtKind::Multicast(ports) => {
                 self.write_checksums(span);
                 let number = self.port_set(ports);
-                self.terminate(Terminator::Multicast(number), span);
+                self.code.terminate(Terminator::Multicast(number), span);
             }
             StmtKind::MulticastGroup(group, index) => self.send_to_members(*group, index.as_ref(), span),
             StmtKind::Drop(name) => {
                 let reason = self.named_reason(name, span);
-                self.terminate(Terminator::Drop(reason), span);
+                self.code.terminate(Terminator::Drop(reason), span);
             }
             StmtKind::Punt(name) => {
                 self.write_checksums(span);
                 let reason = self.named_reason(name, span);
-                self.terminate(Terminator::Punt(reason), span);
+                self.code.terminate(Terminator::Punt(reason), span);
             }
             StmtKind::Recirculate(budget) => self.recirculate(*budget, span),
         }
@@ -146,7 +147,7 @@ impl Lowering<'_> {
 
     fn set(&mut self, header: HeaderId, field: usize, value: &Expr, span: Span) {
         let (value, range) = self.value(value);
-        let described = self.layout(header).fields[field].clone();
+        let described = &self.source.layout(header).fields[field];
         if let Some((low, high)) = described.constraint
             && (range.low < low || range.high > high)
         {
@@ -178,7 +179,7 @@ impl Lowering<'_> {
             self.break_seal(Some(header), Breaks::Addresses, span);
         }
         // A checksum that is noted is found by the fields as they are before this write.
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         if layout.checksum.is_some_and(|checksum| checksum.field == field) || layout.leads_on(field) {
             self.write_checksums(span);
         }
@@ -187,8 +188,8 @@ impl Lowering<'_> {
             self.write_through(header);
         }
         self.store_field(header, field, value, span);
-        self.env.forget(Subject::Field(header, field));
-        self.env.ranges.insert(Subject::Field(header, field), range);
+        self.code.env.forget(Subject::Field(header, field));
+        self.code.env.ranges.insert(Subject::Field(header, field), range);
         if let Some(before) = before {
             self.note_change(&sums, (header, field), (before, value), span);
         }
@@ -197,9 +198,9 @@ impl Lowering<'_> {
     /// Checksums were written that headers of walks may share bytes with.
     pub(crate) fn forget_walked(&mut self, header: HeaderId) {
         for other in (0..self.source.headers.len()).map(HeaderId) {
-            if other != header && !self.decoded_by_stage(other) {
-                self.env.forget_header(other);
-                self.env.overwritten.insert(other);
+            if other != header && !self.source.is_decoded(other) {
+                self.code.env.forget_header(other);
+                self.code.env.overwritten.insert(other);
             }
         }
     }
@@ -207,26 +208,15 @@ impl Lowering<'_> {
     /// Headers of walks may share bytes with each other, so nothing known of the others outlives a write to
     /// one of them.
     fn write_through(&mut self, header: HeaderId) {
-        if self.decoded_by_stage(header) {
-            return;
+        if !self.source.is_decoded(header) {
+            self.forget_walked(header);
         }
-        for other in (0..self.source.headers.len()).map(HeaderId) {
-            if other != header && !self.decoded_by_stage(other) {
-                self.env.forget_header(other);
-                self.env.overwritten.insert(other);
-            }
-        }
-    }
-
-    pub(crate) fn decoded_by_stage(&self, header: HeaderId) -> bool {
-        self.source.stages.iter().any(|stage| stage.header == Some(header))
     }
 
     fn count(&mut self, counter: u32, index: Option<&Expr>, span: Span) {
-        let size = self.source.counters[counter as usize].size;
-        let name = self.source.counters[counter as usize].name.clone();
-        let index = index.map(|index| self.proven_cell("counter", &name, size, index));
-        self.effect(Op::Count { counter, index }, span);
+        let declared = &self.source.counters[counter as usize];
+        let index = index.map(|index| self.proven_cell("counter", &declared.name, declared.size, index));
+        self.code.effect(Op::Count { counter, index }, span);
     }
 
     fn goto(&mut self, stage: StageId, args: &[Expr], span: Span) {
@@ -245,6 +235,7 @@ impl Lowering<'_> {
             self.pass_on_unsettled(stage);
         }
         let mut known: std::collections::BTreeMap<Subject, Range> = self
+            .code
             .env
             .ranges
             .iter()
@@ -281,12 +272,12 @@ impl Lowering<'_> {
         };
         let reason = self.reason("too_many_rounds", "the packet used up the times it may start again");
         self.write_checksums(span);
-        let zero = self.constant(0, 32, span);
-        self.env.values.insert(Variable::Place(Read::Cursor), zero);
-        self.env.values.retain(|variable| !matches!(variable, Variable::Place(Read::Perhaps(_))));
+        let zero = self.code.constant(0, 32, span);
+        self.code.env.values.insert(Variable::Place(Read::Cursor), zero);
+        self.code.env.values.retain(|variable| !matches!(variable, Variable::Place(Read::Perhaps(_))));
         let again: Target = self.stage_target(start, &[]);
-        let out: BlockId = self.drop_block(reason, span);
-        self.terminate(Terminator::Fuel { slot, cap: budget, ok: again, out: to(out) }, span);
+        let out: BlockId = self.code.drop_block(reason, span);
+        self.code.terminate(Terminator::Fuel { slot, cap: budget, ok: again, out: to(out) }, span);
     }
 
     /// Walks headers in a view: a loop whose head is passed once a header.
@@ -296,69 +287,69 @@ impl Lowering<'_> {
         }
         self.write_checksums(span);
         let Shape::View { start, end } = self.shape(view) else { return };
-        let layout = self.layout(header);
+        let layout = self.source.layout(header);
         let smallest = layout.smallest.max(1);
         let name = layout.name.clone();
         self.forget_changed(body);
         // Everything that changes from round to round becomes a parameter of the loop's head.
         let position = Variable::Place(Read::Group(header, usize::MAX));
-        self.env.values.insert(position, start);
+        self.code.env.values.insert(position, start);
         let changing: Vec<Variable> = std::iter::once(position)
             .chain(
                 assigned(body, self.source)
                     .into_iter()
                     .map(Variable::Local)
-                    .filter(|local| self.env.values.contains_key(local)),
+                    .filter(|local| self.code.env.values.contains_key(local)),
             )
             .collect();
-        let head = self.new_block(span);
-        let args = changing.iter().map(|variable| self.env.values[variable]).collect();
-        let mut env = self.env.clone();
-        self.terminate(Terminator::Jump(Target { block: head, args }), span);
+        let head = self.code.new_block(span);
+        let args = changing.iter().map(|variable| self.code.env.values[variable]).collect();
+        let mut env = self.code.env.clone();
+        self.code.terminate(Terminator::Jump(Target { block: head, args }), span);
         for variable in &changing {
-            let width = self.function.width(env.values[variable]);
-            let param = self.block_param(head, width);
+            let width = self.code.function.width(env.values[variable]);
+            let param = self.code.block_param(head, width);
             env.values.insert(*variable, param);
         }
-        self.resume((head, env));
+        self.code.resume((head, env));
         let reason =
             self.reason(&format!("too_deep({name})"), "the walk over headers has more rounds than bytes");
         let slot = self.new_slot();
-        let out = self.drop_block(reason, span);
-        let again = self.new_block(span);
+        let out = self.code.drop_block(reason, span);
+        let again = self.code.new_block(span);
         let cap = LONGEST_PACKET / smallest + 1;
-        self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
-        self.current = Some(again);
-        let at = self.env.values[&position];
-        let more = self.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
-        let (inside, behind) = self.fork(more, span);
+        self.code.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
+        self.code.current = Some(again);
+        let at = self.code.env.values[&position];
+        let more = self.code.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
+        let (inside, behind) = self.code.fork(more, span);
         self.scope.walks.push(Walk { header, inside: view.header(), breaks: Vec::new() });
         if let Some(exit) = inside {
-            self.resume(exit);
+            self.code.resume(exit);
             let next = self.decode_header(header, at, Some(end), span);
             self.block(body);
             self.write_checksums(span);
-            if self.current.is_some() {
-                self.env.values.insert(position, next);
-                let args = changing.iter().map(|variable| self.env.values[variable]).collect();
-                self.terminate(Terminator::Jump(Target { block: head, args }), span);
+            if self.code.current.is_some() {
+                self.code.env.values.insert(position, next);
+                let args = changing.iter().map(|variable| self.code.env.values[variable]).collect();
+                self.code.terminate(Terminator::Jump(Target { block: head, args }), span);
             }
         }
         let walk = self.scope.walks.pop();
         let exits: Vec<Exit> =
             behind.into_iter().chain(walk.into_iter().flat_map(|walk| walk.breaks)).collect();
         self.join(exits, span);
-        self.env.forget_header(header);
-        self.env.values.remove(&position);
+        self.code.env.forget_header(header);
+        self.code.env.values.remove(&position);
     }
 
     /// Before a loop: what its body changes is no longer known.
     fn forget_changed(&mut self, body: &Block) {
         for local in assigned(body, self.source) {
-            self.env.forget(Subject::Local(local));
+            self.code.env.forget(Subject::Local(local));
         }
         for (header, field) in written(body) {
-            self.forget_field(header, field);
+            self.code.env.forget_field(header, field);
             self.forget_checksums(header);
             if !self.scope.walks.is_empty() {
                 self.write_through(header);

@@ -19,35 +19,37 @@ impl Lowering<'_> {
         let together = lowered.len() > 1;
         let accepted = if together {
             let keys = lowered.iter().map(|(table, key, _)| (*table, key.clone())).collect();
-            self.emit(1, Op::HasRoom(keys), span)
+            self.code.emit(1, Op::HasRoom(keys), span)
         } else {
             match lowered.first() {
-                Some((table, key, value)) => {
-                    self.emit(1, Op::Learn { table: *table, key: key.clone(), value: value.clone() }, span)
-                }
+                Some((table, key, value)) => self.code.emit(
+                    1,
+                    Op::Learn { table: *table, key: key.clone(), value: value.clone() },
+                    span,
+                ),
                 None => return,
             }
         };
         if !together && otherwise.is_none() {
             return;
         }
-        let (yes, no) = self.fork(accepted, span);
+        let (yes, no) = self.code.fork(accepted, span);
         let mut exits = Vec::new();
         if let Some(exit) = yes {
-            self.resume(exit);
+            self.code.resume(exit);
             if together {
                 for (table, key, value) in lowered {
-                    self.emit(1, Op::Learn { table, key, value }, span);
+                    self.code.emit(1, Op::Learn { table, key, value }, span);
                 }
             }
-            exits.extend(self.suspend());
+            exits.extend(self.code.suspend());
         }
         if let Some(exit) = no {
-            self.resume(exit);
+            self.code.resume(exit);
             if let Some(otherwise) = otherwise {
                 self.block(otherwise);
             }
-            exits.extend(self.suspend());
+            exits.extend(self.code.suspend());
         }
         self.join(exits, span);
     }
@@ -62,24 +64,24 @@ impl Lowering<'_> {
             self.write_checksums(span);
             let start = match from {
                 TailFrom::Payload => self.place(Read::Cursor),
-                TailFrom::Packet => self.constant(0, 32, span),
+                TailFrom::Packet => self.code.constant(0, 32, span),
                 TailFrom::Header(header) => self.place(Read::Group(*header, 0)),
             };
-            let end = self.emit(32, Op::WireLength, span);
-            let mut rest = self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
+            let end = self.code.emit(32, Op::WireLength, span);
+            let mut rest = self.code.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
             if let Some(limit) = limit {
-                let fits = self.emit(1, Op::Compare(ir::CompareOp::Le, rest, limit), span);
-                rest = self.emit(32, Op::Select(fits, rest, limit), span);
+                let fits = self.code.emit(1, Op::Compare(ir::CompareOp::Le, rest, limit), span);
+                rest = self.code.emit(32, Op::Select(fits, rest, limit), span);
             }
             for &(bit, width, constant) in &made.lengths {
                 // A payload too long for the length field gives the largest length.
-                let constant = self.constant(u128::from(constant), 32, span);
-                let total = self.emit(32, Op::Binary(ir::BinaryOp::AddSaturate, rest, constant), span);
-                let limit = self.constant(largest(width.min(32)), 32, span);
-                let fits = self.emit(1, Op::Compare(ir::CompareOp::Le, total, limit), span);
-                let clamped = self.emit(32, Op::Select(fits, total, limit), span);
+                let constant = self.code.constant(u128::from(constant), 32, span);
+                let total = self.code.emit(32, Op::Binary(ir::BinaryOp::AddSaturate, rest, constant), span);
+                let limit = self.code.constant(largest(width.min(32)), 32, span);
+                let fits = self.code.emit(1, Op::Compare(ir::CompareOp::Le, total, limit), span);
+                let clamped = self.code.emit(32, Op::Select(fits, total, limit), span);
                 holes.push(ir::Hole { bit, width });
-                values.push(self.resized(clamped, width, span));
+                values.push(self.code.resized(clamped, width, span));
             }
             tail = Some(start);
         }
@@ -87,13 +89,15 @@ impl Lowering<'_> {
             Shape::Scalar { value, range, .. } => (value, range),
             _ => return,
         };
-        let template = self.program.templates.len() as u32;
-        self.program.templates.push(ir::Template {
-            bytes: made.bytes.clone(),
-            holes,
-            sums: made.sums.clone(),
-        });
-        self.effect(Op::Emit { template, values, tail, limit, port }, span);
+        let template = self.new_template(made, holes);
+        self.code.effect(Op::Emit { template, values, tail, limit, port }, span);
+    }
+
+    /// The number of a new template: the constant bytes of a packet, with its holes.
+    pub(super) fn new_template(&mut self, made: &Made, holes: Vec<ir::Hole>) -> u32 {
+        let (bytes, sums) = (made.bytes.clone(), made.sums.clone());
+        self.program.templates.push(ir::Template { bytes, holes, sums });
+        self.program.templates.len() as u32 - 1
     }
 
     /// The holes of a packet and the values that fill them.
@@ -114,7 +118,7 @@ impl Lowering<'_> {
                 ));
             }
             holes.push(ir::Hole { bit: field.bit, width: field.width });
-            values.push(self.resized(value, field.width, span));
+            values.push(self.code.resized(value, field.width, span));
         }
         (holes, values)
     }

@@ -6,8 +6,9 @@
 //! section 3). A change that is added up modulo 65,535 cannot tell them apart: where it comes to 0, the bytes
 //! are looked at, unless something that is covered is never zero.
 
+use super::Lowering;
+use super::build::Exit;
 use super::env::Variable;
-use super::{Exit, Lowering};
 use crate::ast::LengthOf;
 use crate::check::hir::{Checksum, Group, HeaderId};
 use crate::flow::covering::{counted_by, never_zero};
@@ -26,29 +27,29 @@ impl Lowering<'_> {
         written: Value,
         span: Span,
     ) {
-        let walked = self.source.headers.get(header.0).is_some() && !self.decoded_by_stage(header);
-        if checksum.unless_zero || !walked && never_zero(self.source, self.layout(header)) {
+        let walked = self.source.headers.get(header.0).is_some() && !self.source.is_decoded(header);
+        if checksum.unless_zero || !walked && never_zero(self.source, self.source.layout(header)) {
             return;
         }
-        let none = self.constant(0, 16, span);
-        let zero = self.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
-        let (yes, no) = self.fork(zero, span);
+        let none = self.code.constant(0, 16, span);
+        let zero = self.code.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
+        let (yes, no) = self.code.fork(zero, span);
         let mut exits: Vec<Exit> = no.into_iter().collect();
         if let Some(exit) = yes {
-            self.resume(exit);
+            self.code.resume(exit);
             let mut bytes = proven;
             let mut more = None;
             if let Some(end) = self.end_of_covered(header, checksum, span) {
                 bytes -= bytes % 2;
-                let known = self.with_constant(BinaryOp::Add, base, bytes.into(), span);
-                more = Some(self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, known), span));
+                let known = self.code.with_constant(BinaryOp::Add, base, bytes.into(), span);
+                more = Some(self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, known), span));
             }
-            let sum = self.emit(16, Op::Checksum { base, bytes, more }, span);
-            let (none, ones) = (self.constant(0, 16, span), self.constant(0xffff, 16, span));
-            let nothing = self.emit(1, Op::Compare(CompareOp::Eq, sum, none), span);
-            let value = self.emit(16, Op::Select(nothing, ones, none), span);
-            self.effect(Op::Store { base, offset: checksum.offset, bytes: 2, value, proven }, span);
-            exits.extend(self.suspend());
+            let sum = self.code.emit(16, Op::Checksum { base, bytes, more }, span);
+            let (none, ones) = (self.code.constant(0, 16, span), self.code.constant(0xffff, 16, span));
+            let nothing = self.code.emit(1, Op::Compare(CompareOp::Eq, sum, none), span);
+            let value = self.code.emit(16, Op::Select(nothing, ones, none), span);
+            self.code.effect(Op::Store { base, offset: checksum.offset, bytes: 2, value, proven }, span);
+            exits.extend(self.code.suspend());
         }
         self.join(exits, span);
     }
@@ -56,14 +57,14 @@ impl Lowering<'_> {
     /// Where what a checksum covers ends, if that is behind the bytes that are known to be captured; it may
     /// lie behind the captured ones.
     fn end_of_covered(&mut self, header: HeaderId, checksum: Checksum, span: Span) -> Option<Value> {
-        let there = |this: &Self, read: Read| this.env.values.contains_key(&Variable::Place(read));
+        let there = |this: &Self, read: Read| this.code.env.values.contains_key(&Variable::Place(read));
         if checksum.payload {
             let Some((around, field)) = self.counting_around(header) else {
-                return Some(self.emit(32, Op::WireLength, span));
+                return Some(self.code.emit(32, Op::WireLength, span));
             };
             return Some(self.counted_end(around, field, span));
         }
-        let groups = self.layout(header).groups.clone();
+        let groups = self.source.layout(header).groups.clone();
         let last = groups.len().saturating_sub(1);
         match groups.last() {
             Some(Group::Fixed { .. }) if last == 0 => None,
@@ -79,28 +80,28 @@ impl Lowering<'_> {
     /// Where what a length field of a header counts ends.
     pub(super) fn counted_end(&mut self, header: HeaderId, field: usize, span: Span) -> Value {
         let (length, _) = self.load_field(header, field, span);
-        let length = self.resized(length, 32, span);
-        let from = match self.layout(header).fields[field].length_of {
+        let length = self.code.resized(length, 32, span);
+        let from = match self.source.layout(header).fields[field].length_of {
             Some(LengthOf::Payload) => self.end_of(header, span),
             _ => self.place(Read::Group(header, 0)),
         };
-        self.emit(32, Op::Binary(BinaryOp::Add, from, length), span)
+        self.code.emit(32, Op::Binary(BinaryOp::Add, from, length), span)
     }
 
     /// The header whose length says where the payload of this one ends, if its place is known here.
     pub(super) fn counting_around(&self, header: HeaderId) -> Option<(HeaderId, usize)> {
         let stage = self.scope.stage?;
         let mut decoded = self.flow.decoded_in(self.source, stage);
-        decoded.behind.retain(|(first, _)| !self.env.removed.contains(first));
+        decoded.behind.retain(|(first, _)| !self.code.env.removed.contains(first));
         let (around, field) = counted_by(self.source, &decoded, header)?;
-        let layout = self.layout(around);
+        let layout = self.source.layout(around);
         let mut places = vec![Read::Group(around, 0), Read::Group(around, layout.fields[field].group)];
         if layout.fields[field].length_of == Some(LengthOf::Payload) {
             places.extend(crate::flow::covering::end_of(self.source, around));
         }
         places
             .iter()
-            .all(|place| self.env.values.contains_key(&Variable::Place(*place)))
+            .all(|place| self.code.env.values.contains_key(&Variable::Place(*place)))
             .then_some((around, field))
     }
 }
