@@ -176,6 +176,17 @@ impl Findings {
         self.list.push(found);
     }
 
+    /// Notes an error.
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        headline: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) {
+        self.report(Diagnostic::error(code, headline, span, label));
+    }
+
     /// Whether a further error would not be kept.
     pub fn is_full(&self) -> bool {
         self.kept[0] > MOST_FAULTS

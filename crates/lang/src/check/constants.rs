@@ -4,7 +4,7 @@ use super::hir::{Expr, ExprKind};
 use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, BinaryOp, CastMode};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
 
 impl Checker<'_> {
@@ -16,7 +16,7 @@ impl Checker<'_> {
         if matches!(checked.ty, Type::Unknown) {
             return None;
         }
-        if !self.expect_type(&checked, ty) {
+        if !self.diagnostics.expect_type(&checked, ty) {
             return None;
         }
         match fold(&checked) {
@@ -30,18 +30,6 @@ impl Checker<'_> {
                 );
                 None
             }
-        }
-    }
-
-    /// Reports a bare number where a time is wanted.
-    pub(crate) fn check_unit(&mut self, expr: &ast::Expr) {
-        if let ast::ExprKind::Int(value) = expr.kind {
-            let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
-            self.report(
-                Diagnostic::error("E0232", "a time has a unit", expr.span, format!("{value} of what?"))
-                    .help("units are `ns`, `us`, `ms`, `s`, `min` and `h`")
-                    .suggest("write seconds", at, "s"),
-            );
         }
     }
 
@@ -70,6 +58,20 @@ impl Checker<'_> {
         let known = value.map(|value| (ty, value));
         self.computed.constants.insert(name.to_string(), known.clone());
         known
+    }
+}
+
+impl Findings {
+    /// Reports a bare number where a time is wanted.
+    pub(crate) fn check_unit(&mut self, expr: &ast::Expr) {
+        if let ast::ExprKind::Int(value) = expr.kind {
+            let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
+            self.report(
+                Diagnostic::error("E0232", "a time has a unit", expr.span, format!("{value} of what?"))
+                    .help("units are `ns`, `us`, `ms`, `s`, `min` and `h`")
+                    .suggest("write seconds", at, "s"),
+            );
+        }
     }
 }
 

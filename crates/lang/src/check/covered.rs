@@ -5,10 +5,90 @@ use super::hir::{self, Checksum, Expr, ExprKind, Group, Layout};
 use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, FieldType};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
 
 impl Checker<'_> {
+    /// What a pseudo header takes from a layout.
+    pub(crate) fn pseudo(&mut self, clause: &ast::Pseudo, layout: &Layout) -> Option<hir::Pseudo> {
+        let mut fields = Vec::new();
+        for name in &clause.fields {
+            let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
+                let known: Vec<String> =
+                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
+                let what = format!("field of {}", layout.name);
+                self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
+                return None;
+            };
+            let field = &layout.fields[index];
+            let fixed = matches!(layout.groups.get(field.group), Some(Group::Fixed { .. }));
+            let whole = field.bit.is_multiple_of(8) && field.ty.width().is_some_and(|width| width % 16 == 0);
+            if !fixed || !whole {
+                self.report(
+                    Diagnostic::error(
+                        "E0315",
+                        format!("`{}` cannot be part of a pseudo header", name.text),
+                        name.span,
+                        "it is not always an even number of whole bytes",
+                    )
+                    .place(field.span, "the field"),
+                );
+                return None;
+            }
+            fields.push(index);
+        }
+        if layout.next.is_none() {
+            self.error(
+                "E0315",
+                format!("nothing follows `{}`", layout.name),
+                clause.span,
+                "a pseudo header belongs to the header that `next` announces",
+            );
+            return None;
+        }
+        Some(hir::Pseudo { fields, kind: clause.kind, length: clause.length })
+    }
+
+    /// `valid(ip.check)`
+    pub(crate) fn valid(&mut self, args: &[ast::Expr], span: Span) -> Expr {
+        if self.scope.context != Context::Packet {
+            self.no_packet(span, "`valid` looks at a packet".to_string());
+            return super::expressions::error(span);
+        }
+        if let [arg] = args {
+            let checked = self.expression(arg, None);
+            if checked.ty == Type::Unknown {
+                return checked;
+            }
+            if let ExprKind::Field(header, field) = checked.kind {
+                let layout = self.program.layout(header);
+                if let Some(checksum) = layout.checksum.filter(|checksum| checksum.field == field) {
+                    if !checksum.payload && !checksum.pseudo {
+                        return Expr { kind: ExprKind::Valid(header), ty: Type::Bool, span };
+                    }
+                    let place = layout.fields[field].span;
+                    self.report(
+                        Diagnostic::error(
+                            "E0318",
+                            "`valid` looks at checksums over headers only",
+                            span,
+                            "this one covers more than its header",
+                        )
+                        .place(place, "the checksum"),
+                    );
+                    return super::expressions::error(span);
+                }
+            }
+        }
+        self.report(
+            Diagnostic::error("E0318", "`valid` takes the checksum of a header", span, "this is none")
+                .help("name a field with the type `inet16`, as in `valid(ip.check)`"),
+        );
+        super::expressions::error(span)
+    }
+}
+
+impl Findings {
     /// The checksum of a layout whose fields have their places.
     pub(crate) fn checksum(&mut self, item: &ast::Layout, layout: &Layout) -> Option<Checksum> {
         let mut found: Option<Checksum> = None;
@@ -62,46 +142,6 @@ impl Checker<'_> {
         found
     }
 
-    /// What a pseudo header takes from a layout.
-    pub(crate) fn pseudo(&mut self, clause: &ast::Pseudo, layout: &Layout) -> Option<hir::Pseudo> {
-        let mut fields = Vec::new();
-        for name in &clause.fields {
-            let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
-                let known: Vec<String> =
-                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
-                let what = format!("field of {}", layout.name);
-                self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
-                return None;
-            };
-            let field = &layout.fields[index];
-            let fixed = matches!(layout.groups.get(field.group), Some(Group::Fixed { .. }));
-            let whole = field.bit.is_multiple_of(8) && field.ty.width().is_some_and(|width| width % 16 == 0);
-            if !fixed || !whole {
-                self.report(
-                    Diagnostic::error(
-                        "E0315",
-                        format!("`{}` cannot be part of a pseudo header", name.text),
-                        name.span,
-                        "it is not always an even number of whole bytes",
-                    )
-                    .place(field.span, "the field"),
-                );
-                return None;
-            }
-            fields.push(index);
-        }
-        if layout.next.is_none() {
-            self.error(
-                "E0315",
-                format!("nothing follows `{}`", layout.name),
-                clause.span,
-                "a pseudo header belongs to the header that `next` announces",
-            );
-            return None;
-        }
-        Some(hir::Pseudo { fields, kind: clause.kind, length: clause.length })
-    }
-
     /// A checksum is set by the compiler; a program may only say that there is none.
     pub(crate) fn check_checksum_set(&mut self, layout: &Layout, index: usize, value: &Expr, span: Span) {
         let Some(checksum) = layout.checksum.filter(|checksum| checksum.field == index) else { return };
@@ -122,43 +162,5 @@ impl Checker<'_> {
             "leave this out: every `set` of what it covers changes it too"
         };
         self.report(fault.help(advice));
-    }
-
-    /// `valid(ip.check)`
-    pub(crate) fn valid(&mut self, args: &[ast::Expr], span: Span) -> Expr {
-        if self.scope.context != Context::Packet {
-            self.no_packet(span, "`valid` looks at a packet".to_string());
-            return super::expressions::error(span);
-        }
-        if let [arg] = args {
-            let checked = self.expression(arg, None);
-            if checked.ty == Type::Unknown {
-                return checked;
-            }
-            if let ExprKind::Field(header, field) = checked.kind {
-                let layout = self.program.layout(header);
-                if let Some(checksum) = layout.checksum.filter(|checksum| checksum.field == field) {
-                    if !checksum.payload && !checksum.pseudo {
-                        return Expr { kind: ExprKind::Valid(header), ty: Type::Bool, span };
-                    }
-                    let place = layout.fields[field].span;
-                    self.report(
-                        Diagnostic::error(
-                            "E0318",
-                            "`valid` looks at checksums over headers only",
-                            span,
-                            "this one covers more than its header",
-                        )
-                        .place(place, "the checksum"),
-                    );
-                    return super::expressions::error(span);
-                }
-            }
-        }
-        self.report(
-            Diagnostic::error("E0318", "`valid` takes the checksum of a header", span, "this is none")
-                .help("name a field with the type `inet16`, as in `valid(ip.check)`"),
-        );
-        super::expressions::error(span)
     }
 }

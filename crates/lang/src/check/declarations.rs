@@ -2,17 +2,18 @@
 
 use super::hir::{self, HeaderId, LayoutId, StageId};
 use super::meant::HeaderUse;
+use super::state::Scope;
 use super::types::{EnumId, TableId, Type};
 use super::{Checker, Context, Enum};
 use crate::ast::{self, Item, Name};
-use crate::diagnostic::{Diagnostic, DiagnosticKind};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::MOST_ARGUMENTS;
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
     /// Gives every declared name its number and reports names declared twice.
     pub(crate) fn declare(&mut self, items: &[&'a Item]) {
-        let fresh = self.declared_once(items);
+        let fresh = self.diagnostics.declared_once(items);
         for &item in &fresh {
             match item {
                 Item::Const(item) => {
@@ -59,39 +60,6 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
-    }
-
-    /// The items without those whose name another item of their sort has; reports these.
-    fn declared_once(&mut self, items: &[&'a Item]) -> Vec<&'a Item> {
-        let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
-        let mut fresh = Vec::new();
-        for &item in items {
-            if let Some((kind, name)) = declared_name(item)
-                && let Some(first) = seen.get(&(kind, name.text.as_str()))
-            {
-                let main = crate::source::FileId::default();
-                let (name, first) = if first.span.file == main && name.span.file != main {
-                    (*first, name)
-                } else {
-                    (name, *first)
-                };
-                self.report(
-                    Diagnostic::error(
-                        "E0101",
-                        format!("the {kind} `{}` is declared twice", name.text),
-                        name.span,
-                        "declared again here",
-                    )
-                    .place(first.span, "declared first here"),
-                );
-                continue;
-            }
-            if let Some((kind, name)) = declared_name(item) {
-                seen.insert((kind, &name.text), name);
-            }
-            fresh.push(item);
-        }
-        fresh
     }
 
     /// Defines the layouts; all of their names are known before, as layouts name each other.
@@ -169,7 +137,7 @@ impl<'a> Checker<'a> {
                     }
                 }
                 Item::Every(item) => {
-                    self.check_unit(&item.period);
+                    self.diagnostics.check_unit(&item.period);
                     let period = self.constant(&item.period, &Type::Time).unwrap_or(1) as u64;
                     if period == 0 {
                         self.error(
@@ -364,7 +332,7 @@ impl<'a> Checker<'a> {
     fn define_stage(&mut self, item: &'a ast::Stage, id: StageId) {
         self.scope.context = Context::Packet;
         let (params, header) = (self.program.stages[id.0].params.clone(), self.program.stages[id.0].header);
-        self.enter_params(&item.params, &params);
+        self.scope.enter_params(&item.params, &params);
         self.scope.own_header = header;
         self.scope.own_header_broken = item.header.is_some() && header.is_none();
         self.spent.unrolled = 1;
@@ -401,11 +369,6 @@ impl<'a> Checker<'a> {
         self.scope.own_header = None;
         self.scope.locals.clear();
         self.scope.context = Context::Constant;
-    }
-
-    fn enter_params(&mut self, params: &[ast::Param], locals: &[hir::LocalId]) {
-        let scope = params.iter().map(|param| param.name.text.clone()).zip(locals.iter().copied()).collect();
-        self.scope.locals = vec![scope];
     }
 
     fn handler_body(&mut self, body: &'a ast::Block, params: &[hir::LocalId]) -> hir::Block {
@@ -447,6 +410,48 @@ impl<'a> Checker<'a> {
                 },
             },
         }
+    }
+}
+
+impl Findings {
+    /// The items without those whose name another item of their sort has; reports these.
+    fn declared_once<'a>(&mut self, items: &[&'a Item]) -> Vec<&'a Item> {
+        let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
+        let mut fresh = Vec::new();
+        for &item in items {
+            if let Some((kind, name)) = declared_name(item)
+                && let Some(first) = seen.get(&(kind, name.text.as_str()))
+            {
+                let main = crate::source::FileId::default();
+                let (name, first) = if first.span.file == main && name.span.file != main {
+                    (*first, name)
+                } else {
+                    (name, *first)
+                };
+                self.report(
+                    Diagnostic::error(
+                        "E0101",
+                        format!("the {kind} `{}` is declared twice", name.text),
+                        name.span,
+                        "declared again here",
+                    )
+                    .place(first.span, "declared first here"),
+                );
+                continue;
+            }
+            if let Some((kind, name)) = declared_name(item) {
+                seen.insert((kind, &name.text), name);
+            }
+            fresh.push(item);
+        }
+        fresh
+    }
+}
+
+impl Scope {
+    fn enter_params(&mut self, params: &[ast::Param], locals: &[hir::LocalId]) {
+        let scope = params.iter().map(|param| param.name.text.clone()).zip(locals.iter().copied()).collect();
+        self.locals = vec![scope];
     }
 }
 

@@ -1,6 +1,6 @@
 //! Statements that make the packet longer or shorter: the headers they name, and the bytes that go in.
 
-use super::hir::{Edit, Field, HeaderId, Layout, Made, Place, StmtKind};
+use super::hir::{Edit, Field, HeaderId, Layout, Made, Place, Program, StmtKind};
 use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context};
@@ -27,7 +27,7 @@ impl<'a> Checker<'a> {
         let edit = match edit {
             ast::Edit::Push { packet, before, header } => {
                 let id = self.decoded_header(header)?;
-                let announces = if *before { None } else { self.announcement(id, packet) };
+                let announces = if *before { None } else { self.program.announcement(id, packet) };
                 let selector = match (before, announces) {
                     (true, _) => self.announces(packet, id),
                     (false, Some((selector, _))) => self.takes_over(id, selector, packet, header),
@@ -98,18 +98,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The field of a header that announces what follows, and its value for what is pushed behind it.
-    fn announcement(&self, header: HeaderId, packet: &ast::PacketExpr) -> Option<(usize, u128)> {
-        let PacketPart::Header(first, _) = packet.parts.first()? else { return None };
-        let layout = self.program.layout(header);
-        let next = layout.next.as_ref()?;
-        let selector = &layout.fields[next.selector];
-        let (values, _) = next.targets.iter().find(|(_, target)| *target == first.text)?;
-        let fits = |value: &u128| selector.constraint.is_none_or(|(low, high)| (low..=high).contains(value));
-        let value = *values.first().filter(|value| fits(value))?;
-        (!selector.shapes && !selector.conditional).then_some((next.selector, value))
-    }
-
     /// The selector of the last pushed header, if it is not given and free.
     fn open_selector(&self, packet: &ast::PacketExpr) -> Option<(&Layout, &Field)> {
         let PacketPart::Header(last, fields) = packet.parts.last()? else { return None };
@@ -177,6 +165,20 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(made)
+    }
+}
+
+impl Program {
+    /// The field of a header that announces what follows, and its value for what is pushed behind it.
+    fn announcement(&self, header: HeaderId, packet: &ast::PacketExpr) -> Option<(usize, u128)> {
+        let PacketPart::Header(first, _) = packet.parts.first()? else { return None };
+        let layout = self.layout(header);
+        let next = layout.next.as_ref()?;
+        let selector = &layout.fields[next.selector];
+        let (values, _) = next.targets.iter().find(|(_, target)| *target == first.text)?;
+        let fits = |value: &u128| selector.constraint.is_none_or(|(low, high)| (low..=high).contains(value));
+        let value = *values.first().filter(|value| fits(value))?;
+        (!selector.shapes && !selector.conditional).then_some((next.selector, value))
     }
 }
 

@@ -5,7 +5,7 @@ use super::hir;
 use super::types::{TableId, Type};
 use super::{Checker, counted};
 use crate::ast::{self, EntryKey};
-use crate::diagnostic::{Diagnostic, DiagnosticKind};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
 use crate::limits::WIDEST_PREFIX_KEY;
 use crate::source::Span;
@@ -18,26 +18,6 @@ pub const FORMATS: [&str; 7] = ["routes", "mrt", "classbench", "iptables", "nft"
 const WITH_INTERFACES: [&str; 2] = ["iptables", "nft"];
 
 impl Checker<'_> {
-    pub(super) fn table_kind(&mut self, item: &ast::Table) -> TableKind {
-        let word = |wanted: &str| {
-            item.properties.iter().find_map(|property| match property {
-                ast::Property::Choose(name) if wanted == "choose" => Some(name.text.as_str()),
-                ast::Property::Answer(name) if wanted == "answer" => Some(name.text.as_str()),
-                _ => None,
-            })
-        };
-        match item.kind.text.as_str() {
-            "lpm" => TableKind::Lpm,
-            "rules" => TableKind::Rules { by_priority: word("choose") == Some("priority") },
-            "patterns" => TableKind::Patterns(match word("answer") {
-                Some("all") => Answer::All,
-                Some("set") => Answer::Set,
-                _ => Answer::First,
-            }),
-            _ => TableKind::Exact,
-        }
-    }
-
     pub(super) fn key_columns(&mut self, item: &ast::Table, kind: TableKind) -> Vec<(String, Type)> {
         if let TableKind::Patterns(_) = kind {
             let bytes = |ty: &ast::Type| matches!(&ty.kind, ast::TypeKind::Named(name) if name == "bytes");
@@ -66,32 +46,6 @@ impl Checker<'_> {
             );
         }
         columns
-    }
-
-    /// Reports a property that tables of this kind do not have.
-    pub(super) fn check_property(&mut self, table: &hir::Table, word: &str, span: Span) {
-        let kinds: &[&str] = match word {
-            "idle" | "evict" | "releases" => &["exact"],
-            "age" => &["exact", "lpm", "rules"],
-            "choose" => &["rules"],
-            "answer" => &["patterns"],
-            "counted" => &["lpm", "rules", "patterns"],
-            "default" => &["exact", "lpm", "rules"],
-            _ => return,
-        };
-        let kind = table.kind.name();
-        if kinds.contains(&kind) {
-            return;
-        }
-        self.report(
-            Diagnostic::error(
-                "E0520",
-                format!("`{}` is a table of {kind}, which has no `{word}`", table.name),
-                span,
-                format!("only tables of the kind {} have it", kinds.join(" or ")),
-            )
-            .place(table.span, "declared here"),
-        );
     }
 
     /// The pool that an entry of the table gives its value back to.
@@ -165,7 +119,9 @@ impl Checker<'_> {
             let key = self.entry_keys(table, &entry.keys, entry.span);
             let priority = self.priority(table.kind, &table.name, entry.priority.as_ref(), entry.span);
             let values = self.value_columns(id, entry.value.as_ref(), entry.span);
-            let (Some(key), Some(value)) = (key, self.constant_columns(&values)) else { continue };
+            let (Some(key), Some(value)) = (key, self.diagnostics.constant_columns(&values)) else {
+                continue;
+            };
             // Equal rules are found among the rules that are never reached.
             let rules = matches!(table.kind, TableKind::Rules { .. });
             if !rules && let Some(first) = seen.insert((key.clone(), priority), entry.span) {
@@ -195,7 +151,7 @@ impl Checker<'_> {
         span: Span,
     ) -> u32 {
         if kind != (TableKind::Rules { by_priority: true }) {
-            self.no_priority(table, priority);
+            self.diagnostics.no_priority(table, priority);
             return 0;
         }
         let Some(priority) = priority else {
@@ -208,18 +164,6 @@ impl Checker<'_> {
             return 0;
         };
         self.constant(priority, &Type::Uint(32)).unwrap_or(0) as u32
-    }
-
-    /// Reports a priority where none belongs.
-    pub(super) fn no_priority(&mut self, table: &str, priority: Option<&ast::Expr>) {
-        if let Some(priority) = priority {
-            self.error(
-                "E0523",
-                format!("entries of `{table}` have no priority"),
-                priority.span,
-                "only rules with `choose priority` have one",
-            );
-        }
     }
 
     /// What the key columns of an entry must be like.
@@ -398,7 +342,7 @@ impl Checker<'_> {
                 ast::ExprKind::Binary(ast::BinaryOp::Div, value, length) if prefixes => {
                     let length = self.constant(length, &Type::Uint(8))?;
                     let value = self.expression(value, Some(ty));
-                    self.expect_type(&value, ty);
+                    self.diagnostics.expect_type(&value, ty);
                     if length > u128::from(ty.width().unwrap_or(128)) {
                         self.error(
                             "E0518",
@@ -412,7 +356,7 @@ impl Checker<'_> {
                 }
                 _ => {
                     let value = self.expression(key, Some(ty));
-                    self.expect_type(&value, ty);
+                    self.diagnostics.expect_type(&value, ty);
                     match fold(&value) {
                         Some(number) => hir::KeyPart::Fixed(Match::Exact(number)),
                         None => hir::KeyPart::Exact(value),
@@ -422,5 +366,65 @@ impl Checker<'_> {
             parts.push(part);
         }
         Some(parts)
+    }
+}
+
+impl Findings {
+    /// Reports a property that tables of this kind do not have.
+    pub(super) fn check_property(&mut self, table: &hir::Table, word: &str, span: Span) {
+        let kinds: &[&str] = match word {
+            "idle" | "evict" | "releases" => &["exact"],
+            "age" => &["exact", "lpm", "rules"],
+            "choose" => &["rules"],
+            "answer" => &["patterns"],
+            "counted" => &["lpm", "rules", "patterns"],
+            "default" => &["exact", "lpm", "rules"],
+            _ => return,
+        };
+        let kind = table.kind.name();
+        if kinds.contains(&kind) {
+            return;
+        }
+        self.report(
+            Diagnostic::error(
+                "E0520",
+                format!("`{}` is a table of {kind}, which has no `{word}`", table.name),
+                span,
+                format!("only tables of the kind {} have it", kinds.join(" or ")),
+            )
+            .place(table.span, "declared here"),
+        );
+    }
+
+    /// Reports a priority where none belongs.
+    pub(super) fn no_priority(&mut self, table: &str, priority: Option<&ast::Expr>) {
+        if let Some(priority) = priority {
+            self.error(
+                "E0523",
+                format!("entries of `{table}` have no priority"),
+                priority.span,
+                "only rules with `choose priority` have one",
+            );
+        }
+    }
+}
+
+pub(super) fn table_kind(item: &ast::Table) -> TableKind {
+    let word = |wanted: &str| {
+        item.properties.iter().find_map(|property| match property {
+            ast::Property::Choose(name) if wanted == "choose" => Some(name.text.as_str()),
+            ast::Property::Answer(name) if wanted == "answer" => Some(name.text.as_str()),
+            _ => None,
+        })
+    };
+    match item.kind.text.as_str() {
+        "lpm" => TableKind::Lpm,
+        "rules" => TableKind::Rules { by_priority: word("choose") == Some("priority") },
+        "patterns" => TableKind::Patterns(match word("answer") {
+            Some("all") => Answer::All,
+            Some("set") => Answer::Set,
+            _ => Answer::First,
+        }),
+        _ => TableKind::Exact,
     }
 }

@@ -6,7 +6,7 @@ use super::operators::same;
 use super::types::{TableId, Type, largest};
 use super::{Checker, Context, Function, counted};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
-use crate::diagnostic::{Diagnostic, DiagnosticKind};
+use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::ir::TableKind;
 use crate::limits::{DEEPEST_VALUE, LARGEST_INLINED, TALLEST_FUNCTION};
 use crate::source::Span;
@@ -38,7 +38,7 @@ impl Checker<'_> {
     fn expression_inside(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
         let span = expr.span;
         match &expr.kind {
-            ast::ExprKind::Int(value) => self.integer(*value, expected, span),
+            ast::ExprKind::Int(value) => self.diagnostics.integer(*value, expected, span),
             ast::ExprKind::Bool(value) => constant(u128::from(*value), Type::Bool, span),
             ast::ExprKind::Ip4(value) => constant(u128::from(*value), Type::Ip4, span),
             ast::ExprKind::Ip6(value) => constant(*value, Type::Ip6, span),
@@ -54,12 +54,12 @@ impl Checker<'_> {
             ast::ExprKind::Call(name, args) => self.call(name, args, expected, span),
             ast::ExprKind::Unary(UnaryOp::Not, inner) => {
                 let inner = self.expression(inner, Some(&Type::Bool));
-                self.expect_type(&inner, &Type::Bool);
+                self.diagnostics.expect_type(&inner, &Type::Bool);
                 Expr { kind: ExprKind::Not(Box::new(inner)), ty: Type::Bool, span }
             }
             ast::ExprKind::Unary(UnaryOp::Complement, inner) => {
                 let inner = self.expression(inner, expected);
-                self.expect_number(&inner);
+                self.diagnostics.expect_number(&inner);
                 Expr { ty: inner.ty.clone(), kind: ExprKind::Complement(Box::new(inner)), span }
             }
             ast::ExprKind::Binary(op, a, b) => self.binary(*op, a, b, expected, span),
@@ -83,9 +83,9 @@ impl Checker<'_> {
             }
             ast::ExprKind::If(condition, yes, no) => {
                 let condition = self.expression(condition, Some(&Type::Bool));
-                self.expect_type(&condition, &Type::Bool);
+                self.diagnostics.expect_type(&condition, &Type::Bool);
                 let (yes, no) = self.alike(yes, no, expected);
-                if !self.expect_single(&yes) {
+                if !self.diagnostics.expect_single(&yes) {
                     return error(span);
                 }
                 Expr {
@@ -122,85 +122,6 @@ impl Checker<'_> {
         Expr { kind: ExprKind::Logic(true, Box::new(above), Box::new(below)), ty: Type::Bool, span }
     }
 
-    /// Reports an expression of another type; true if it fits.
-    pub(crate) fn expect_type(&mut self, expr: &Expr, wanted: &Type) -> bool {
-        if expr.ty.fits(wanted) {
-            return true;
-        }
-        let mut diagnostic = Diagnostic::error(
-            "E0200",
-            format!("{wanted} is wanted here, not {}", expr.ty),
-            expr.span,
-            format!("this is {}", expr.ty),
-        );
-        if let Type::Option(_) = expr.ty {
-            diagnostic =
-                diagnostic.help("it may be missing: take it apart with `match … { some x => …, none => … }`");
-        } else if matches!(wanted, Type::Bool) && expr.ty.width().is_some() {
-            diagnostic = diagnostic.help("compare it: a condition is true or false");
-        } else if let (Some(from), Some(to)) = (expr.ty.width(), wanted.width())
-            && expr.ty.converts_to(wanted)
-        {
-            diagnostic = if from <= to {
-                let (at, edit) = converted(expr, wanted);
-                diagnostic.suggest(format!("convert it: `as {wanted}`"), at, edit)
-            } else {
-                diagnostic.help(format!("`as {wanted}` where it is known to fit, `as% {wanted}` keeps the low bits, `as| {wanted}` takes at most the largest value"))
-            };
-        }
-        self.report(diagnostic);
-        false
-    }
-
-    /// `if` and `match` give single values.
-    fn expect_single(&mut self, expr: &Expr) -> bool {
-        let single = expr.ty.width().is_some();
-        if !single {
-            self.error(
-                "E0231",
-                format!("{} is no single value", expr.ty),
-                expr.span,
-                "`if` and `match` as expressions give single values",
-            );
-        }
-        single
-    }
-
-    pub(crate) fn expect_number(&mut self, expr: &Expr) -> bool {
-        if expr.ty.is_number() {
-            return true;
-        }
-        self.report(
-            Diagnostic::error(
-                "E0210",
-                format!("{} is no number to calculate with", expr.ty),
-                expr.span,
-                format!("this is {}", expr.ty),
-            )
-            .help("convert it first, for example `as u32`"),
-        );
-        false
-    }
-
-    fn integer(&mut self, value: u128, expected: Option<&Type>, span: Span) -> Expr {
-        let ty = match expected {
-            Some(ty) if ty.takes_integers() && *ty != Type::Unknown => ty.clone(),
-            _ => Type::Uint(
-                [8, 16, 32, 64, 128].into_iter().find(|&width| value <= largest(width)).unwrap_or(128),
-            ),
-        };
-        if value > ty.largest() {
-            self.error(
-                "E0201",
-                format!("{value} does not fit {ty}"),
-                span,
-                format!("the largest value is {}", ty.largest()),
-            );
-            return Expr { kind: ExprKind::Const(ty.largest()), ty, span };
-        }
-        constant(value, ty, span)
-    }
-
     fn word(&mut self, name: &str, expected: Option<&Type>, span: Span) -> Expr {
         if let Some(local) = self.scope.find_local(name) {
             return Expr { kind: ExprKind::Local(local), ty: self.program.locals[local.0].ty.clone(), span };
@@ -212,7 +133,7 @@ impl Checker<'_> {
             return self.own_field(layout.0, index, expected, span);
         }
         if let Some(Type::Variants(table, _)) = expected
-            && let Some(variant) = self.variant_named(*table, name)
+            && let Some(variant) = self.program.variant_named(*table, name)
         {
             return self.variant(*table, variant, &[], span);
         }
@@ -461,7 +382,7 @@ impl Checker<'_> {
 
     fn call(&mut self, name: &ast::Name, args: &[ast::Expr], expected: Option<&Type>, span: Span) -> Expr {
         if let Some(Type::Variants(table, _)) = expected
-            && let Some(variant) = self.variant_named(*table, &name.text)
+            && let Some(variant) = self.program.variant_named(*table, &name.text)
         {
             return self.variant(*table, variant, args, span);
         }
@@ -530,7 +451,7 @@ impl Checker<'_> {
         for (param, arg) in function.params.iter().zip(args) {
             let ty = self.program.locals[param.0].ty.clone();
             let arg = self.expression(arg, Some(&ty));
-            self.expect_type(&arg, &ty);
+            self.diagnostics.expect_type(&arg, &ty);
             bindings.push((*param, arg));
         }
         Expr { kind: ExprKind::Inline(bindings, Box::new(function.value)), ty: function.result, span }
@@ -555,7 +476,7 @@ impl Checker<'_> {
             params.push(self.bind_local(&param.name, ty, false));
         }
         let value = self.expression(&item.value, Some(&result));
-        let mut fits = self.expect_type(&value, &result);
+        let mut fits = self.diagnostics.expect_type(&value, &result);
         if value.height() > TALLEST_FUNCTION {
             self.too_deep(item.name.span);
             fits = false;
@@ -590,14 +511,14 @@ impl Checker<'_> {
             broken |= self.diagnostics.reported() > before;
             let guard = arm.guard.as_ref().map(|guard| {
                 let guard = self.expression(guard, Some(&Type::Bool));
-                self.expect_type(&guard, &Type::Bool);
+                self.diagnostics.expect_type(&guard, &Type::Bool);
                 guard
             });
             let body = self.expression(&arm.value, ty.as_ref());
             self.scope.leave();
-            self.expect_single(&body);
+            self.diagnostics.expect_single(&body);
             if let Some(first) = &first {
-                self.expect_type(&body, first);
+                self.diagnostics.expect_type(&body, first);
             } else if body.ty != Type::Unknown {
                 first = Some(body.ty.clone());
                 ty = first.clone();
@@ -609,6 +530,87 @@ impl Checker<'_> {
         }
         let ty = first.unwrap_or(Type::Unknown);
         Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
+    }
+}
+
+impl Findings {
+    /// Reports an expression of another type; true if it fits.
+    pub(crate) fn expect_type(&mut self, expr: &Expr, wanted: &Type) -> bool {
+        if expr.ty.fits(wanted) {
+            return true;
+        }
+        let mut diagnostic = Diagnostic::error(
+            "E0200",
+            format!("{wanted} is wanted here, not {}", expr.ty),
+            expr.span,
+            format!("this is {}", expr.ty),
+        );
+        if let Type::Option(_) = expr.ty {
+            diagnostic =
+                diagnostic.help("it may be missing: take it apart with `match … { some x => …, none => … }`");
+        } else if matches!(wanted, Type::Bool) && expr.ty.width().is_some() {
+            diagnostic = diagnostic.help("compare it: a condition is true or false");
+        } else if let (Some(from), Some(to)) = (expr.ty.width(), wanted.width())
+            && expr.ty.converts_to(wanted)
+        {
+            diagnostic = if from <= to {
+                let (at, edit) = converted(expr, wanted);
+                diagnostic.suggest(format!("convert it: `as {wanted}`"), at, edit)
+            } else {
+                diagnostic.help(format!("`as {wanted}` where it is known to fit, `as% {wanted}` keeps the low bits, `as| {wanted}` takes at most the largest value"))
+            };
+        }
+        self.report(diagnostic);
+        false
+    }
+
+    /// `if` and `match` give single values.
+    fn expect_single(&mut self, expr: &Expr) -> bool {
+        let single = expr.ty.width().is_some();
+        if !single {
+            self.error(
+                "E0231",
+                format!("{} is no single value", expr.ty),
+                expr.span,
+                "`if` and `match` as expressions give single values",
+            );
+        }
+        single
+    }
+
+    pub(crate) fn expect_number(&mut self, expr: &Expr) -> bool {
+        if expr.ty.is_number() {
+            return true;
+        }
+        self.report(
+            Diagnostic::error(
+                "E0210",
+                format!("{} is no number to calculate with", expr.ty),
+                expr.span,
+                format!("this is {}", expr.ty),
+            )
+            .help("convert it first, for example `as u32`"),
+        );
+        false
+    }
+
+    fn integer(&mut self, value: u128, expected: Option<&Type>, span: Span) -> Expr {
+        let ty = match expected {
+            Some(ty) if ty.takes_integers() && *ty != Type::Unknown => ty.clone(),
+            _ => Type::Uint(
+                [8, 16, 32, 64, 128].into_iter().find(|&width| value <= largest(width)).unwrap_or(128),
+            ),
+        };
+        if value > ty.largest() {
+            self.error(
+                "E0201",
+                format!("{value} does not fit {ty}"),
+                span,
+                format!("the largest value is {}", ty.largest()),
+            );
+            return Expr { kind: ExprKind::Const(ty.largest()), ty, span };
+        }
+        constant(value, ty, span)
     }
 }
 

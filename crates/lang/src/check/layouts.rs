@@ -73,7 +73,7 @@ impl Checker<'_> {
         if let Some(next) = &item.next {
             layout.next = self.next(next, &layout, id);
         }
-        layout.checksum = self.checksum(item, &layout);
+        layout.checksum = self.diagnostics.checksum(item, &layout);
         layout.pseudo = item.pseudo.as_ref().and_then(|pseudo| self.pseudo(pseudo, &layout));
         self.program.layouts.pop();
         self.described.fields.clear();
@@ -89,7 +89,7 @@ impl Checker<'_> {
         self.scope.context = Context::Layout(id);
         let when = field.when.as_ref().map(|when| {
             let when_checked = self.expression(when, Some(&Type::Bool));
-            self.expect_type(&when_checked, &Type::Bool);
+            self.diagnostics.expect_type(&when_checked, &Type::Bool);
             when_checked
         });
         self.described.shared_when = field.when.clone();
@@ -257,7 +257,7 @@ impl Checker<'_> {
 
     fn length(&mut self, expr: &ast::Expr) -> Expr {
         let checked = self.expression(expr, Some(&Type::Uint(32)));
-        self.expect_type(&checked, &Type::Uint(32));
+        self.diagnostics.expect_type(&checked, &Type::Uint(32));
         checked
     }
 
@@ -272,7 +272,7 @@ impl Checker<'_> {
         self.scope.context = Context::Layout(id);
         let when = next.when.as_ref().map(|when| {
             let checked = self.expression(when, Some(&Type::Bool));
-            self.expect_type(&checked, &Type::Bool);
+            self.diagnostics.expect_type(&checked, &Type::Bool);
             checked
         });
         self.scope.context = Context::Constant;

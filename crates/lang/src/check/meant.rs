@@ -1,7 +1,7 @@
 //! What was meant by a name that stands for nothing: a member without its enum, a flag, the layout of a
 //! header in place of the header's name.
 
-use super::hir::{HeaderId, LayoutId};
+use super::hir::{HeaderId, LayoutId, Program};
 use super::types::Type;
 use super::{Checker, Context, unknown_name};
 use crate::ast;
@@ -65,7 +65,7 @@ impl Checker<'_> {
     /// A flag of the field whose value is being written: the field, and the flag's number.
     fn written_flag(&self, name: &str) -> Option<(String, String)> {
         let (layout, index) = self.scope.written_field?;
-        let number = self.flag_number(layout, index, name)?;
+        let number = self.program.flag_number(layout, index, name)?;
         let layout = &self.program.layouts[layout.0];
         Some((format!("{}.{}", layout.name, layout.fields[index].name), number))
     }
@@ -85,11 +85,11 @@ impl Checker<'_> {
         }
         let header = &self.program.layouts[layout.0];
         let found = (0..header.fields.len())
-            .find_map(|index| Some((index, self.flag_number(layout, index, &name.text)?)));
+            .find_map(|index| Some((index, self.program.flag_number(layout, index, &name.text)?)));
         let Some((index, number)) = found else { return false };
         let field = &header.fields[index].name;
         let same = |other: &str| {
-            let flag = self.flag_number(layout, index, other).is_some();
+            let flag = self.program.flag_number(layout, index, other).is_some();
             other == field || flag && header.fields.iter().all(|field| field.name != other)
         };
         let alone = written.iter().filter(|(other, _)| same(&other.text)).count() == 1;
@@ -104,14 +104,6 @@ impl Checker<'_> {
             fault.help(format!("all flags are one number: `{edit}` where only this one is set"))
         });
         true
-    }
-
-    /// The number of a field in which one flag alone is set.
-    pub(super) fn flag_number(&self, layout: LayoutId, index: usize, name: &str) -> Option<String> {
-        let field = &self.program.layouts[layout.0].fields[index];
-        let position = field.flags.iter().rev().position(|flag| *flag == name)?;
-        let digits = field.flags.len().div_ceil(4);
-        Some(format!("0x{:0digits$x}", 1u128 << position))
     }
 
     /// The members that are called so, with their enums: of the enum that is wanted, else of all.
@@ -140,7 +132,7 @@ impl Checker<'_> {
             let header = &self.program.headers[header.0];
             let fields = &self.program.layouts[header.layout.0].fields;
             let found = (0..if self.spent.likeness.allows(fields.len()) { fields.len() } else { 0 })
-                .find_map(|index| Some((index, self.flag_number(header.layout, index, name)?)));
+                .find_map(|index| Some((index, self.program.flag_number(header.layout, index, name)?)));
             let (index, number) = found?;
             Some((format!("{}.{}.{name}", header.name, fields[index].name), number))
         })
@@ -160,7 +152,7 @@ impl Checker<'_> {
             HeaderUse::Base => "header or enum",
         };
         let fitting = self.headers_with(field);
-        let meant = best(&fitting, |header| self.resemblance(name, header));
+        let meant = best(&fitting, |header| self.program.resemblance(name, header));
         if let Some(&first) = meant.first() {
             let layout = &self.program.layout(first).name;
             let own = self.scope.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
@@ -205,11 +197,21 @@ impl Checker<'_> {
             all.iter().copied().filter(|header| field.is_none_or(|name| has(name, header))).collect();
         if having.is_empty() { all } else { having }
     }
+}
+
+impl Program {
+    /// The number of a field in which one flag alone is set.
+    pub(super) fn flag_number(&self, layout: LayoutId, index: usize, name: &str) -> Option<String> {
+        let field = &self.layouts[layout.0].fields[index];
+        let position = field.flags.iter().rev().position(|flag| *flag == name)?;
+        let digits = field.flags.len().div_ceil(4);
+        Some(format!("0x{:0digits$x}", 1u128 << position))
+    }
 
     /// How well a name suits a header: 2 for the name of its layout, 1 where one shortens the other.
     fn resemblance(&self, name: &str, header: HeaderId) -> u8 {
-        let header = &self.program.headers[header.0];
-        let layout = self.program.layouts[header.layout.0].name.as_str();
+        let header = &self.headers[header.0];
+        let layout = self.layouts[header.layout.0].name.as_str();
         let shortens = |other: &str| other.starts_with(name) || name.starts_with(other);
         if layout == name { 2 } else { u8::from(shortens(layout) || shortens(&header.name)) }
     }

@@ -6,7 +6,7 @@ use super::hir::{Expr, ExprKind, Placement, StmtKind};
 use super::types::{EnumId, Type};
 use super::{Checker, Context, Enum, counted};
 use crate::ast::{self, EntryKey, GroupProperty};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::{self, Match, Rates};
 use crate::limits::{MOST_BUCKETS, MOST_CELLS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
 use crate::source::Span;
@@ -332,37 +332,16 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// Reports a wrong number of parts between the brackets.
-    fn parts(
-        &mut self,
-        name: &str,
-        keys: &[ast::Expr],
-        wanted: std::ops::RangeInclusive<usize>,
-        span: Span,
-    ) -> bool {
-        let fits = wanted.contains(&keys.len());
-        if !fits {
-            let least = counted(*wanted.start(), "part");
-            self.error(
-                "E0503",
-                format!("`{name}[…]` has {least}, not {}", keys.len()),
-                span,
-                "wrong number of parts",
-            );
-        }
-        fits
-    }
-
     fn mark(&mut self, meter: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
         let cells = usize::from(self.names.indexed.contains(name));
-        if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells + 1, span) {
+        if !self.needs_state(name, span) || !self.diagnostics.parts(name, keys, cells..=cells + 1, span) {
             return error(span);
         }
         let colour = self.colour();
         let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
         let before = keys.get(cells).map(|before| {
             let before = self.expression(before, Some(&colour));
-            self.expect_type(&before, &colour);
+            self.diagnostics.expect_type(&before, &colour);
             Box::new(before)
         });
         Expr { kind: ExprKind::Mark(meter, index, before), ty: colour, span }
@@ -371,7 +350,7 @@ impl<'a> Checker<'a> {
     fn read_register(&mut self, register: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
         let (_, ty) = self.program.registers[register as usize].clone();
         let cells = usize::from(self.names.indexed.contains(name));
-        if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells, span) {
+        if !self.needs_state(name, span) || !self.diagnostics.parts(name, keys, cells..=cells, span) {
             return error(span);
         }
         let index = keys.first().map(|index| Box::new(self.cell(index)));
@@ -381,12 +360,12 @@ impl<'a> Checker<'a> {
     fn choose(&mut self, group: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
         let (_, types) = self.program.groups[group as usize].clone();
         let cells = usize::from(self.names.indexed.contains(name));
-        if !self.needs_state(name, span) || !self.parts(name, keys, cells + 1..=cells + 1, span) {
+        if !self.needs_state(name, span) || !self.diagnostics.parts(name, keys, cells + 1..=cells + 1, span) {
             return error(span);
         }
         let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
         let hash = self.expression(&keys[cells], Some(&Type::Uint(32)));
-        self.expect_type(&hash, &Type::Uint(32));
+        self.diagnostics.expect_type(&hash, &Type::Uint(32));
         let ty = Type::Option(Box::new(one_or_tuple(types)));
         Expr { kind: ExprKind::Choose(group, index, Box::new(hash)), ty, span }
     }
@@ -426,7 +405,7 @@ impl<'a> Checker<'a> {
                     return Some(error(span));
                 }
                 let length = self.expression(length, Some(&Type::Uint(32)));
-                self.expect_type(&length, &Type::Uint(32));
+                self.diagnostics.expect_type(&length, &Type::Uint(32));
                 Some(Expr { kind: ExprKind::Clip(Box::new(view), Box::new(length)), ty: Type::View, span })
             }
             "take" => Some(self.take_from(args, span)),
@@ -479,14 +458,14 @@ impl<'a> Checker<'a> {
         }
         let index = index.map(|index| self.cell(index));
         let value = self.expression(value, Some(&ty));
-        self.expect_type(&value, &ty);
+        self.diagnostics.expect_type(&value, &ty);
         Some(StmtKind::SetRegister(register, index, value))
     }
 
     pub(super) fn give(&mut self, name: &ast::Name, parts: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
         let pool = self.pool_named(name)?;
         let types = self.program.pools[pool as usize].1.clone();
-        if !self.parts(&name.text, parts, types.len()..=types.len(), span) {
+        if !self.diagnostics.parts(&name.text, parts, types.len()..=types.len(), span) {
             return None;
         }
         Some(StmtKind::Give(pool, self.typed_parts(parts, &types)))
@@ -496,7 +475,7 @@ impl<'a> Checker<'a> {
         let mut checked = Vec::new();
         for (part, ty) in parts.iter().zip(types) {
             let part = self.expression(part, Some(ty));
-            self.expect_type(&part, ty);
+            self.diagnostics.expect_type(&part, ty);
             checked.push(part);
         }
         checked
@@ -530,7 +509,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let given: Vec<ast::Expr> = index.cloned().into_iter().collect();
-        if !self.parts(&name.text, &given, cells..=cells, span) {
+        if !self.diagnostics.parts(&name.text, &given, cells..=cells, span) {
             return None;
         }
         let index = index.map(|index| self.cell(index));
@@ -548,12 +527,35 @@ impl<'a> Checker<'a> {
         let (_, types) = self.program.groups[group as usize].clone();
         let cells = usize::from(self.names.indexed.contains(name));
         let wanted = cells + types.len();
-        if !self.parts(name, keys, wanted..=wanted, span) {
+        if !self.diagnostics.parts(name, keys, wanted..=wanted, span) {
             return None;
         }
         let index = (cells == 1).then(|| self.cell(&keys[0]));
         let member = self.typed_parts(&keys[cells..], &types);
         Some(Placement::Member { group, index, member })
+    }
+}
+
+impl Findings {
+    /// Reports a wrong number of parts between the brackets.
+    fn parts(
+        &mut self,
+        name: &str,
+        keys: &[ast::Expr],
+        wanted: std::ops::RangeInclusive<usize>,
+        span: Span,
+    ) -> bool {
+        let fits = wanted.contains(&keys.len());
+        if !fits {
+            let least = counted(*wanted.start(), "part");
+            self.error(
+                "E0503",
+                format!("`{name}[…]` has {least}, not {}", keys.len()),
+                span,
+                "wrong number of parts",
+            );
+        }
+        fits
     }
 }
 

@@ -122,7 +122,7 @@ impl Checker<'_> {
         span: Span,
         label: impl Into<String>,
     ) {
-        self.report(Diagnostic::error(code, headline, span, label));
+        self.diagnostics.error(code, headline, span, label);
     }
 
     /// Reports a use of a packet where there is none.

@@ -5,7 +5,7 @@ use super::expressions::{converted, error};
 use super::hir::{Expr, ExprKind};
 use super::types::Type;
 use crate::ast::{self, BinaryOp, CastMode};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::prefix_mask;
 use crate::source::Span;
 
@@ -22,8 +22,8 @@ impl Checker<'_> {
             BinaryOp::And | BinaryOp::Or => {
                 let a = self.expression(a, Some(&Type::Bool));
                 let b = self.expression(b, Some(&Type::Bool));
-                self.expect_type(&a, &Type::Bool);
-                self.expect_type(&b, &Type::Bool);
+                self.diagnostics.expect_type(&a, &Type::Bool);
+                self.diagnostics.expect_type(&b, &Type::Bool);
                 Expr {
                     kind: ExprKind::Logic(op == BinaryOp::And, Box::new(a), Box::new(b)),
                     ty: Type::Bool,
@@ -49,14 +49,14 @@ impl Checker<'_> {
                     );
                     return error(span);
                 }
-                self.check_telling(op, &a, &b, span);
+                self.diagnostics.check_telling(op, &a, &b, span);
                 Expr { kind: ExprKind::Compare(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
             }
             BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
                 let a = self.expression(a, expected);
-                self.expect_number(&a);
+                self.diagnostics.expect_number(&a);
                 let b = self.expression(b, Some(&a.ty));
-                self.expect_number(&b);
+                self.diagnostics.expect_number(&b);
                 Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
             }
             _ => {
@@ -64,13 +64,13 @@ impl Checker<'_> {
                     && let Some(address) = [a, b].into_iter().find(|part| self.is_address(part))
                 {
                     let address = self.expression(address, None);
-                    self.expect_number(&address);
+                    self.diagnostics.expect_number(&address);
                     return error(span);
                 }
                 let (a, b) = self.alike(a, b, expected);
                 let bitwise = matches!(op, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor);
                 let conditions = bitwise && a.ty == Type::Bool;
-                if !(conditions || self.expect_number(&a) && self.expect_number(&b)) {
+                if !(conditions || self.diagnostics.expect_number(&a) && self.diagnostics.expect_number(&b)) {
                     return error(span);
                 }
                 Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
@@ -101,33 +101,6 @@ impl Checker<'_> {
             _ => None,
         };
         matches!(ty, Some(Type::Ip4 | Type::Ip6 | Type::Mac))
-    }
-
-    /// Warns of a comparison with a number that its type alone decides.
-    fn check_telling(&mut self, op: BinaryOp, a: &Expr, b: &Expr, span: Span) {
-        let (value, op) = match (&a.kind, &b.kind) {
-            (ExprKind::Const(_), _) => return,
-            (_, ExprKind::Const(value)) => (*value, op),
-            _ => return,
-        };
-        // Of what was reported no width is known.
-        if a.ty == Type::Unknown {
-            return;
-        }
-        let top = a.ty.largest();
-        let outcome = match op {
-            BinaryOp::Gt if value >= top => "false",
-            BinaryOp::Le if value >= top => "true",
-            BinaryOp::Lt if value == 0 => "false",
-            BinaryOp::Ge if value == 0 => "true",
-            _ => return,
-        };
-        self.report(Diagnostic::warning(
-            "W0407",
-            format!("this comparison is always {outcome}"),
-            span,
-            format!("{} lies between 0 and {top}", a.ty),
-        ));
     }
 
     /// Checks two expressions that must have one type; a literal takes the type of the other.
@@ -203,11 +176,40 @@ impl Checker<'_> {
             }
         };
         let value = self.expression(value, Some(&ty));
-        if !self.expect_type(&value, &ty) {
+        if !self.diagnostics.expect_type(&value, &ty) {
             return error(span);
         }
         let mask = prefix_mask(ty.width().unwrap_or(32), length);
         Expr { kind: ExprKind::Masked(Box::new(value), mask, bits & mask), ty: Type::Bool, span }
+    }
+}
+
+impl Findings {
+    /// Warns of a comparison with a number that its type alone decides.
+    fn check_telling(&mut self, op: BinaryOp, a: &Expr, b: &Expr, span: Span) {
+        let (value, op) = match (&a.kind, &b.kind) {
+            (ExprKind::Const(_), _) => return,
+            (_, ExprKind::Const(value)) => (*value, op),
+            _ => return,
+        };
+        // Of what was reported no width is known.
+        if a.ty == Type::Unknown {
+            return;
+        }
+        let top = a.ty.largest();
+        let outcome = match op {
+            BinaryOp::Gt if value >= top => "false",
+            BinaryOp::Le if value >= top => "true",
+            BinaryOp::Lt if value == 0 => "false",
+            BinaryOp::Ge if value == 0 => "true",
+            _ => return,
+        };
+        self.report(Diagnostic::warning(
+            "W0407",
+            format!("this comparison is always {outcome}"),
+            span,
+            format!("{} lies between 0 and {top}", a.ty),
+        ));
     }
 }
 

@@ -7,14 +7,14 @@
 
 use super::constants::fold_with;
 use super::hir::{
-    Carrier, ConditionalSize, Expr, Field, GoverningStep, Group, Layout, LayoutId, Made, MadeField, Tail,
-    TailFrom,
+    Carrier, ConditionalSize, Expr, Field, GoverningStep, Group, Layout, LayoutId, Made, MadeField, Program,
+    Tail, TailFrom,
 };
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
 use crate::ast::{self, LengthOf, PacketPart, RestFrom};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::Sum;
 use crate::limits::{LARGEST_MADE, MOST_HOLES};
 
@@ -107,99 +107,14 @@ impl Checker<'_> {
             );
             return None;
         }
-        right &= self.write_lengths(&placed, &mut made);
-        made.sums = self.sums(&placed);
-        made.carrier = self.carrier(packet, &placed);
+        right &= self.diagnostics.write_lengths(&placed, &mut made);
+        made.sums = self.program.sums(&placed);
+        made.carrier = self.program.carrier(packet, &placed);
         if made.holes.is_empty() && made.tail.is_none() {
             let Made { bytes, sums, .. } = &mut made;
             sums.drain(..).for_each(|one| one.write(bytes));
         }
         right.then_some(made)
-    }
-
-    /// Writes the fields with `length of`, or notes those that depend on the rest of a received packet; false
-    /// if one does not hold its length.
-    fn write_lengths(&mut self, placed: &[Placed], made: &mut Made) -> bool {
-        let mut right = true;
-        for part in placed {
-            for &(bit, width, counted, span) in &part.lengths {
-                let length = match counted {
-                    LengthOf::Header => part.end - part.start,
-                    LengthOf::Both => made.bytes.len() - part.start,
-                    LengthOf::Payload => made.bytes.len() - part.end,
-                } as u32;
-                if u128::from(length) > super::types::largest(width) {
-                    self.error(
-                        "E0201",
-                        format!("the length {length} does not fit u{width}"),
-                        span,
-                        "the packet is too long for this header",
-                    );
-                    right = false;
-                } else if counted != LengthOf::Header && made.tail.is_some() {
-                    made.lengths.push((bit, width, length));
-                } else {
-                    put(&mut made.bytes, bit, width, u128::from(length));
-                }
-            }
-        }
-        right
-    }
-
-    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is
-    /// written.
-    fn carrier(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Option<Carrier> {
-        let mut parts = packet.parts.iter().rev().peekable();
-        parts.next_if(|part| matches!(part, PacketPart::Rest { .. }))?;
-        for (part, placed) in parts.zip(placed.iter().rev()) {
-            let layout = &self.program.layouts[placed.layout.0];
-            match part {
-                PacketPart::Header(..) if layout.pseudo.is_some() => {
-                    let (layout, start) = (placed.layout, placed.start as u32);
-                    return Some(Carrier { layout, start, announces: placed.selects });
-                }
-                PacketPart::Header(..) if layout.governing_step() == GoverningStep::Passed => {}
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// The checksums of headers that do not give theirs, inner ones first, since outer ones may cover them.
-    fn sums(&self, placed: &[Placed]) -> Vec<Sum> {
-        let mut sums = Vec::new();
-        for (index, part) in placed.iter().enumerate().rev() {
-            let Some(checksum) = self.program.layouts[part.layout.0].checksum.filter(|_| !part.checked)
-            else {
-                continue;
-            };
-            let mut sum = Sum {
-                at: part.start as u32 + checksum.offset,
-                from: part.start as u32,
-                end: (!checksum.payload).then_some(part.end as u32),
-                never_zero: checksum.unless_zero,
-                ..Sum::default()
-            };
-            if checksum.pseudo {
-                let before = &placed[..index];
-                let carrier = before.iter().rev().find_map(|part| {
-                    let layout = &self.program.layouts[part.layout.0];
-                    Some((part, layout, layout.pseudo.as_ref()?))
-                });
-                // Without the header that says what is covered nothing can be computed.
-                let Some((carrier, layout, pseudo)) = carrier else { continue };
-                for &field in &pseudo.fields {
-                    let field = &layout.fields[field];
-                    let first = carrier.groups[field.group] as u32 + field.bit / 8;
-                    sum.besides.push((first, u32::from(field.ty.width().unwrap_or(0)) / 8));
-                }
-                let kind = before.last().and_then(|part| part.announces).unwrap_or(0);
-                sum.plus = if pseudo.kind { u32::from(crate::ir::checksum::folded(kind as u64)) } else { 0 };
-                sum.length = pseudo.length;
-            }
-            sums.push(sum);
-        }
-        sums
     }
 
     /// The end of the received packet.
@@ -221,7 +136,7 @@ impl Checker<'_> {
         let take = match take {
             Some(take) => {
                 let take = self.expression(take, Some(&Type::Uint(32)));
-                if !self.expect_type(&take, &Type::Uint(32)) {
+                if !self.diagnostics.expect_type(&take, &Type::Uint(32)) {
                     return None;
                 }
                 Some(take)
@@ -334,7 +249,7 @@ impl Checker<'_> {
             return (number.map(constant), true);
         }
         let value = self.expression(value, Some(&field.ty));
-        let mut right = self.expect_type(&value, &field.ty);
+        let mut right = self.diagnostics.expect_type(&value, &field.ty);
         if let Some((low, high)) = field.constraint
             && let Some(number) = fold(&value)
             && !(low..=high).contains(&number)
@@ -360,14 +275,14 @@ impl Checker<'_> {
             let (size, fields): (usize, Vec<usize>) = match group {
                 Group::Fixed { bytes, fields } => (*bytes as usize, fields.clone()),
                 Group::Variable { length, field } => {
-                    (self.known_size(length, &own, *field, layout, name)?, Vec::new())
+                    (self.diagnostics.known_size(length, &own, *field, layout, name)?, Vec::new())
                 }
                 Group::Conditional { when, .. } if fold_with(when, &own) == Some(0) => (0, Vec::new()),
                 Group::Conditional { field, size: ConditionalSize::Fixed(bytes), .. } => {
                     (*bytes as usize, vec![*field])
                 }
                 Group::Conditional { field, size: ConditionalSize::Variable(length), .. } => {
-                    (self.known_size(length, &own, *field, layout, name)?, Vec::new())
+                    (self.diagnostics.known_size(length, &own, *field, layout, name)?, Vec::new())
                 }
             };
             if made.bytes.len() + size > LARGEST_MADE {
@@ -408,7 +323,7 @@ impl Checker<'_> {
             let number = match &values[index] {
                 Some(value) => fold(value),
                 None if field.ty == Type::View => None,
-                None => Some(self.selector(layout, index, next).unwrap_or_else(|| smallest_allowed(field))),
+                None => Some(selector(layout, index, next).unwrap_or_else(|| smallest_allowed(field))),
             };
             if field.shapes && number.is_none() {
                 let span = values[index].as_ref().map_or(field.span, |value| value.span);
@@ -427,12 +342,36 @@ impl Checker<'_> {
         }
         Some(numbers)
     }
+}
 
-    fn selector(&self, layout: &Layout, field: usize, next: Option<&PacketPart>) -> Option<u128> {
-        let clause = layout.next.as_ref().filter(|clause| clause.selector == field)?;
-        let Some(PacketPart::Header(follower, _)) = next else { return None };
-        let (values, _) = clause.targets.iter().find(|(_, target)| *target == follower.text)?;
-        values.first().copied()
+impl Findings {
+    /// Writes the fields with `length of`, or notes those that depend on the rest of a received packet; false
+    /// if one does not hold its length.
+    fn write_lengths(&mut self, placed: &[Placed], made: &mut Made) -> bool {
+        let mut right = true;
+        for part in placed {
+            for &(bit, width, counted, span) in &part.lengths {
+                let length = match counted {
+                    LengthOf::Header => part.end - part.start,
+                    LengthOf::Both => made.bytes.len() - part.start,
+                    LengthOf::Payload => made.bytes.len() - part.end,
+                } as u32;
+                if u128::from(length) > super::types::largest(width) {
+                    self.error(
+                        "E0201",
+                        format!("the length {length} does not fit u{width}"),
+                        span,
+                        "the packet is too long for this header",
+                    );
+                    right = false;
+                } else if counted != LengthOf::Header && made.tail.is_some() {
+                    made.lengths.push((bit, width, length));
+                } else {
+                    put(&mut made.bytes, bit, width, u128::from(length));
+                }
+            }
+        }
+        right
     }
 
     fn known_size(
@@ -457,6 +396,70 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+impl Program {
+    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is
+    /// written.
+    fn carrier(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Option<Carrier> {
+        let mut parts = packet.parts.iter().rev().peekable();
+        parts.next_if(|part| matches!(part, PacketPart::Rest { .. }))?;
+        for (part, placed) in parts.zip(placed.iter().rev()) {
+            let layout = &self.layouts[placed.layout.0];
+            match part {
+                PacketPart::Header(..) if layout.pseudo.is_some() => {
+                    let (layout, start) = (placed.layout, placed.start as u32);
+                    return Some(Carrier { layout, start, announces: placed.selects });
+                }
+                PacketPart::Header(..) if layout.governing_step() == GoverningStep::Passed => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The checksums of headers that do not give theirs, inner ones first, since outer ones may cover them.
+    fn sums(&self, placed: &[Placed]) -> Vec<Sum> {
+        let mut sums = Vec::new();
+        for (index, part) in placed.iter().enumerate().rev() {
+            let Some(checksum) = self.layouts[part.layout.0].checksum.filter(|_| !part.checked) else {
+                continue;
+            };
+            let mut sum = Sum {
+                at: part.start as u32 + checksum.offset,
+                from: part.start as u32,
+                end: (!checksum.payload).then_some(part.end as u32),
+                never_zero: checksum.unless_zero,
+                ..Sum::default()
+            };
+            if checksum.pseudo {
+                let before = &placed[..index];
+                let carrier = before.iter().rev().find_map(|part| {
+                    let layout = &self.layouts[part.layout.0];
+                    Some((part, layout, layout.pseudo.as_ref()?))
+                });
+                // Without the header that says what is covered nothing can be computed.
+                let Some((carrier, layout, pseudo)) = carrier else { continue };
+                for &field in &pseudo.fields {
+                    let field = &layout.fields[field];
+                    let first = carrier.groups[field.group] as u32 + field.bit / 8;
+                    sum.besides.push((first, u32::from(field.ty.width().unwrap_or(0)) / 8));
+                }
+                let kind = before.last().and_then(|part| part.announces).unwrap_or(0);
+                sum.plus = if pseudo.kind { u32::from(crate::ir::checksum::folded(kind as u64)) } else { 0 };
+                sum.length = pseudo.length;
+            }
+            sums.push(sum);
+        }
+        sums
+    }
+}
+
+fn selector(layout: &Layout, field: usize, next: Option<&PacketPart>) -> Option<u128> {
+    let clause = layout.next.as_ref().filter(|clause| clause.selector == field)?;
+    let Some(PacketPart::Header(follower, _)) = next else { return None };
+    let (values, _) = clause.targets.iter().find(|(_, target)| *target == follower.text)?;
+    values.first().copied()
 }
 
 /// Writes a number into bits, the most significant first.

@@ -4,7 +4,7 @@ use super::Checker;
 use super::hir::{Pattern, TableValue};
 use super::types::{TableId, Type};
 use crate::ast::{self, PatternKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::prefix_mask;
 use crate::source::Span;
 
@@ -47,7 +47,7 @@ impl Checker<'_> {
                 self.variant_pattern(*table, name, parts, span)
             }
             (PatternKind::Word(name), Type::Variants(table, _))
-                if self.variant_named(*table, &name.text).is_some() =>
+                if self.program.variant_named(*table, &name.text).is_some() =>
             {
                 self.variant_pattern(*table, name, &[], span)
             }
@@ -121,7 +121,7 @@ impl Checker<'_> {
     }
 
     fn range_pattern(&mut self, from: &ast::Expr, to: Option<&ast::Expr>, ty: &Type, span: Span) -> Pattern {
-        if *ty == Type::Unknown || !self.is_scalar(ty, span) {
+        if *ty == Type::Unknown || !self.diagnostics.is_scalar(ty, span) {
             return Pattern::Any;
         }
         let from = self.constant(from, ty);
@@ -140,29 +140,11 @@ impl Checker<'_> {
     }
 
     fn is_variant(&self, ty: &Type, name: &str) -> bool {
-        matches!(ty, Type::Variants(table, _) if self.variant_named(*table, name).is_some())
-    }
-
-    fn is_scalar(&mut self, ty: &Type, span: Span) -> bool {
-        if ty.width().is_none() {
-            let help = if matches!(ty, Type::Option(_)) {
-                "; it may be missing: write `some …` or `none`"
-            } else {
-                ""
-            };
-            self.error(
-                "E0225",
-                format!("a number cannot fit {ty}"),
-                span,
-                format!("this fits single values{help}"),
-            );
-            return false;
-        }
-        true
+        matches!(ty, Type::Variants(table, _) if self.program.variant_named(*table, name).is_some())
     }
 
     fn value_pattern(&mut self, value: &ast::Expr, ty: &Type, span: Span) -> Pattern {
-        if *ty == Type::Unknown || !self.is_scalar(ty, span) {
+        if *ty == Type::Unknown || !self.diagnostics.is_scalar(ty, span) {
             return Pattern::Any;
         }
         let prefix = match (&value.kind, ty) {
@@ -187,7 +169,7 @@ impl Checker<'_> {
         parts: &[ast::Pattern],
         span: Span,
     ) -> Pattern {
-        let Some(variant) = self.variant_named(table, &name.text) else {
+        let Some(variant) = self.program.variant_named(table, &name.text) else {
             let known: Vec<String> = match &self.program.tables[table.0].value {
                 TableValue::Variants(variants) => variants.iter().map(|(name, _)| name.clone()).collect(),
                 TableValue::Data(_) => Vec::new(),
@@ -195,7 +177,7 @@ impl Checker<'_> {
             self.unknown("variant", &name.text, name.span, known.iter().map(String::as_str));
             return Pattern::Any;
         };
-        let params = self.variant_params(table, variant);
+        let params = self.program.variant_params(table, variant);
         if params.len() != parts.len() {
             self.error(
                 "E0206",
@@ -209,5 +191,25 @@ impl Checker<'_> {
             variant,
             parts.iter().zip(&params).map(|(part, ty)| self.pattern(part, ty)).collect(),
         )
+    }
+}
+
+impl Findings {
+    fn is_scalar(&mut self, ty: &Type, span: Span) -> bool {
+        if ty.width().is_none() {
+            let help = if matches!(ty, Type::Option(_)) {
+                "; it may be missing: write `some …` or `none`"
+            } else {
+                ""
+            };
+            self.error(
+                "E0225",
+                format!("a number cannot fit {ty}"),
+                span,
+                format!("this fits single values{help}"),
+            );
+            return false;
+        }
+        true
     }
 }

@@ -5,7 +5,7 @@ use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context, counted};
 use crate::ast;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::limits::LARGEST_UNROLLED;
 use crate::source::Span;
 
@@ -62,13 +62,13 @@ impl<'a> Checker<'a> {
 
     /// A span of time; a bare number is none.
     fn time(&mut self, expr: &'a ast::Expr) -> Expr {
-        self.check_unit(expr);
+        self.diagnostics.check_unit(expr);
         self.typed(expr, &Type::Time)
     }
 
     fn typed(&mut self, expr: &'a ast::Expr, ty: &Type) -> Expr {
         let checked = self.expression(expr, Some(ty));
-        self.expect_type(&checked, ty);
+        self.diagnostics.expect_type(&checked, ty);
         checked
     }
 
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
                 let placement =
                     self.placement(&write.table, &write.keys, write.priority.as_ref(), Some(write), span);
                 if otherwise.is_none() {
-                    self.refusal_unsaid(&write.table, write.span);
+                    self.diagnostics.refusal_unsaid(&write.table, write.span);
                 }
                 let otherwise = self.optional_block(otherwise);
                 placement.map(|placement| StmtKind::Place(placement, otherwise))
@@ -183,7 +183,7 @@ impl<'a> Checker<'a> {
                 checked.map(|write| StmtKind::Learn(vec![write], otherwise))
             }
             Ast::LearnTogether(writes, otherwise) => {
-                self.check_apart(writes);
+                self.diagnostics.check_apart(writes);
                 let checked: Vec<Option<Write>> = writes.iter().map(|write| self.write(write)).collect();
                 for (write, checked) in writes.iter().zip(&checked) {
                     self.check_refusal(checked.as_ref(), write, otherwise.is_some(), span);
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
             }
             Ast::Remove(table, keys, priority) => {
                 let id = self.table_named(table)?;
-                self.no_priority(&table.text, priority.as_ref());
+                self.diagnostics.no_priority(&table.text, priority.as_ref());
                 Some(StmtKind::Remove(id, self.keys(id, keys, span)))
             }
             Ast::SetDefault(table, value) => {
@@ -268,7 +268,7 @@ impl<'a> Checker<'a> {
         let mut numbers: Vec<u16> = Vec::new();
         for port in ports {
             if let Some(number) = self.constant(port, &Type::Port) {
-                self.check_port(number, port.span);
+                self.diagnostics.check_port(number, port.span);
                 numbers.push(number as u16);
             }
         }
@@ -292,15 +292,9 @@ impl<'a> Checker<'a> {
     fn port_value(&mut self, port: &'a ast::Expr) -> Expr {
         let checked = self.typed(port, &Type::Port);
         if let ExprKind::Const(number) = checked.kind {
-            self.check_port(number, port.span);
+            self.diagnostics.check_port(number, port.span);
         }
         checked
-    }
-
-    pub(crate) fn check_port(&mut self, number: u128, span: Span) {
-        if number == 0 {
-            self.error("E0423", "there is no port 0", span, "ports are numbered from 1");
-        }
     }
 
     fn declare_local(
@@ -313,7 +307,7 @@ impl<'a> Checker<'a> {
         let declared = ty.map(|ty| self.resolve_type(ty));
         let value = self.expression(value, declared.as_ref());
         if let Some(declared) = &declared {
-            self.expect_type(&value, declared);
+            self.diagnostics.expect_type(&value, declared);
         }
         let ty = declared.unwrap_or_else(|| value.ty.clone());
         if matches!(ty, Type::Option(_) | Type::Tuple(_) | Type::Variants(..) | Type::View) {
@@ -401,7 +395,7 @@ impl<'a> Checker<'a> {
         }
         let layout = layout.clone();
         let value = self.typed(value, &target.ty);
-        self.check_checksum_set(&layout, index, &value, field.span);
+        self.diagnostics.check_checksum_set(&layout, index, &value, field.span);
         Some(StmtKind::Set(id, index, value))
     }
 
@@ -619,5 +613,13 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(args.iter().zip(types).map(|(arg, ty)| self.typed(arg, ty)).collect())
+    }
+}
+
+impl Findings {
+    pub(crate) fn check_port(&mut self, number: u128, span: Span) {
+        if number == 0 {
+            self.error("E0423", "there is no port 0", span, "ports are numbered from 1");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Tables: keys, what entries hold, how much and how long they keep; entries of the program text.
 
-use super::hir::{self, Expr, ExprKind, TableValue};
+use super::hir::{self, Expr, ExprKind, Program, TableValue};
 use super::types::{TableId, Type};
 use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::{Answer, Eviction, TableKind};
 use crate::limits::{LARGEST_TABLE, LARGEST_WORDS};
 use crate::source::Span;
@@ -39,7 +39,7 @@ impl Checker<'_> {
         let mut checked = Vec::new();
         for (key, ty) in keys.iter().zip(&types) {
             let key = self.expression(key, Some(ty));
-            self.expect_type(&key, ty);
+            self.diagnostics.expect_type(&key, ty);
             checked.push(key);
         }
         checked
@@ -83,7 +83,7 @@ impl Checker<'_> {
             }
             Some(value) => {
                 let value = self.expression(value, Some(&entry));
-                if !self.expect_type(&value, &entry) {
+                if !self.diagnostics.expect_type(&value, &entry) {
                     return columns.iter().map(|_| error(span)).collect();
                 }
                 self.split(table, value, &columns)
@@ -121,25 +121,9 @@ impl Checker<'_> {
         }
     }
 
-    /// The number of a variant of a table.
-    pub(crate) fn variant_named(&self, table: TableId, name: &str) -> Option<usize> {
-        match &self.program.tables.get(table.0)?.value {
-            TableValue::Variants(variants) => variants.iter().position(|(variant, _)| variant == name),
-            TableValue::Data(_) => None,
-        }
-    }
-
-    /// The parameters of a variant.
-    pub(crate) fn variant_params(&self, table: TableId, variant: usize) -> Vec<Type> {
-        match &self.program.tables[table.0].value {
-            TableValue::Variants(variants) => variants[variant].1.iter().map(|(_, ty)| ty.clone()).collect(),
-            TableValue::Data(_) => Vec::new(),
-        }
-    }
-
     /// A variant with its parameters.
     pub(crate) fn variant(&mut self, table: TableId, variant: usize, args: &[ast::Expr], span: Span) -> Expr {
-        let params = self.variant_params(table, variant);
+        let params = self.program.variant_params(table, variant);
         if params.len() != args.len() {
             self.error(
                 "E0206",
@@ -152,7 +136,7 @@ impl Checker<'_> {
         let mut checked = Vec::new();
         for (arg, ty) in args.iter().zip(&params) {
             let arg = self.expression(arg, Some(ty));
-            self.expect_type(&arg, ty);
+            self.diagnostics.expect_type(&arg, ty);
             checked.push(arg);
         }
         let name = self.program.tables[table.0].name.clone();
@@ -162,7 +146,7 @@ impl Checker<'_> {
     /// Defines a table; its entries are checked against its own types.
     pub(crate) fn define_table(&mut self, item: &ast::Table) -> hir::Table {
         let id = TableId(self.program.tables.len());
-        let kind = self.table_kind(item);
+        let kind = super::entries::table_kind(item);
         let keys = self.key_columns(item, kind);
         let value = match &item.value {
             ast::TableValue::Nothing => TableValue::Data(Vec::new()),
@@ -246,7 +230,7 @@ impl Checker<'_> {
                 );
             }
             seen.push(word);
-            self.check_property(table, word, span);
+            self.diagnostics.check_property(table, word, span);
             self.property(table, property, id, &mut bounds);
         }
         self.settle_bounds(table, item, &bounds);
@@ -286,7 +270,7 @@ impl Checker<'_> {
             Property::Entries(entries) => self.entries(table, entries, id),
             Property::Default(expr) => {
                 let columns = self.value_columns(id, Some(expr), expr.span);
-                table.default = self.constant_columns(&columns);
+                table.default = self.diagnostics.constant_columns(&columns);
             }
         }
     }
@@ -341,7 +325,7 @@ impl Checker<'_> {
     }
 
     fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {
-        self.check_unit(expr);
+        self.diagnostics.check_unit(expr);
         let value = self.constant(expr, &Type::Time)? as u64;
         if value == 0 {
             self.error(
@@ -354,7 +338,9 @@ impl Checker<'_> {
         }
         Some(value)
     }
+}
 
+impl Findings {
     pub(crate) fn constant_columns(&mut self, columns: &[Expr]) -> Option<Vec<u128>> {
         let mut values = Vec::new();
         for column in columns {
@@ -374,6 +360,24 @@ impl Checker<'_> {
             }
         }
         Some(values)
+    }
+}
+
+impl Program {
+    /// The number of a variant of a table.
+    pub(crate) fn variant_named(&self, table: TableId, name: &str) -> Option<usize> {
+        match &self.tables.get(table.0)?.value {
+            TableValue::Variants(variants) => variants.iter().position(|(variant, _)| variant == name),
+            TableValue::Data(_) => None,
+        }
+    }
+
+    /// The parameters of a variant.
+    pub(crate) fn variant_params(&self, table: TableId, variant: usize) -> Vec<Type> {
+        match &self.tables[table.0].value {
+            TableValue::Variants(variants) => variants[variant].1.iter().map(|(_, ty)| ty.clone()).collect(),
+            TableValue::Data(_) => Vec::new(),
+        }
     }
 }
 

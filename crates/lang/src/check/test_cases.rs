@@ -52,7 +52,7 @@ impl Checker<'_> {
                 TestStep::Packet { port, packet, at, .. } => {
                     let number = self.port(port);
                     entered = true;
-                    self.check_port(u128::from(number), port.span);
+                    self.diagnostics.check_port(u128::from(number), port.span);
                     if number > case.ports {
                         self.report(
                             Diagnostic::error(
@@ -65,7 +65,7 @@ impl Checker<'_> {
                         );
                     }
                     if let Some(at) = at {
-                        self.check_unit(at);
+                        self.diagnostics.check_unit(at);
                         let at_time = self.constant(at, &Type::Time).unwrap_or(0) as u64;
                         if at_time < time {
                             self.error(
@@ -82,7 +82,7 @@ impl Checker<'_> {
                     }
                 }
                 TestStep::After(delay) => {
-                    self.check_unit(delay);
+                    self.diagnostics.check_unit(delay);
                     let delay = self.constant(delay, &Type::Time).unwrap_or(0) as u64;
                     time = time.saturating_add(delay);
                     case.steps.push(CaseStep::Advance(time));

@@ -6,7 +6,7 @@ use super::hir::{Placement, Write};
 use super::operators::same;
 use super::types::TableId;
 use crate::ast;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::{Eviction, TableKind};
 use crate::source::Span;
 
@@ -38,28 +38,6 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// Reports two writes of one `learn together` to the same entry.
-    pub(super) fn check_apart(&mut self, writes: &[ast::TableWrite]) {
-        for (index, write) in writes.iter().enumerate() {
-            let twin = writes[..index].iter().find(|other| {
-                other.table.text == write.table.text
-                    && other.keys.len() == write.keys.len()
-                    && other.keys.iter().zip(&write.keys).all(|(a, b)| same(a, b))
-            });
-            if let Some(twin) = twin {
-                self.report(
-                    Diagnostic::error(
-                        "E0516",
-                        format!("one entry of `{}` is written twice at once", write.table.text),
-                        write.span,
-                        "the same key again",
-                    )
-                    .place(twin.span, "written first here"),
-                );
-            }
-        }
-    }
-
     /// Whether this names a group or a table with longest prefixes or rules: what `insert` and `remove` put
     /// in place there is not a plain key.
     pub(super) fn is_placed(&self, name: &str) -> bool {
@@ -86,7 +64,7 @@ impl<'a> Checker<'a> {
                     "no value belongs here",
                 );
             }
-            self.no_priority(&name.text, priority);
+            self.diagnostics.no_priority(&name.text, priority);
             return self.group_member(group, &name.text, keys, span);
         }
         let table = self.table_named(name)?;
@@ -100,21 +78,6 @@ impl<'a> Checker<'a> {
             self.check_bounded(table, name);
         }
         Some(Placement::Entry { table, key: key?, priority, value })
-    }
-
-    /// Reports an insert that may be refused and does not say what happens then.
-    pub(super) fn refusal_unsaid(&mut self, name: &ast::Name, span: Span) {
-        let at = Span::new(span.file, span.end, span.end);
-        self.report(
-            Diagnostic::error(
-                "E0513",
-                format!("`{}` may be full", name.text),
-                span,
-                "what if it is refused?",
-            )
-            .help("say what becomes of the packet then: `else { … }`")
-            .suggest("go on without it", at, " else { }"),
-        );
     }
 
     pub(super) fn write(&mut self, write: &'a ast::TableWrite) -> Option<Write> {
@@ -132,7 +95,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        self.no_priority(&write.table.text, write.priority.as_ref());
+        self.diagnostics.no_priority(&write.table.text, write.priority.as_ref());
         let key = self.keys(table, &write.keys, write.span);
         let value = self.value_columns(table, write.value.as_ref(), write.span);
         self.check_bounded(table, &write.table);
@@ -189,5 +152,44 @@ impl<'a> Checker<'a> {
         }
         self.bounds.missing.remove(&text);
         self.program.tables[id.0].age = Some(1);
+    }
+}
+
+impl Findings {
+    /// Reports two writes of one `learn together` to the same entry.
+    pub(super) fn check_apart(&mut self, writes: &[ast::TableWrite]) {
+        for (index, write) in writes.iter().enumerate() {
+            let twin = writes[..index].iter().find(|other| {
+                other.table.text == write.table.text
+                    && other.keys.len() == write.keys.len()
+                    && other.keys.iter().zip(&write.keys).all(|(a, b)| same(a, b))
+            });
+            if let Some(twin) = twin {
+                self.report(
+                    Diagnostic::error(
+                        "E0516",
+                        format!("one entry of `{}` is written twice at once", write.table.text),
+                        write.span,
+                        "the same key again",
+                    )
+                    .place(twin.span, "written first here"),
+                );
+            }
+        }
+    }
+
+    /// Reports an insert that may be refused and does not say what happens then.
+    pub(super) fn refusal_unsaid(&mut self, name: &ast::Name, span: Span) {
+        let at = Span::new(span.file, span.end, span.end);
+        self.report(
+            Diagnostic::error(
+                "E0513",
+                format!("`{}` may be full", name.text),
+                span,
+                "what if it is refused?",
+            )
+            .help("say what becomes of the packet then: `else { … }`")
+            .suggest("go on without it", at, " else { }"),
+        );
     }
 }
