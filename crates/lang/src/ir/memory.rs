@@ -5,7 +5,7 @@ use super::table::{Column, Match};
 /// A meter: each of its cells says of every packet whether it keeps to a rate (RFC 2697, RFC 2698).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meter {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
     /// Number of cells, at least 1.
     pub size: u32,
@@ -43,11 +43,11 @@ pub enum Rates {
 /// Numbers that the program reads and writes; all are zero to begin with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Register {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
     /// Number of cells, at least 1.
     pub size: u32,
-    /// What a cell holds.
+    /// Kind and width of a cell.
     pub column: Column,
 }
 
@@ -55,9 +55,9 @@ pub struct Register {
 /// its ranges, the last column changing fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
-    /// What an item is.
+    /// The columns of an item.
     pub columns: Vec<Column>,
     /// For every column its first and last value.
     pub ranges: Vec<(u128, u128)>,
@@ -100,9 +100,9 @@ impl Pool {
 /// as possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
-    /// How many independent groups it is, at least 1.
+    /// Number of independent groups that the declaration makes, at least 1.
     pub size: u32,
     /// Buckets of each: a power of two.
     pub buckets: u32,
@@ -110,7 +110,7 @@ pub struct Group {
     pub capacity: u32,
     /// Packets go to all members, which are ports that exist.
     pub multicast: bool,
-    /// What a member is.
+    /// The columns of a member.
     pub columns: Vec<Column>,
     /// Members to begin with.
     pub members: Vec<GroupMember>,

@@ -41,7 +41,7 @@ pub struct BlockId(pub u32);
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// Its name: the name of the main file without directory and ending.
+    /// The name of the main file without directory and ending.
     pub name: String,
     /// Tables in order of declaration.
     pub tables: Vec<Table>,
@@ -80,75 +80,76 @@ pub struct Program {
 /// A counter of packets and bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// Its name.
+    /// The name in the program, unique among counters.
     pub name: String,
     /// Number of cells, at least 1.
     pub size: u32,
-    /// True if it was declared with a size and is shown cell by cell.
+    /// The program declares the counter with a size, so reports show it cell by cell.
     pub indexed: bool,
 }
 
 /// A named cause of a drop or punt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// Its name as reports show it, for example `not_web` or `short(ipv4)`.
+    /// The name that reports show, for example `not_web` or `short(ipv4)`.
     pub name: String,
-    /// What it means.
+    /// An explanation for the user, in one sentence.
     pub help: String,
 }
 
-/// Index in [`Program::reasons`] of the reason for sending to a port that does not exist. Every program has
-/// it first.
+/// Index in [`Program::reasons`] of the reason for packets that are sent to a port that does not exist. This
+/// reason is the first of every program.
 pub const NO_SUCH_PORT: u16 = 0;
 
-/// An event.
+/// An event that a program raises for itself, at once or after a delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its name.
+    /// The name in the program, unique among events.
     pub name: String,
-    /// Its arguments.
+    /// Names, kinds and widths of the arguments.
     pub params: Vec<Column>,
-    /// Its handler: index into [`Program::functions`].
+    /// The function that handles the event: index into [`Program::functions`].
     pub handler: u32,
 }
 
-/// A periodic handler.
+/// A handler that runs again and again after a fixed period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Every {
     /// Nanoseconds from one run to the next; at least 1.
     pub period: u64,
-    /// Index into [`Program::functions`].
+    /// The function that runs: index into [`Program::functions`].
     pub handler: u32,
 }
 
 /// A packet the program can make: constant bytes with holes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// The bytes, holes zero.
+    /// The constant bytes; the bits of holes are zero here.
     pub bytes: Vec<u8>,
     /// The holes in the order of [`Op::Emit`]'s values; no two overlap.
     pub holes: Vec<Hole>,
-    /// Checksums, written in this order when everything else is there.
+    /// Checksums. They are computed in this order after the holes are filled.
     pub sums: Vec<Sum>,
 }
 
-/// An Internet checksum of a made packet: the complement of a sum (see [`checksum`]), written into two bytes
-/// that count as zero in it.
+/// An Internet checksum of a packet that the program makes: the complement of a sum (see [`checksum`]). The
+/// two bytes that hold the checksum count as zero in the sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// The first of its two bytes.
+    /// Index of the first of the two bytes that hold the checksum.
     pub at: u32,
-    /// Bytes from here on are added.
+    /// Index of the first byte that the sum covers.
     pub from: u32,
-    /// To before here; without it, to the end of the packet, the tail included.
+    /// Index of the byte behind the last one that the sum covers. `None` means the end of the packet, with
+    /// its tail.
     pub end: Option<u32>,
-    /// Further bytes that are added: first and number.
+    /// Further bytes that are added, such as a pseudo header: index of the first byte, number of bytes.
     pub besides: Vec<(u32, u32)>,
-    /// A number that is added.
+    /// A constant that is added, such as the protocol number of a pseudo header.
     pub plus: u32,
-    /// The number of bytes in `from..end` is added too.
+    /// The number of bytes in `from..end` is added as well.
     pub length: bool,
-    /// Zero would mean that there is no checksum, so 65,535 is written for it.
+    /// The format uses zero for "no checksum", so 65,535 is written instead of zero (RFC 768).
     pub never_zero: bool,
 }
 
@@ -157,72 +158,72 @@ pub struct Sum {
 pub struct Hole {
     /// First bit, counted from the most significant bit of the first byte.
     pub bit: u32,
-    /// How many bits.
+    /// Number of bits, 1 to 128.
     pub width: u8,
 }
 
-/// A decoder or stage.
+/// A decoder or stage, for traces and graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
-    /// Its declaration.
+    /// The place of the name in the source.
     pub span: Span,
 }
 
-/// A layout, for traces.
+/// The layout of a header, for traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Its name.
+    /// The name in the program or in the standard library.
     pub name: String,
-    /// Its fields.
+    /// The fields in order of declaration.
     pub fields: Vec<LayoutField>,
 }
 
 /// A field of a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutField {
-    /// Its name.
+    /// The name in the layout.
     pub name: String,
-    /// How it is shown.
+    /// How reports show the field's value.
     pub kind: ColumnKind,
-    /// Its first bit from the start of the header, if that is the same in every header.
+    /// The first bit, counted from the start of the header; `None` if it differs from header to header.
     pub bit: Option<u32>,
-    /// Its width in bits, if that is the same in every header.
+    /// The width in bits; `None` if it differs from header to header.
     pub width: Option<u32>,
 }
 
 /// What a program may do at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Tables it writes.
+    /// Indexes of the tables that the program writes.
     pub writes_tables: Vec<u32>,
-    /// It writes meters, registers, pools or groups.
+    /// The program writes meters, registers, pools or groups.
     pub writes_memory: bool,
-    /// It changes bytes of packets.
+    /// The program changes bytes of packets.
     pub writes_packet: bool,
-    /// It makes packets longer or shorter, or cuts them into fragments.
+    /// The program makes packets longer or shorter, or cuts them into fragments.
     pub resizes_packet: bool,
-    /// It makes packets or copies.
+    /// The program makes new packets or copies of packets.
     pub makes_packets: bool,
-    /// It reads bytes behind the decoded headers.
+    /// The program reads bytes behind the decoded headers.
     pub reads_payload: bool,
-    /// Ports it names as constants.
+    /// Ports that the program names as constants.
     pub ports: Vec<u16>,
-    /// It may send to ports that it learns or computes.
+    /// The program may send to ports that it learns or computes.
     pub any_port: bool,
 }
 
-/// A function.
+/// A function in SSA form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// `packet`, or the name of the event or timer that the function handles.
     pub name: String,
     /// Width in bits of every value, 1 to 128.
     pub widths: Vec<u8>,
     /// Names of values for traces, such as `ip.src`.
     pub names: Vec<(Value, String, ColumnKind)>,
-    /// Blocks; the first is the entry, which no edge leads to and whose parameters are the function's.
+    /// Blocks. The first one is the entry: no edge leads to it, and its parameters are those of the function.
     pub blocks: Vec<Block>,
 }
 
@@ -232,44 +233,44 @@ impl Function {
         self.widths[value.0 as usize]
     }
 
-    /// A block.
+    /// The block with this index.
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.0 as usize]
     }
 }
 
-/// Instructions without a jump between them.
+/// A basic block: instructions that run one after the other, and a terminator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Values that jumps hand over.
+    /// Values that the block gets from the edges that lead to it.
     pub params: Vec<Value>,
-    /// What is done.
+    /// The instructions in order of execution.
     pub instructions: Vec<Instruction>,
-    /// Where it goes from here.
+    /// How the block ends: an edge to another block, or a verdict.
     pub terminator: Terminator,
-    /// The place in the program that the terminator stands for.
+    /// The place in the source that the terminator comes from.
     pub span: Span,
 }
 
-/// One step.
+/// One instruction of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// The values it makes.
+    /// The values that the instruction defines.
     pub results: Vec<Value>,
-    /// What it does.
+    /// The operation with its operands.
     pub op: Op,
-    /// The place in the program it stands for.
+    /// The place in the source that the instruction comes from.
     pub span: Span,
 }
 
-/// What an instruction does. Results are named where there are any.
+/// What an instruction does. A description that begins with `→` names the results.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// → a constant of the result's width.
     Const(u128),
-    /// → both operands and the result have one width; see [`BinaryOp`].
+    /// → the result of a [`BinaryOp`]. Both operands and the result have the same width.
     Binary(BinaryOp, Value, Value),
-    /// → one bit; both operands have one width.
+    /// → one bit: the outcome of a comparison. Both operands have the same width.
     Compare(CompareOp, Value, Value),
     /// → the second if the first (one bit) is 1, else the third.
     Select(Value, Value, Value),
@@ -279,24 +280,24 @@ pub enum Op {
     Load {
         /// Position, 32 bits.
         base: Value,
-        /// Bytes from there.
+        /// Number of bytes between `base` and the first byte.
         offset: u32,
-        /// How many.
+        /// Number of bytes, 1 to 16.
         bytes: u8,
-        /// So many bytes from `base` on are known to be captured; at least `offset + bytes`.
+        /// Number of bytes from `base` on that are known to be captured; at least `offset + bytes`.
         proven: u32,
     },
     /// Writes `value` (8 × bytes wide) at `base + offset`, most significant byte first.
     Store {
         /// Position, 32 bits.
         base: Value,
-        /// Bytes from there.
+        /// Number of bytes between `base` and the first byte.
         offset: u32,
-        /// How many.
+        /// Number of bytes, 1 to 16.
         bytes: u8,
-        /// What is written.
+        /// The value that is written.
         value: Value,
-        /// So many bytes from `base` on are known to be captured; at least `offset + bytes`.
+        /// Number of bytes from `base` on that are known to be captured; at least `offset + bytes`.
         proven: u32,
     },
     /// → 16 bits: the sum (see [`checksum`]) of `bytes` captured bytes from `base` on and of `more` bytes
@@ -304,30 +305,31 @@ pub enum Op {
     Checksum {
         /// Position, 32 bits.
         base: Value,
-        /// So many bytes, known to be captured.
+        /// Number of bytes, all known to be captured.
         bytes: u32,
         /// Further bytes, 32 bits.
         more: Option<Value>,
     },
-    /// → 16 bits: the port the packet came in by. Packet function only.
+    /// → 16 bits: the port that received the packet. Packet function only.
     InPort,
     /// → 32 bits: the packet's length on the wire. Packet function only.
     WireLength,
-    /// → 32 bits: how many bytes of it are there. Packet function only.
+    /// → 32 bits: the captured length, the number of the packet's bytes that are there. Packet function only.
     Captured,
     /// → 64 bits: the time in nanoseconds.
     Now,
-    /// → one bit (found), then the value's columns (zero if not found). A hit renews `idle` and recency. The
-    /// default entry, if set, is found when no key fits.
+    /// → one bit (found), then the value's columns (zero if not found). A hit restarts the entry's `idle`
+    /// time and makes the entry the most recently used one. If no key fits, the default entry is found, if it
+    /// is set.
     Lookup {
         /// Index of the table.
         table: u32,
-        /// One value a key column.
+        /// One value for each key column.
         key: Vec<Value>,
     },
-    /// → the answer of a table of patterns to the bytes from `start` up to `end` (32 bits each, cut to what
-    /// is captured). For [`Answer::First`] as [`Op::Lookup`]; for `All` 32 bits; for `Set` 128 bits. Packet
-    /// function only.
+    /// → the answer of a table of patterns for the bytes from `start` up to `end` (32 bits each, limited to
+    /// captured bytes). For [`Answer::First`] as [`Op::Lookup`]; for `All` 32 bits; for `Set` 128 bits.
+    /// Packet function only.
     Scan {
         /// Index of the table.
         table: u32,
@@ -336,69 +338,70 @@ pub enum Op {
         /// The byte behind the last.
         end: Value,
     },
-    /// → one bit: accepted. Puts an entry into a table with longest prefixes or rules, behind those that are
-    /// there, or gives the entry with the same key this value.
+    /// → one bit: accepted. Adds an entry to a table with longest prefixes or rules, behind the entries that
+    /// the table has. If an entry has the same key, that entry gets the new value instead.
     Insert {
         /// Index of the table.
         table: u32,
-        /// One part a key column.
+        /// One part for each key column.
         key: Vec<KeyPart>,
         /// Its priority.
         priority: u32,
-        /// One value a value column.
+        /// One value for each value column.
         value: Vec<Value>,
     },
-    /// Removes the entry with this key and priority from a table with longest prefixes or rules if it is
-    /// there.
+    /// Removes the entry with this key and priority, if there is one, from a table with longest prefixes or
+    /// rules.
     Withdraw {
         /// Index of the table.
         table: u32,
-        /// One part a key column.
+        /// One part for each key column.
         key: Vec<KeyPart>,
         /// Its priority.
         priority: u32,
     },
-    /// → 2 bits: the colour of this packet (0 green, 1 yellow, 2 red). Spends tokens. The index (32 bits) is
-    /// smaller than the size, else the answer is red; `before` is the colour it had (2 bits), or none if the
-    /// meter is colour-blind. In handlers a packet of no bytes.
+    /// → 2 bits: the colour of this packet (0 green, 1 yellow, 2 red). The meter spends tokens for the
+    /// packet. If the index (32 bits) is not smaller than the size, the colour is red. `before` is the colour
+    /// that the packet had (2 bits), or none if the meter is colour-blind. A handler marks a packet of no
+    /// bytes.
     Mark {
         /// Index of the meter.
         meter: u32,
-        /// The cell; none for the only one.
+        /// Which cell (32 bits); none for the only one.
         index: Option<Value>,
         /// The colour before.
         before: Option<Value>,
     },
-    /// → what a cell of a register holds; zero if there is no such cell.
+    /// → the value of a cell of a register; zero if there is no such cell.
     ReadRegister {
         /// Index of the register.
         register: u32,
-        /// The cell (32 bits); none for the only one.
+        /// Which cell (32 bits); none for the only one.
         index: Option<Value>,
     },
-    /// Gives a cell of a register a value; nothing happens if there is no such cell.
+    /// Writes a cell of a register; does nothing if there is no such cell.
     WriteRegister {
         /// Index of the register.
         register: u32,
-        /// The cell (32 bits); none for the only one.
+        /// Which cell (32 bits); none for the only one.
         index: Option<Value>,
-        /// What it holds from now on.
+        /// The new value of the cell.
         value: Value,
     },
-    /// → one bit (there was a free item), then the item's columns (zero if there was none). The item is the
-    /// first free one at or behind `hint` (32 bits) modulo the number of items, from the end on at the
-    /// beginning.
+    /// → one bit (there was a free item), then the item's columns (zero if there was none). The search begins
+    /// at item `hint` (32 bits) modulo the number of items, wraps around at the last item, and takes the
+    /// first free one.
     Take {
         /// Index of the pool.
         pool: u32,
         /// Where the search begins.
         hint: Value,
     },
-    /// Gives an item back; nothing happens if it is none of the pool or was not taken.
+    /// Gives an item back to its pool; does nothing if the pool has no such item or nobody took it.
     Give {
         /// Index of the pool.
         pool: u32,
-        /// One value a column.
+        /// One value for each column.
         item: Vec<Value>,
     },
     /// → one bit (the group has a member), then the columns of the member that this hash (32 bits) belongs
@@ -406,7 +409,8 @@ pub enum Op {
     Choose {
         /// Index of the group's declaration.
         group: u32,
-        /// Which of them (32 bits); none for the only one. There is no member behind the last.
+        /// Which group of the declaration (32 bits); none for the only one. A group behind the last one has
+        /// no member.
         index: Option<Value>,
         /// The hash.
         hash: Value,
@@ -416,81 +420,84 @@ pub enum Op {
     Member {
         /// Index of the group's declaration.
         group: u32,
-        /// Which of them (32 bits); none for the only one. There is no member behind the last.
+        /// Which group of the declaration (32 bits); none for the only one. A group behind the last one has
+        /// no member.
         index: Option<Value>,
-        /// Which member.
+        /// Number of the member, from 0.
         place: u32,
     },
-    /// → one bit: accepted. A member joins a group with this weight, or gets it.
+    /// → one bit: accepted. A member joins a group.
     Join {
         /// Index of the group's declaration.
         group: u32,
-        /// Which of them (32 bits).
+        /// Which group of the declaration (32 bits).
         index: Option<Value>,
-        /// One value a column.
+        /// One value for each column.
         member: Vec<Value>,
     },
-    /// A member leaves a group if it is there.
+    /// A member leaves a group; nothing happens if the group has no such member.
     Leave {
         /// Index of the group's declaration.
         group: u32,
-        /// Which of them (32 bits).
+        /// Which group of the declaration (32 bits).
         index: Option<Value>,
-        /// One value a column.
+        /// One value for each column.
         member: Vec<Value>,
     },
-    /// → one bit: accepted. Inserts, changes or renews an entry.
+    /// → one bit: accepted. Inserts an entry into an exact table, or changes or renews the entry with this
+    /// key.
     Learn {
         /// Index of the table.
         table: u32,
-        /// One value a key column.
+        /// One value for each key column.
         key: Vec<Value>,
-        /// One value a value column.
+        /// One value for each value column.
         value: Vec<Value>,
     },
-    /// → one bit: every key listed is in its table, or its table has (without `evict refuse`, always) as many
-    /// free places as keys listed here are new to it; a key listed twice counts twice.
+    /// → one bit: all the listed keys can be learned. That is so for a table if it has as many free places as
+    /// listed keys are new to it, a key listed twice counting twice. A table without `evict refuse` always
+    /// has room.
     HasRoom(Vec<(u32, Vec<Value>)>),
-    /// Removes an entry if it is there.
+    /// Removes the entry with this key from an exact table, if there is one.
     Remove {
         /// Index of the table.
         table: u32,
-        /// One value a key column.
+        /// One value for each key column.
         key: Vec<Value>,
     },
     /// Sets the entry that is found when no key fits.
     SetDefault {
         /// Index of the table.
         table: u32,
-        /// One value a value column.
+        /// One value for each value column.
         value: Vec<Value>,
     },
     /// Removes the default entry.
     ClearDefault(u32),
-    /// Adds one packet and its length on the wire to a cell; in handlers one and zero. The index (32 bits) is
-    /// smaller than the size, else nothing happens.
+    /// Adds one packet and its length on the wire to a cell; in a handler the length is zero. If the index
+    /// (32 bits) is not smaller than the size, nothing happens.
     Count {
         /// Index of the counter.
         counter: u32,
-        /// The cell; none for the only one.
+        /// Which cell (32 bits); none for the only one.
         index: Option<Value>,
     },
     /// Queues an event: at once after this packet, or when `delay` nanoseconds (64 bits) have passed.
     Raise {
         /// Index of the event.
         event: u32,
-        /// One value an argument.
+        /// One value for each argument.
         args: Vec<Value>,
-        /// The delay.
+        /// The delay in nanoseconds; without it, the event runs right after this packet.
         delay: Option<Value>,
     },
-    /// Sends a copy of the packet as it now is to a port (16 bits). Packet function only.
+    /// Sends a copy of the packet in its present state to a port (16 bits). Packet function only.
     Copy(Value),
     /// Sends a packet made from a template.
     Emit {
         /// Index of the template.
         template: u32,
-        /// One value a hole, as wide as the hole.
+        /// One value for each hole, as wide as the hole.
         values: Vec<Value>,
         /// The received packet's captured bytes from this position on (32 bits) are appended; nothing if it
         /// lies behind the end. Packet function only.
@@ -500,53 +507,52 @@ pub enum Op {
         /// The port, 16 bits.
         port: Value,
     },
-    /// → one bit: done. Puts a template's bytes, its holes filled, before the packet's byte at a position;
-    /// behind the captured end counts as the end. Nothing happens where the packet has no room left to grow.
-    /// What was known of captured bytes is no longer known. Packet function only.
+    /// → one bit: done. Inserts a template's bytes, with its holes filled, before the packet's byte at a
+    /// position. A position behind the captured bytes means their end. If the packet has no room to grow,
+    /// nothing happens. Earlier proofs that bytes are captured no longer hold. Packet function only.
     PushBytes {
         /// Position, 32 bits.
         at: Value,
         /// Index of the template.
         template: u32,
-        /// One value a hole, as wide as the hole.
+        /// One value for each hole, as wide as the hole.
         values: Vec<Value>,
     },
-    /// Takes bytes out of the packet, as many of them as are captured. What was known of captured bytes is no
-    /// longer known. Packet function only.
+    /// Removes bytes from the packet, as far as they are captured. Earlier proofs that bytes are captured no
+    /// longer hold. Packet function only.
     PopBytes {
         /// Position of the first, 32 bits.
         at: Value,
         /// How many, 32 bits.
         bytes: Value,
     },
-    /// Takes away everything from this position (32 bits) on, captured or not. What was known of captured
-    /// bytes is no longer known. Packet function only.
+    /// Removes all bytes from this position (32 bits) on, captured or not. Earlier proofs that bytes are
+    /// captured no longer hold. Packet function only.
     Truncate(Value),
-    /// Lets the packet leave in IPv4 fragments, should it be too long when it leaves: the position of its
-    /// IPv4 header and the longest total length of a fragment, 32 bits each. Packet function only.
+    /// If the packet is too long when it leaves, it leaves in IPv4 fragments. The operands are the position
+    /// of the IPv4 header and the longest total length of a fragment, 32 bits each. Packet function only.
     Fragment {
-        /// Position of the header, which later pushes and pops carry along.
+        /// Position of the header. Later pushes and pops move it along with the header.
         at: Value,
-        /// The longest total length.
+        /// The longest total length of a fragment, in bytes.
         mtu: Value,
     },
-    /// Keeps a decoded field for later readers (explicit or full decode): the value must be computed, nothing
-    /// else follows.
+    /// Has no effect, but its operand must be computed: a field is decoded early (explicit or full decode).
     Keep(Value),
-    /// A decoder or stage begins here (trace only).
+    /// A decoder or stage begins here: index into [`Program::stages`]. Only traces use it.
     EnterStage(u32),
-    /// A header was decoded (trace only): index of its layout, position, and the name it got.
+    /// A header was decoded here. Only traces use it.
     Header {
         /// Index of the layout.
         layout: u32,
-        /// Its position.
+        /// Position of the header, 32 bits.
         base: Value,
-        /// Its name in the program.
+        /// The name of the header in the program.
         name: String,
     },
 }
 
-/// Operations on two values of one width. All are total.
+/// Operations on two values of the same width. Every operation has a result for all operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
     /// Sum modulo two to the width.
@@ -569,11 +575,11 @@ pub enum BinaryOp {
     And,
     /// Bits set in either.
     Or,
-    /// Bits set in one.
+    /// Bits set in exactly one.
     Xor,
-    /// Bits moved up; zero if the distance is the width or more.
+    /// Bits moved towards the most significant one; zero if the distance is the width or more.
     ShiftLeft,
-    /// Bits moved down; zero if the distance is the width or more.
+    /// Bits moved towards the least significant one; zero if the distance is the width or more.
     ShiftRight,
 }
 
@@ -590,19 +596,19 @@ pub enum CompareOp {
     Le,
 }
 
-/// A block and the values it gets.
+/// An edge of the control-flow graph: a block and the values for its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The block.
+    /// The block that the edge leads to.
     pub block: BlockId,
-    /// One value a parameter, of its width.
+    /// One value for each parameter, of the same width.
     pub args: Vec<Value>,
 }
 
 /// How a block ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Terminator {
-    /// Goes there.
+    /// Goes to another block.
     Jump(Target),
     /// Goes to the first if the value (one bit) is 1.
     Branch(Value, Target, Target),
@@ -613,37 +619,37 @@ pub enum Terminator {
     Need {
         /// Position, 32 bits.
         base: Value,
-        /// Bytes from there.
+        /// Number of bytes that are needed.
         bytes: u32,
         /// Further bytes, 32 bits.
         more: Option<Value>,
-        /// End of the view, 32 bits.
+        /// The end of the bytes that are walked over, 32 bits.
         limit: Option<Value>,
-        /// They are there.
+        /// The bytes are there.
         ok: Target,
-        /// They are not.
+        /// The bytes are not there.
         short: Target,
     },
     /// Adds one to a slot; goes to `out` if it is now greater than `cap`, else to `ok`.
     Fuel {
         /// Index below [`Program::slots`].
         slot: u32,
-        /// So many passes are allowed for each packet.
+        /// The number of passes that each packet may make.
         cap: u32,
-        /// On it goes.
+        /// The packet may go on.
         ok: Target,
-        /// Used up.
+        /// The fuel is used up.
         out: Target,
     },
-    /// Verdict: to one port (16 bits).
+    /// Verdict: send the packet to one port (16 bits).
     Send(Value),
-    /// Verdict: to all ports but the one it came in by.
+    /// Verdict: send the packet to all ports but the one that received it.
     Flood,
-    /// Verdict: to a set of ports, by index.
+    /// Verdict: send the packet to a set of ports, an index into [`Program::port_sets`].
     Multicast(u32),
-    /// Verdict: dropped for a reason, by index.
+    /// Verdict: drop the packet for a reason, an index into [`Program::reasons`].
     Drop(u16),
-    /// Verdict: handed to the control plane for a reason, by index.
+    /// Verdict: hand the packet to the control plane for a reason, an index into [`Program::reasons`].
     Punt(u16),
     /// End of a handler function.
     Done,

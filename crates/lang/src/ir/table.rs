@@ -7,7 +7,7 @@ use tables::sizes;
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name.
+    /// The name in the program.
     pub name: String,
     /// How a key finds its entry.
     pub kind: TableKind,
@@ -21,7 +21,7 @@ pub struct Table {
     pub idle: Option<u64>,
     /// Nanoseconds after the last learn at which an entry goes; exact tables only.
     pub age: Option<u64>,
-    /// What happens when it is full.
+    /// What happens when a key is new and the table is full.
     pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.
     pub counted: bool,
@@ -34,7 +34,7 @@ pub struct Table {
     pub file: Option<EntryFile>,
     /// The entry found when no key fits, to begin with.
     pub default: Option<Vec<u128>>,
-    /// Its declaration.
+    /// The place of the declaration in the source.
     pub span: Span,
 }
 
@@ -107,11 +107,11 @@ impl TableKind {
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {
-    /// One match a key column; one [`Match::Bytes`] where patterns are searched for.
+    /// One match for each key column; one [`Match::Bytes`] where patterns are searched for.
     pub key: Vec<Match>,
-    /// One number a value column.
+    /// One number for each value column.
     pub value: Vec<u128>,
-    /// Its priority; zero unless priorities decide.
+    /// The priority; zero in tables whose order decides.
     pub priority: u32,
 }
 
@@ -142,7 +142,7 @@ impl Entry {
     }
 }
 
-/// What a key column must be like.
+/// The values of a key column that an entry matches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Match {
     /// Anything.
@@ -237,7 +237,7 @@ pub fn prefix_mask(width: u8, length: u8) -> u128 {
 /// A file with entries, as the program names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryFile {
-    /// Its path, relative to the program's file.
+    /// The path, relative to the program's file.
     pub path: String,
     /// The name of its format; empty for the language's own entries, one a line.
     pub format: String,
@@ -248,11 +248,11 @@ pub struct EntryFile {
 /// One column of a key or value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name, or empty.
+    /// The name in the program; empty if the program gives none.
     pub name: String,
-    /// How it is shown.
+    /// How reports show the values.
     pub kind: ColumnKind,
-    /// Its width in bits.
+    /// The width in bits, 1 to 128.
     pub width: u8,
 }
 
