@@ -9,9 +9,12 @@ pub(crate) mod seeing;
 pub(crate) mod table;
 
 use self::schedule::ScheduleArguments;
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use exec::kernel::{Back, CopiedPart};
+use lab::ExperimentKind;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -608,51 +611,35 @@ pub(crate) enum TableChoice {
     Patterns,
 }
 
-/// An experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// What `ravelin lab` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExperimentChoice {
-    /// Packet rate, data rate and throughput of four programs, beside hand-written Rust
-    SwitchApps,
-    /// How much slower it is to decode every field than those that are used
-    Decode,
-    /// What a lookup, an insert, a field read and the like cost
-    Operations,
-    /// A table of 65,536 addresses, learned and looked up at random
-    Learn,
-    /// How long it takes from text to machine code
-    Compile,
-    /// Lookups a second in each kind of table, building, changing and memory; with --peers beside other
-    /// libraries
-    Tables,
-    /// A router and its kin over a whole Internet table and rules: packets a second, and what each stage
-    /// costs
-    Router,
-    /// Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the
-    /// right to make networks
-    Forwarding,
-    /// How long packets take through a gateway at parts of the load that it carries, by when the packet loop
-    /// takes them
-    Latency,
-    /// A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and
-    /// under three times what it can carry
-    Soak,
-    /// What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a
-    /// study of 2012, beside its figures
-    Transfer,
-    /// From which batch and from which load on a device is faster than one core, program by program, and
-    /// whether the cost model finds out
-    Crossover,
-    /// Policies by which packets are held for a device: throughput and delays by load, measured and
-    /// simulated; and bursts
-    Schedule,
-    /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer
-    /// ladder, the crossover; writes files into --out
+    /// One experiment
+    One(ExperimentKind),
+    /// All about one device
     Gpu,
-    /// Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on
-    /// a simulated device
-    Hermes,
     /// Everything that runs in memory
     All,
+}
+
+impl ValueEnum for ExperimentChoice {
+    fn value_variants<'a>() -> &'a [ExperimentChoice] {
+        static CHOICES: LazyLock<Vec<ExperimentChoice>> = LazyLock::new(|| {
+            let kinds = ExperimentKind::every().map(ExperimentChoice::One);
+            kinds.chain([ExperimentChoice::Gpu, ExperimentChoice::All]).collect()
+        });
+        &CHOICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            ExperimentChoice::One(kind) => PossibleValue::new(kind.name()).help(kind.help()),
+            ExperimentChoice::Gpu => PossibleValue::new("gpu").help(
+                "All about one device in eight minutes (--budget): programs beside the interpreter, the transfer ladder, the crossover; writes files into --out",
+            ),
+            ExperimentChoice::All => PossibleValue::new("all").help("Everything that runs in memory"),
+        })
+    }
 }
 
 /// A time in seconds that a run can take.

@@ -38,66 +38,103 @@ pub enum ExperimentKind {
     Hermes,
 }
 
-/// All experiments: the name on the command line, and the first sentence of the page.
-const EXPERIMENTS: [(ExperimentKind, &str, &str); 14] = [
-    (
-        ExperimentKind::SwitchApps,
-        "switch-apps",
-        "Programs over captures on one core: packets a second, bits that came in and bits that were forwarded, beside the same programs written by hand in Rust.",
-    ),
-    (
-        ExperimentKind::Decode,
-        "decode",
-        "What a packet costs where a program decodes only the fields that it reads, the headers that it names, or every field.",
-    ),
-    (ExperimentKind::Operations, "operations", "What single operations of the language cost."),
-    (ExperimentKind::Learn, "learn", "A table of 65,536 entries that packets fill and look up at random."),
-    (ExperimentKind::Compile, "compile", "How long programs take from text to machine code."),
-    (
-        ExperimentKind::Tables,
-        "tables",
-        "Tables apart from programs, beside the libraries that one would have taken instead; all answers are compared.",
-    ),
-    (
-        ExperimentKind::Router,
-        "router",
-        "A router and its kin over whole tables, and what each of its stages costs.",
-    ),
-    (
-        ExperimentKind::Forwarding,
-        "forwarding",
-        "A gateway between two hosts on virtual cables, beside Linux, DPDK's testpmd and nftables in the same place.",
-    ),
-    (
-        ExperimentKind::Latency,
-        "latency",
-        "How long packets take through a gateway at parts of the load that it can carry, beside Linux routing.",
-    ),
-    (
-        ExperimentKind::Soak,
-        "soak",
-        "A gateway for a long time at half load, while programs take over, and under more than it can carry: every packet is accounted for.",
-    ),
-    (
-        ExperimentKind::Transfer,
-        "transfer",
-        "What a device makes of batches, by the way that packets take to it: the iterations of a study of a router on a GPU (2012), with the study's figures.",
-    ),
-    (
-        ExperimentKind::Crossover,
-        "crossover",
-        "From which batch and from which load on a device is faster than one core.",
-    ),
-    (
-        ExperimentKind::Schedule,
-        "schedule",
-        "When packets that wait for a device are handed over: every schedule by load, measured and simulated.",
-    ),
-    (
-        ExperimentKind::Hermes,
-        "hermes",
-        "The evaluation of Hermes (DAC 2011) on a simulated device, with the paper's figures.",
-    ),
+/// An experiment in words.
+struct Entry {
+    kind: ExperimentKind,
+    /// On the command line.
+    name: &'static str,
+    /// What the command line's help says of it.
+    help: &'static str,
+    /// The first sentence of its page.
+    about: &'static str,
+}
+
+/// All experiments, in the order of the type.
+const EXPERIMENTS: [Entry; 14] = [
+    Entry {
+        kind: ExperimentKind::SwitchApps,
+        name: "switch-apps",
+        help: "Packet rate, data rate and throughput of four programs, beside hand-written Rust",
+        about: "Programs over captures on one core: packets a second, bits that came in and bits that were forwarded, beside the same programs written by hand in Rust.",
+    },
+    Entry {
+        kind: ExperimentKind::Decode,
+        name: "decode",
+        help: "How much slower it is to decode every field than those that are used",
+        about: "What a packet costs where a program decodes only the fields that it reads, the headers that it names, or every field.",
+    },
+    Entry {
+        kind: ExperimentKind::Operations,
+        name: "operations",
+        help: "What a lookup, an insert, a field read and the like cost",
+        about: "What single operations of the language cost.",
+    },
+    Entry {
+        kind: ExperimentKind::Learn,
+        name: "learn",
+        help: "A table of 65,536 addresses, learned and looked up at random",
+        about: "A table of 65,536 entries that packets fill and look up at random.",
+    },
+    Entry {
+        kind: ExperimentKind::Compile,
+        name: "compile",
+        help: "How long it takes from text to machine code",
+        about: "How long programs take from text to machine code.",
+    },
+    Entry {
+        kind: ExperimentKind::Tables,
+        name: "tables",
+        help: "Lookups a second in each kind of table, building, changing and memory; with --peers beside other libraries",
+        about: "Tables apart from programs, beside the libraries that one would have taken instead; all answers are compared.",
+    },
+    Entry {
+        kind: ExperimentKind::Router,
+        name: "router",
+        help: "A router and its kin over a whole Internet table and rules: packets a second, and what each stage costs",
+        about: "A router and its kin over whole tables, and what each of its stages costs.",
+    },
+    Entry {
+        kind: ExperimentKind::Forwarding,
+        name: "forwarding",
+        help: "Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the right to make networks",
+        about: "A gateway between two hosts on virtual cables, beside Linux, DPDK's testpmd and nftables in the same place.",
+    },
+    Entry {
+        kind: ExperimentKind::Latency,
+        name: "latency",
+        help: "How long packets take through a gateway at parts of the load that it carries, by when the packet loop takes them",
+        about: "How long packets take through a gateway at parts of the load that it can carry, beside Linux routing.",
+    },
+    Entry {
+        kind: ExperimentKind::Soak,
+        name: "soak",
+        help: "A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and under three times what it can carry",
+        about: "A gateway for a long time at half load, while programs take over, and under more than it can carry: every packet is accounted for.",
+    },
+    Entry {
+        kind: ExperimentKind::Transfer,
+        name: "transfer",
+        help: "What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a study of 2012, beside its figures",
+        about: "What a device makes of batches, by the way that packets take to it: the iterations of a study of a router on a GPU (2012), with the study's figures.",
+    },
+    Entry {
+        kind: ExperimentKind::Crossover,
+        name: "crossover",
+        help: "From which batch and from which load on a device is faster than one core, program by program, and whether the cost model finds out",
+        about: "From which batch and from which load on a device is faster than one core.",
+    },
+    Entry {
+        kind: ExperimentKind::Schedule,
+        name: "schedule",
+        help: "Policies by which packets are held for a device: throughput and delays by load, measured and simulated; and bursts",
+        about: "When packets that wait for a device are handed over: every schedule by load, measured and simulated.",
+    },
+    Entry {
+        kind: ExperimentKind::Hermes,
+        name: "hermes",
+        help: "Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on a simulated device",
+        about: "The evaluation of Hermes (DAC 2011) on a simulated device, with the paper's figures.",
+    },
 ];
 
 impl ExperimentKind {
@@ -112,6 +149,11 @@ impl ExperimentKind {
         ExperimentKind::Router,
     ];
 
+    /// Every experiment, whether in memory or not.
+    pub fn every() -> impl Iterator<Item = ExperimentKind> {
+        EXPERIMENTS.iter().map(|entry| entry.kind)
+    }
+
     /// Whether it runs over packets in memory, on one thread that is best held on one processor. The others
     /// start programs, which would be held there, too.
     pub fn in_memory(self) -> bool {
@@ -125,21 +167,25 @@ impl ExperimentKind {
 
     /// The experiment that has this name on the command line.
     pub fn named(name: &str) -> Option<ExperimentKind> {
-        EXPERIMENTS.iter().find(|(_, other, _)| *other == name).map(|(kind, ..)| *kind)
+        ExperimentKind::every().find(|kind| kind.name() == name)
     }
 
     /// The first sentence of its page.
     pub(crate) fn about(self) -> &'static str {
-        self.entry().2
+        self.entry().about
+    }
+
+    /// What the command line's help says of it.
+    pub fn help(self) -> &'static str {
+        self.entry().help
     }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        self.entry().1
+        self.entry().name
     }
 
-    fn entry(self) -> &'static (ExperimentKind, &'static str, &'static str) {
-        // The constant holds every experiment, in the order of the type.
+    fn entry(self) -> &'static Entry {
         &EXPERIMENTS[self as usize]
     }
 }
@@ -150,11 +196,8 @@ mod tests {
 
     #[test]
     fn every_experiment_stands_at_its_place() {
-        for (place, (kind, name, _)) in EXPERIMENTS.iter().enumerate() {
-            assert_eq!(
-                (*kind as usize, kind.name(), ExperimentKind::named(name)),
-                (place, *name, Some(*kind))
-            );
+        for (place, kind) in ExperimentKind::every().enumerate() {
+            assert_eq!((kind as usize, ExperimentKind::named(kind.name())), (place, Some(kind)));
         }
         assert_eq!(ExperimentKind::named("switch"), None);
     }

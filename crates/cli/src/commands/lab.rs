@@ -115,22 +115,9 @@ fn plan(arguments: &LabArguments) -> LabPlan {
     let mut kinds: Vec<ExperimentKind> = Vec::new();
     for choice in &arguments.experiments {
         let more = match choice {
-            ExperimentChoice::SwitchApps => vec![ExperimentKind::SwitchApps],
-            ExperimentChoice::Decode => vec![ExperimentKind::Decode],
-            ExperimentChoice::Operations => vec![ExperimentKind::Operations],
-            ExperimentChoice::Learn => vec![ExperimentKind::Learn],
-            ExperimentChoice::Compile => vec![ExperimentKind::Compile],
-            ExperimentChoice::Tables => vec![ExperimentKind::Tables],
-            ExperimentChoice::Router => vec![ExperimentKind::Router],
-            ExperimentChoice::Forwarding => vec![ExperimentKind::Forwarding],
-            ExperimentChoice::Latency => vec![ExperimentKind::Latency],
-            ExperimentChoice::Soak => vec![ExperimentKind::Soak],
-            ExperimentChoice::Transfer => vec![ExperimentKind::Transfer],
-            ExperimentChoice::Crossover => vec![ExperimentKind::Crossover],
-            ExperimentChoice::Schedule => vec![ExperimentKind::Schedule],
+            ExperimentChoice::One(kind) => vec![*kind],
             // It is run by itself.
             ExperimentChoice::Gpu => Vec::new(),
-            ExperimentChoice::Hermes => vec![ExperimentKind::Hermes],
             ExperimentChoice::All => ExperimentKind::ALL.to_vec(),
         };
         kinds.extend(more);
