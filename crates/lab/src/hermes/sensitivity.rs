@@ -106,6 +106,15 @@ fn variants(base: Setting) -> Vec<(String, Setting)> {
         vary(&format!("{channels} channels of memory"), &|setting| setting.hardware.channels = channels);
     }
     vary("16,384 registers a core", &|setting| setting.hardware.registers = 16_384);
+    vary_packets(&mut vary);
+    variants
+}
+
+/// Keeps the chosen setting with one change, under a name.
+type Vary<'a> = dyn FnMut(&str, &dyn Fn(&mut Setting)) + 'a;
+
+/// The packets and the programs that run over them, otherwise.
+fn vary_packets(vary: &mut Vary<'_>) {
     let mut alter =
         |what: &str, change: &dyn Fn(&mut Altered)| vary(what, &|setting| change(&mut setting.altered));
     for lighter in [8, 32] {
@@ -120,5 +129,4 @@ fn variants(base: Setting) -> Vec<(String, Setting)> {
     for nodes in [3, 24] {
         alter(&format!("route lookup with {nodes} more nodes"), &|altered| altered.nodes = nodes);
     }
-    variants
 }

@@ -71,18 +71,37 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
     progress("router: reading or making routes and rules");
     let data = Data::new(&plan.tables, plan.quick).map_err(LabError::Tables)?;
     let classifiers = Classifier::all(&plan.tables, plan.quick).map_err(LabError::Tables)?;
-    let count = if plan.quick { PACKETS / 64 } else { PACKETS };
-    let large = if plan.quick { LARGE_PACKETS / 64 } else { LARGE_PACKETS };
+    let mut rows = by_rules(plan, &data, &classifiers, progress)?;
+    let classifier = classifiers.iter().rfind(|one| one.len() <= *WANTED_RULES.end());
+    let Some(classifier) = classifier.or(classifiers.first()) else { return Ok(rows) };
+    rows.extend(by_payload(plan, &data, classifier, progress)?);
+    rows.extend(by_flows(plan, progress)?);
+    Ok(rows)
+}
+
+/// How many packets there are, of so many unless the plan is quick.
+fn shortened(plan: &LabPlan, full: usize) -> usize {
+    if plan.quick { full / 64 } else { full }
+}
+
+/// Programs over routes and each set of rules; of the router also what its stages cost.
+fn by_rules(
+    plan: &LabPlan,
+    data: &Data,
+    classifiers: &[Classifier],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, LabError> {
+    let count = shortened(plan, PACKETS);
     let mut rows = Vec::new();
     for (number, classifier) in classifiers.iter().enumerate() {
         let case = format!("64 bytes, {}, {}", classifier.name, data.name);
-        let frames = || packets::routed(&data, classifier, 64, Filling::Padding, count);
+        let frames = || packets::routed(data, classifier, 64, Filling::Padding, count);
         let mut names = vec!["firewall_rules", "both"];
         if number == 0 {
             // Rules are nothing to it.
             names.insert(0, "lpm");
         }
-        let programs = filled(&names, &data, classifier)?;
+        let programs = filled(&names, data, classifier)?;
         let contest = |changes, programs| Contest {
             case: case.clone(),
             frames: frames(),
@@ -94,7 +113,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
         };
         let measured = contest(false, &programs).run(plan, progress);
         rows.extend(rates(&case, &programs, measured, classifier.len()));
-        let mut programs = filled(&["router"], &data, classifier)?;
+        let mut programs = filled(&["router"], data, classifier)?;
         let staged = WANTED_RULES.contains(&classifier.len()) || classifiers.len() == 1 || plan.quick;
         if staged {
             for (stage, name) in STAGES.iter().enumerate() {
@@ -110,20 +129,26 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
         }
         rows.extend(rates(&case, &programs, measured, classifier.len()));
     }
-    let Some(classifier) =
-        classifiers.iter().rfind(|one| one.len() <= *WANTED_RULES.end()).or(classifiers.first())
-    else {
-        return Ok(rows);
-    };
+    Ok(rows)
+}
+
+/// Programs that search payloads, over packets of three lengths.
+fn by_payload(
+    plan: &LabPlan,
+    data: &Data,
+    classifier: &Classifier,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, LabError> {
+    let mut rows = Vec::new();
     let patterns = format!("{} patterns", data.patterns.len());
     for size in [64, 512, 1500] {
         for (names, filling, what) in [
             (&["dpi", "ids"][..], Filling::Words, "words"),
             (&["dpi", "ids", "router"], Filling::Random, "random bytes"),
         ] {
-            let programs = filled(names, &data, classifier)?;
+            let programs = filled(names, data, classifier)?;
             let case = format!("{size} bytes with {what}, {patterns}, {}, {}", classifier.name, data.name);
-            let frames = packets::routed(&data, classifier, size, filling, large);
+            let frames = packets::routed(data, classifier, size, filling, shortened(plan, LARGE_PACKETS));
             let contest = Contest {
                 case: case.clone(),
                 frames,
@@ -136,6 +161,13 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
             rows.extend(rates(&case, &programs, contest.run(plan, progress), 0));
         }
     }
+    Ok(rows)
+}
+
+/// Programs that keep state of flows or add headers.
+fn by_flows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+    let mut rows = Vec::new();
+    let count = shortened(plan, PACKETS);
     let flows = if plan.quick { FLOWS / 64 } else { FLOWS };
     let service = 0xc633_6401;
     for (name, case, enter_by, frames) in [

@@ -6,7 +6,7 @@ mod agreement;
 mod persistent;
 
 use crate::crossover::{CrossoverBench, DeviceSource, Wall, measure};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::Experiment;
 use crate::kinds::ExperimentKind;
 use crate::machine::Machine;
 use crate::plan::{DeviceChoice, LabPlan, Length, TablesPlan};
@@ -80,23 +80,8 @@ pub fn survey(
     let device_source: &dyn DeviceSource = &chosen;
     let [compared, kept, laddered, scheduled, measured] = ENDS.map(|part| plan.time.mul_f64(part));
     let mut left_out = Vec::new();
-    let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    let programs = if plan.programs.is_empty() { shipped() } else { plan.programs.clone() };
-    let all = if plan.quick { QUICK_PACKETS } else { PACKETS };
-    let each = all.div_ceil(programs.len().max(1) as u64);
-    let traffic = agreement::Traffic::new(each)?;
-    let (mut rows, mut packets) = (Vec::new(), 0);
-    for (name, text) in &programs {
-        if begin.elapsed() >= compared {
-            left_out.push(format!("comparing {name} with the interpreter"));
-            continue;
-        }
-        progress(&format!("gpu: {name} and the interpreter"));
-        let (own, count) = agreement::rows(device_source, (name, text), &traffic);
-        rows.extend(own);
-        packets += count;
-    }
-    let wrong = rows.iter().filter(|row: &&Row| row.ours.is_none() && !row.unit.is_empty()).count();
+    let (agreed, packets) = compare(plan, machine, device_source, begin + compared, &mut left_out, progress)?;
+    let wrong = agreed.rows.iter().filter(|row| row.ours.is_none() && !row.unit.is_empty()).count();
     let ladder = LabPlan {
         kinds: vec![ExperimentKind::Transfer],
         captures: Vec::new(),
@@ -110,22 +95,16 @@ pub fn survey(
         until: Some(begin + laddered),
         simulated: Vec::new(),
     };
-    let told = |mode: String, runs: usize, length: String| Machine { runs, length, mode, ..machine.clone() };
-    let mode = format!(
-        "made traffic of many kinds, a part of it damaged, batch by batch; verdicts, bytes, outputs and events of every packet, and tables and \
-         counters at the end, beside the interpreter's; device: {}",
-        device_source.name()
-    );
-    let mut experiments = vec![Experiment {
-        experiment: "agreement".to_owned(),
-        machine: told(mode, 1, format!("{each} packets a program")),
-        rows,
-    }];
+    let on_ladder = |mode: String| told(machine, mode, ladder.runs, ladder.length.line());
+    let mut experiments = vec![agreed];
     if begin.elapsed() < kept {
         let (rows, mode, later) = persistent::rows(device_source, &ladder, begin + kept, progress)?;
         left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
-        let machine = told(mode, ladder.runs, ladder.length.line());
-        experiments.push(Experiment { experiment: persistent::NAME.to_owned(), machine, rows });
+        experiments.push(Experiment {
+            experiment: persistent::NAME.to_owned(),
+            machine: on_ladder(mode),
+            rows,
+        });
     } else {
         left_out.push("kernels that keep running".to_owned());
     }
@@ -153,8 +132,11 @@ pub fn survey(
     let bench = CrossoverBench { device_source, clock: &clock, only: &[], until: Some(measured) };
     let (rows, mode, later) = measure(&bench, &ladder, progress)?;
     left_out.extend(later.into_iter().map(|what| format!("crossover: {what}")));
-    let machine = told(mode, ladder.runs, ladder.length.line());
-    experiments.push(Experiment { experiment: ExperimentKind::Crossover.name().to_owned(), machine, rows });
+    experiments.push(Experiment {
+        experiment: ExperimentKind::Crossover.name().to_owned(),
+        machine: on_ladder(mode),
+        rows,
+    });
     Ok(Survey {
         model: device_source.model(),
         device: device_source.name(),
@@ -165,6 +147,45 @@ pub fn survey(
         wrong,
         experiments,
     })
+}
+
+/// Programs beside the interpreter until the time is over, and how many packets were compared.
+fn compare(
+    plan: &SurveyPlan,
+    machine: &Machine,
+    device_source: &dyn DeviceSource,
+    until: Instant,
+    left_out: &mut Vec<String>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Experiment, u64), LabError> {
+    let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let programs = if plan.programs.is_empty() { shipped() } else { plan.programs.clone() };
+    let all = if plan.quick { QUICK_PACKETS } else { PACKETS };
+    let each = all.div_ceil(programs.len().max(1) as u64);
+    let traffic = agreement::Traffic::new(each)?;
+    let (mut rows, mut packets) = (Vec::new(), 0);
+    for (name, text) in &programs {
+        if Instant::now() >= until {
+            left_out.push(format!("comparing {name} with the interpreter"));
+            continue;
+        }
+        progress(&format!("gpu: {name} and the interpreter"));
+        let (own, count) = agreement::rows(device_source, (name, text), &traffic);
+        rows.extend(own);
+        packets += count;
+    }
+    let mode = format!(
+        "made traffic of many kinds, a part of it damaged, batch by batch; verdicts, bytes, outputs and events of every packet, and tables and \
+         counters at the end, beside the interpreter's; device: {}",
+        device_source.name()
+    );
+    let machine = told(machine, mode, 1, format!("{each} packets a program"));
+    Ok((Experiment { experiment: "agreement".to_owned(), machine, rows }, packets))
+}
+
+/// The machine, with how a part was run.
+fn told(machine: &Machine, mode: String, runs: usize, length: String) -> Machine {
+    Machine { runs, length, mode, ..machine.clone() }
 }
 
 impl Survey {
@@ -216,7 +237,7 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Better, Other};
+    use crate::experiment::{Better, Other, Row};
 
     #[test]
     fn without_time_nothing_is_measured_and_everything_is_named() {

@@ -1,7 +1,7 @@
 //! What all tables are measured with: libraries beside ours, builds that are timed, and rows of cost.
 
-use super::contest::Contest;
-use super::peer::{Library, Peer, Workshop};
+use super::contest::{Contest, Entry};
+use super::peer::{Library, Method, Peer, Workshop};
 use crate::experiment::{Better, Figure, Other, Row};
 use cpu_time::ThreadTime;
 use std::cell::RefCell;
@@ -49,6 +49,19 @@ impl Bench {
         if self.peers { self.workshop.start(library, data, more) } else { Ok(None) }
     }
 
+    /// Enters all ways to ask a library into a contest over queries that a file holds.
+    pub(super) fn enter(
+        &self,
+        peer: &Rc<RefCell<Peer>>,
+        queries: &Path,
+        entries: &mut Vec<Entry<'_>>,
+    ) -> Result<(), String> {
+        peer.borrow_mut().queries(queries)?;
+        let methods = Method::all(peer, &self.workshop).into_iter();
+        entries.extend(methods.map(|method| Entry::other(method.way(), method)));
+        Ok(())
+    }
+
     /// Builds something as often as a quick build needs for a figure, and keeps the last one.
     pub(super) fn build<T>(&self, mut build: impl FnMut() -> Result<T, String>) -> Result<Built<T>, String> {
         let mut seconds = Vec::new();
@@ -85,12 +98,26 @@ pub(super) fn held(
     others.iter().map(against).collect()
 }
 
-/// The rows of building and of memory, ours against those of others.
+/// The rows of building and of memory, ours against those of libraries.
 pub(super) fn cost(
     case: &str,
     seconds: Figure,
     bytes: u64,
     peers: &[(Library, &Rc<RefCell<Peer>>)],
+) -> Vec<Row> {
+    let cost = |(library, peer): &(Library, &Rc<RefCell<Peer>>)| {
+        let peer = peer.borrow();
+        (library.name().to_owned(), peer.build, peer.bytes)
+    };
+    cost_beside(case, seconds, bytes, &peers.iter().map(cost).collect::<Vec<_>>())
+}
+
+/// The same against others with their names, seconds and bytes.
+pub(super) fn cost_beside(
+    case: &str,
+    seconds: Figure,
+    bytes: u64,
+    others: &[(String, f64, u64)],
 ) -> Vec<Row> {
     let scaled = |figure: Figure, by: f64| Figure {
         median: figure.median * by,
@@ -98,11 +125,8 @@ pub(super) fn cost(
         high: figure.high * by,
     };
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let each = |value: &dyn Fn(&Peer) -> f64| -> Vec<(String, f64)> {
-        peers.iter().map(|(library, peer)| (library.name().to_owned(), value(&peer.borrow()))).collect()
-    };
-    let builds = each(&|peer| peer.build * 1e3);
-    let sizes = each(&|peer| mebibytes(peer.bytes));
+    let builds: Vec<_> = others.iter().map(|(name, build, _)| (name.clone(), build * 1e3)).collect();
+    let sizes: Vec<_> = others.iter().map(|(name, _, bytes)| (name.clone(), mebibytes(*bytes))).collect();
     let mut rows = held(&format!("{case}, build"), "time", "ms", scaled(seconds, 1e3), &builds, Better::Less);
     let size = mebibytes(bytes);
     let size = Figure { median: size, low: size, high: size };

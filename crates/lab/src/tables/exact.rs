@@ -2,9 +2,11 @@
 
 use super::bench::{Bench, Built, SEED, cost, held};
 use super::contest::{BATCH_MAX, Entry, InProcess, NONE, Way};
-use super::peer::{Library, Method};
+use super::peer::{Library, Peer};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
+use std::cell::RefCell;
+use std::rc::Rc;
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable};
 use tables::generate::{Random, Weighted};
 
@@ -46,18 +48,7 @@ fn sized(
         let case = format!("{case}, {traffic}");
         progress(&case);
         let count = if bench.quick { 1 << 14 } else { 1 << 20 };
-        let (mut queries, mut right) = (Vec::with_capacity(count * words), Vec::with_capacity(count));
-        let mut random = Random::new(SEED + 1);
-        for _ in 0..count {
-            let place = match &law {
-                Some(law) => law.draw(&mut random),
-                None => random.below(entries as u64) as usize,
-            };
-            let known = !random.chance(STRANGERS);
-            let from = if known { &keys } else { &strangers };
-            queries.extend_from_slice(&from[place * words..][..words]);
-            right.push(if known { place as u32 } else { NONE });
-        }
+        let (queries, right) = asked(count, law.as_ref(), [&keys, &strangers], words);
         // As rte_hash's program has it, values are a word and become answers here.
         let mut values = [0; BATCH_MAX];
         let mut contenders = vec![
@@ -82,10 +73,7 @@ fn sized(
         ];
         if let Some(peer) = &peer {
             let path = bench.workshop.write("queries", &bytes_of(&queries))?;
-            peer.borrow_mut().queries(&path)?;
-            for method in Method::all(peer, &bench.workshop) {
-                contenders.push(Entry::other(method.way(), method));
-            }
+            bench.enter(peer, &path, &mut contenders)?;
         }
         let goals = [("", 1.5)];
         let contest = bench.contest(&case, count as f64 / 1e6, "M/s", &right, &goals);
@@ -96,6 +84,41 @@ fn sized(
     rows.extend(cost(&case, seconds, bytes, &peers));
 
     progress(&format!("{case}: changes"));
+    rows.extend(changes(bench, &case, (&keys, words), &mut table, peer.as_ref())?);
+    Ok(rows)
+}
+
+/// Keys that are asked for, evenly or by a law, and the place of each in the table. Some are strangers.
+fn asked(
+    count: usize,
+    law: Option<&Weighted>,
+    [keys, strangers]: [&[u64]; 2],
+    words: usize,
+) -> (Vec<u64>, Vec<u32>) {
+    let (mut queries, mut right) = (Vec::with_capacity(count * words), Vec::with_capacity(count));
+    let mut random = Random::new(SEED + 1);
+    for _ in 0..count {
+        let place = match law {
+            Some(law) => law.draw(&mut random),
+            None => random.below((keys.len() / words) as u64) as usize,
+        };
+        let known = !random.chance(STRANGERS);
+        let from = if known { keys } else { strangers };
+        queries.extend_from_slice(&from[place * words..][..words]);
+        right.push(if known { place as u32 } else { NONE });
+    }
+    (queries, right)
+}
+
+/// The rows of keys that are taken out and put in again.
+fn changes(
+    bench: &Bench,
+    case: &str,
+    (keys, words): (&[u64], usize),
+    table: &mut ExactTable,
+    peer: Option<&Rc<RefCell<Peer>>>,
+) -> Result<Vec<Row>, String> {
+    let entries = keys.len() / words;
     let mut random = Random::new(SEED + 2);
     let changed: Vec<usize> =
         (0..entries.min(100_000)).map(|_| random.below(entries as u64) as usize).collect();
@@ -110,7 +133,7 @@ fn sized(
         rates.push(changed.len() as f64 * 2.0 / start.elapsed().as_secs_f64() / 1e6);
     }
     let mut others = Vec::new();
-    if let Some(peer) = &peer {
+    if let Some(peer) = peer {
         let mut changes = Vec::new();
         for &place in &changed {
             for value in [NONE, place as u32] {
@@ -123,8 +146,7 @@ fn sized(
         others.push((Library::Hash.name().to_owned(), count as f64 / seconds / 1e6));
     }
     let figure = Figure::of(rates).ok_or("nothing was changed")?;
-    rows.extend(held(&format!("{case}, changes"), "take out, put in", "M/s", figure, &others, Better::More));
-    Ok(rows)
+    Ok(held(&format!("{case}, changes"), "take out, put in", "M/s", figure, &others, Better::More))
 }
 
 /// A table of the keys, each with its place as value.

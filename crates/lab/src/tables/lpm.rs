@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Built, SEED, contents, cost, held, stem};
 use super::contest::{Entry, InProcess, NONE, Way};
-use super::peer::{Library, Method, Peer};
+use super::peer::{Library, Peer};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::cell::RefCell;
@@ -95,10 +95,7 @@ fn one(
             entries.extend(ours32(&compact.what, " compact", &short));
         }
         for (_, peer) in &peers {
-            peer.borrow_mut().queries(&path)?;
-            for method in Method::all(peer, &bench.workshop) {
-                entries.push(Entry::other(method.way(), method));
-            }
+            bench.enter(peer, &path, &mut entries)?;
         }
         let goals = [("", if v4 { 1.1 } else { 1.2 })];
         let contest = bench.contest(&case, queries.len() as f64 / 1e6, "M/s", &right, &goals);

@@ -1,10 +1,10 @@
 //! Patterns in payload: every occurrence of some thousand literals, some of them without regard to case.
 
-use super::bench::{Bench, Built, SEED, contents, cost, stem};
+use super::bench::{Bench, Built, SEED, contents, cost, cost_beside, stem};
 use super::contest::{Contender, Entry, Timed, Way};
 use super::packets::Payloads;
-use super::peer::{Library, Method};
-use crate::experiment::{Better, Figure, Row};
+use super::peer::Library;
+use crate::experiment::Row;
 use cpu_time::ThreadTime;
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -60,43 +60,37 @@ pub(super) fn rows(
     let Built { what: scanner, seconds } =
         bench.build(|| Scanner::build(&patterns).map_err(|error| error.to_string()))?;
     let bytes = scanner.image().len() as u64;
-    let mut others: Vec<(String, f64, f64)> = Vec::new();
+    let mut others = Vec::new();
 
     let folded = Folded::new(&patterns);
     let peer =
         if bench.peers { bench.peer(Library::Hyperscan, &written(bench, &patterns)?, &[])? } else { None };
     let crates = if bench.peers { Some(automata(&folded, &mut others)?) } else { None };
-    let scanned = |haystack: &[u8]| {
-        let mut tally = Tally::default();
-        scanner.each(haystack, &mut |found| tally.add(found.pattern, found.end));
-        tally
+    let scan = |haystack: &[u8]| {
+        Tally::of(|tally| scanner.each(haystack, &mut |found| tally.add(found.pattern, found.end)))
     };
-    let mut entries =
-        vec![Entry::ours(Way::Scan, Scan { name: "scanner", payloads: &payloads, scan: scanned })];
+    let mut entries = vec![Entry::ours(Way::Scan, Scan { name: "scanner", payloads: &payloads, scan })];
     if let Some(peer) = &peer {
         let data: Vec<u8> = payloads.iter().flat_map(|payload| piece(payload, false)).collect();
         let path = bench.workshop.write("payload", &data)?;
-        peer.borrow_mut().queries(&path)?;
-        for method in Method::all(peer, &bench.workshop) {
-            entries.push(Entry::other(method.way(), method));
-        }
+        bench.enter(peer, &path, &mut entries)?;
     }
     if let Some((dense, double)) = &crates {
         let scan = |haystack: &[u8]| {
-            let mut tally = Tally::default();
-            for found in dense.find_overlapping_iter(haystack) {
-                folded.tell(&patterns, found.pattern().as_usize(), haystack, found.end(), &mut tally);
-            }
-            tally
+            Tally::of(|tally| {
+                for found in dense.find_overlapping_iter(haystack) {
+                    folded.tell(&patterns, found.pattern().as_usize(), haystack, found.end(), tally);
+                }
+            })
         };
         entries.push(Entry::other(Way::Scan, Scan { name: "aho-corasick DFA", payloads: &payloads, scan }));
         let scan = |haystack: &[u8]| {
-            let mut tally = Tally::default();
             let lower = haystack.to_ascii_lowercase();
-            for found in double.find_overlapping_iter(&lower) {
-                folded.tell(&patterns, found.value() as usize, haystack, found.end(), &mut tally);
-            }
-            tally
+            Tally::of(|tally| {
+                for found in double.find_overlapping_iter(&lower) {
+                    folded.tell(&patterns, found.value() as usize, haystack, found.end(), tally);
+                }
+            })
         };
         entries.push(Entry::other(Way::Scan, Scan { name: "daachorse", payloads: &payloads, scan }));
     }
@@ -115,36 +109,44 @@ pub(super) fn rows(
     let mut rows = bench.contest(&case, amount, "Gb/s", &right, &goals).rows(&mut entries);
     drop(entries);
 
-    // The Bloom filters are for devices that have a thousand threads; here they search less.
-    let mut short = Payloads::default();
-    payloads.iter().take(right.len()).for_each(|payload| short.push(payload));
-    let bloom = BloomScanner::build(&patterns).map_err(|error| error.to_string())?;
-    let scan = |haystack: &[u8]| {
-        let mut tally = Tally::default();
-        bloom.each(haystack, &mut |found| tally.add(found.pattern, found.end));
-        tally
-    };
-    let mut entries = [Entry::ours(Way::Scan, Scan { name: "Bloom scanner", payloads: &short, scan })];
-    let amount = short.bytes() as f64 * 8.0 / 1e9;
-    rows.extend(bench.contest(&case, amount, "Gb/s", &right, &[]).rows(&mut entries));
-
+    rows.extend(by_bloom_filter(bench, &case, &patterns, &payloads, &right)?);
     let peers: Vec<_> = peer.iter().map(|peer| (Library::Hyperscan, peer)).collect();
     rows.extend(cost(&case, seconds, bytes, &peers));
-    let figure = |value: f64| Figure { median: value, low: value, high: value };
-    for (name, build, size) in others {
-        let other = |value| Some(crate::experiment::Other::of(&name, figure(value)));
-        let ours = Figure { median: seconds.median * 1e3, low: seconds.low * 1e3, high: seconds.high * 1e3 };
-        let row = Row::alone(&format!("{case}, build"), "time", "ms", Some(ours), None);
-        rows.push(row.against(other(build * 1e3), Better::Less));
-        let mebibytes = |bytes: f64| bytes / f64::from(1 << 20);
-        let ours = Some(figure(mebibytes(bytes as f64)));
-        let row = Row::alone(&format!("{case}, memory"), "size", "MiB", ours, None);
-        rows.push(row.against(other(mebibytes(size)), Better::Less));
+    for other in others {
+        rows.extend(cost_beside(&case, seconds, bytes, &[other]));
     }
     Ok(rows)
 }
 
+/// The rows of Bloom filters. They are for devices that have a thousand threads; here they search only the
+/// first payloads, whose answers are known.
+fn by_bloom_filter(
+    bench: &Bench,
+    case: &str,
+    patterns: &[SearchPattern],
+    payloads: &Payloads,
+    right: &[u32],
+) -> Result<Vec<Row>, String> {
+    let mut short = Payloads::default();
+    payloads.iter().take(right.len()).for_each(|payload| short.push(payload));
+    let bloom = BloomScanner::build(patterns).map_err(|error| error.to_string())?;
+    let scan = |haystack: &[u8]| {
+        Tally::of(|tally| bloom.each(haystack, &mut |found| tally.add(found.pattern, found.end)))
+    };
+    let mut entries = [Entry::ours(Way::Scan, Scan { name: "Bloom scanner", payloads: &short, scan })];
+    let amount = short.bytes() as f64 * 8.0 / 1e9;
+    Ok(bench.contest(case, amount, "Gb/s", right, &[]).rows(&mut entries))
+}
+
 impl Tally {
+    /// What a search counts.
+    #[inline]
+    fn of(search: impl FnOnce(&mut Tally)) -> Tally {
+        let mut tally = Tally::default();
+        search(&mut tally);
+        tally
+    }
+
     #[inline]
     fn add(&mut self, pattern: u32, end: u32) {
         self.count += 1;
@@ -218,7 +220,7 @@ impl Folded {
 /// The automata of the crates, and of each its name, build time and size.
 type Automata = (aho_corasick::AhoCorasick, daachorse::DoubleArrayAhoCorasick<u32>);
 
-fn automata(folded: &Folded, costs: &mut Vec<(String, f64, f64)>) -> Result<Automata, String> {
+fn automata(folded: &Folded, costs: &mut Vec<(String, f64, u64)>) -> Result<Automata, String> {
     let start = ThreadTime::now();
     let dense = aho_corasick::AhoCorasick::builder()
         .kind(Some(aho_corasick::AhoCorasickKind::DFA))
@@ -226,12 +228,12 @@ fn automata(folded: &Folded, costs: &mut Vec<(String, f64, f64)>) -> Result<Auto
         .build(&folded.literals)
         .map_err(|error| error.to_string())?;
     let built = start.elapsed().as_secs_f64();
-    costs.push(("aho-corasick DFA".to_owned(), built, dense.memory_usage() as f64));
+    costs.push(("aho-corasick DFA".to_owned(), built, dense.memory_usage() as u64));
     let start = ThreadTime::now();
     let double =
         daachorse::DoubleArrayAhoCorasick::new(&folded.literals).map_err(|error| error.to_string())?;
     let built = start.elapsed().as_secs_f64();
-    costs.push(("daachorse".to_owned(), built, double.heap_bytes() as f64));
+    costs.push(("daachorse".to_owned(), built, double.heap_bytes() as u64));
     Ok((dense, double))
 }
 

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Built, SEED, contents, cost, held, stem};
 use super::contest::{Entry, InProcess, NONE, Way};
-use super::peer::{Library, Method};
+use super::peer::Library;
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::fs;
@@ -102,10 +102,7 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         if let Some(peer) = &peer {
             let data: Vec<u8> = queries.as_chunks().0.iter().flat_map(query).collect();
             let path = bench.workshop.write("queries", &data)?;
-            peer.borrow_mut().queries(&path)?;
-            for method in Method::all(peer, &bench.workshop) {
-                entries.push(Entry::other(method.way(), method));
-            }
+            bench.enter(peer, &path, &mut entries)?;
         }
         // What is wanted was said of sets of 1,000 and of 10,000 rules.
         let goals = [("", if set.rules.len() < 5000 { 1.0 } else { 1.2 })];

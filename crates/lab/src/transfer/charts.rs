@@ -79,35 +79,7 @@ pub(super) fn lines(chart: &Lines) -> String {
         let share = (value.log10() - bottom) / (top - bottom).max(0.1);
         HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
     };
-    for tick in decades(bottom, top) {
-        let at = y(tick);
-        let _ = write!(
-            svg,
-            "<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>",
-            WIDTH - RIGHT
-        );
-        text(&mut svg, (LEFT - 6.0, at + 4.0), "end", 11, &short(tick));
-    }
-    let mut power = 8.0;
-    while power <= x_high {
-        if power >= x_low {
-            let at = x(power);
-            let _ = write!(
-                svg,
-                "<path d=\"M{at:.1} {TOP}V{:.1}\" stroke=\"currentColor\" stroke-opacity=\".07\"/>",
-                HEIGHT - BOTTOM
-            );
-            text(&mut svg, (at, HEIGHT - BOTTOM + 16.0), "middle", 11, &short(power));
-        }
-        power *= 4.0;
-    }
-    text(&mut svg, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 6.0), "middle", 11, "packets of a batch");
-    let _ = write!(
-        svg,
-        "<text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
-        (HEIGHT - BOTTOM + TOP) / 2.0,
-        chart.unit
-    );
+    grid(&mut svg, chart.unit, [x_low, x_high], &x, [bottom, top], &y);
     for line in &chart.lines {
         let kept = || line.points.iter().filter(|(x, y)| *x > 0.0 && *y > 0.0);
         let path: Vec<String> = kept().map(|point| format!("{:.1} {:.1}", x(point.0), y(point.1))).collect();
@@ -134,6 +106,47 @@ pub(super) fn lines(chart: &Lines) -> String {
         }
     }
     svg + "</svg>"
+}
+
+/// The lines behind a picture of lines, at each decade and at each second power of two; `x` and `y` say where
+/// a value stands.
+fn grid(
+    svg: &mut String,
+    unit: &str,
+    [x_low, x_high]: [f64; 2],
+    x: &dyn Fn(f64) -> f64,
+    [bottom, top]: [f64; 2],
+    y: &dyn Fn(f64) -> f64,
+) {
+    for tick in decades(bottom, top) {
+        let at = y(tick);
+        let _ = write!(
+            svg,
+            "<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>",
+            WIDTH - RIGHT
+        );
+        text(svg, (LEFT - 6.0, at + 4.0), "end", 11, &short(tick));
+    }
+    let mut power = 8.0;
+    while power <= x_high {
+        if power >= x_low {
+            let at = x(power);
+            let _ = write!(
+                svg,
+                "<path d=\"M{at:.1} {TOP}V{:.1}\" stroke=\"currentColor\" stroke-opacity=\".07\"/>",
+                HEIGHT - BOTTOM
+            );
+            text(svg, (at, HEIGHT - BOTTOM + 16.0), "middle", 11, &short(power));
+        }
+        power *= 4.0;
+    }
+    text(svg, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 6.0), "middle", 11, "packets of a batch");
+    let _ = write!(
+        svg,
+        "<text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
+        (HEIGHT - BOTTOM + TOP) / 2.0,
+        unit
+    );
 }
 
 /// The picture of bars that are cut into parts; each is as long as all others, so that shares show.
