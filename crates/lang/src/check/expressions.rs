@@ -12,7 +12,7 @@ use crate::limits::{DEEPEST_VALUE, LARGEST_INLINED, TALLEST_FUNCTION};
 use crate::source::Span;
 
 impl Checker<'_> {
-    /// Checks an expression; `expected` guides literals and is not enforced (see [`Checker::expect_type`]).
+    /// Checks an expression; `expected` guides literals and is not enforced (see [`Findings::expect_type`]).
     pub(crate) fn expression(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
         if self.spent.depth >= DEEPEST_VALUE {
             self.too_deep(expr.span);
