@@ -33,7 +33,8 @@ const TROUBLE: &str = "RAVELIN_CUDA_TROUBLE";
 /// What has the device then: its slots, or a program's batches or warps. A process loses a device once, and
 /// has it back never.
 const WITH: &str = "RAVELIN_CUDA_WITH";
-/// How a process ends whose device was lost between two runs, when it had nothing to do: it is to begin again.
+/// How a process ends whose device was lost between two runs, when it had nothing to do: the test starts it
+/// again.
 const NOTHING_UNDER_WAY: i32 = 86;
 /// What goes wrong in which process; in the first, nothing.
 const RUNS: [&[(&str, &str)]; 16] = [
