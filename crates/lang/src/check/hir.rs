@@ -76,6 +76,11 @@ impl Program {
         }
     }
 
+    /// The index of the layout with this name.
+    pub fn layout_named(&self, name: &str) -> Option<usize> {
+        self.layouts.iter().position(|layout| layout.name == name)
+    }
+
     /// The name of a header; one without a name is called like its layout.
     pub fn header_name(&self, header: HeaderId) -> &str {
         self.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)

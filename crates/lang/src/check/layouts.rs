@@ -1,6 +1,6 @@
 //! Layouts: where every field lies, what the decoder checks, what follows.
 
-use super::hir::{self, ConditionalSize, Expr, ExprKind, Field, Group};
+use super::hir::{self, ConditionalSize, Expr, Field, Group};
 use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, Constraint, FieldType};
@@ -308,51 +308,16 @@ impl Places {
 
 /// The fields that the size of a group depends on.
 fn own_fields(group: &Group) -> Vec<usize> {
-    let mut found = Vec::new();
     match group {
-        Group::Fixed { .. } => {}
-        Group::Variable { length, .. } => collect_own(length, &mut found),
+        Group::Fixed { .. } => Vec::new(),
+        Group::Variable { length, .. } => length.own_fields(),
         Group::Conditional { when, size, .. } => {
-            collect_own(when, &mut found);
+            let mut found = when.own_fields();
             if let ConditionalSize::Variable(length) = size {
-                collect_own(length, &mut found);
+                found.extend(length.own_fields());
             }
+            found
         }
-    }
-    found
-}
-
-/// The fields an expression over a header's own fields names.
-pub(crate) fn own_fields_of(expr: &Expr) -> Vec<usize> {
-    let mut found = Vec::new();
-    collect_own(expr, &mut found);
-    found
-}
-
-fn collect_own(expr: &Expr, found: &mut Vec<usize>) {
-    match &expr.kind {
-        ExprKind::Own(field) => found.push(*field),
-        ExprKind::Bit(inner, _)
-        | ExprKind::Not(inner)
-        | ExprKind::Complement(inner)
-        | ExprKind::Cast(inner, _)
-        | ExprKind::Masked(inner, ..)
-        | ExprKind::ViewLength(inner) => collect_own(inner, found),
-        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
-            collect_own(a, found);
-            collect_own(b, found);
-        }
-        ExprKind::If(a, b, c) => {
-            collect_own(a, found);
-            collect_own(b, found);
-            collect_own(c, found);
-        }
-        ExprKind::Tuple(parts) => parts.iter().for_each(|part| collect_own(part, found)),
-        ExprKind::Inline(bindings, body) => {
-            bindings.iter().for_each(|(_, value)| collect_own(value, found));
-            collect_own(body, found);
-        }
-        _ => {}
     }
 }
 

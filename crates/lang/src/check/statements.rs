@@ -369,9 +369,8 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        let decides = |next: &hir::Next| {
-            next.when.as_ref().is_some_and(|when| super::layouts::own_fields_of(when).contains(&index))
-        };
+        let decides =
+            |next: &hir::Next| next.when.as_ref().is_some_and(|when| when.own_fields().contains(&index));
         if layout.next.as_ref().is_some_and(decides) {
             self.report(
                 Diagnostic::error(

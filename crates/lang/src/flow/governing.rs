@@ -25,9 +25,7 @@ pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
     let mut open = vec![layout];
     while let Some(layout) = open.pop() {
         for (_, name) in layout.next.iter().flat_map(|next| &next.targets) {
-            let Some(index) = program.layouts.iter().position(|layout| layout.name == *name) else {
-                continue;
-            };
+            let Some(index) = program.layout_named(name) else { continue };
             let step = program.layouts[index].governing_step();
             if step != GoverningStep::End && seen.insert(index) && step == GoverningStep::Passed {
                 open.push(&program.layouts[index]);

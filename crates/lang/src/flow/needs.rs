@@ -77,7 +77,7 @@ fn counted_end(program: &Program, header: HeaderId, field: usize) -> Vec<Read> {
     reads
 }
 
-/// What must be known to cut the packet where a header ends its payload that is removed.
+/// What must be known to cut the packet where a removed header says that its payload ends.
 fn end_removed(program: &Program, decoded: &Decoded, kind: TurnKind) -> Vec<Read> {
     let counts = match kind {
         TurnKind::Popped(header) => program.layout(header).counting().next().map(|field| (header, field)),

@@ -71,9 +71,7 @@ impl Lowering<'_> {
                 Some(announced) => to(announced).into_iter().collect(),
                 None => next.targets.iter().collect::<Vec<_>>(),
             };
-            let layouts = &self.source.layouts;
-            let index = |(_, name): &&(_, String)| layouts.iter().position(|layout| layout.name == *name);
-            names.iter().filter_map(index).collect::<BTreeSet<usize>>()
+            names.iter().filter_map(|(_, name)| self.source.layout_named(name)).collect::<BTreeSet<usize>>()
         };
         let Some(targets) = layout.next.as_ref().map(leads) else { return };
         if self.code.current.is_none() || targets.iter().all(|index| self.step(*index) == GoverningStep::End)
@@ -223,9 +221,7 @@ impl Lowering<'_> {
         let mut cases: Vec<(u128, Target)> = Vec::new();
         let mut found: Vec<(usize, BlockId)> = Vec::new();
         for (values, name) in &next.targets {
-            let Some(index) = self.source.layouts.iter().position(|layout| layout.name == *name) else {
-                continue;
-            };
+            let Some(index) = self.source.layout_named(name) else { continue };
             let target = match self.step(index) {
                 GoverningStep::End => continue,
                 GoverningStep::Passed => {
@@ -384,7 +380,7 @@ impl Lowering<'_> {
         while let Some(next) = open.pop().filter(|_| first == GoverningStep::Passed) {
             let targets = layouts[next].next.iter().flat_map(|next| &next.targets);
             for (_, name) in targets {
-                let Some(behind) = layouts.iter().position(|layout| layout.name == *name) else { continue };
+                let Some(behind) = self.source.layout_named(name) else { continue };
                 match layouts[behind].governing_step() {
                     GoverningStep::Found => return GoverningStep::Passed,
                     GoverningStep::Passed if seen.insert(behind) => open.push(behind),

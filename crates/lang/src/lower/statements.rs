@@ -178,9 +178,11 @@ impl Lowering<'_> {
         if sums.iter().any(|sum| matches!(sum, Variable::Behind(_))) {
             self.break_seal(Some(header), Breaks::Addresses, span);
         }
-        // A checksum that is noted is found by the fields as they are before this write.
+        // A noted checksum is found by the selectors as they are before this write. Other fields that lead to
+        // it are never written (E0311).
         let layout = self.source.layout(header);
-        if layout.checksum.is_some_and(|checksum| checksum.field == field) || layout.leads_on(field) {
+        let selects = layout.next.as_ref().is_some_and(|next| next.selector == field);
+        if selects || layout.checksum.is_some_and(|checksum| checksum.field == field) {
             self.write_checksums(span);
         }
         let before = (!sums.is_empty()).then(|| self.load_field(header, field, span).0);

@@ -147,15 +147,6 @@ impl Layout {
         self.fields.iter().enumerate().filter(move |(_, field)| counts(field)).map(|(index, _)| index)
     }
 
-    /// Does this field say what follows the header, or where that begins?
-    pub fn leads_on(&self, field: usize) -> bool {
-        let selects = |next: &Next| {
-            next.selector == field
-                || next.when.as_ref().is_some_and(|when| when.own_fields().contains(&field))
-        };
-        self.fields[field].shapes || self.next.as_ref().is_some_and(selects)
-    }
-
     /// What the layout is on the way from a header with a pseudo header to the checksum that covers that.
     pub fn governing_step(&self) -> GoverningStep {
         let conditional = self.groups.iter().any(|group| matches!(group, Group::Conditional { .. }));
