@@ -1,17 +1,36 @@
 //! What every code of a diagnostic means: cause, a program that triggers it, and how to mend it.
+//!
+//! The texts are Markdown, a file for each subject. Below the heading of a code stand its cause, the example,
+//! what to do and, where one edit mends the example, the mended example:
+//!
+//! ````text
+//! ## E0501: A counter has no cells.
+//!
+//! The cause, a paragraph.
+//!
+//! ```rav
+//! counter seen[0]
+//! ```
+//!
+//! What to do, a paragraph.
+//!
+//! ```rav
+//! counter seen[1]
+//! ```
+//! ````
 
-mod edits;
-mod entry;
-mod flow;
-mod handlers;
-mod layouts;
-mod memory;
-mod names;
-mod state;
-mod types;
-
-use crate::parser::codes::CODES;
-use entry::Entry;
+/// The texts, those of reading first.
+const TEXTS: [&str; 9] = [
+    include_str!("explain/reading.md"),
+    include_str!("explain/memory.md"),
+    include_str!("explain/names.md"),
+    include_str!("explain/types.md"),
+    include_str!("explain/layouts.md"),
+    include_str!("explain/flow.md"),
+    include_str!("explain/edits.md"),
+    include_str!("explain/state.md"),
+    include_str!("explain/handlers.md"),
+];
 
 /// The explanation of a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,49 +40,50 @@ pub struct Explanation {
     /// One line in the user's words.
     pub headline: &'static str,
     /// Why it is refused, or warned of.
-    pub cause: &'static str,
+    pub cause: String,
     /// Program text that triggers it; a whole program, or a piece of one where the fault lies in how it is
     /// written.
-    pub example: &'static str,
+    pub example: String,
     /// What to do, in words.
-    pub fix: &'static str,
+    pub fix: String,
     /// The example after it was mended, where that is one edit.
     pub fixed: Option<String>,
 }
 
 /// What a code means; `None` if there is no such code.
 pub fn explain(code: &str) -> Option<Explanation> {
-    if let Some(entry) = entries().find(|entry| entry.code == code) {
-        return Some(Explanation {
-            code: entry.code,
-            headline: entry.headline,
-            cause: entry.cause,
-            example: entry.example,
-            fix: entry.fix,
-            fixed: (!entry.mend.0.is_empty()).then(|| entry.example.replacen(entry.mend.0, entry.mend.1, 1)),
-        });
-    }
-    let &(code, headline, text) = CODES.iter().find(|(known, ..)| *known == code)?;
-    let (cause, rest) = text.split_once("\nExample: ").unwrap_or((text, ""));
-    let (example, fix) = rest.split_once("\nFix: ").unwrap_or((rest, ""));
-    Some(Explanation { code, headline, cause, example, fix, fixed: None })
+    let (code, headline, text) = sections().find(|(known, ..)| *known == code)?;
+    let mut parts = parts(text).into_iter();
+    let mut part = || parts.next().unwrap_or_default();
+    let (cause, example, fix) = (part(), part(), part());
+    Some(Explanation { code, headline, cause, example, fix, fixed: parts.next() })
 }
 
 /// All codes that have an explanation, those of reading first.
 pub fn codes() -> impl Iterator<Item = &'static str> {
-    CODES.iter().map(|(code, ..)| *code).chain(entries().map(|entry| entry.code))
+    sections().map(|(code, ..)| code)
 }
 
-fn entries() -> impl Iterator<Item = &'static Entry> {
-    let parts: [&'static [Entry]; 8] = [
-        memory::ENTRIES,
-        names::ENTRIES,
-        types::ENTRIES,
-        layouts::ENTRIES,
-        flow::ENTRIES,
-        edits::ENTRIES,
-        state::ENTRIES,
-        handlers::ENTRIES,
-    ];
-    parts.into_iter().flatten()
+/// Code, headline and text of every section.
+fn sections() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let sections = TEXTS.into_iter().flat_map(|text| text.split("\n## ").skip(1));
+    sections.filter_map(|section| {
+        let (heading, text) = section.split_once('\n')?;
+        let (code, headline) = heading.split_once(": ")?;
+        Some((code, headline, text))
+    })
+}
+
+/// The paragraphs of a section, each as one line, and its code blocks as they are.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (number, piece) in text.split("```").enumerate() {
+        if number % 2 == 1 {
+            parts.push(piece.split_once('\n').map_or("", |(_, code)| code).to_owned());
+        } else {
+            let paragraphs = piece.split("\n\n").map(|paragraph| paragraph.trim().replace('\n', " "));
+            parts.extend(paragraphs.filter(|paragraph| !paragraph.is_empty()));
+        }
+    }
+    parts
 }

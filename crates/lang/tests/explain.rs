@@ -3,7 +3,6 @@
 
 use lang::diagnostic::Severity;
 use lang::explain::{codes, explain};
-use lang::parser::codes::CODES;
 use lang::pipeline::{CompileOptions, Compiled, compile};
 
 /// Codes whose example needs other files, or is too long to be written out.
@@ -11,6 +10,11 @@ const NOT_FROM_ONE_SHORT_FILE: [&str; 12] = [
     "E0012", "E0016", "E0109", "E0104", "E0108", "E0215", "E0227", "E0234", "E0304", "E0529", "E0530",
     "E0615",
 ];
+
+/// Whether the lexer or the parser reports this code; their examples are pieces of programs.
+fn is_of_reading(code: &str) -> bool {
+    code.starts_with("E00")
+}
 
 fn compiled(text: &str) -> Compiled {
     compile("example.rav", text, &|_| None, &CompileOptions::default())
@@ -23,10 +27,9 @@ fn found(text: &str) -> Vec<&'static str> {
 #[test]
 fn examples_of_whole_programs_give_their_code_and_no_other() {
     let mut wrong = Vec::new();
-    let reading = |code: &str| CODES.iter().any(|(known, ..)| *known == code);
-    for code in codes().filter(|code| !reading(code) && !NOT_FROM_ONE_SHORT_FILE.contains(code)) {
+    for code in codes().filter(|code| !is_of_reading(code) && !NOT_FROM_ONE_SHORT_FILE.contains(code)) {
         let explanation = explain(code).expect("codes are explained");
-        let given = found(explanation.example);
+        let given = found(&explanation.example);
         if given != [code] {
             wrong.push(format!("{code} gives {given:?}\n{}", explanation.example));
         }
@@ -60,20 +63,17 @@ const AROUND: [(&str, &str); 10] = [
 #[test]
 fn examples_of_reading_give_their_code_somewhere() {
     let mut wrong = Vec::new();
-    for (code, ..) in CODES.iter().filter(|(code, ..)| !NOT_FROM_ONE_SHORT_FILE.contains(code)) {
+    for code in codes().filter(|code| is_of_reading(code) && !NOT_FROM_ONE_SHORT_FILE.contains(code)) {
         let explanation = explain(code).expect("codes are explained");
-        let piece = explanation.example.split('`').nth(1).unwrap_or(explanation.example);
+        let piece = explanation.example.split('`').nth(1).unwrap_or(&explanation.example);
         let nested = format!("let x = {}1", "(".repeat(101));
-        let piece = if *code == "E0066" { nested.as_str() } else { piece };
+        let piece = if code == "E0066" { nested.as_str() } else { piece };
         let gives =
-            AROUND.iter().any(|(before, behind)| found(&format!("{before}{piece}{behind}")).contains(code));
+            AROUND.iter().any(|(before, behind)| found(&format!("{before}{piece}{behind}")).contains(&code));
         let import =
             found(&format!("const A: u8 = 1\n{}\nstart stage all() {{ flood }}", "import std.net.tcp"));
-        if !(gives || *code == "E0056" && import.contains(code)) {
+        if !(gives || code == "E0056" && import.contains(&code)) {
             wrong.push(format!("{code}: {piece}"));
-        }
-        if explanation.fix.is_empty() || explanation.cause.is_empty() {
-            wrong.push(format!("{code} lacks a cause or a fix"));
         }
     }
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -87,6 +87,11 @@ fn codes_are_explained_once_and_unknown_ones_are_not() {
     all.dedup();
     assert_eq!(all.len(), count);
     assert!(count > 130, "only {count} codes");
+    for code in codes() {
+        let explanation = explain(code).expect("codes are explained");
+        let parts = [explanation.headline, &explanation.cause, &explanation.example, &explanation.fix];
+        assert!(parts.iter().all(|part| !part.is_empty()), "{explanation:?}");
+    }
     assert_eq!(explain("E9999"), None);
     assert_eq!(explain("E0412").expect("it is explained").code, "E0412");
 }

@@ -29,19 +29,24 @@ pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations stand
-/// in files of `crates/lang/src` called `codes.rs` or `explain…`.
+/// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations are
+/// the sections of `crates/lang/src/explain/*.md`; a code begins the heading of its section.
 pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {
     let mut used = BTreeMap::new();
-    let mut explained = BTreeMap::new();
     for (path, text) in tree.ending("rs").filter(|(path, _)| path.starts_with("crates/lang/src/")) {
         if is_test_file(path) {
             continue;
         }
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let codes = if name == "codes.rs" || path.contains("/expla") { &mut explained } else { &mut used };
         for (at, code) in codes_in(without_tests(text)) {
-            codes.entry(code).or_insert((path, line_of(text, at)));
+            used.entry(code).or_insert((path, line_of(text, at)));
+        }
+    }
+    let mut explained = BTreeMap::new();
+    for (path, text) in tree.ending("md").filter(|(path, _)| path.starts_with("crates/lang/src/explain/")) {
+        for (number, line) in (1..).zip(text.lines()) {
+            if let Some((code, _)) = line.strip_prefix("## ").and_then(|heading| heading.split_once(": ")) {
+                explained.insert(code, (path, number));
+            }
         }
     }
     let missing = used.iter().filter(|(code, _)| !explained.contains_key(*code));

@@ -25,7 +25,7 @@ fn sound() -> Tree {
         .with("crates/engine/src/worker.rs", "//! The loop.\npub fn turn() {}\nmod tests {\n    fn counts_all() {}\n}\n")
         .with("crates/engine/src/call.rs", "//! Calls.\n// SAFETY: it is sound.\nlet x = unsafe { f() };\n")
         .with("crates/lang/src/check.rs", "//! Checks.\nlet code = \"E0412\";\n")
-        .with("crates/lang/src/explain.rs", "//! Explains.\nlet codes = [\"E0412\"];\n")
+        .with("crates/lang/src/explain/flow.md", "# Paths\n## E0412: A path decides nothing.\n")
         .with("docs/packet-walk.md", &walk)
         .with("README.md", "# Name\n## One picture\n[walk](docs/packet-walk.md) [up](#one-picture) [web](https://example.com)\n")
         .with("CHANGELOG.md", "# Changelog\n## [Unreleased]\n")
@@ -210,7 +210,7 @@ fn programs_explain_and_test_themselves() {
 #[test]
 fn diagnostics_and_explanations_match() {
     breaks("crates/lang/src/check.rs", "//! Checks.\nlet codes = [\"E0412\", \"W0001\"];\n", "diagnostic");
-    breaks_at("crates/lang/src/check.rs", "//! Checks.\n", "diagnostic", "crates/lang/src/explain.rs");
+    breaks_at("crates/lang/src/check.rs", "//! Checks.\n", "diagnostic", "crates/lang/src/explain/flow.md");
     let tested =
         "//! Checks.\nlet code = \"E0412\";\n#[cfg(test)]\nmod tests {\n    let code = \"E9999\";\n}\n";
     assert_eq!(found(&sound().with("crates/lang/src/check.rs", tested)), []);

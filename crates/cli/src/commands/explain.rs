@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &ExplainArguments, json: bool) -> Result<(), Failur
     }
     let style = anstyle::Style::new().bold();
     let mut text = format!("{style}{code}: {headline}{style:#}\n\n{cause}\n");
-    for (title, part) in [("For example", example), ("Mend it", fix)] {
+    for (title, part) in [("For example", &example), ("Mend it", &fix)] {
         if !part.is_empty() {
             text.push_str(&format!("\n{style}{title}{style:#}\n{}\n", indented(part)));
         }

@@ -1,7 +1,6 @@
 //! The parser: tokens to the syntax tree, by recursive descent; after a fault it goes on at the next
 //! statement or declaration.
 
-pub mod codes;
 mod declaration;
 mod edit;
 mod expression;
