@@ -27,19 +27,25 @@ struct beside {
     struct warp *all;
 };
 static __thread struct warp *own;
-// Rests of lanes, and kernels that do not run beside the processor, before what RAVELIN_CUDA_TROUBLE says happens: `lost:N` the device is
-// lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken, `quits:N` every
+// What RAVELIN_CUDA_TROUBLE says happens after so many rests of lanes and kernels that do not run beside the processor: `lost:N` the device
+// is lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken, `quits:N` every
 // warp ends where it would rest, `timeless:N` the device's clock stands still.
-// It happens only while there is a file `armed` in the folder: a device is opened without trouble, however long that takes.
+// They are counted from when there is a file `armed` in the folder: a device is opened without trouble, however long that takes.
 static long rests, running;
+static int armed;
 enum trouble { NONE, IS_LOST, IS_STUCK, IS_HALTED, IS_UNRECORDED, QUITS, IS_TIMELESS };
 static enum trouble trouble(void)
 {
     const char *wanted = getenv("RAVELIN_CUDA_TROUBLE"), *after = wanted ? strchr(wanted, ':') : 0;
-    if (!after || __atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
-    char armed[4096];
-    snprintf(armed, sizeof armed, "%s/armed", getenv("RAVELIN_CUDA_FOLDER"));
-    if (access(armed, F_OK)) return NONE;
+    if (!after) return NONE;
+    if (!__atomic_load_n(&armed, __ATOMIC_ACQUIRE)) {
+        char file[4096];
+        snprintf(file, sizeof file, "%s/armed", getenv("RAVELIN_CUDA_FOLDER"));
+        if (access(file, F_OK)) return NONE;
+        __atomic_store_n(&rests, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&armed, 1, __ATOMIC_RELEASE);
+    }
+    if (__atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
     for (const char *letters = "lshuqt", *at = letters; *at; at++)
         if (*at == *wanted) return IS_LOST + (at - letters);
     return NONE;
