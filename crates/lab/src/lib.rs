@@ -7,6 +7,8 @@ mod compile;
 mod counts;
 pub mod crossover;
 mod decode;
+pub mod device_run;
+mod device_workload;
 mod experiment;
 #[cfg(target_os = "linux")]
 pub mod forwarding;

@@ -1,11 +1,10 @@
 //! The crossover on a made-up device, whose costs are known and whose time is counted: what is found is where
 //! arithmetic says.
 
-use exec::kernel::Kernel;
 use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
-use lab::crossover::{CrossoverBench, DeviceSource, LabClock, Wall, find, measure};
+use lab::crossover::{CrossoverBench, measure};
+use lab::device_run::{DeviceSource, KernelCode, LabClock, Wall, find};
 use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
-use lang::ir::Program;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -97,13 +96,12 @@ impl DeviceSource for MadeUp {
 
     fn open(
         &self,
-        kernel: &Kernel,
-        (program, ports): (&Program, u16),
+        code: &dyn KernelCode,
         geometry: Geometry,
         _: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
         Ok(Box::new(Slow {
-            inner: offload::host(kernel, program, ports, geometry)?,
+            inner: code.host(geometry)?,
             clock: self.clock.clone(),
             costs: self.costs,
             done: vec![0; geometry.slots],
@@ -273,7 +271,7 @@ fn a_driver_for_processors_gives_figures_of_programs_that_learn_and_that_search(
     let only = ["mac_switch", "Bloom filter"].map(str::to_owned);
     let bench = CrossoverBench {
         device_source: device_source.as_ref(),
-        clock: &Wall::new(),
+        clock: &Wall::default(),
         only: &only,
         until: None,
     };

@@ -1,12 +1,10 @@
 //! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and
 //! that nothing wrong is.
 
-use exec::kernel::Kernel;
 use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
-use lab::crossover::{DeviceSource, find};
+use lab::device_run::{DeviceSource, KernelCode, find};
 use lab::schedule::{ScheduleBench, Used, measure};
 use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
-use lang::ir::Program;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -71,8 +69,7 @@ impl DeviceSource for MadeUp {
 
     fn open(
         &self,
-        kernel: &Kernel,
-        (program, ports): (&Program, u16),
+        code: &dyn KernelCode,
         geometry: Geometry,
         setup: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
@@ -85,7 +82,7 @@ impl DeviceSource for MadeUp {
         if geometry.packets == 32 {
             self.ready.store(true, Relaxed);
         }
-        let inner = offload::host(kernel, program, ports, geometry)?;
+        let inner = code.host(geometry)?;
         let (ready, told) = (Arc::clone(&self.ready), Arc::clone(&self.told));
         Ok(Box::new(Liar {
             inner,

@@ -7,7 +7,7 @@
 //! A device that fails is given up. Nothing of the packets in flight has been committed, so the host runs
 //! them, and all packets behind them.
 
-use crate::program::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
+use crate::program::{ImageChanges, ImageUpdate, Offload, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::{
     AsyncBackend, Backend, BackendKind, Draft, Inspect, Measured, Observer, OnDevice, Outputs,
@@ -95,7 +95,7 @@ pub fn text(kernel: &Kernel, dialect: Dialect, submission: Submission) -> String
 ///
 /// # Errors
 /// A table is too large, or the device fails.
-pub fn renew(offload: &mut Offload, device: &mut dyn Device) -> Result<(), DeviceError> {
+pub fn renew<D: Device + ?Sized>(offload: &mut Offload, device: &mut D) -> Result<(), DeviceError> {
     let stale: Vec<usize> = offload.stale().collect();
     stale.into_iter().try_for_each(|table| {
         match offload.table_update(table).map_err(|error| DeviceError::Table(error.to_string()))? {
@@ -224,10 +224,10 @@ impl Offloaded {
         if update {
             renew(&mut self.offload, device.as_mut())?;
         }
-        let input = device.input(slot)?;
+        let mut input = device.input(slot)?;
         let mut before = 0;
         for batch in batches {
-            self.offload.gather(memory, batch, Whole { before, packets }, input.bytes, input.columns);
+            self.offload.gather(memory, batch, Whole { before, packets }, &mut input);
             before += batch.len;
         }
         device.submit(slot, packets)?;
@@ -249,9 +249,8 @@ impl Offloaded {
         let front = self.begun.front().copied().filter(|front| batch.len <= front.packets - front.run);
         let (Some(device), Some(front)) = (&mut self.device, front) else { return Ok(false) };
         let output = device.output(front.slot)?;
-        let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
         let whole = Whole { before: front.run, packets: front.packets };
-        self.offload.commit(memory, batch, (whole, &returned), outputs);
+        self.offload.commit(memory, batch, (whole, &output), outputs);
         self.count_off(batch.len);
         Ok(true)
     }

@@ -24,4 +24,4 @@ pub mod policy;
 pub mod program;
 
 pub use backend::{Offloaded, geometry, host, renew, text};
-pub use program::{DeviceImageError, ImageChanges, ImageUpdate, Offload, OffloadError, Returned, Whole};
+pub use program::{DeviceImageError, ImageChanges, ImageUpdate, Offload, OffloadError, Whole};

@@ -14,7 +14,6 @@ mod images;
 
 use self::images::Sent;
 pub use self::images::{DeviceImageError, ImageChanges, ImageUpdate};
-pub use commit::Returned;
 use exec::kernel::{Kernel, KernelOptions, NoKernel};
 use exec::native::Native;
 use exec::{DeviceTally, LoadError};

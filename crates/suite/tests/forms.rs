@@ -3,7 +3,7 @@
 
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
 use exec::{Backend, BackendKind, QueueDepth};
-use gpu::SlotMemory;
+use gpu::{Input, SlotMemory};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
@@ -241,7 +241,8 @@ fn batches_that_go_over_together_lie_as_one_would() {
                 let mut batch = Batch::new();
                 frames.fill(&mut batch, before..before + part);
                 let whole = Whole { before, packets };
-                offload.gather(frames.memory_mut(), &batch, whole, &mut bytes, &mut columns);
+                let mut input = Input { bytes: &mut bytes, columns: &mut columns };
+                offload.gather(frames.memory_mut(), &batch, whole, &mut input);
                 before += part;
             }
             (bytes, columns)

@@ -4,21 +4,22 @@
 //! The places take turns. Every verdict of every batch is held against the interpreter's; a wrong one takes
 //! the figures of its program away where it was found.
 
+pub(crate) mod cases;
 mod curves;
-mod device_source;
 mod load;
 mod place;
 pub(crate) mod regression;
 mod rows;
-pub(crate) mod workload;
 
 pub(crate) use curves::plots;
-pub use device_source::{DeviceSource, LabClock, Wall, find};
 
+use crate::device_run::{DeviceSource, LabClock, Wall, find};
+use crate::device_workload::DeviceWorkload;
 use crate::experiment::Row;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::transfer::OVER;
+use cases::{CASES, Contents};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
 use gpu::{Setup, SlotMemory, Submission};
 use load::{Carried, Chooser, carry};
@@ -26,7 +27,6 @@ use offload::policy::ExecutionPlace;
 use place::{Places, Usage};
 use rows::{Batches, Loads, Named};
 use std::time::{Duration, Instant};
-use workload::{CASES, Contents, Workload};
 
 /// Batches that are measured.
 const BATCHES: [usize; 8] = [8, 32, 128, 512, 2048, 8192, 16_384, 65_536];
@@ -65,7 +65,7 @@ impl CrossoverBench<'_> {
 /// Runs it on the best device there is, by the machine's clock; the text is how everything is run.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let device_source = find(plan.device)?;
-    let clock = Wall::new();
+    let clock = Wall::default();
     let given = plan.until.map(|end| end.saturating_duration_since(Instant::now()));
     let until = Some(given.map_or(LONGEST, |given| given.min(LONGEST)));
     let bench = CrossoverBench { device_source: device_source.as_ref(), clock: &clock, only: &[], until };
@@ -93,7 +93,7 @@ pub fn measure(
             continue;
         }
         progress(&format!("crossover: {}, the interpreter", case.name));
-        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
+        let mut workload = case.workload(&contents).map_err(LabError::Program)?;
         rows.extend(program(bench, plan, &mut workload, (progress, &mut left_out)));
     }
     let mode = format!(
@@ -113,7 +113,7 @@ type Told<'a> = (&'a mut dyn FnMut(&str), &'a mut Vec<String>);
 fn program(
     bench: &CrossoverBench<'_>,
     plan: &LabPlan,
-    workload: &mut Workload,
+    workload: &mut DeviceWorkload,
     (progress, left_out): Told<'_>,
 ) -> Vec<Row> {
     let name = workload.name;

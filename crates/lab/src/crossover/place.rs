@@ -1,15 +1,14 @@
 //! Both places of a program: one state, whose packets the processor runs or a device, in order of arrival.
 //! Every verdict is held against the interpreter's where it is given.
 
-use super::device_source::{DeviceSource, LabClock};
-use super::workload::{PORTS, Workload};
+use crate::device_run::{DeviceRun, DeviceSource, LabClock, ProgramCode};
+use crate::device_workload::{DeviceWorkload, PORTS};
 use crate::measure::SEED;
 use exec::Outputs;
 use exec::kernel::{CopiedPart, KernelOptions};
-use gpu::{Device, DeviceError, Setup};
+use gpu::{DeviceError, Setup};
 use offload::policy::ExecutionPlace;
-use offload::{ImageChanges, Offload, Returned, Whole};
-use offload::{geometry, renew};
+use offload::{ImageChanges, Offload};
 use packet::{BATCH, Batch};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -64,9 +63,8 @@ pub(crate) struct Done {
 pub(crate) struct Places<'a> {
     device_source: &'a dyn DeviceSource,
     clock: &'a dyn LabClock,
-    workload: &'a mut Workload,
-    offload: Offload,
-    device: Option<Box<dyn Device>>,
+    workload: &'a mut DeviceWorkload,
+    run: DeviceRun<Offload>,
     slots: usize,
     under_way: VecDeque<Flight>,
     /// The number of the next packet.
@@ -91,15 +89,14 @@ impl<'a> Places<'a> {
     pub(crate) fn new(
         device_source: &'a dyn DeviceSource,
         clock: &'a dyn LabClock,
-        workload: &'a mut Workload,
+        workload: &'a mut DeviceWorkload,
     ) -> Result<Places<'a>, String> {
         let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let mut places = Places {
             device_source,
             clock,
-            offload: offload.map_err(|error| error.to_string())?,
+            run: DeviceRun { kernel: offload.map_err(|error| error.to_string())?, device: None },
             workload,
-            device: None,
             slots: 0,
             under_way: VecDeque::new(),
             next: 0,
@@ -118,13 +115,13 @@ impl<'a> Places<'a> {
         let Ok(offload) = Offload::new(&self.workload.program, PORTS, SEED, &options) else {
             return Ok(false);
         };
-        (self.offload, self.device, self.next) = (offload, None, 0);
+        (self.run, self.next) = (DeviceRun { kernel: offload, device: None }, 0);
         self.warm_up()?;
         Ok(true)
     }
 
     fn warm_up(&mut self) -> Result<(), String> {
-        let packets = self.workload.packets();
+        let packets = self.workload.len();
         while self.next < packets as u64 {
             self.here(BATCH.min(packets), &mut nobody)?;
         }
@@ -143,18 +140,14 @@ impl<'a> Places<'a> {
 
     /// Makes a device for batches of so many packets. Nothing is under way.
     pub(crate) fn open(&mut self, usage: Usage, packets: usize) -> Result<(), String> {
-        // The one before gives its memory back first.
-        self.device = None;
-        let kernel = self.offload.kernel();
-        let geometry = geometry(kernel, packets, usage.slots);
-        let device = self.device_source.open(kernel, (&self.workload.program, PORTS), geometry, usage.setup);
-        let mut device = device.map_err(|error| error.to_string())?;
-        for table in 0..geometry.tables {
-            let words = self.offload.table_words(table).map_err(|error| error.to_string())?;
-            device.upload(table, &words).map_err(|error| error.to_string())?;
-        }
-        (self.device, self.slots, self.slot) = (Some(device), usage.slots, 0);
-        Ok(())
+        // The device before frees its memory first.
+        self.run.device = None;
+        let code = ProgramCode { kernel: self.run.kernel.kernel(), program: &self.workload.program };
+        let geometry = offload::geometry(code.kernel, packets, usage.slots);
+        let device = self.device_source.open(&code, geometry, usage.setup);
+        self.run.device = Some(device.map_err(|error| error.to_string())?);
+        (self.slots, self.slot) = (usage.slots, 0);
+        self.run.upload().map_err(|error| error.to_string())
     }
 
     /// The number of the next packet.
@@ -176,12 +169,12 @@ impl<'a> Places<'a> {
     /// first.
     pub(crate) fn is_ready(&self) -> bool {
         self.under_way.is_empty()
-            || self.under_way.len() < self.slots && self.offload.changes() == ImageChanges::None
+            || self.under_way.len() < self.slots && self.run.kernel.changes() == ImageChanges::None
     }
 
     /// Of all packets that went to the device, how many it finished, and how many there were.
     pub(crate) fn finished(&self) -> (u64, u64) {
-        let tally = self.offload.tally();
+        let tally = self.run.kernel.tally();
         (tally.device, tally.device + tally.again + tally.changed)
     }
 
@@ -193,7 +186,7 @@ impl<'a> Places<'a> {
         while left > 0 {
             self.workload.fill(&mut batch, self.next, left.min(BATCH));
             self.outputs.clear();
-            self.offload.run_here(self.workload.memory(), &mut batch, &mut self.outputs);
+            self.run.kernel.run_here(self.workload.memory(), &mut batch, &mut self.outputs);
             self.clock.ran(batch.len);
             if let Some(wrong) = self.workload.wrong(self.next, batch.verdicts()) {
                 return Err(wrong);
@@ -213,24 +206,21 @@ impl<'a> Places<'a> {
     }
 
     fn hand_over(&mut self, packets: usize) -> Result<(), DeviceError> {
-        let Some(device) = &mut self.device else { return Ok(()) };
         let begun = self.clock.now();
         if self.under_way.is_empty() {
-            renew(&mut self.offload, device.as_mut())?;
+            self.run.renew()?;
         }
-        let input = device.input(self.slot)?;
+        let mut input = self.run.fill(self.slot, packets)?;
         let mut parts = Vec::with_capacity(packets.div_ceil(BATCH) + 1);
         let mut before = 0;
         while before < packets {
             let mut batch = self.spare.pop().unwrap_or_default();
             self.workload.fill(&mut batch, self.next + before as u64, (packets - before).min(BATCH));
-            let whole = Whole { before, packets };
-            self.offload.gather(self.workload.memory(), &batch, whole, input.bytes, input.columns);
+            input.push(self.workload.packets.frames.memory(), &batch);
             before += batch.len;
             parts.push(batch);
         }
-        device.submit(self.slot, packets)?;
-        self.offload.handed();
+        self.run.device()?.submit(self.slot, packets)?;
         self.under_way.push_back(Flight { slot: self.slot, first: self.next, packets, begun, parts });
         self.next += packets as u64;
         self.slot = (self.slot + 1) % self.slots;
@@ -239,33 +229,29 @@ impl<'a> Places<'a> {
 
     /// Commits the oldest batch that is under way, if it is done; with `wait`, once it is.
     pub(crate) fn finish(&mut self, wait: bool, told: Told<'_>) -> Result<Option<Done>, String> {
-        let (Some(device), Some(flight)) = (&mut self.device, self.under_way.front()) else {
+        let Some(flight) = self.under_way.front() else { return Ok(None) };
+        let done = self.run.device().and_then(|device| device.poll(flight.slot, wait));
+        if !done.map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        let Some(Flight { slot, first, packets, begun, parts }) = self.under_way.pop_front() else {
             return Ok(None);
         };
-        match device.poll(flight.slot, wait) {
-            Ok(false) => return Ok(None),
-            Ok(true) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-        let Some(flight) = self.under_way.pop_front() else { return Ok(None) };
-        let output = device.output(flight.slot).map_err(|error| error.to_string())?;
-        let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
-        let packets = flight.packets;
-        let mut before = 0;
-        for mut batch in flight.parts {
-            let whole = Whole { before, packets };
+        let mut results = self.run.results(slot, packets).map_err(|error| error.to_string())?;
+        let mut number = first;
+        for mut batch in parts {
             self.outputs.clear();
-            self.offload.commit(self.workload.memory(), &mut batch, (whole, &returned), &mut self.outputs);
-            let first = flight.first + before as u64;
-            if let Some(wrong) = self.workload.wrong(first, batch.verdicts()) {
+            results.commit(self.workload.memory(), &mut batch, &mut self.outputs);
+            if let Some(wrong) = self.workload.wrong(number, batch.verdicts()) {
                 return Err(wrong);
             }
-            before += batch.len;
-            told(first..first + batch.len as u64, self.clock.now());
+            let next = number + batch.len as u64;
+            told(number..next, self.clock.now());
+            number = next;
             self.spare.push(batch);
         }
         let now = self.clock.now();
-        let took = now - flight.begun.max(self.last_done);
+        let took = now - begun.max(self.last_done);
         self.last_done = now;
         Ok(Some(Done { packets, took }))
     }

@@ -235,9 +235,9 @@ impl Device for Simulated {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device_workload::PORTS;
     use crate::measure::SEED;
     use crate::programs::compiled;
-    use crate::transfer::workload::PORTS;
     use exec::kernel::KernelOptions;
     use lang::pipeline::Decode;
     use offload::Offload;

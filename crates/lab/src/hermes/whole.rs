@@ -10,15 +10,15 @@ use super::device::Simulated;
 use super::hardware::Hardware;
 use super::simulate::{Load, Outcome, Runner, simulate_on};
 use super::work::Work;
+use crate::device_run::DeviceRun;
+use crate::device_workload::{PORTS, Packets};
 use crate::measure::SEED;
-use crate::transfer::workload::PORTS;
 use exec::kernel::{KernelOptions, Twin};
 use exec::{Backend, BackendKind, DeviceTally, Outputs};
-use gpu::{Device, DeviceError};
+use gpu::{Device, DeviceError, SlotOutput};
 use lang::ir::Program;
 use offload::hermes::{HermesSettings, SettingsError, Warp};
-use offload::{ImageChanges, Offload, Returned, Whole};
-use offload::{geometry, renew};
+use offload::{ImageChanges, Offload, Whole, geometry};
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::collections::BTreeMap;
 
@@ -70,8 +70,8 @@ pub(crate) fn judged(
 ) -> Result<Judged, WholeError> {
     let mut run = prepared((program, options), frames, (hardware, settings), works)?;
     let outcome = simulate_on(&mut run, settings, Load::new(arrivals, works))?;
-    judge(program, frames.clone(), &run)?;
-    Ok(Judged { outcome, tally: run.offload.tally() })
+    judge(program, Packets::by_sender(frames.clone()), &run)?;
+    Ok(Judged { outcome, tally: run.on_device.kernel.tally() })
 }
 
 /// The program on the device, before its first packet.
@@ -83,14 +83,15 @@ fn prepared(
 ) -> Result<Run, WholeError> {
     let offload = Offload::new(program, PORTS, SEED, options);
     let offload = offload.map_err(|error| WholeError::Program(error.to_string()))?;
-    let twin = Twin::new(offload.kernel(), program, PORTS);
     let slots = usize::from(settings.cores) * usize::from(settings.warps);
+    let twin = Twin::new(offload.kernel(), program, PORTS);
     let geometry = geometry(offload.kernel(), settings.warp.into(), slots);
     let device = Simulated::new(twin, geometry, (hardware, settings.warps), works.to_vec())?;
+    let mut on_device = DeviceRun { kernel: offload, device: Some(Box::new(device)) };
+    on_device.upload()?;
     Ok(Run {
-        offload,
-        device,
-        frames: frames.clone(),
+        on_device,
+        packets: Packets::by_sender(frames.clone()),
         batch: Box::default(),
         running: vec![None; slots],
         done: BTreeMap::new(),
@@ -102,9 +103,8 @@ fn prepared(
 
 /// The program on its way.
 struct Run {
-    offload: Offload,
-    device: Simulated,
-    frames: Frames,
+    on_device: DeviceRun<Offload, Simulated>,
+    packets: Packets,
     batch: Box<Batch>,
     /// The warp in each slot.
     running: Vec<Option<Warp>>,
@@ -123,45 +123,33 @@ struct Left {
     records: Vec<u32>,
 }
 
-/// Puts packets into a batch; each sender has a port.
-fn fill(frames: &Frames, batch: &mut Batch, first: usize, packets: usize) {
-    batch.clear();
-    frames.fill(batch, first..first + packets);
-    for place in 0..batch.len {
-        let sender = frames.frame(first + place).and_then(|frame| frame.bytes.get(11).copied());
-        batch.port[place] = 1 + u16::from(sender.unwrap_or_default()) % PORTS;
-    }
-}
-
 impl Runner for Run {
     type Error = WholeError;
 
     fn start(&mut self, now: u64, warp: Warp, _work: Work) -> Result<(), WholeError> {
-        self.device.until(now);
+        self.on_device.device()?.until(now);
         // Commit compares tables with what went over last, which has to be what packets that are under way
         // have seen.
-        if self.inside == 0 && self.offload.changes() != ImageChanges::None {
-            renew(&mut self.offload, &mut self.device)?;
+        if self.inside == 0 && self.on_device.kernel.changes() != ImageChanges::None {
+            self.on_device.renew()?;
         }
-        let (slot, packets) = (self.device.slot(warp.core, warp.slot), usize::from(warp.packets));
-        fill(&self.frames, &mut self.batch, warp.first as usize, packets);
-        let input = self.device.input(slot)?;
-        let whole = Whole { before: 0, packets };
-        self.offload.gather(self.frames.memory(), &self.batch, whole, input.bytes, input.columns);
-        self.device.submit(slot, packets)?;
-        self.offload.handed();
+        let slot = self.on_device.device()?.slot(warp.core, warp.slot);
+        let packets = usize::from(warp.packets);
+        self.packets.fill(&mut self.batch, warp.first as usize, packets);
+        self.on_device.fill(slot, packets)?.push(self.packets.frames.memory(), &self.batch);
+        self.on_device.device()?.submit(slot, packets)?;
         self.running[slot] = Some(warp);
         self.inside += packets;
         Ok(())
     }
 
     fn next(&self) -> Option<u64> {
-        self.device.next()
+        self.on_device.device.as_deref().and_then(Simulated::next)
     }
 
     fn advance(&mut self) -> Result<Option<Warp>, WholeError> {
-        let Some(slot) = self.device.step() else { return Ok(None) };
-        let output = self.device.output(slot)?;
+        let Some(slot) = self.on_device.device()?.step() else { return Ok(None) };
+        let output = self.on_device.device()?.output(slot)?;
         let left = Left {
             bytes: output.bytes.to_vec(),
             verdicts: output.verdicts.to_vec(),
@@ -177,29 +165,34 @@ impl Runner for Run {
     fn commit(&mut self, first: u64, packets: u64) -> Result<(), WholeError> {
         let packets = packets as usize;
         let Some(left) = self.done.remove(&first) else { return Err(WholeError::Left("warps")) };
-        fill(&self.frames, &mut self.batch, first as usize, packets);
-        let returned = Returned { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
-        let whole = (Whole { before: 0, packets }, &returned);
-        self.offload.commit(self.frames.memory_mut(), &mut self.batch, whole, &mut self.outputs);
+        self.packets.fill(&mut self.batch, first as usize, packets);
+        let output = SlotOutput { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
+        let whole = (Whole { before: 0, packets }, &output);
+        self.on_device.kernel.commit(
+            self.packets.frames.memory_mut(),
+            &mut self.batch,
+            whole,
+            &mut self.outputs,
+        );
         self.verdicts.extend_from_slice(self.batch.verdicts());
         self.inside -= packets;
         Ok(())
     }
 
     fn busy(&self) -> u64 {
-        self.device.busy()
+        self.on_device.device.as_deref().map_or(0, Simulated::busy)
     }
 }
 
 /// Whether the interpreter leaves the same.
-fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeError> {
+fn judge(program: &Program, mut packets: Packets, run: &Run) -> Result<(), WholeError> {
     let judge = exec::load(program, BackendKind::Interpreter, PORTS, SEED);
     let mut judge: Box<dyn Backend> = judge.map_err(|error| WholeError::Program(error.to_string()))?;
     let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
-    let mut right = Vec::with_capacity(frames.len());
-    for first in (0..frames.len()).step_by(BATCH) {
-        fill(&frames, &mut batch, first, BATCH);
-        judge.run(frames.memory_mut(), &mut batch, &mut outputs);
+    let mut right = Vec::with_capacity(packets.frames.len());
+    for first in (0..packets.frames.len()).step_by(BATCH) {
+        packets.fill(&mut batch, first, BATCH);
+        judge.run(packets.frames.memory_mut(), &mut batch, &mut outputs);
         right.extend_from_slice(batch.verdicts());
     }
     let both = run.verdicts.iter().zip(&right);
@@ -216,10 +209,10 @@ fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeEr
     };
     for (same, what) in [
         (run.verdicts.len() == right.len(), "verdicts"),
-        (run.frames.memory() == frames.memory(), "frames"),
+        (run.packets.frames.memory() == packets.frames.memory(), "frames"),
         (sent(&run.outputs) == sent(&outputs), "packets that were sent"),
         (raised(&run.outputs) == raised(&outputs), "events"),
-        (run.offload.as_backend().control().tables() == judge.tables(), "tables"),
+        (run.on_device.kernel.as_backend().control().tables() == judge.tables(), "tables"),
     ] {
         if !same {
             return Err(WholeError::Left(what));

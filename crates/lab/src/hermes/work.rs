@@ -14,8 +14,9 @@
 //!  DPI            bytes beyond the 31st               header and payload                   – (filters: shared memory)     1 a sector
 //! ```
 
+use crate::device_workload::PORTS;
 use crate::programs::compile;
-use crate::transfer::workload::{Function, PORTS, Workload};
+use crate::transfer::functions::{Function, FunctionData};
 use aho_corasick::AhoCorasick;
 use exec::kernel::KernelOptions;
 use lang::ir::{BytePattern, Entry, Match, Program};
@@ -186,13 +187,13 @@ impl Application {
         let (program, frames) = match self {
             Application::Dpi => search()?,
             Application::Classifier => {
-                let (workload, frames) = grounded(Workload::new(Function::Firewall, 1000)?);
+                let (rules, frames) = first_packets(FunctionData::new(Function::Firewall, 1000)?);
                 let mut program = compile("classify", self.text(), Decode::Lazy)?;
                 program.tables[0].entries =
-                    workload.tables.into_iter().flat_map(|table| table.entries).collect();
+                    rules.tables.into_iter().flat_map(|table| table.entries).collect();
                 (program, frames)
             }
-            Application::Route => grounded(Workload::new(Function::Lpm, ROUTES)?),
+            Application::Route => first_packets(FunctionData::new(Function::Lpm, ROUTES)?),
             Application::Ttl => {
                 let frames = (0..PACKETS).map(|number| datagram(number, 60, [0].iter().cycle())).collect();
                 (compile("ttl", self.text(), Decode::Lazy)?, frames)
@@ -241,10 +242,10 @@ impl Job {
     }
 }
 
-/// A program with its packets, as the lab has them.
-fn grounded(workload: Workload) -> (Program, Vec<Vec<u8>>) {
-    let frames = workload.frames.iter().take(PACKETS).map(|frame| frame.bytes.to_vec()).collect();
-    (workload.whole.program, frames)
+/// The program of a function, with as many of its packets as have known work.
+fn first_packets(data: FunctionData) -> (Program, Vec<Vec<u8>>) {
+    let frames = data.whole.packets.frames.iter().take(PACKETS);
+    (data.whole.program.clone(), frames.map(|frame| frame.bytes.to_vec()).collect())
 }
 
 /// The search with patterns, and packets of UDP of the three sizes of simple IMIX with payload of words.

@@ -14,7 +14,7 @@ use super::load_result::LoadResult;
 use super::simulate::{Line, Model};
 use super::used::Used;
 use crate::crossover::regression::{Form, Regression};
-use crate::crossover::workload::Workload;
+use crate::device_workload::DeviceWorkload;
 use crate::experiment::Figure;
 use offload::device_queue::Schedule;
 use offload::policy::BatchingPolicy;
@@ -58,7 +58,7 @@ struct Times {
 pub(crate) fn calibrate(
     used: &Used<'_>,
     station: &mut Station,
-    workload: &mut Workload,
+    workload: &mut DeviceWorkload,
     time: Duration,
 ) -> Result<Calibrated, String> {
     let mut times = Times::default();

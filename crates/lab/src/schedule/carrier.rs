@@ -7,7 +7,7 @@ use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
 use super::used::Used;
-use crate::crossover::workload::Workload;
+use crate::device_workload::DeviceWorkload;
 use exec::QueueDepth;
 use offload::device_queue::DeviceQueue;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) struct Load {
 /// The schedules of a device, which take turns.
 pub(super) struct Carrier<'a> {
     used: &'a Used<'a>,
-    workload: &'a mut Workload,
+    workload: &'a mut DeviceWorkload,
     /// None where it failed and could not be opened again.
     stations: Vec<Option<Station>>,
     lanes: Vec<Lane>,
@@ -52,7 +52,7 @@ impl<'a> Carrier<'a> {
     /// Every load so often and so long.
     pub(super) fn new(
         used: &'a Used<'a>,
-        workload: &'a mut Workload,
+        workload: &'a mut DeviceWorkload,
         (stations, lanes): (Vec<Station>, Vec<Lane>),
         (runs, time): (usize, Duration),
     ) -> Carrier<'a> {

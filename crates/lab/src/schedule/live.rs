@@ -13,7 +13,8 @@ use super::load_result::LoadResult;
 use super::processors;
 use super::used::Used;
 use super::waiting::Waiting;
-use crate::crossover::workload::{PORTS, Workload};
+use crate::device_run::ProgramCode;
+use crate::device_workload::{DeviceWorkload, PORTS};
 use crate::experiment::Figure;
 use crate::measure::SEED;
 use cpu_time::ThreadTime;
@@ -66,21 +67,22 @@ impl Station {
     /// Loads the program with so much room on a device, and lets the processor run every packet once.
     pub(crate) fn open(
         used: &Used<'_>,
-        workload: &mut Workload,
+        workload: &mut DeviceWorkload,
         depth: QueueDepth,
     ) -> Result<Station, Refusal> {
         let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let offload = offload.map_err(|error| Refusal::Failed(error.to_string()))?;
         let mut workers = 1;
         let open = |kernel: &Kernel, geometry: Geometry| {
-            let device = used.device_source.open(kernel, (&workload.program, PORTS), geometry, used.setup)?;
+            let code = ProgramCode { kernel, program: &workload.program };
+            let device = used.device_source.open(&code, geometry, used.setup)?;
             workers = device.workers();
             Ok(device)
         };
         let backend = processors::beside(|| Offloaded::new(offload, depth, open))?;
         let ledger = Ledger::new(&workload.program, PORTS);
         let mut station = Station { backend, workers, ledger, outputs: Outputs::default(), next: 0 };
-        while station.next < workload.packets() as u64 {
+        while station.next < workload.len() as u64 {
             station.here(workload, BATCH).map_err(Refusal::Failed)?;
         }
         Ok(station)
@@ -95,7 +97,7 @@ impl Station {
     /// Lets the processor run the next packets, at most a batch; how many, and how long that took.
     pub(crate) fn here(
         &mut self,
-        workload: &mut Workload,
+        workload: &mut DeviceWorkload,
         packets: usize,
     ) -> Result<(usize, Duration), String> {
         // With nothing begun on the device, the processor runs them.
@@ -113,7 +115,7 @@ impl Station {
 
     /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the
     /// interpreter's, and keeping its delay.
-    pub(crate) fn laboratory(&mut self, workload: &mut Workload) -> Result<[f64; 3], String> {
+    pub(crate) fn laboratory(&mut self, workload: &mut DeviceWorkload) -> Result<[f64; 3], String> {
         let mut carried = LoadResult::new()?;
         let mut parts: [Vec<f64>; 3] = Default::default();
         let mut batch = Batch::new();
@@ -140,7 +142,7 @@ impl Station {
     /// Carries packets that fall due, until all are done.
     pub(crate) fn carry(
         &mut self,
-        workload: &mut Workload,
+        workload: &mut DeviceWorkload,
         device_queue: &mut DeviceQueue,
         due: Due<'_>,
     ) -> Result<LoadResult, String> {
@@ -162,7 +164,7 @@ impl Station {
             let mut way =
                 Way { station: self, workload, due, first, start, done: &mut done, carried: &mut carried };
             if waiting > 0 {
-                device_queue.take(&mut way, workload.bytes(), &batch)?;
+                device_queue.take(&mut way, workload.packets.frames.memory(), &batch)?;
             }
             let ran = device_queue.run(&mut way, Supply::Unknown)?;
             if due.is_over(taken, nanoseconds(start)) {
@@ -196,7 +198,7 @@ impl Station {
     /// part of its own work.
     pub(crate) fn single(
         &mut self,
-        workload: &mut Workload,
+        workload: &mut DeviceWorkload,
         device_queue: &mut DeviceQueue,
         packets: usize,
         carried: &mut LoadResult,
@@ -217,7 +219,7 @@ impl Station {
         let mut alone = SingleBatch { way, committing: None };
         let bare = Timestamp::now();
         let start = Timestamp::now();
-        device_queue.take(&mut alone, workload.bytes(), &batch)?;
+        device_queue.take(&mut alone, workload.packets.frames.memory(), &batch)?;
         let taken = Timestamp::now();
         let mut begun = None;
         // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for
@@ -260,7 +262,7 @@ impl Station {
 /// What a packet passes after it was held.
 struct Way<'a> {
     station: &'a mut Station,
-    workload: &'a Workload,
+    workload: &'a DeviceWorkload,
     due: Due<'a>,
     /// The number of the first packet of the run.
     first: u64,
@@ -338,13 +340,13 @@ impl Run for SingleBatch<'_> {
 }
 
 /// Whether these are the packets from `number` on, with the interpreter's verdicts.
-fn check(workload: &Workload, number: u64, batch: &Batch) -> Result<(), String> {
+fn check(workload: &DeviceWorkload, number: u64, batch: &Batch) -> Result<(), String> {
     for (place, time) in batch.time[..batch.len].iter().enumerate() {
-        if *time != Workload::time(number + place as u64) {
+        if *time != DeviceWorkload::time(number + place as u64) {
             return Err(format!("packet {} was not the next one to be done", number + place as u64));
         }
     }
-    let packets = workload.packets() as u64;
+    let packets = workload.len() as u64;
     let round = (packets - number % packets) as usize;
     let (these, next) = batch.verdicts().split_at(batch.len.min(round));
     let wrong = workload.wrong(number, these).or_else(|| workload.wrong(number + these.len() as u64, next));
@@ -358,8 +360,8 @@ fn nanoseconds(since: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crossover::find;
-    use crate::crossover::workload::{CASES, Contents};
+    use crate::crossover::cases::{CASES, Contents};
+    use crate::device_run::find;
     use crate::plan::Length;
     use crate::{DeviceChoice, LabPlan, TablesPlan};
     use gpu::Setup;
@@ -380,7 +382,7 @@ mod tests {
             until: None,
         };
         let contents = Contents::new(&plan).expect("tables can be made");
-        let mut workload = Workload::new(&CASES[0], &contents).expect("a program");
+        let mut workload = CASES[0].workload(&contents).expect("a program");
         let device_source = find(DeviceChoice::Host).expect("threads");
         let (device_source, setup) = (device_source.as_ref(), Setup::default());
         let used = Used { name: String::new(), device_source, setup, most: BATCH, wanted: false };
@@ -397,7 +399,7 @@ mod tests {
         let error = check(&workload, 7, &batch).expect_err("it is wrong");
         assert!(error.starts_with("the verdict on packet 26 is"), "{error}");
         // Numbers go on where packets begin again.
-        let last = workload.packets() as u64 - 1;
+        let last = workload.len() as u64 - 1;
         workload.fill(&mut batch, last, 1);
         station.backend.run(workload.memory(), &mut batch, &mut outputs);
         let mut next = Batch::new();

@@ -21,8 +21,9 @@ mod waiting;
 
 pub(crate) use page::section;
 
-use crate::crossover::find;
-use crate::crossover::workload::{CASES, Contents, Workload};
+use crate::crossover::cases::{CASES, Contents};
+use crate::device_run::{Wall, find};
+use crate::device_workload::DeviceWorkload;
 use crate::experiment::Row;
 use crate::plan::{DeviceChoice, LabPlan, Length};
 use crate::traffic::LabError;
@@ -137,7 +138,7 @@ pub fn measure(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
     progress("schedule: making tables");
-    let contents = Contents::new(plan)?;
+    let (contents, clock) = (Contents::new(plan)?, Wall::default());
     let (mut rows, mut left_out, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let wanted = |name: &str| bench.only.is_empty() || bench.only.contains(&name);
     let programs: Vec<_> = PROGRAMS.into_iter().filter(|(_, name)| wanted(name)).collect();
@@ -147,14 +148,14 @@ pub fn measure(
         progress(&format!("schedule: {program}, the interpreter"));
         let case = CASES.iter().find(|known| known.name == case);
         let case = case.ok_or_else(|| LabError::Program(format!("there is no {program}")))?;
-        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
+        let mut workload = case.workload(&contents).map_err(LabError::Program)?;
         // They are short, and nothing else is left out for them.
         let bursts = bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent);
         for used in bursts.filter(|_| number == 0) {
             progress(&format!("schedule: {}, bursts", used.name));
             let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
             let name = used.name.split(' ').next().unwrap_or_default();
-            let (bursts, left) = burst::rows(used.device_source, name, &mut workload, often);
+            let (bursts, left) = burst::rows((used.device_source, &clock), name, &mut workload, often);
             of_bursts.extend(bursts);
             left_out.extend(left);
         }
@@ -211,7 +212,7 @@ impl Measured {
         bench: &ScheduleBench<'_>,
         (plan, part): (&LabPlan, f64),
         (used, name): (&Used<'_>, &str),
-        (workload, told): (&mut Workload, &mut Progress<'_>),
+        (workload, told): (&mut DeviceWorkload, &mut Progress<'_>),
     ) -> Result<Measured, Refusal> {
         let time = match plan.length {
             Length::Seconds(seconds) => Duration::from_secs_f64(seconds),

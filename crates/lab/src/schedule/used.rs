@@ -1,6 +1,6 @@
 //! A device as the experiment uses it.
 
-use crate::crossover::DeviceSource;
+use crate::device_run::DeviceSource;
 use gpu::Setup;
 
 /// A device, and how it is used.

@@ -1,7 +1,8 @@
 //! Whether a program on a device does what the interpreter does: every packet's verdict, bytes and outputs,
 //! and the state at the end.
 
-use crate::crossover::DeviceSource;
+use crate::device_run::{DeviceSource, ProgramCode};
+use crate::device_workload::PORTS;
 use crate::experiment::{Figure, Row};
 use crate::measure::SEED;
 use crate::programs::compile;
@@ -16,8 +17,6 @@ use packet::generate::{Generator, Profile};
 use packet::{BATCH, Batch, Frames};
 use tables::generate::Random;
 
-/// Ports of every program.
-const PORTS: u16 = 4;
 /// After the last packet so much time passes, so that timers go off.
 const BEHIND: u64 = 15_000_000;
 const PACKETS: &str = "packets, each done as the interpreter does it";
@@ -76,7 +75,7 @@ pub(super) fn rows(
         Err(why) => return refused(&why.to_string()),
     };
     let opened = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
-        device_source.open(kernel, (&program, PORTS), geometry, gpu::Setup::default())
+        device_source.open(&ProgramCode { kernel, program: &program }, geometry, gpu::Setup::default())
     });
     let mut device = match opened {
         Ok(device) => device,

@@ -5,7 +5,8 @@
 mod agreement;
 mod persistent;
 
-use crate::crossover::{CrossoverBench, DeviceSource, Wall, measure};
+use crate::crossover::{CrossoverBench, measure};
+use crate::device_run::{ChosenDevice, DeviceSource, Wall};
 use crate::experiment::Experiment;
 use crate::kinds::ExperimentKind;
 use crate::machine::Machine;
@@ -13,7 +14,7 @@ use crate::plan::{DeviceChoice, LabPlan, Length, TablesPlan};
 use crate::programs::PROGRAMS;
 use crate::schedule::burst::RATE;
 use crate::traffic::LabError;
-use crate::transfer::{Chosen, OVER};
+use crate::transfer::OVER;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -75,8 +76,8 @@ pub fn survey(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Survey, LabError> {
     let begin = Instant::now();
-    let clock = Wall::new();
-    let chosen = Chosen::find(plan.device)?;
+    let clock = Wall::default();
+    let chosen = ChosenDevice::find(plan.device)?;
     let device_source: &dyn DeviceSource = &chosen;
     let [compared, kept, laddered, scheduled, measured] = ENDS.map(|part| plan.time.mul_f64(part));
     let mut left_out = Vec::new();
@@ -98,7 +99,7 @@ pub fn survey(
     let on_ladder = |mode: String| told(machine, mode, ladder.runs, ladder.length.line());
     let mut experiments = vec![agreed];
     if begin.elapsed() < kept {
-        let (rows, mode, later) = persistent::rows(device_source, &ladder, begin + kept, progress)?;
+        let (rows, mode, later) = persistent::rows((device_source, &clock), &ladder, begin + kept, progress)?;
         left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
         experiments.push(Experiment {
             experiment: persistent::NAME.to_owned(),

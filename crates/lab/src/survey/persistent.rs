@@ -1,8 +1,8 @@
 //! What a kernel that keeps running is worth on a device: a word on its way there and back, and small bursts
 //! on it beside launches.
 
-use crate::crossover::DeviceSource;
-use crate::crossover::workload::{CASES, Contents, Workload};
+use crate::crossover::cases::{CASES, Contents};
+use crate::device_run::{DeviceSource, LabClock};
 use crate::experiment::{Figure, Row};
 use crate::plan::LabPlan;
 use crate::schedule::burst;
@@ -26,7 +26,7 @@ const PROGRAMS: [&str; 2] = ["lpm", "firewall_rules (trees)"];
 /// # Errors
 /// Tables cannot be made.
 pub(super) fn rows(
-    device_source: &dyn DeviceSource,
+    (device_source, clock): (&dyn DeviceSource, &dyn LabClock),
     plan: &LabPlan,
     until: Instant,
     progress: &mut dyn FnMut(&str),
@@ -42,8 +42,8 @@ pub(super) fn rows(
             continue;
         }
         progress(&format!("gpu: {}, bursts", case.name));
-        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
-        let (own, later) = burst::rows(device_source, case.name, &mut workload, often);
+        let mut workload = case.workload(&contents).map_err(LabError::Program)?;
+        let (own, later) = burst::rows((device_source, clock), case.name, &mut workload, often);
         rows.extend(own);
         left_out.extend(later);
     }

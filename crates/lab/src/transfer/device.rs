@@ -1,23 +1,20 @@
 //! Ways over a device: a kernel with its tables, and batches that go there and back in one of several ways.
 
-use super::choice::Chosen;
-use super::naive::Naive;
+use super::functions::PACKETS;
+use super::naive::{Naive, NaiveKernel};
 use super::spans::{Delays, Spans};
 use super::ways::Way;
-use super::workload::{Judged, PACKETS, PORTS, fill};
+use crate::device_run::{DeviceRun, DeviceSource, KernelCode, LabClock, ProgramCode, SlotKernel};
+use crate::device_workload::{DeviceWorkload, PORTS, Packets};
 use crate::measure::SEED;
-use exec::kernel::{Back, CopiedPart, Dialect, KernelOptions, PAGE_BYTES};
-use gpu::{
-    Cuda, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenCl, Setup, SlotMemory, Submission,
-};
+use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions};
+use gpu::{Device, DeviceError, Geometry, Setup, SlotMemory, Submission};
 use lang::ir::Program;
-use offload::{Offload, Whole};
-use packet::{BATCH, Batch, Frames, Verdict};
+use offload::Offload;
+use packet::{BATCH, Batch, Verdict};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The bytes that the original's algorithms read, rounded up.
-const HEADERS: usize = 48;
 /// Packets that one call is to have at least.
 const STRETCH: usize = 1024;
 /// Batches that one call is to have at least where several are under way at once, so that its beginning and
@@ -37,6 +34,13 @@ pub(crate) struct Setting {
     pub(crate) ready: bool,
 }
 
+impl Setting {
+    /// Options of a kernel in this form.
+    fn options(self, options: &KernelOptions) -> KernelOptions {
+        KernelOptions { over: self.over, back: self.back, ..*options }
+    }
+}
+
 /// A kernel and its tables.
 pub(crate) struct Loaded {
     code: Code,
@@ -53,12 +57,6 @@ enum Code {
     },
 }
 
-/// Who writes what goes over and reads what comes back.
-enum Source {
-    Naive,
-    Program(Box<Offload>),
-}
-
 impl Loaded {
     /// The original's algorithms.
     pub(super) fn naive(naive: &Arc<Naive>) -> Loaded {
@@ -70,8 +68,12 @@ impl Loaded {
     ///
     /// # Errors
     /// It has none, or one whose verdicts are not all that it leaves.
-    pub(crate) fn program(judged: &Judged, is_bare: bool, options: &KernelOptions) -> Result<Loaded, String> {
-        let offload = Offload::new(&judged.program, PORTS, SEED, options);
+    pub(crate) fn program(
+        workload: &DeviceWorkload,
+        is_bare: bool,
+        options: &KernelOptions,
+    ) -> Result<Loaded, String> {
+        let offload = Offload::new(&workload.program, PORTS, SEED, options);
         let mut offload = offload.map_err(|error| error.to_string())?;
         let places = offload.kernel().plan.tables.len();
         let tables = (0..places).map(|place| offload.table_words(place).map_err(|error| error.to_string()));
@@ -80,108 +82,61 @@ impl Loaded {
         if !plan.effects.is_empty() || plan.writes || plan.record_words > 0 {
             return Err("the program leaves more than verdicts".to_owned());
         }
-        let mut empty = Box::new(judged.program.clone());
+        let mut empty = Box::new(workload.program.clone());
         empty.tables.iter_mut().for_each(|table| table.entries.clear());
         Ok(Loaded { code: Code::Program { empty, options: *options, is_bare }, tables })
     }
 
-    /// It on a device, for batches of so many packets.
+    /// The way over a device, for batches of so many packets.
     ///
     /// # Errors
-    /// The device refuses it, or does not have the setting; or the program has not.
-    pub(crate) fn on(&self, device: &Chosen, setting: Setting, packets: usize) -> Result<OnDevice, String> {
-        let source = self.source(setting)?;
-        let device = self.open(device, &source, setting, packets).map_err(|error| error.to_string())?;
-        Ok(self.over(device, source, setting))
-    }
-
-    /// Bytes that go over for a packet.
-    pub(super) fn bytes_over(&self, setting: Setting) -> Option<u64> {
-        match self.source(setting).ok()? {
-            Source::Naive if setting.over == CopiedPart::Page => Some(PAGE_BYTES.into()),
-            Source::Naive => Some(HEADERS as u64),
-            Source::Program(offload) => Some(offload.kernel().plan.bytes_over(1)),
-        }
-    }
-
-    fn over(&self, device: Box<dyn Device>, source: Source, setting: Setting) -> OnDevice {
-        let slots = (0..setting.depth).map(|_| Slot::default()).collect();
-        let is_bare = matches!(self.code, Code::Program { is_bare: true, .. });
-        OnDevice { device, source, is_bare, setting, batch: Box::default(), slots }
-    }
-
-    fn source(&self, setting: Setting) -> Result<Source, String> {
+    /// The device refuses the kernel, or does not have the setting; or the program has not.
+    pub(crate) fn on<'a>(
+        &self,
+        (device_source, clock): (&dyn DeviceSource, &'a dyn LabClock),
+        setting: Setting,
+        packets: usize,
+    ) -> Result<Box<dyn Way + 'a>, String> {
+        let setup = Setup { memory: setting.memory, submission: setting.submission, timed: true };
+        let open = |code: &dyn KernelCode, geometry: Geometry| {
+            let mut device = device_source.open(code, geometry, setup)?;
+            let mut tables = self.tables.iter().enumerate();
+            tables.try_for_each(|(table, words)| device.upload(table, words)).map(|()| device)
+        };
+        let failed = |error: DeviceError| error.to_string();
         match &self.code {
-            Code::Naive(_) => match (setting.over, setting.back) {
-                (CopiedPart::Page | CopiedPart::Header, Back::Word) => Ok(Source::Naive),
-                _ => Err("the original's kernel has no such form".to_owned()),
-            },
-            Code::Program { empty, options, .. } => {
-                let options = KernelOptions { over: setting.over, back: setting.back, ..*options };
-                let offload = Offload::new(empty, PORTS, SEED, &options);
-                Ok(Source::Program(Box::new(offload.map_err(|error| error.to_string())?)))
+            Code::Naive(naive) => {
+                let kernel = NaiveKernel::new(naive, setting)?;
+                let geometry = kernel.geometry(packets, setting.depth, self.tables.len());
+                let device = open(&kernel, geometry).map_err(failed)?;
+                Ok(OnDevice::boxed((kernel, device), (clock, setting), false))
+            }
+            Code::Program { empty, options, is_bare } => {
+                let kernel = Offload::new(empty, PORTS, SEED, &setting.options(options));
+                let kernel = kernel.map_err(|error| error.to_string())?;
+                let geometry = offload::geometry(kernel.kernel(), packets, setting.depth);
+                let code = ProgramCode { kernel: kernel.kernel(), program: empty };
+                let device = open(&code, geometry).map_err(failed)?;
+                Ok(OnDevice::boxed((kernel, device), (clock, setting), *is_bare))
             }
         }
     }
 
-    /// Puts it on a device.
-    fn open(
-        &self,
-        device: &Chosen,
-        source: &Source,
-        setting: Setting,
-        packets: usize,
-    ) -> Result<Box<dyn Device>, DeviceError> {
-        let geometry = match source {
-            Source::Naive => Geometry {
-                packets,
-                stride: if setting.over == CopiedPart::Page { PAGE_BYTES as usize } else { HEADERS },
-                columns: 0,
-                verdict_bits: 32,
-                record_words: 0,
-                returns_bytes: false,
-                slots: setting.depth,
-                tables: self.tables.len(),
-            },
-            Source::Program(offload) => offload::geometry(offload.kernel(), packets, setting.depth),
-        };
-        let text = |dialect: Dialect| match (&self.code, source) {
-            (Code::Naive(naive), _) => naive.text(geometry.stride),
-            (_, Source::Program(offload)) => offload.kernel().text(dialect),
-            (_, Source::Naive) => String::new(),
-        };
-        let setup = Setup { memory: setting.memory, submission: setting.submission, timed: true };
-        let mut made: Box<dyn Device> = match device {
-            Chosen::OpenCl(found) => Box::new(OpenCl::new(found, &text(Dialect::OpenCl), geometry, setup)?),
-            Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
-            Chosen::Host => Box::new(match (&self.code, source) {
-                (Code::Program { empty, .. }, Source::Program(offload)) => {
-                    offload::host(offload.kernel(), empty, PORTS, geometry)?
-                }
-                (Code::Naive(naive), _) => Host::new(Box::new(Walk(Arc::clone(naive))), geometry, None)?,
-                (Code::Program { .. }, Source::Naive) => unreachable!("sources are made of the code"),
-            }),
-        };
-        for (place, words) in self.tables.iter().enumerate() {
-            made.upload(place, words)?;
+    /// Bytes that go over for a packet.
+    pub(super) fn bytes_over(&self, setting: Setting) -> Option<u64> {
+        match &self.code {
+            Code::Naive(naive) => Some(NaiveKernel::new(naive, setting).ok()?.stride as u64),
+            Code::Program { empty, options, .. } => {
+                Some(Kernel::new(empty, PORTS, &setting.options(options)).ok()?.plan.bytes_over(1))
+            }
         }
-        Ok(made)
-    }
-}
-
-/// The original's algorithms as what threads run.
-struct Walk(Arc<Naive>);
-
-impl HostWarp for Walk {
-    fn run(&self, lane: HostLane<'_>, _: &[Arc<Vec<u32>>]) -> u32 {
-        self.0.verdict(lane.bytes).bits()
     }
 }
 
 /// A way over a device.
-pub(crate) struct OnDevice {
-    device: Box<dyn Device>,
-    source: Source,
+struct OnDevice<'a, K> {
+    run: DeviceRun<K>,
+    clock: &'a dyn LabClock,
     is_bare: bool,
     setting: Setting,
     batch: Box<Batch>,
@@ -193,47 +148,37 @@ struct Slot {
     /// Whether the batch lies ready.
     ready: bool,
     /// When packets were fetched, 256 at a time.
-    starts: Vec<Instant>,
+    starts: Vec<Duration>,
     /// How long fetching took, and handing over.
     spent: [Duration; 2],
     /// When it was handed over.
-    given: Option<Instant>,
+    given: Duration,
 }
 
-impl OnDevice {
+impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
+    fn boxed(
+        (kernel, device): (K, Box<dyn Device>),
+        (clock, setting): (&'a dyn LabClock, Setting),
+        is_bare: bool,
+    ) -> Box<dyn Way + 'a> {
+        let run = DeviceRun { kernel, device: Some(device) };
+        let slots = (0..setting.depth).map(|_| Slot::default()).collect();
+        Box::new(OnDevice { run, clock, is_bare, setting, batch: Box::default(), slots })
+    }
+
     /// Writes what goes over for a batch.
     fn gather(
         &mut self,
-        frames: &Frames,
+        packets: &Packets,
         slot: usize,
         (first, count): (usize, usize),
     ) -> Result<(), DeviceError> {
-        let stride = self.device.geometry().stride;
         let starts = &mut self.slots[slot].starts;
-        let input = self.device.input(slot)?;
-        let (memory, batch) = (frames.memory(), &mut self.batch);
+        let mut input = self.run.fill(slot, count)?;
         for place in (0..count).step_by(BATCH) {
-            starts.push(Instant::now());
-            fill(frames, batch, first + place, BATCH.min(count - place));
-            match &mut self.source {
-                Source::Program(offload) => {
-                    let whole = Whole { before: place, packets: count };
-                    offload.gather(memory, batch, whole, input.bytes, input.columns);
-                }
-                Source::Naive => {
-                    for (number, bytes) in
-                        (0..batch.len).zip(input.bytes.chunks_exact_mut(stride).skip(place))
-                    {
-                        let start = batch.frame[number] as usize;
-                        // Frames are followed by room in memory, so that a fixed length can be copied.
-                        match (stride, memory.get(start..start + 64)) {
-                            (HEADERS, Some(frame)) => bytes[..HEADERS].copy_from_slice(&frame[..HEADERS]),
-                            (_, Some(frame)) => bytes[..64].copy_from_slice(frame),
-                            _ => bytes.fill(0),
-                        }
-                    }
-                }
-            }
+            starts.push(self.clock.now());
+            packets.fill(&mut self.batch, first + place, BATCH.min(count - place));
+            input.push(packets.frames.memory(), &self.batch);
         }
         Ok(())
     }
@@ -241,25 +186,25 @@ impl OnDevice {
     /// Fetches and hands over a batch; `now` is when that began.
     fn give(
         &mut self,
-        frames: &Frames,
+        packets: &Packets,
         slot: usize,
         (first, count): (usize, usize),
-        now: Instant,
-    ) -> Result<Instant, DeviceError> {
+        now: Duration,
+    ) -> Result<Duration, DeviceError> {
         let mut begin = now;
         self.slots[slot].starts.clear();
         if !self.setting.ready {
-            self.gather(frames, slot, (first, count))?;
+            self.gather(packets, slot, (first, count))?;
         } else if !self.slots[slot].ready {
-            self.gather(frames, slot, (0, count))?;
+            self.gather(packets, slot, (0, count))?;
             self.slots[slot].ready = true;
-            begin = Instant::now();
+            begin = self.clock.now();
         }
-        let gathered = Instant::now();
-        self.device.submit(slot, count)?;
-        let end = Instant::now();
+        let gathered = self.clock.now();
+        self.run.device()?.submit(slot, count)?;
+        let end = self.clock.now();
         self.slots[slot].spent = [gathered - begin, end - gathered];
-        self.slots[slot].given = Some(gathered);
+        self.slots[slot].given = gathered;
         Ok(end)
     }
 
@@ -269,56 +214,41 @@ impl OnDevice {
         slot: usize,
         found: &mut [Verdict],
         delays: &mut Delays,
-        now: Instant,
-    ) -> Result<(Spans, Instant), DeviceError> {
-        self.device.poll(slot, true)?;
-        let back = Instant::now();
-        let parts = self.device.parts(slot).unwrap_or_default();
+        now: Duration,
+    ) -> Result<(Spans, Duration), DeviceError> {
+        self.run.device()?.poll(slot, true)?;
+        let back = self.clock.now();
+        let parts = self.run.device()?.parts(slot).unwrap_or_default();
         let own = &self.slots[slot];
-        let given = own.given.unwrap_or(now);
-        let output = self.device.output(slot)?;
-        let read = |found: &mut [Verdict], before: usize| match &self.source {
-            Source::Naive => {
-                let words = &output.verdicts[before..];
-                found.iter_mut().zip(words).for_each(|(verdict, word)| *verdict = Verdict::from_bits(*word));
-            }
-            Source::Program(offload) => {
-                let results = &offload.kernel().plan.results;
-                for (place, verdict) in found.iter_mut().enumerate() {
-                    let result = results.read(output.verdicts, before + place);
-                    // What the processor is to run has no verdict, which is a wrong one here.
-                    *verdict = results.verdict(result).unwrap_or(Verdict::PENDING);
-                }
-            }
-        };
+        let mut results = self.run.results(slot, found.len())?;
         let mut end = back;
         if self.setting.ready {
-            delays.saturating_record_n((back - given).as_nanos() as u64, found.len() as u64);
-            read(found, 0);
+            delays.saturating_record_n((back - own.given).as_nanos() as u64, found.len() as u64);
+            results.verdicts(found);
         } else {
-            for (chunk, (found, start)) in found.chunks_mut(BATCH).zip(&own.starts).enumerate() {
-                read(found, chunk * BATCH);
-                end = Instant::now();
+            for (found, start) in found.chunks_mut(BATCH).zip(&own.starts) {
+                results.verdicts(found);
+                end = self.clock.now();
                 delays.saturating_record_n((end - *start).as_nanos() as u64, found.len() as u64);
             }
         }
         let [gather, away] = own.spent;
         let mut spans = Spans::of(gather, away + (back - now), parts, end - back);
-        spans.processing = back - given;
+        spans.processing = back - own.given;
         // What was read to be checked alone is in no part.
-        Ok((spans, if self.setting.ready { Instant::now() } else { end }))
+        Ok((spans, if self.setting.ready { self.clock.now() } else { end }))
     }
 
     fn go(
         &mut self,
-        frames: &Frames,
+        packets: &Packets,
         (first, batch): (usize, usize),
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, DeviceError> {
         let (count, depth) = (found.len() / batch, self.setting.depth);
         let mut spans = Spans::default();
-        let mut now = Instant::now();
+        let mut now = self.clock.now();
         for step in 0..count + depth {
             if let Some(number) = step.checked_sub(depth) {
                 let found = &mut found[number * batch..][..batch];
@@ -328,14 +258,14 @@ impl OnDevice {
             }
             if step < count {
                 let from = (first + step * batch) % PACKETS;
-                now = self.give(frames, step % depth, (from, batch), now)?;
+                now = self.give(packets, step % depth, (from, batch), now)?;
             }
         }
         Ok(spans)
     }
 }
 
-impl Way for OnDevice {
+impl<'a, K: SlotKernel + 'a> Way for OnDevice<'a, K> {
     fn batches(&self, batch: usize) -> usize {
         let least = if self.setting.depth > 1 { PIPELINED } else { 1 };
         (STRETCH / batch).max(least)
@@ -351,27 +281,57 @@ impl Way for OnDevice {
 
     fn run(
         &mut self,
-        frames: &Frames,
+        packets: &Packets,
         from: (usize, usize),
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, String> {
-        self.go(frames, from, found, delays).map_err(|error| error.to_string())
+        self.go(packets, from, found, delays).map_err(|error| error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device_run::Wall;
     use crate::plan::Length;
+    use crate::transfer::functions::{Function, FunctionData};
     use crate::transfer::rows;
     use crate::transfer::ways::{Contender, in_turn};
-    use crate::transfer::workload::{Function, Workload};
-    use gpu::{Input, Parts, SlotOutput};
+    use gpu::{Host, Input, Parts, SlotOutput};
 
-    /// A device that says a wrong verdict on one packet of one batch.
+    /// Makes devices that say a wrong verdict on one packet, after so many batches.
+    struct Liars(usize);
+
+    impl DeviceSource for Liars {
+        fn name(&self) -> String {
+            "liars".to_owned()
+        }
+
+        fn model(&self) -> String {
+            self.name()
+        }
+
+        fn memories(&self) -> &'static [SlotMemory] {
+            &[SlotMemory::Mapped]
+        }
+
+        fn submissions(&self) -> &'static [Submission] {
+            &[Submission::Queued]
+        }
+
+        fn open(
+            &self,
+            code: &dyn KernelCode,
+            geometry: Geometry,
+            _: Setup,
+        ) -> Result<Box<dyn Device>, DeviceError> {
+            Ok(Box::new(Liar { inner: code.host(geometry)?, left: self.0, said: Vec::new() }))
+        }
+    }
+
     struct Liar {
-        inner: Box<dyn Device>,
+        inner: Host,
         /// Batches until then.
         left: usize,
         said: Vec<u32>,
@@ -423,13 +383,11 @@ mod tests {
 
     #[test]
     fn one_wrong_verdict_takes_every_figure_of_the_run_away() {
-        let workload = Workload::new(Function::Lpm, 500).expect("a ground");
-        let loaded = Loaded::program(&workload.whole, false, &KernelOptions::default()).expect("a kernel");
+        let data = FunctionData::new(Function::Lpm, 500).expect("routes and packets");
+        let loaded = Loaded::program(&data.whole, false, &KernelOptions::default()).expect("a kernel");
+        let clock = Wall::default();
         let lie_after = |left: usize, setting: Setting| {
-            let source = loaded.source(setting).expect("it has the form");
-            let inner = loaded.open(&Chosen::Host, &source, setting, 128).expect("threads");
-            let liar = Liar { inner, left, said: Vec::new() };
-            Contender::new("a way", None, Ok(loaded.over(Box::new(liar), source, setting)))
+            Contender::new("a way", None, loaded.on((&Liars(left), &clock), setting, 128))
         };
         let serial = Setting {
             over: CopiedPart::Header,
@@ -447,7 +405,7 @@ mod tests {
             // Among the first batches, in the middle, and never.
             let mut ways = [lie_after(0, setting), lie_after(70, setting), lie_after(usize::MAX, setting)];
             let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-            let came = in_turn(&workload, &mut ways, 128, (2, Length::Repeat(32)));
+            let came = in_turn(&data, &mut ways, 128, (2, Length::Repeat(32)));
             for (came, lied) in came.iter().zip([true, true, false]) {
                 let rows = rows::of("a case", came, Some(500.0));
                 if lied {

@@ -4,13 +4,14 @@
 //! what has come. Cores share the units out in turn and wait for nobody, so larger batches bring them nothing
 //! and cost them nothing.
 
+use super::functions::{FunctionData, PACKETS};
 use super::naive::Naive;
 use super::spans::{Delays, Spans, delays};
 use super::ways::Way;
-use super::workload::{PACKETS, PORTS, Workload, fill};
+use crate::device_workload::{PORTS, Packets};
 use crate::measure::SEED;
 use exec::{BackendKind, Outputs};
-use packet::{BATCH, Batch, Frames, Verdict};
+use packet::{BATCH, Batch, Verdict};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,14 +23,14 @@ const STRETCH: usize = 16_384;
 type Work = Box<dyn FnMut(&mut [u8], &mut Batch) + Send>;
 
 /// Some cores.
-pub(crate) struct Cores {
+pub(super) struct Cores {
     workers: Vec<Worker>,
 }
 
 struct Worker {
     work: Work,
     /// Its own copy of the packets, as each would have its own port.
-    frames: Frames,
+    packets: Packets,
     batch: Box<Batch>,
     delays: Delays,
 }
@@ -48,19 +49,19 @@ impl Cores {
     ///
     /// # Errors
     /// It cannot be loaded.
-    pub(crate) fn native(workload: &Workload, cores: usize) -> Result<Cores, String> {
+    pub(super) fn native(data: &FunctionData, cores: usize) -> Result<Box<dyn Way>, String> {
         let one = || -> Result<Work, String> {
-            let backend = exec::load(&workload.whole.program, BackendKind::Native, PORTS, SEED);
+            let backend = exec::load(&data.whole.program, BackendKind::Native, PORTS, SEED);
             let mut backend = backend.map_err(|error| error.to_string())?;
             let mut outputs = Outputs::default();
             Ok(Box::new(move |memory: &mut [u8], batch: &mut Batch| backend.run(memory, batch, &mut outputs)))
         };
         let works = (0..cores).map(|_| one()).collect::<Result<_, _>>()?;
-        Ok(Cores::of(workload, works))
+        Ok(Cores::of(data, works))
     }
 
     /// The original's algorithms on so many cores.
-    pub(super) fn naive(workload: &Workload, naive: &Arc<Naive>, cores: usize) -> Cores {
+    pub(super) fn naive(data: &FunctionData, naive: &Arc<Naive>, cores: usize) -> Box<dyn Way> {
         let one = |_| -> Work {
             let naive = Arc::clone(naive);
             Box::new(move |memory: &mut [u8], batch: &mut Batch| {
@@ -69,13 +70,17 @@ impl Cores {
                 }
             })
         };
-        Cores::of(workload, (0..cores).map(one).collect())
+        Cores::of(data, (0..cores).map(one).collect())
     }
 
-    fn of(workload: &Workload, works: Vec<Work>) -> Cores {
-        let worker =
-            |work| Worker { work, frames: workload.frames.clone(), batch: Box::default(), delays: delays() };
-        Cores { workers: works.into_iter().map(worker).collect() }
+    fn of(data: &FunctionData, works: Vec<Work>) -> Box<dyn Way> {
+        let worker = |work| Worker {
+            work,
+            packets: data.whole.packets.clone(),
+            batch: Box::default(),
+            delays: delays(),
+        };
+        Box::new(Cores { workers: works.into_iter().map(worker).collect() })
     }
 }
 
@@ -87,9 +92,9 @@ impl Worker {
         let [mut gather, mut work, mut scatter] = [Duration::ZERO; 3];
         for (first, found) in units {
             let start = now;
-            fill(&self.frames, &mut self.batch, *first, found.len());
+            self.packets.fill(&mut self.batch, *first, found.len());
             let filled = Instant::now();
-            (self.work)(self.frames.memory_mut(), &mut self.batch);
+            (self.work)(self.packets.frames.memory_mut(), &mut self.batch);
             let worked = Instant::now();
             found.copy_from_slice(self.batch.verdicts());
             now = Instant::now();
@@ -109,7 +114,7 @@ impl Way for Cores {
 
     fn run(
         &mut self,
-        _: &Frames,
+        _: &Packets,
         (first, batch): (usize, usize),
         found: &mut [Verdict],
         delays: &mut Delays,

@@ -7,13 +7,13 @@
 //! says so.
 
 use super::Iteration;
-use super::choice::Chosen;
-use super::device::{Loaded, OnDevice, Setting};
+use super::device::{Loaded, Setting};
+use super::functions::FunctionData;
 use super::rows;
 use super::rows::{KERNEL, RATE};
 use super::view::{LADDER, WANTED};
-use super::ways::{self, Came, Contender, in_turn};
-use super::workload::Workload;
+use super::ways::{self, Came, Contender, Way, in_turn};
+use crate::device_run::{ChosenDevice, LabClock};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{LabPlan, Length};
 use exec::kernel::{Back, CopiedPart};
@@ -96,14 +96,15 @@ impl Thing {
 /// What is measured: a function by an algorithm, on a device.
 pub(super) struct Ladder<'a> {
     pub(super) plan: &'a LabPlan,
-    pub(super) workload: &'a Workload,
+    pub(super) data: &'a FunctionData,
     pub(super) loaded: &'a Loaded,
-    pub(super) device: &'a Chosen,
+    pub(super) device: &'a ChosenDevice,
+    pub(super) clock: &'a dyn LabClock,
     /// Function and algorithm.
     pub(super) case: &'a str,
 }
 
-impl Ladder<'_> {
+impl<'a> Ladder<'a> {
     /// The rows at a size of batch, with those that hold the best setting against a rate that is wanted.
     pub(super) fn rows(&self, batch: usize, wanted: f64) -> Vec<Row> {
         let best = self.best(batch);
@@ -134,7 +135,7 @@ impl Ladder<'_> {
         let mut ways: Vec<Contender> =
             settings.iter().map(|setting| Contender::new("", None, self.on(*setting, batch))).collect();
         let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-        let came = in_turn(self.workload, &mut ways, batch, (self.plan.runs, self.plan.length));
+        let came = in_turn(self.data, &mut ways, batch, (self.plan.runs, self.plan.length));
         let mut rows: Vec<Row> =
             told.iter().flat_map(|(name, place)| self.told(name, &came[*place], batch)).collect();
         let of = |setting: Setting, what: &str| {
@@ -156,14 +157,14 @@ impl Ladder<'_> {
         rows
     }
 
-    fn on(&self, setting: Setting, batch: usize) -> Result<OnDevice, String> {
+    fn on(&self, setting: Setting, batch: usize) -> Result<Box<dyn Way + 'a>, String> {
         let has = setting.memory == SlotMemory::Mapped
             && matches!(setting.submission, Submission::Serial | Submission::Queued);
         match self.device {
-            Chosen::Host if !has => {
+            ChosenDevice::Host if !has => {
                 Err("threads of this machine have no memory and no queues of their own".to_owned())
             }
-            device => self.loaded.on(device, setting, batch),
+            device => self.loaded.on((device, self.clock), setting, batch),
         }
     }
 
@@ -194,8 +195,8 @@ impl Ladder<'_> {
             for (_, setting) in thing.values(best) {
                 let Ok(mut way) = self.on(setting, batch) else { continue };
                 // The first run warms up.
-                let Ok(_) = ways::run(&mut way, self.workload, batch, length) else { continue };
-                let Ok(run) = ways::run(&mut way, self.workload, batch, length) else { continue };
+                let Ok(_) = ways::run(way.as_mut(), self.data, batch, length) else { continue };
+                let Ok(run) = ways::run(way.as_mut(), self.data, batch, length) else { continue };
                 let rate = run.mpps(run.spans.wall);
                 if fastest.is_none_or(|(known, _)| rate > known) {
                     fastest = Some((rate, setting));

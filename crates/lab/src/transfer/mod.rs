@@ -5,8 +5,8 @@
 //! takes the figures of its way and batch away.
 
 mod charts;
-mod choice;
 pub(crate) mod device;
+pub(crate) mod functions;
 pub(crate) mod host;
 mod ladder;
 mod naive;
@@ -16,14 +16,14 @@ mod rows;
 pub(crate) mod spans;
 mod view;
 pub(crate) mod ways;
-pub(crate) mod workload;
 
+use crate::device_run::{ChosenDevice, DeviceSource, LabClock, Wall};
 use crate::experiment::Row;
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
-pub(crate) use choice::Chosen;
 use device::{Loaded, Setting};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
+use functions::{Function, FunctionData};
 use gpu::{SlotMemory, Submission};
 use host::Cores;
 use ladder::Ladder;
@@ -34,7 +34,6 @@ use std::sync::Arc;
 use std::thread;
 pub use view::{Pivot, pivots};
 use ways::{Contender, in_turn};
-use workload::{Function, Workload};
 
 /// Batches that are measured; the original measured all of them but the first.
 pub(crate) const BATCHES: [usize; 8] = [8, 32, 128, 512, 1024, 4096, 16_384, 65_536];
@@ -70,10 +69,10 @@ impl Algorithm {
     }
 
     /// Its kernel and tables.
-    fn loaded(self, workload: &Workload, naive: &Arc<Naive>) -> Result<Loaded, String> {
+    fn loaded(self, data: &FunctionData, naive: &Arc<Naive>) -> Result<Loaded, String> {
         match self {
             Algorithm::Original => Ok(Loaded::naive(naive)),
-            _ => Loaded::program(&workload.whole, false, &self.options()),
+            _ => Loaded::program(&data.whole, false, &self.options()),
         }
     }
 
@@ -82,10 +81,10 @@ impl Algorithm {
     }
 
     /// Its ways on the processor. Rules one by one are the original's there.
-    fn processors(self, workload: &Workload, naive: &Arc<Naive>) -> Vec<Contender> {
+    fn processors<'a>(self, data: &FunctionData, naive: &Arc<Naive>) -> Vec<Contender<'a>> {
         let on = |cores| match self {
-            Algorithm::Best => Cores::native(workload, cores),
-            _ => Ok(Cores::naive(workload, naive, cores)),
+            Algorithm::Best => Cores::native(data, cores),
+            _ => Ok(Cores::naive(data, naive, cores)),
         };
         match (self, cores()) {
             (Algorithm::Linear, _) => Vec::new(),
@@ -135,7 +134,12 @@ impl Iteration {
     }
 
     /// It on a device, with its name.
-    fn contender(self, loaded: &Loaded, device: &Chosen, batch: usize) -> Contender {
+    fn contender<'a>(
+        self,
+        loaded: &Loaded,
+        device: (&dyn DeviceSource, &'a dyn LabClock),
+        batch: usize,
+    ) -> Contender<'a> {
         let number = 1 + Iteration::ALL.iter().position(|known| *known == self).unwrap_or(0);
         Contender::new(self.name(), Some(Of::Device(number)), loaded.on(device, self.setting(), batch))
     }
@@ -170,7 +174,8 @@ pub(crate) fn cores() -> usize {
 
 /// Runs it; the text is how everything is run.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
-    let device = Chosen::find(plan.device)?;
+    let device = ChosenDevice::find(plan.device)?;
+    let clock = Wall::default();
     let mut rows = Vec::new();
     for function in Function::ALL {
         if plan.is_over() {
@@ -179,14 +184,14 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
             continue;
         }
         progress(&format!("transfer: {}", function.name()));
-        let workload = Workload::new(function, routes(plan)).map_err(LabError::Program)?;
-        let naive = Arc::new(Naive::new(&workload));
+        let data = FunctionData::new(function, routes(plan)).map_err(LabError::Program)?;
+        let naive = Arc::new(Naive::new(&data));
         for algorithm in Algorithm::of(function) {
             let case = format!("{}, {}", function.name(), algorithm.name());
             // The original's figures are those of rules, one by one.
             let compared = function == Function::Firewall && *algorithm == Algorithm::Original;
-            let loaded = algorithm.loaded(&workload, &naive).map_err(LabError::Program)?;
-            let mut processors = algorithm.processors(&workload, &naive);
+            let loaded = algorithm.loaded(&data, &naive).map_err(LabError::Program)?;
+            let mut processors = algorithm.processors(&data, &naive);
             for &batch in batches(plan) {
                 if plan.is_over() {
                     rows.push(Row::absent(&format!("{case}, every way, batch {batch}"), rows::RATE, OVER));
@@ -195,10 +200,10 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                 progress(&format!("transfer: {case}, {batch} packets at once"));
                 let mut iterations: Vec<Contender> = Iteration::ALL
                     .iter()
-                    .map(|iteration| iteration.contender(&loaded, &device, batch))
+                    .map(|iteration| iteration.contender(&loaded, (&device, &clock), batch))
                     .collect();
                 let mut ways: Vec<&mut Contender> = processors.iter_mut().chain(&mut iterations).collect();
-                let came = in_turn(&workload, &mut ways, batch, (plan.runs, plan.length));
+                let came = in_turn(&data, &mut ways, batch, (plan.runs, plan.length));
                 for (way, came) in ways.iter().zip(&came) {
                     let paper = way.paper.filter(|_| compared);
                     let paper = paper.and_then(|paper| original::megabytes(paper, batch));
@@ -211,9 +216,10 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                 (Function::Firewall, Algorithm::Linear) => 15.0,
                 _ => continue,
             };
-            let bare = workload.judged(true);
+            let bare = data.workload(true);
             let bare = Loaded::program(bare, true, &algorithm.options()).map_err(LabError::Program)?;
-            let ladder = Ladder { plan, workload: &workload, loaded: &bare, device: &device, case: &case };
+            let ladder =
+                Ladder { plan, data: &data, loaded: &bare, device: &device, clock: &clock, case: &case };
             let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
             for &batch in batches {
                 if plan.is_over() {

@@ -5,11 +5,19 @@
 //! longest prefix is the last that said something. Rules are tried from the first on, field by field. Both
 //! take what they find to the verdict word itself.
 
-use super::workload::{Function, Workload};
-use packet::Verdict;
+use super::device::Setting;
+use super::functions::{Function, FunctionData};
+use crate::device_run::{KernelCode, SlotKernel};
+use exec::kernel::{Back, CopiedPart, Dialect, PAGE_BYTES};
+use gpu::{DeviceError, Geometry, Host, HostLane, HostWarp, Input, Submission};
+use offload::Whole;
+use packet::{Batch, Verdict};
+use std::sync::Arc;
 
 /// The kernel's text, without the words that say which function and stride it is for.
 const TEXT: &str = include_str!("naive.cl");
+/// The bytes of a packet that the algorithms read, rounded up.
+const HEADERS: usize = 48;
 /// The protocol of rules for any.
 const ANY: u32 = 256;
 
@@ -23,10 +31,10 @@ pub(super) struct Naive {
 }
 
 impl Naive {
-    /// Puts the ground's routes and rules into words.
-    pub(super) fn new(workload: &Workload) -> Naive {
+    /// Puts the function's routes and rules into words.
+    pub(super) fn new(data: &FunctionData) -> Naive {
         let mut trie = vec![0; 3];
-        for route in workload.routes.iter().filter(|_| workload.function != Function::Firewall) {
+        for route in data.routes.iter().filter(|_| data.function != Function::Firewall) {
             let mut node = 0;
             for bit in 0..u32::from(route.length) {
                 let way = node * 3 + (route.bits as u32 >> (31 - bit) & 1) as usize;
@@ -38,9 +46,9 @@ impl Naive {
             }
             trie[node * 3 + 2] = Verdict::send(route.next_hop as u16).bits();
         }
-        let mut rules = vec![workload.rules.len() as u32];
+        let mut rules = vec![data.rules.len() as u32];
         // What passes goes on in the trie where there is one, as if it had fitted no rule.
-        for (rule, permits) in &workload.rules {
+        for (rule, permits) in &data.rules {
             let ports = |(low, high): (u16, u16)| u32::from(low) | u32::from(high) << 16;
             rules.extend([
                 rule.source.address,
@@ -50,15 +58,15 @@ impl Naive {
                 ports(rule.source_ports),
                 ports(rule.destination_ports),
                 rule.protocol.map_or(ANY, u32::from),
-                if *permits { workload.passed.bits() } else { workload.denied.bits() },
+                if *permits { data.passed.bits() } else { data.denied.bits() },
             ]);
         }
         Naive {
-            function: workload.function,
+            function: data.function,
             trie,
             rules,
-            no_route: workload.no_route.bits(),
-            no_rule: workload.passed.bits(),
+            no_route: data.no_route.bits(),
+            no_rule: data.passed.bits(),
         }
     }
 
@@ -136,6 +144,78 @@ impl Naive {
     }
 }
 
+/// The algorithms as a kernel, for packets so many bytes apart.
+#[derive(Clone)]
+pub(super) struct NaiveKernel {
+    naive: Arc<Naive>,
+    pub(super) stride: usize,
+}
+
+impl NaiveKernel {
+    /// The kernel in the form of a setting.
+    ///
+    /// # Errors
+    /// There is no such form.
+    pub(super) fn new(naive: &Arc<Naive>, setting: Setting) -> Result<NaiveKernel, String> {
+        let stride = match (setting.over, setting.back) {
+            (CopiedPart::Page, Back::Word) => PAGE_BYTES as usize,
+            (CopiedPart::Header, Back::Word) => HEADERS,
+            _ => return Err("the original's kernel has no such form".to_owned()),
+        };
+        Ok(NaiveKernel { naive: Arc::clone(naive), stride })
+    }
+
+    /// The room that a device needs for slots of so many packets.
+    pub(super) fn geometry(&self, packets: usize, slots: usize, tables: usize) -> Geometry {
+        Geometry {
+            packets,
+            stride: self.stride,
+            columns: 0,
+            verdict_bits: 32,
+            record_words: 0,
+            returns_bytes: false,
+            slots,
+            tables,
+        }
+    }
+}
+
+impl KernelCode for NaiveKernel {
+    fn text(&self, _: Dialect, _: Submission) -> String {
+        self.naive.text(self.stride)
+    }
+
+    fn host(&self, geometry: Geometry) -> Result<Host, DeviceError> {
+        Host::new(Box::new(self.clone()), geometry, None)
+    }
+}
+
+impl HostWarp for NaiveKernel {
+    fn run(&self, lane: HostLane<'_>, _: &[Arc<Vec<u32>>]) -> u32 {
+        self.naive.verdict(lane.bytes).bits()
+    }
+}
+
+impl SlotKernel for NaiveKernel {
+    fn gather(&mut self, memory: &[u8], batch: &Batch, whole: Whole, input: &mut Input<'_>) {
+        let own = input.bytes.chunks_exact_mut(self.stride).skip(whole.before);
+        for (start, bytes) in batch.frame[..batch.len].iter().zip(own) {
+            let start = *start as usize;
+            // Frames are followed by room in memory, so that a fixed length can be copied.
+            match (self.stride, memory.get(start..start + 64)) {
+                (HEADERS, Some(frame)) => bytes[..HEADERS].copy_from_slice(&frame[..HEADERS]),
+                (_, Some(frame)) => bytes[..64].copy_from_slice(frame),
+                _ => bytes.fill(0),
+            }
+        }
+    }
+
+    fn verdicts(&self, words: &[u32], before: usize, found: &mut [Verdict]) {
+        let words = &words[before..];
+        found.iter_mut().zip(words).for_each(|(verdict, word)| *verdict = Verdict::from_bits(*word));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,8 +233,8 @@ extern __device__ const places threadIdx, blockIdx, blockDim;
     #[test]
     fn the_text_is_cuda_too() {
         for function in Function::ALL {
-            let workload = Workload::new(function, 50).expect("a ground");
-            let text = Naive::new(&workload).text(48);
+            let data = FunctionData::new(function, 50).expect("routes and packets");
+            let text = Naive::new(&data).text(48);
             if gpu::compiler_version().is_ok() {
                 gpu::compile_cuda(&text, 90).expect("NVIDIA's compiler takes it");
             }

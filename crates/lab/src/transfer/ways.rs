@@ -1,11 +1,12 @@
 //! What gives batches of packets their verdicts, and running it: every verdict is held against the
 //! interpreter's.
 
+use super::functions::{FunctionData, PACKETS};
 use super::original::Of;
 use super::spans::{Delays, Run, Spans};
-use super::workload::{PACKETS, Workload};
+use crate::device_workload::Packets;
 use crate::plan::Length;
-use packet::{Frames, Verdict};
+use packet::Verdict;
 
 /// Something that gives packets their verdicts.
 pub(crate) trait Way {
@@ -30,7 +31,7 @@ pub(crate) trait Way {
     /// What went wrong, in a sentence.
     fn run(
         &mut self,
-        frames: &Frames,
+        packets: &Packets,
         from: (usize, usize),
         found: &mut [Verdict],
         delays: &mut Delays,
@@ -38,22 +39,22 @@ pub(crate) trait Way {
 }
 
 /// A way with what its rows are called.
-pub(crate) struct Contender {
+pub(crate) struct Contender<'a> {
     pub(crate) name: String,
     /// What it is held against in the original's tables.
     pub(super) paper: Option<Of>,
     /// The way, or why it is not to be had here.
-    pub(crate) way: Result<Box<dyn Way>, String>,
+    pub(crate) way: Result<Box<dyn Way + 'a>, String>,
 }
 
-impl Contender {
+impl<'a> Contender<'a> {
     /// Names a way.
-    pub(super) fn new<W: Way + 'static>(
+    pub(super) fn new(
         name: impl Into<String>,
         paper: Option<Of>,
-        way: Result<W, String>,
-    ) -> Contender {
-        Contender { name: name.into(), paper, way: way.map(|way| Box::new(way) as Box<dyn Way>) }
+        way: Result<Box<dyn Way + 'a>, String>,
+    ) -> Contender<'a> {
+        Contender { name: name.into(), paper, way }
     }
 }
 
@@ -73,21 +74,21 @@ pub(crate) enum Came {
 /// It failed, or one verdict is another than the interpreter's.
 pub(crate) fn run(
     way: &mut dyn Way,
-    workload: &Workload,
+    data: &FunctionData,
     batch: usize,
     length: Length,
 ) -> Result<Run, String> {
     let mut run = Run::new(batch);
     let calls = way.batches(batch).max(1);
     let mut found = vec![Verdict::PENDING; calls * batch];
-    let judged = workload.judged(way.is_bare());
+    let workload = data.workload(way.is_bare());
     let mut first = 0;
     loop {
         found.fill(Verdict::PENDING);
-        let spans = way.run(&workload.frames, (first, batch), &mut found, &mut run.delays)?;
+        let spans = way.run(&workload.packets, (first, batch), &mut found, &mut run.delays)?;
         for (place, found) in found.chunks(batch).enumerate() {
             let first = if way.repeats() { 0 } else { (first + place * batch) % PACKETS };
-            if let Some(wrong) = judged.wrong(first, found) {
+            if let Some(wrong) = workload.wrong(first as u64, found) {
                 return Err(wrong);
             }
         }
@@ -106,12 +107,12 @@ pub(crate) fn run(
 
 /// Lets ways take turns, `runs` times each and once more to warm up, with batches of a size.
 pub(crate) fn in_turn(
-    workload: &Workload,
-    ways: &mut [&mut Contender],
+    data: &FunctionData,
+    ways: &mut [&mut Contender<'_>],
     batch: usize,
     (runs, length): (usize, Length),
 ) -> Vec<Came> {
-    let begin = |contender: &&mut Contender| match &contender.way {
+    let begin = |contender: &&mut Contender<'_>| match &contender.way {
         Ok(_) => Came::Runs(Vec::new()),
         Err(why) => Came::Absent(why.clone()),
     };
@@ -119,7 +120,7 @@ pub(crate) fn in_turn(
     for round in 0..=runs {
         for (contender, came) in ways.iter_mut().zip(&mut came) {
             let (Ok(way), Came::Runs(kept)) = (&mut contender.way, &mut *came) else { continue };
-            match run(way.as_mut(), workload, batch, length) {
+            match run(way.as_mut(), data, batch, length) {
                 Ok(run) if round > 0 => kept.push(run),
                 Ok(_) => (),
                 Err(why) => *came = Came::Refused(why),

@@ -7,18 +7,9 @@ use exec::kernel::{CopiedPart, Effect, KernelPlan, ResultPlace, key_bits};
 use exec::native::Native;
 use exec::pack::{MAX_WORDS, Packing};
 use exec::{Backend, Outputs};
+use gpu::SlotOutput;
 use packet::batch::Batch;
 use tables::device::exact::DeviceExact;
-
-/// What came back.
-pub struct Returned<'a> {
-    /// Bytes of all packets that went over together.
-    pub bytes: &'a [u8],
-    /// The words of their results.
-    pub verdicts: &'a [u32],
-    /// Their records.
-    pub records: &'a [u32],
-}
 
 impl Offload {
     /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything
@@ -27,7 +18,7 @@ impl Offload {
         &mut self,
         memory: &mut [u8],
         batch: &mut Batch,
-        (whole, returned): (Whole, &Returned<'_>),
+        (whole, returned): (Whole, &SlotOutput<'_>),
         outputs: &mut Outputs,
     ) {
         let Whole { before, packets } = whole;
@@ -124,7 +115,7 @@ type Words = [u64; 2 * MAX_WORDS];
 
 /// What one packet left to be done.
 struct Record<'a> {
-    returned: &'a Returned<'a>,
+    returned: &'a SlotOutput<'a>,
     /// The kernel's tables, and the images of exact ones as the device has them.
     tables: &'a [u32],
     mirrors: &'a [Option<DeviceExact>],

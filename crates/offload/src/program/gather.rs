@@ -3,6 +3,7 @@
 
 use super::Offload;
 use exec::kernel::{CopiedPart, KernelPlan, PacketColumn};
+use gpu::Input;
 use packet::batch::Batch;
 use std::ops::Range;
 
@@ -17,14 +18,8 @@ pub struct Whole {
 
 impl Offload {
     /// Writes what goes over for a batch, behind `before` others of `packets` together.
-    pub fn gather(
-        &mut self,
-        memory: &[u8],
-        batch: &Batch,
-        whole: Whole,
-        bytes: &mut [u8],
-        columns: &mut [u32],
-    ) {
+    pub fn gather(&mut self, memory: &[u8], batch: &Batch, whole: Whole, input: &mut Input<'_>) {
+        let Input { bytes, columns } = input;
         let plan = &self.kernel.plan;
         let own = bytes.chunks_exact_mut(plan.stride as usize).skip(whole.before);
         match plan.over {

@@ -113,7 +113,7 @@ impl Flights {
 
     /// Fills a slot with packets from `at` on; gives the next one.
     fn fill(&mut self, slot: usize, mut at: usize, count: usize, device: &mut dyn Device) -> usize {
-        let input = device.input(slot).expect("it is at rest");
+        let mut input = device.input(slot).expect("it is at rest");
         let mut batch = Batch::new();
         let mut before = 0;
         while before < count {
@@ -121,7 +121,7 @@ impl Flights {
             let filled = self.arrivals.frames.fill(&mut batch, at..last);
             batch.port[..filled].copy_from_slice(&self.arrivals.ports[at..last]);
             let whole = Whole { before, packets: count };
-            self.offload.gather(self.arrivals.frames.memory(), &batch, whole, input.bytes, input.columns);
+            self.offload.gather(self.arrivals.frames.memory(), &batch, whole, &mut input);
             before += filled;
             at = last % self.arrivals.frames.len();
         }

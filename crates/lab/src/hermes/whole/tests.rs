@@ -83,7 +83,7 @@ fn what_the_interpreter_does_not_say_is_told() {
         let device = (&hardware, &settings);
         let mut run = prepared((&program, &options), &frames, device, &works).expect("it has a kernel");
         simulate_on(&mut run, &settings, Load::new(&arrivals, &works)).expect("it runs");
-        self::judge(judge, frames.clone(), &run)
+        self::judge(judge, Packets::by_sender(frames.clone()), &run)
     };
     assert!(run(&program).is_ok());
     assert!(matches!(run(&other), Err(WholeError::Verdict { .. })));
@@ -125,14 +125,14 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
     ];
     for name in ["mac_switch", "router", "firewall_rules"] {
         let program = compiled(name, Decode::Lazy).expect("it ships");
-        let mut frames = frames(3000);
+        let mut packets = Packets::by_sender(frames(3000));
         let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
         let mut right = Watch { backend: judge.as_mut(), outputs: Outputs::default(), seen: Vec::new() };
         let mut batch = Batch::new();
-        let whole = frames.clone();
-        for first in (0..frames.len()).step_by(BATCH) {
-            fill(&whole, &mut batch, first, BATCH);
-            let Ok(()) = Held::batch(&mut right, frames.memory_mut(), &mut batch);
+        let whole = packets.clone();
+        for first in (0..packets.frames.len()).step_by(BATCH) {
+            whole.fill(&mut batch, first, BATCH);
+            let Ok(()) = Held::batch(&mut right, packets.frames.memory_mut(), &mut batch);
         }
         let right = right.seen;
         for schedule in schedules {
@@ -147,9 +147,9 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
             let mut device_queue =
                 DeviceQueue::new(&mut offloaded, schedule, Instant::now()).expect("it is on a device");
             let mut watch = Watch { backend: &mut offloaded, outputs: Outputs::default(), seen: Vec::new() };
-            for first in (0..whole.len()).step_by(BATCH) {
-                fill(&whole, &mut batch, first, BATCH);
-                let Ok(()) = device_queue.take(&mut watch, whole.memory(), &batch);
+            for first in (0..whole.frames.len()).step_by(BATCH) {
+                whole.fill(&mut batch, first, BATCH);
+                let Ok(()) = device_queue.take(&mut watch, whole.frames.memory(), &batch);
                 // Now and then everything comes to rest, so that what was learned goes over.
                 let supply = if first % (3 * BATCH) == 0 { Supply::Ended } else { Supply::Plenty };
                 let Ok(_) = device_queue.run(&mut watch, supply);

@@ -1,19 +1,17 @@
-//! What is measured: a function's program with its tables full, packets, and the interpreter's verdict on
-//! each.
+//! The functions of the original study, each as a program with its tables full and its packets.
 
+use crate::device_workload::{DeviceWorkload, PORTS, Packets};
 use crate::measure::SEED;
 use crate::programs::compile;
 use crate::router::packets::{Flow, made};
-use exec::{Backend, BackendKind, Outputs};
+use exec::kernel::KernelOptions;
 use lang::ir::{ColumnKind, Entry, Match, Program, Table};
 use lang::pipeline::Decode;
-use packet::{BATCH, Batch, Frames, Verdict};
+use packet::Verdict;
 use tables::generate::routes::{GeneratedRoutes, Route, RoutesSpec};
 use tables::generate::rules::{Flavour, FlowRule, GeneratedRules, Network, RuleSetSpec};
 use tables::generate::{Random, Version, Weighted, addresses};
 
-/// Ports of every program.
-pub(crate) const PORTS: u16 = 4;
 /// Rules, as many as in the original.
 const RULES: usize = 100;
 /// Different packets: the largest batch.
@@ -61,19 +59,12 @@ impl Function {
     }
 }
 
-/// A program with its tables full, and what the interpreter says of each packet.
-pub(crate) struct Judged {
-    pub(crate) program: Program,
-    pub(crate) right: Vec<Verdict>,
-}
-
 /// A function on its data.
-pub(crate) struct Workload {
+pub(crate) struct FunctionData {
     pub(crate) function: Function,
-    pub(crate) whole: Judged,
-    /// For packets that are known to be what they are; it says the same of each.
-    pub(crate) bare: Option<Judged>,
-    pub(crate) frames: Frames,
+    pub(crate) whole: DeviceWorkload,
+    /// The same packets and verdicts, by a program that does not check what packets are.
+    pub(crate) bare: Option<DeviceWorkload>,
     pub(super) routes: Vec<Route>,
     /// Rules, and whether what fits them passes.
     pub(super) rules: Vec<(FlowRule, bool)>,
@@ -83,17 +74,18 @@ pub(crate) struct Workload {
     pub(super) passed: Verdict,
 }
 
-impl Workload {
+impl FunctionData {
     /// Makes it, with so many routes, and lets the interpreter judge every packet.
-    pub(crate) fn new(function: Function, routes: usize) -> Result<Workload, String> {
+    pub(crate) fn new(function: Function, routes: usize) -> Result<FunctionData, String> {
         let spec = RoutesSpec { version: Version::V4, count: routes, next_hops: PORTS.into(), seed: SEED };
         let mut routes = GeneratedRoutes::new(&spec);
         for route in &mut routes.routes {
             route.next_hop = 1 + route.next_hop % u32::from(PORTS);
         }
         let rules = rules();
-        let mut frames = made(flows(&rules, &addresses::inside(&routes, PACKETS, SEED)).into_iter());
-        let mut judged = |text: &str| -> Result<Judged, String> {
+        let frames = made(flows(&rules, &addresses::inside(&routes, PACKETS, SEED)).into_iter());
+        let packets = Packets::by_port_1(frames);
+        let judged = |text: &str| -> Result<DeviceWorkload, String> {
             let mut program = compile(function.name(), text, Decode::Lazy)?;
             for table in &mut program.tables {
                 table.entries = match table.name.as_str() {
@@ -101,13 +93,12 @@ impl Workload {
                     _ => rule_entries(table, &rules)?,
                 };
             }
-            let right = judged(&program, &mut frames)?;
-            Ok(Judged { program, right })
+            DeviceWorkload::new(function.name(), (program, KernelOptions::default()), packets.clone())
         };
         let whole = judged(function.text())?;
         let bare = function.bare_text().map(judged).transpose()?;
         if let Some(bare) = &bare {
-            let said = |judged: &Judged, place: usize| told(&judged.program, judged.right[place]);
+            let said = |judged: &DeviceWorkload, place: usize| told(&judged.program, judged.right[0][place]);
             if let Some(place) = (0..PACKETS).find(|place| said(&whole, *place) != said(bare, *place)) {
                 return Err(format!(
                     "both programs of {} say another thing on packet {place}",
@@ -122,26 +113,12 @@ impl Workload {
         };
         let (no_route, denied) = (dropped("no_route"), dropped("denied"));
         let passed = Verdict::send(2);
-        Ok(Workload { function, whole, bare, frames, routes: routes.routes, rules, no_route, denied, passed })
+        Ok(FunctionData { function, whole, bare, routes: routes.routes, rules, no_route, denied, passed })
     }
 
     /// The program whose packets are known to be what they are, where `is_bare` and there is one.
-    pub(crate) fn judged(&self, is_bare: bool) -> &Judged {
+    pub(crate) fn workload(&self, is_bare: bool) -> &DeviceWorkload {
         self.bare.as_ref().filter(|_| is_bare).unwrap_or(&self.whole)
-    }
-}
-
-impl Judged {
-    /// Which packet of some from `first` on has another verdict than the interpreter's.
-    pub(crate) fn wrong(&self, first: usize, verdicts: &[Verdict]) -> Option<String> {
-        let right = &self.right[first..][..verdicts.len()];
-        let place = verdicts.iter().zip(right).position(|(found, right)| found != right)?;
-        Some(format!(
-            "the verdict on packet {} is {:?} and not {:?}",
-            first + place,
-            verdicts[place],
-            right[place]
-        ))
     }
 }
 
@@ -201,28 +178,6 @@ fn rule_entries(table: &Table, rules: &[(FlowRule, bool)]) -> Result<Vec<Entry>,
         return Err(format!("the rules of {} decide nothing", table.name));
     };
     Ok(rules.iter().map(|(rule, permits)| rule_entry(rule, if *permits { permit } else { deny })).collect())
-}
-
-/// The interpreter's verdicts.
-fn judged(program: &Program, frames: &mut Frames) -> Result<Vec<Verdict>, String> {
-    let judge = exec::load(program, BackendKind::Interpreter, PORTS, SEED);
-    let mut judge: Box<dyn Backend> = judge.map_err(|error| error.to_string())?;
-    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
-    let mut verdicts = Vec::with_capacity(frames.len());
-    for first in (0..frames.len()).step_by(BATCH) {
-        fill(frames, &mut batch, first, BATCH.min(frames.len() - first));
-        judge.run(frames.memory_mut(), &mut batch, &mut outputs);
-        verdicts.extend_from_slice(batch.verdicts());
-    }
-    Ok(verdicts)
-}
-
-/// Puts packets into an empty batch as if they came in by port 1.
-#[inline]
-pub(crate) fn fill(frames: &Frames, batch: &mut Batch, first: usize, count: usize) {
-    batch.clear();
-    frames.fill(batch, first..first + count);
-    batch.port[..batch.len].fill(1);
 }
 
 fn route_entry(route: &Route) -> Entry {
