@@ -7,6 +7,9 @@
 //! A device that fails is given up. Nothing of the packets in flight has been committed, so the host runs
 //! them, and all packets behind them.
 
+#[cfg(test)]
+mod tests;
+
 use crate::program::{ImageChanges, ImageUpdate, Offload, Whole};
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::{
@@ -29,6 +32,8 @@ pub struct Offloaded {
     name: String,
     device: Option<Box<dyn Device>>,
     failure: Option<DeviceError>,
+    /// The clock by which a device counts as stalled.
+    now: Box<dyn Fn() -> Instant + Send>,
     depth: QueueDepth,
     /// Whether packets are submitted before they are run. Otherwise this back end submits each batch itself
     /// when it is run.
@@ -143,6 +148,7 @@ impl Offloaded {
             name: device.name(),
             device: Some(device),
             failure: None,
+            now: Box::new(Instant::now),
             depth,
             is_asynchronous: false,
             begun: VecDeque::with_capacity(depth.device_batches),
@@ -150,6 +156,12 @@ impl Offloaded {
             pause: 0,
             next_pause: 1,
         })
+    }
+
+    /// The same back end with another clock, by which a device counts as stalled. Without this, the clock is
+    /// that of the system.
+    pub fn by_clock(self, now: impl Fn() -> Instant + Send + 'static) -> Offloaded {
+        Offloaded { now: Box::new(now), ..self }
     }
 
     /// Puts a program on an OpenCL device.
@@ -233,7 +245,8 @@ impl Offloaded {
         device.submit(slot, packets)?;
         self.offload.handed();
         self.free.pop();
-        self.begun.push_back(Begun { slot, packets, run: 0, waited: Duration::ZERO, asked: Instant::now() });
+        let asked = (self.now)();
+        self.begun.push_back(Begun { slot, packets, run: 0, waited: Duration::ZERO, asked });
         Ok(SubmitOutcome::Accepted)
     }
 
@@ -278,10 +291,10 @@ impl Offloaded {
 
     /// Waits for the oldest submitted packets.
     fn wait(&mut self) {
-        let begin = Instant::now();
+        let begin = (self.now)();
         while !self.is_complete(0) {
             // Most packets are finished before a sleep would end.
-            match begin.elapsed() > AWAKE {
+            match (self.now)() - begin > AWAKE {
                 true => thread::sleep(NAP),
                 false => thread::yield_now(),
             }
@@ -316,7 +329,7 @@ impl AsyncBackend for Offloaded {
         let mut done = device.poll(begun.slot, false);
         // Later packets may have to wait for the first ones.
         if nth == 0 && done == Ok(false) {
-            let now = Instant::now();
+            let now = (self.now)();
             begun.waited += (now - begun.asked).min(QUESTION);
             begun.asked = now;
             if begun.waited > PATIENCE {

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! [`policy`], [`hermes`] and [`device_queue`] read no clock: the time is an argument, or the queue asks
-//! whoever runs it ([`device_queue::Run::now`]). [`backend`] reads the clock of the system to find a device
-//! that has stalled.
+//! whoever runs it ([`device_queue::Run::now`]). [`backend`] finds a device that has stalled by the clock of
+//! the system, or by one that it is given ([`Offloaded::by_clock`]).
 
 #![forbid(unsafe_code)]
 

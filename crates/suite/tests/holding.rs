@@ -218,36 +218,6 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
 }
 
 #[test]
-fn a_device_that_falls_silent_is_given_up() {
-    let found = pocl();
-    let program = shipped("router.rav");
-    let arrivals = traffic(Profile::sample1(), BATCH as u64, PORTS, 31);
-    let judge = judge(&program, &arrivals);
-    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut backend = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
-        let text = kernel.text(Dialect::OpenCl);
-        let inner = OpenCl::new(&found, &text, geometry, SlotMemory::Mapped)?;
-        Ok(Box::new(FaultyDevice::after(inner, Trouble::Silent, 0)))
-    })
-    .expect("it opens");
-    let (mut frames, mut batch) = (arrivals.frames.clone(), Batch::new());
-    frames.fill(&mut batch, 0..BATCH);
-    batch.port.copy_from_slice(&arrivals.ports);
-    let device = backend.asynchronous().expect("there is a device");
-    assert_eq!(device.submit(frames.memory(), std::slice::from_ref(&batch)), SubmitOutcome::Accepted);
-    assert!(!device.is_complete(0));
-    while !device.is_complete(0) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    backend.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
-    assert_eq!(batch.verdicts(), judge.verdicts);
-    let on = backend.on_device().expect("there was a device");
-    assert_eq!(on.tally.host, BATCH as u64);
-    assert!(on.failure.is_some_and(|failure| failure.contains("has not answered")));
-    assert!(backend.asynchronous().is_none());
-}
-
-#[test]
 fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
