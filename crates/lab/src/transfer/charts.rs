@@ -1,24 +1,8 @@
-//! Pictures of the experiment as SVG, in the colour of the text around them: lines over batches, bars that
-//! are cut into parts, and ladders.
+//! Pictures of the experiment as SVG, in the colour of the text around them: bars that are cut into parts,
+//! and ladders.
 
 use crate::page::escaped;
 use std::fmt::Write;
-
-/// Lines over batches, both axes logarithmic.
-pub(super) struct Lines {
-    pub(super) title: String,
-    /// What the upright axis says.
-    pub(super) unit: &'static str,
-    pub(super) lines: Vec<Line>,
-}
-
-/// One of them.
-pub(super) struct Line {
-    pub(super) colour: &'static str,
-    pub(super) dashed: bool,
-    /// Batch and value.
-    pub(super) points: Vec<(f64, f64)>,
-}
 
 /// A bar that is cut into parts.
 pub(super) struct Stack {
@@ -40,114 +24,11 @@ pub(super) struct Step {
     pub(super) value: Result<[f64; 3], String>,
 }
 
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 330.0;
-const LEFT: f64 = 50.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 40.0;
-/// Bars.
 const WIDE: f64 = 1000.0;
 const LABELS: f64 = 250.0;
 const NOTES: f64 = 190.0;
 /// Before a group of bars.
 const GAP: f64 = 10.0;
-
-/// The picture of lines.
-pub(super) fn lines(chart: &Lines) -> String {
-    let points = || chart.lines.iter().flat_map(|line| &line.points).filter(|(x, y)| *x > 0.0 && *y > 0.0);
-    let mut svg = begin(WIDTH, HEIGHT);
-    text(&mut svg, (WIDTH / 2.0, 16.0), "middle", 14, &chart.title);
-    if points().next().is_none() {
-        text(&mut svg, (WIDTH / 2.0, HEIGHT / 2.0), "middle", 12, "no figure");
-        return svg + "</svg>";
-    }
-    let bounds = |value: fn(&(f64, f64)) -> f64| {
-        let (low, high) = points()
-            .map(value)
-            .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
-        (low, high)
-    };
-    let (x_low, x_high) = bounds(|point| point.0);
-    let (y_low, y_high) = bounds(|point| point.1);
-    let (bottom, top) = (y_low.log10() - 0.08, y_high.log10() + 0.08);
-    let x = |value: f64| {
-        let share = (value / x_low).log2() / (x_high / x_low).log2().max(1.0);
-        LEFT + share * (WIDTH - LEFT - RIGHT)
-    };
-    let y = |value: f64| {
-        let share = (value.log10() - bottom) / (top - bottom).max(0.1);
-        HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
-    };
-    grid(&mut svg, chart.unit, [x_low, x_high], &x, [bottom, top], &y);
-    for line in &chart.lines {
-        let kept = || line.points.iter().filter(|(x, y)| *x > 0.0 && *y > 0.0);
-        let path: Vec<String> = kept().map(|point| format!("{:.1} {:.1}", x(point.0), y(point.1))).collect();
-        if path.is_empty() {
-            continue;
-        }
-        let (dash, wide) = if line.dashed { (" stroke-dasharray=\"4 3\"", 1.3) } else { ("", 2.2) };
-        let _ = write!(
-            svg,
-            "<path d=\"M{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{wide}\"{dash}/>",
-            path.join("L"),
-            line.colour
-        );
-        if !line.dashed {
-            for (at, value) in kept() {
-                let _ = write!(
-                    svg,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.6\" fill=\"{}\"/>",
-                    x(*at),
-                    y(*value),
-                    line.colour
-                );
-            }
-        }
-    }
-    svg + "</svg>"
-}
-
-/// The lines behind a picture of lines, at each decade and at each second power of two; `x` and `y` say where
-/// a value stands.
-fn grid(
-    svg: &mut String,
-    unit: &str,
-    [x_low, x_high]: [f64; 2],
-    x: &dyn Fn(f64) -> f64,
-    [bottom, top]: [f64; 2],
-    y: &dyn Fn(f64) -> f64,
-) {
-    for tick in decades(bottom, top) {
-        let at = y(tick);
-        let _ = write!(
-            svg,
-            "<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>",
-            WIDTH - RIGHT
-        );
-        text(svg, (LEFT - 6.0, at + 4.0), "end", 11, &short(tick));
-    }
-    let mut power = 8.0;
-    while power <= x_high {
-        if power >= x_low {
-            let at = x(power);
-            let _ = write!(
-                svg,
-                "<path d=\"M{at:.1} {TOP}V{:.1}\" stroke=\"currentColor\" stroke-opacity=\".07\"/>",
-                HEIGHT - BOTTOM
-            );
-            text(svg, (at, HEIGHT - BOTTOM + 16.0), "middle", 11, &short(power));
-        }
-        power *= 4.0;
-    }
-    text(svg, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 6.0), "middle", 11, "packets of a batch");
-    let _ = write!(
-        svg,
-        "<text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
-        (HEIGHT - BOTTOM + TOP) / 2.0,
-        unit
-    );
-}
 
 /// The picture of bars that are cut into parts; each is as long as all others, so that shares show.
 pub(super) fn stacks(bars: &[Stack]) -> String {
@@ -252,14 +133,6 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, words: &s
     );
 }
 
-/// Round values between two powers of ten, at least three where there are.
-fn decades(bottom: f64, top: f64) -> Vec<f64> {
-    let steps: &[f64] = if top - bottom > 2.2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-    let powers = bottom.floor() as i32..=top.ceil() as i32;
-    let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
-    all.filter(|tick| (bottom..=top).contains(&tick.log10())).collect()
-}
-
 /// A value as short as it can be read.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
@@ -288,20 +161,6 @@ mod tests {
         let values = [65536.0, 8192.0, 512.0, 16.04, 1.0, 0.25, 0.0123, 0.0];
         let told = values.map(short);
         assert_eq!(told, ["66 k", "8192", "512", "16", "1", "0.25", "0.0123", "0"]);
-    }
-
-    #[test]
-    fn a_line_stays_in_its_picture_and_what_is_not_positive_is_left_out() {
-        let line =
-            Line { colour: "#000", dashed: false, points: vec![(8.0, 0.01), (64.0, 0.0), (65536.0, 90.0)] };
-        let svg = lines(&Lines { title: "a < b".into(), unit: "Mpps", lines: vec![line] });
-        assert!(svg.contains("a &lt; b") && svg.matches("<circle").count() == 2, "{svg}");
-        let path = svg.split("<path d=\"M").last().expect("a line").split('"').next().expect("its points");
-        for number in path.split(['L', ' ']) {
-            let number: f64 = number.parse().expect("a number");
-            assert!((0.0..=WIDTH).contains(&number), "{path}");
-        }
-        assert_eq!(decades(-2.1, 2.1), [0.01, 0.1, 1.0, 10.0, 100.0]);
     }
 
     #[test]

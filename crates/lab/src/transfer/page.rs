@@ -1,46 +1,35 @@
 //! The experiment as a part of the page: what a batch brings, beside the original's figures; delays; where
 //! the time goes; the ladder.
 
-use super::charts::{Line, Lines, Stack, Step, ladder, lines, short, stacks};
+use super::charts::{Stack, Step, ladder, short, stacks};
 use super::original::{self, Of};
 use super::rows::{DELAYS, LEGACY, PARTS, PROCESSING, RATE};
 use super::view::{LADDER, Pivot, Placed, WANTED, pivots};
 use crate::experiment::Row;
 use crate::page::escaped;
+use crate::plot::{Curve, curves};
 use std::fmt::Write;
 
-/// Colours of ways, by how their names begin.
-const COLOURS: [(&str, &str); 6] = [
-    ("one core", "#8b949e"),
-    ("all ", "#7d55c7"),
-    ("1 ", "#d6495a"),
-    ("2 ", "#d98426"),
-    ("3 ", "#2f81d6"),
-    ("4 ", "#2da44e"),
-];
+/// How the names of ways begin, in the order of the bars.
+const WAYS: [&str; 6] = ["one core", "all ", "1 ", "2 ", "3 ", "4 "];
 /// Colours of the parts of a batch.
 const PART_COLOURS: [&str; 6] = ["#d98426", "#2f81d6", "#2da44e", "#6cb6ff", "#8b949e", "#b08800"];
 const STYLE: &str = "<style>th.number { text-align: right; } .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .keys { font-size: 13px; } \
 .keys span { white-space: nowrap; margin-right: 1rem; } .keys i { display: inline-block; width: 1.1rem; height: .22rem; margin: 0 .35rem .25rem 0; } \
 @media (max-width: 40rem) { .pair { grid-template-columns: 1fr; } }</style>\n";
 
-fn colour(way: &str) -> &'static str {
-    COLOURS.iter().find(|(begin, _)| way.starts_with(begin)).map_or("#8b949e", |(_, colour)| colour)
-}
-
 /// The pictures and tables of the experiment.
 pub(crate) fn section(rows: &[Row]) -> String {
     let mut html = String::from(STYLE);
-    let rates = pivots(rows, RATE);
     let functions = named(rows);
     for function in &functions {
-        let of = |pivots: Vec<Pivot<'_>>| -> Vec<Lines> {
-            let own = pivots
-                .iter()
-                .filter(|pivot| !pivot.is_ladder && pivot.title.starts_with(&format!("{function}, ")));
-            own.filter(|pivot| pivot.ways.iter().any(|(way, _)| way.starts_with("one core")))
-                .map(over_batches)
-                .collect()
+        let own = |what: &str| {
+            let own = pivots(rows, what).into_iter().filter(|pivot| {
+                !pivot.is_ladder
+                    && pivot.title.starts_with(&format!("{function}, "))
+                    && pivot.ways.iter().any(|(way, _)| way.starts_with("one core"))
+            });
+            own.collect::<Vec<_>>()
         };
         let _ = writeln!(html, "<h3>{}</h3>", escaped(function));
         let compared = if *function == "firewall" {
@@ -48,20 +37,16 @@ pub(crate) fn section(rows: &[Row]) -> String {
         } else {
             ""
         };
-        figure(
-            &mut html,
-            &of(pivots(rows, RATE)),
-            &format!("Packets a second, by the size of a batch{compared}"),
-            &keys(&rates, function),
-        );
+        let rates = own(RATE).into_iter().map(|pivot| (pivot.title.clone(), over_batches(&pivot)));
+        let told = format!("Packets a second, by the size of a batch{compared}");
+        figure(&mut html, rates.collect(), "million packets a second", &told);
         // Of our tables alone: the second of the two.
         let delays = [DELAYS[1].0, DELAYS[2].0].into_iter().filter_map(|what| {
-            let last = of(pivots(rows, what)).pop()?;
-            Some(Lines { title: format!("{}: {what}", last.title), unit: "µs", ..last })
+            let last = own(what).pop()?;
+            Some((format!("{}: {what}", last.title), over_batches(&last)))
         });
-        let delays: Vec<Lines> = delays.collect();
         let told = "How long a packet takes, from when it is fetched until its verdict is known";
-        figure(&mut html, &delays, told, &keys(&rates, function));
+        figure(&mut html, delays.collect(), "µs", told);
         parts(&mut html, rows, function);
     }
     ladders(&mut html, rows);
@@ -93,14 +78,14 @@ fn named(rows: &[Row]) -> Vec<&str> {
     functions
 }
 
-fn over_batches(pivot: &Pivot<'_>) -> Lines {
-    let mut all = Vec::new();
-    for (way, rows) in &pivot.ways {
+/// The curves of a table: one for each way, over the sizes of batches.
+fn over_batches(pivot: &Pivot<'_>) -> Vec<Curve> {
+    let curve = |(way, rows): &(&str, Vec<Option<&Row>>)| {
         let points = pivot.batches.iter().zip(rows);
-        let points =
-            points.filter_map(|(batch, row)| Some((*batch as f64, row.as_ref()?.ours?.median))).collect();
-        all.push(Line { colour: colour(way), dashed: false, points });
-    }
+        let points = points.filter_map(|(batch, row)| Some((*batch as f64, row.as_ref()?.ours?.median)));
+        Curve::new(way, points.filter(|(_, value)| *value > 0.0).collect())
+    };
+    let mut all: Vec<Curve> = pivot.ways.iter().map(curve).collect();
     // Beside its own algorithms and rules stands what it measured, at all of its batches.
     if pivot.title == "firewall, the original's algorithms" {
         let of = [
@@ -110,34 +95,28 @@ fn over_batches(pivot: &Pivot<'_>) -> Lines {
             ("3 ", Of::Device(3)),
             ("4 ", Of::Device(4)),
         ];
-        for (way, of) in of {
+        for (begin, of) in of {
             let points = original::BATCHES.iter().filter_map(|batch| {
                 Some((*batch as f64, original::packets(original::megabytes(of, *batch)?)))
             });
-            all.push(Line { colour: colour(way), dashed: true, points: points.collect() });
+            let name = pivot.ways.iter().find(|(way, _)| way.starts_with(begin));
+            let name = name.map_or(begin, |(way, _)| way).to_owned();
+            all.push(Curve { name, points: points.collect(), dashed: true });
         }
     }
-    Lines { title: pivot.title.clone(), unit: "million packets a second", lines: all }
+    all
 }
 
-/// What the colours of a function's lines mean.
-fn keys(rates: &[Pivot<'_>], function: &str) -> String {
-    let own =
-        rates.iter().find(|pivot| !pivot.is_ladder && pivot.title.starts_with(&format!("{function}, ")));
-    let ways = own.into_iter().flat_map(|pivot| &pivot.ways);
-    let key =
-        |way: &str| format!("<span><i style=\"background:{}\"></i>{}</span>", colour(way), escaped(way));
-    ways.map(|(way, _)| key(way)).collect()
-}
-
-fn figure(html: &mut String, charts: &[Lines], caption: &str, keys: &str) {
+/// Curves over batches side by side, each with its title. What cannot be drawn is left out; its numbers are
+/// in the tables.
+fn figure(html: &mut String, charts: Vec<(String, Vec<Curve>)>, unit: &str, caption: &str) {
     html.push_str("<figure><div class=\"pair\">");
-    charts.iter().for_each(|chart| html.push_str(&lines(chart)));
-    let _ = writeln!(
-        html,
-        "</div><p class=\"keys\">{keys}</p><figcaption>{}</figcaption></figure>",
-        escaped(caption)
-    );
+    for (title, chart) in charts {
+        if let Ok(svg) = curves(&chart, "packets of a batch", unit) {
+            let _ = write!(html, "<div><h4>{}</h4>{svg}</div>", escaped(&title));
+        }
+    }
+    let _ = writeln!(html, "</div><figcaption>{}</figcaption></figure>", escaped(caption));
 }
 
 /// Where the time of batches goes, by iteration.
@@ -156,7 +135,7 @@ fn parts(html: &mut String, rows: &[Row], function: &str) {
     let mut bars = Vec::new();
     for batch in shown.into_iter().flatten() {
         let mut is_apart = !bars.is_empty();
-        for (way, _) in COLOURS {
+        for way in WAYS {
             let own = || placed.iter().filter(|placed| placed.batch == *batch && placed.way.starts_with(way));
             let part = |name: &str| {
                 let what = format!("part: {name}");
