@@ -13,23 +13,24 @@ mod handles;
 mod lost;
 mod memory;
 mod persistent;
-mod pings;
 mod served;
 mod spans;
+pub(crate) mod study;
 mod waiting;
 
 use self::errors::{failure, no_memory, not_loaded};
 use self::found::can;
-use self::handles::{Context, Event, Function, Graph, Stream};
+use self::handles::{Context, Event, Function, Stream};
 use self::memory::{Region, Table};
+use self::study::Graph;
 use self::waiting::{drain, is_lost, is_under_way, until, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Parts, Setup, SlotOutput, Submission};
-use crate::pages::Number;
+use crate::study::pages::Number;
+use crate::study::{GRAPH, SERIAL};
 pub use compile::{Code, compile, compiler_version, needs};
 use cudarc::driver::result::DriverError;
 pub use found::{CudaFound, devices};
 pub use persistent::CudaPersistent;
-pub use pings::pings;
 pub use spans::Spans;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -168,7 +169,7 @@ impl Cuda {
 
     fn launch(&mut self, slot: usize, packets: usize) -> Result<(), DriverError> {
         self.held.context.enter()?;
-        let is_graph = self.setup.submission == Submission::Graph && packets == self.geometry.packets;
+        let is_graph = self.setup.submission == GRAPH && packets == self.geometry.packets;
         self.held.slots[slot].under_way = true;
         self.held.slots[slot].has_times = !is_graph;
         if is_graph {
@@ -302,7 +303,7 @@ impl Device for Cuda {
             slots[slot].under_way = false;
             failure(&self.name, "start a batch")(error)
         })?;
-        if self.setup.submission == Submission::Serial {
+        if self.setup.submission == SERIAL {
             self.poll(slot, true)?;
         }
         Ok(())

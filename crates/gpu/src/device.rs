@@ -7,6 +7,7 @@
 //!           records  │ word 0: one a packet │ word 1 │ …              back
 //! ```
 
+use crate::study::{GRAPH, SERIAL, StudyMemory, StudySubmission};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -53,41 +54,26 @@ impl Geometry {
 /// How a slot's memory reaches the device. What a device cannot do it refuses when it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlotMemory {
-    /// It is copied there and back from memory that the driver knows nothing of.
-    Pageable,
-    /// It is copied there and back from memory that the driver keeps in its place.
-    Pinned,
     /// It is the driver's own, and the device works on it where it lies; by OpenCL the driver may also move
     /// it there and back.
     #[default]
     Mapped,
-    /// It is our own, from the beginning of a page on, and the driver is told of it; the device works on it
-    /// where it lies. Memory of frames can be such memory.
-    Registered,
-}
-
-impl SlotMemory {
-    /// All of them, as a ladder has its steps.
-    pub const ALL: [SlotMemory; 4] =
-        [SlotMemory::Pageable, SlotMemory::Pinned, SlotMemory::Mapped, SlotMemory::Registered];
+    /// Memory that no product command selects.
+    Study(StudyMemory),
 }
 
 impl fmt::Display for SlotMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SlotMemory::Pageable => "pageable",
-            SlotMemory::Pinned => "pinned",
-            SlotMemory::Mapped => "mapped",
-            SlotMemory::Registered => "registered",
-        })
+        match self {
+            SlotMemory::Mapped => f.write_str("mapped"),
+            SlotMemory::Study(memory) => memory.fmt(f),
+        }
     }
 }
 
 /// How batches follow each other on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Submission {
-    /// Handing a slot over ends when it is done: nothing overlaps.
-    Serial,
     /// Slots are under way one behind the other: the host works beside the device, and the device does one
     /// thing at a time.
     #[default]
@@ -95,23 +81,21 @@ pub enum Submission {
     /// So many queues, at least one and at most one a slot; slot `s` uses queue `s` modulo their number. What
     /// goes over, runs and comes back in different queues can overlap.
     Streams(usize),
-    /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has
-    /// this, without [`SlotMemory::Pageable`]; a batch that is not full goes as with
-    /// [`Streams`](Submission::Streams).
-    Graph,
     /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of
-    /// them in any order, out of [`SlotMemory::Mapped`]; [`hermes::ring`](crate::ring) says how. It
-    /// ends by itself after a while and is started again where there is work.
+    /// them in any order, out of [`SlotMemory::Mapped`]; [`ring`](crate::ring) says how. It ends by itself
+    /// after a while and is started again where there is work.
     Persistent,
+    /// A way that no product command selects.
+    Study(StudySubmission),
 }
 
 impl Submission {
     /// How many queues there are for so many slots.
     pub(crate) fn queues(self, slots: usize) -> usize {
         match self {
-            Submission::Serial | Submission::Queued | Submission::Persistent => 1,
+            Submission::Queued | Submission::Persistent | SERIAL => 1,
             Submission::Streams(wanted) => wanted.clamp(1, slots.max(1)),
-            Submission::Graph => slots.max(1),
+            GRAPH => slots.max(1),
         }
     }
 }
@@ -119,11 +103,10 @@ impl Submission {
 impl fmt::Display for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Submission::Serial => f.write_str("serial"),
             Submission::Queued => f.write_str("queued"),
             Submission::Streams(queues) => write!(f, "{queues} streams"),
-            Submission::Graph => f.write_str("graph"),
             Submission::Persistent => f.write_str("persistent"),
+            Submission::Study(submission) => submission.fmt(f),
         }
     }
 }

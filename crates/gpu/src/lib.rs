@@ -13,13 +13,13 @@ mod device;
 mod fault;
 mod host;
 mod opencl;
-mod pages;
 pub mod ring;
+pub mod study;
 pub mod watch;
 
 pub use cuda::{
     Code, Cuda, CudaFound, CudaPersistent, Spans, compile as compile_cuda, compiler_version,
-    devices as cuda_devices, needs as cuda_needs, open as open_cuda, pings as cuda_pings,
+    devices as cuda_devices, needs as cuda_needs, open as open_cuda,
 };
 pub use device::{Device, DeviceError, Geometry, Input, Parts, Setup, SlotMemory, SlotOutput, Submission};
 pub use fault::{FaultyDevice, Trouble};

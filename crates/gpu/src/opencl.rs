@@ -12,6 +12,7 @@ mod memory;
 mod parts;
 mod persistent;
 mod serving;
+mod study;
 mod svm;
 
 use self::errors::{failure, no_memory};
@@ -20,7 +21,8 @@ use self::memory::{Region, Way};
 use crate::device::{
     Device, DeviceError, FIRST_RUN, Geometry, Input, PATIENCE, Parts, Setup, SlotOutput, Submission, wait_for,
 };
-use crate::pages::Number;
+use crate::study::pages::Number;
+use crate::study::{GRAPH, SERIAL};
 pub use found::{OpenClDevice, devices};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -85,7 +87,7 @@ impl OpenCl {
     ) -> Result<OpenCl, DeviceError> {
         let setup = setup.into();
         let missing = match setup.submission {
-            Submission::Graph => Some("OpenCL 1.2 has no graphs"),
+            GRAPH => Some("OpenCL 1.2 has no graphs"),
             Submission::Persistent => Some("a kernel that takes whole batches does not keep running"),
             _ => None,
         };
@@ -351,7 +353,7 @@ impl Device for OpenCl {
                 memory => memory,
             });
         }
-        if self.setup.submission == Submission::Serial {
+        if self.setup.submission == SERIAL {
             self.poll(slot, true)?;
         }
         Ok(())

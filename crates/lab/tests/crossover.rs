@@ -1,7 +1,7 @@
 //! The crossover on a made-up device, whose costs are known and whose time is counted: what is found is where
 //! arithmetic says.
 
-use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
+use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission, study};
 use lab::crossover::{CrossoverBench, measure};
 use lab::device_run::{DeviceSource, KernelCode, LabClock, Wall, find};
 use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
@@ -87,7 +87,7 @@ impl DeviceSource for MadeUp {
     }
 
     fn memories(&self) -> &'static [SlotMemory] {
-        &[SlotMemory::Pageable]
+        &[study::PAGEABLE]
     }
 
     fn submissions(&self) -> &'static [Submission] {

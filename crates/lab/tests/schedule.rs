@@ -1,7 +1,7 @@
 //! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and
 //! that nothing wrong is.
 
-use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
+use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission, study};
 use lab::device_run::{DeviceSource, KernelCode, find};
 use lab::schedule::{ScheduleBench, Used, measure};
 use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
@@ -64,7 +64,7 @@ impl DeviceSource for MadeUp {
     }
 
     fn submissions(&self) -> &'static [Submission] {
-        &[Submission::Queued, Submission::Graph]
+        &[Submission::Queued, study::GRAPH]
     }
 
     fn open(
@@ -73,7 +73,7 @@ impl DeviceSource for MadeUp {
         geometry: Geometry,
         setup: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        if setup.submission == Submission::Graph {
+        if setup.submission == study::GRAPH {
             return Err(DeviceError::Missing { what: "no graphs".into(), how: "launch".into() });
         }
         if self.wrong == Wrong::Last && self.told.load(Relaxed) {

@@ -8,7 +8,7 @@ mod patches;
 use exec::kernel::{Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
-    Cuda, CudaFound, CudaPersistent, Device, DeviceError, Setup, SlotMemory, Spans, Submission, check,
+    Cuda, CudaFound, CudaPersistent, Device, DeviceError, Setup, SlotMemory, Spans, Submission, check, study,
 };
 use lang::pipeline::Decode;
 use offload::Offload;
@@ -110,7 +110,7 @@ fn on_the_imitation() {
     if let Ok(with) = std::env::var(WITH) {
         match (std::env::var(TROUBLE), with.split_once('.')) {
             (trouble, Some((name, memory))) => {
-                let memory = SlotMemory::ALL.into_iter().find(|known| known.to_string() == memory);
+                let memory = study::MEMORIES.into_iter().find(|known| known.to_string() == memory);
                 one(name, &device, memory.expect("it is one"), Some(trouble.is_err()));
             }
             (Err(_), None) => begins_too_often(&device),
@@ -125,7 +125,7 @@ fn on_the_imitation() {
         }
         return stays_lost(&device);
     }
-    for memory in [SlotMemory::Mapped, SlotMemory::Pageable] {
+    for memory in [SlotMemory::Mapped, study::PAGEABLE] {
         let mut made = Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
         assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
         made.submit(0, 1).expect("it is taken");
@@ -200,7 +200,7 @@ fn persistent(device: &CudaFound) {
     assert!(left.poll(5, true).is_ok_and(|done| done) && left.input(5).is_ok());
     drop(left);
 
-    let away = gpu::cuda_pings(device, 50).unwrap_or_else(|error| panic!("{error}"));
+    let away = gpu::study::cuda_pings(device, 50).unwrap_or_else(|error| panic!("{error}"));
     assert!(away.len() == 50 && away.iter().all(|time| !time.is_zero()), "{away:?}");
 
     let refused = |packets, slots, memory| {
@@ -212,7 +212,7 @@ fn persistent(device: &CudaFound) {
     assert!(sentence.contains("takes 1 to 32 packets at a time, and not 33"), "{sentence}");
     let sentence = refused(32, 65_537, SlotMemory::Mapped);
     assert!(sentence.contains("takes 1 to 65,536 slots, and not 65537"), "{sentence}");
-    let sentence = refused(32, 8, SlotMemory::Pinned);
+    let sentence = refused(32, 8, study::PINNED);
     assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
 }
 
@@ -253,34 +253,34 @@ fn keeps_up(mut made: CudaPersistent, is_enough: impl Fn(usize, u32) -> bool) ->
 
 /// Every step of the ladder, with slots under way out of step.
 fn ladder(device: &CudaFound) {
-    let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Graph];
+    let submissions = [study::SERIAL, Submission::Queued, Submission::Streams(2), study::GRAPH];
     for name in ["firewall_rules", "router"] {
         let mut flights = flights::Flights::new(name, &KernelOptions::default()).expect("it has a kernel");
         let text = flights.kernel().text(Dialect::Cuda);
         let geometry = geometry(flights.kernel(), 300, 3);
-        for (memory, submission) in SlotMemory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
+        for (memory, submission) in study::MEMORIES.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
             let setup = Setup { memory, submission, timed: true };
             match Cuda::new(device, &text, geometry, setup) {
                 Ok(mut made) => {
                     let without = flights.agree(&format!("{name}, {memory}, {submission}"), &mut made);
                     // A graph tells no times, and full batches are graphs.
-                    assert_eq!(without > 0, submission == Submission::Graph, "{memory}, {submission}");
+                    assert_eq!(without > 0, submission == study::GRAPH, "{memory}, {submission}");
                 }
                 Err(DeviceError::Missing { what, .. }) => {
-                    assert_eq!((memory, submission), (SlotMemory::Pageable, Submission::Graph), "{what}");
+                    assert_eq!((memory, submission), (study::PAGEABLE, study::GRAPH), "{what}");
                 }
                 Err(error) => panic!("{name}, {memory}, {submission}: {error}"),
             }
         }
     }
     for submission in submissions {
-        let setup = Setup { memory: SlotMemory::Pinned, submission, timed: false };
+        let setup = Setup { memory: study::PINNED, submission, timed: false };
         let geometry = gpu::Geometry { slots: 3, ..check::geometry() };
         let mut made = Cuda::new(device, &check::cuda_text(), geometry, setup).expect("it opens");
         patches::patches(&submission.to_string(), &mut made);
     }
     let large = gpu::Geometry { packets: 65_536, stride: 2048, slots: 64, ..check::geometry() };
-    let refused = Cuda::new(device, &check::cuda_text(), large, SlotMemory::Pinned).map(|_| ()).unwrap_err();
+    let refused = Cuda::new(device, &check::cuda_text(), large, study::PINNED).map(|_| ()).unwrap_err();
     assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 8 << 30), "{refused}");
 }
 
@@ -321,7 +321,7 @@ fn stays_lost(device: &CudaFound) {
     let warps =
         CudaPersistent::new(device, &text, geometry(flights.kernel(), 32, 8), SlotMemory::Mapped, LONG);
     let batches = Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Mapped);
-    for error in [warps.map(|_| ()), batches.map(|_| ()), gpu::cuda_pings(device, 1).map(|_| ())] {
+    for error in [warps.map(|_| ()), batches.map(|_| ()), gpu::study::cuda_pings(device, 1).map(|_| ())] {
         let error = error.expect_err("it is lost");
         let sentence = "Imitation (CUDA 13.0) has failed or hung, and its driver keeps that for as long as this process: start Ravelin again to use it";
         assert_eq!(error.to_string(), sentence);
@@ -330,7 +330,7 @@ fn stays_lost(device: &CudaFound) {
 
 /// A batch does not come to an end.
 fn halts(device: &CudaFound) {
-    let open = || Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Pinned);
+    let open = || Cuda::new(device, &check::cuda_text(), check::geometry(), study::PINNED);
     let mut made = before_trouble(open).expect("it opens");
     let begin = Instant::now();
     let failed = loop {

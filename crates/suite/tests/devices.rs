@@ -4,7 +4,7 @@
 use exec::kernel::{AGAIN, Dialect, KernelOptions};
 use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
-    Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble,
+    Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble, study,
 };
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
@@ -69,7 +69,7 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOpt
         Err(error) => panic!("{name}: {error}"),
     };
     let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
-    for memory in [SlotMemory::Mapped, SlotMemory::Pageable] {
+    for memory in [SlotMemory::Mapped, study::PAGEABLE] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
         let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, QueueDepth::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -3,7 +3,7 @@
 
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
 use exec::{Backend, BackendKind, QueueDepth};
-use gpu::{Input, SlotMemory};
+use gpu::{Input, SlotMemory, study};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
@@ -154,8 +154,7 @@ fn forms_mean_the_same_as_opencl_text() {
     let device = pocl();
     let arrivals = arrivals(1_500, 9);
     let mut finished = Finished::new();
-    let memory =
-        |number: usize| if number.is_multiple_of(2) { SlotMemory::Mapped } else { SlotMemory::Pageable };
+    let memory = |number: usize| if number.is_multiple_of(2) { SlotMemory::Mapped } else { study::PAGEABLE };
     let mut run = |program: &(String, Program), forms: &[usize]| {
         let judge = see(&program.1, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
         for &form in forms {

@@ -3,7 +3,7 @@
 
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, QueueDepth};
-use gpu::{Device, DeviceError, Geometry, Input, SlotMemory, SlotOutput};
+use gpu::{Device, DeviceError, Geometry, Input, SlotOutput, study};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use offload::Offload;
@@ -480,7 +480,7 @@ fn under_oclgrind(part: &str) {
             slots: 1,
             tables: 0,
         };
-        let mut wrong = gpu::OpenCl::new(&device, &text, geometry, SlotMemory::Pageable).expect("it builds");
+        let mut wrong = gpu::OpenCl::new(&device, &text, geometry, study::PAGEABLE).expect("it builds");
         wrong.submit(0, 64).and_then(|()| wrong.poll(0, true)).expect("it runs");
         return;
     }
@@ -498,7 +498,7 @@ fn under_oclgrind(part: &str) {
     };
     let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &device, SlotMemory::Pageable, QueueDepth::BATCH).expect("it builds");
+        Offloaded::on_opencl(offload, &device, study::PAGEABLE, QueueDepth::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");

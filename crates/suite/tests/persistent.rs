@@ -7,7 +7,7 @@ use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, OpenClPersistent, Serving, Setup, SlotMemory, Submission,
-    Trouble,
+    Trouble, study,
 };
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -299,7 +299,7 @@ fn what_a_kernel_that_keeps_running_cannot_do_is_a_sentence() {
         (Geometry { packets: 33, ..fits }, SETUP, "takes 1 to 32 packets at once, not 33"),
         (Geometry { packets: 0, ..fits }, SETUP, "takes 1 to 32 packets at once, not 0"),
         (Geometry { slots: 65_537, ..fits }, SETUP, "has 1 to 65,536 slots, not 65537"),
-        (fits, Setup { memory: SlotMemory::Pinned, ..SETUP }, "has mapped memory, not pinned"),
+        (fits, Setup { memory: study::PINNED, ..SETUP }, "has mapped memory, not pinned"),
         (fits, Setup { submission: Submission::Queued, ..SETUP }, "is not queued"),
     ] {
         let said = said(geometry, setup);

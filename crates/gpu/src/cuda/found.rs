@@ -4,6 +4,7 @@
 
 use super::errors::cause;
 use crate::device::{DeviceError, Setup, SlotMemory, Submission};
+use crate::study::{GRAPH, PAGEABLE, PINNED, REGISTERED};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
@@ -121,9 +122,9 @@ fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
 pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
     let name = device.full_name();
     let reaches = match setup.memory {
-        SlotMemory::Pageable | SlotMemory::Pinned => true,
         SlotMemory::Mapped => device.maps,
-        SlotMemory::Registered => device.maps && device.registers,
+        PAGEABLE | PINNED => true,
+        REGISTERED => device.maps && device.registers,
     };
     if !reaches {
         let what = format!("{name} does not reach {} memory of the processor", setup.memory);
@@ -131,10 +132,10 @@ pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> 
     }
     let newer = "install NVIDIA's newest driver for it";
     match setup.submission {
-        Submission::Graph if device.driver < GRAPHS => {
+        GRAPH if device.driver < GRAPHS => {
             Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
         }
-        Submission::Graph if setup.memory == SlotMemory::Pageable => {
+        GRAPH if setup.memory == PAGEABLE => {
             Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
         Submission::Persistent => {
@@ -151,6 +152,7 @@ pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> 
 mod tests {
     use super::super::errors::not_loaded;
     use super::*;
+    use crate::study::MEMORIES;
 
     #[test]
     fn devices_are_listed_or_a_sentence_says_what_is_missing() {
@@ -171,20 +173,20 @@ mod tests {
             can(device, &Setup { memory, submission, timed }).err().map(|error| error.to_string())
         };
         let queued = Submission::Queued;
-        for memory in SlotMemory::ALL {
+        for memory in MEMORIES {
             assert_eq!(said(&able, memory, queued, true), None, "{memory}");
         }
-        assert_eq!(said(&able, SlotMemory::Pinned, Submission::Graph, false), None);
-        let graph = said(&able, SlotMemory::Pageable, Submission::Graph, false).expect("it is refused");
+        assert_eq!(said(&able, PINNED, GRAPH, false), None);
+        let graph = said(&able, PAGEABLE, GRAPH, false).expect("it is refused");
         assert_eq!(graph, "a graph does not copy from pageable memory: use pinned memory");
 
         let old = CudaFound::imagined(11_030, false);
         assert_eq!(said(&old, SlotMemory::Mapped, queued, false), None);
-        let registered = said(&old, SlotMemory::Registered, queued, false).expect("it is refused");
+        let registered = said(&old, REGISTERED, queued, false).expect("it is refused");
         assert!(registered.contains("does not reach registered memory"), "{registered}");
-        let graph = said(&old, SlotMemory::Pinned, Submission::Graph, false).expect("it is refused");
+        let graph = said(&old, PINNED, GRAPH, false).expect("it is refused");
         assert!(graph.contains("too old for graphs"), "{graph}");
-        let times = said(&old, SlotMemory::Pinned, queued, true).expect("it is refused");
+        let times = said(&old, PINNED, queued, true).expect("it is refused");
         assert!(times.contains("too old to tell times"), "{times}");
         let code =
             not_loaded(&old, DriverError(sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION)).to_string();

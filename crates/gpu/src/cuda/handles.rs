@@ -1,5 +1,5 @@
-//! Handles of driver objects, which are destroyed when the handle is dropped: contexts, code, streams, events
-//! and graphs.
+//! Handles of driver objects, which are destroyed when the handle is dropped: contexts, code, streams and
+//! events.
 
 #![allow(unsafe_code)]
 
@@ -206,49 +206,5 @@ impl Drop for Event {
         let _ = self.context.enter();
         // SAFETY: it was made once and is given back once.
         let _ = unsafe { result::event::destroy(self.handle) };
-    }
-}
-
-/// Commands of a stream that were recorded and go to the driver as one.
-pub(super) struct Graph {
-    handle: sys::CUgraphExec,
-    context: Arc<Context>,
-}
-
-impl Graph {
-    /// Records what `commands` puts on a stream, instead of doing it. Needs a driver for CUDA 11.4.
-    pub(super) fn record(
-        context: &Arc<Context>,
-        stream: &Stream,
-        commands: impl FnOnce() -> Result<(), DriverError>,
-    ) -> Result<Graph, DriverError> {
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives as long as its owner; recording ends below, whatever comes between.
-        unsafe { result::stream::begin_capture(stream.handle, mode) }?;
-        let put = commands();
-        // SAFETY: as above.
-        let graph = unsafe { result::stream::end_capture(stream.handle) }?;
-        // SAFETY: the graph has just been made, and is given back once. What can be launched does not need
-        // it.
-        let handle = unsafe {
-            let made = put.and_then(|()| result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)));
-            let _ = result::graph::destroy(graph);
-            made
-        }?;
-        Ok(Graph { handle, context: Arc::clone(context) })
-    }
-
-    /// Puts it on a stream. What its commands work on is still there.
-    pub(super) fn launch(&self, stream: &Stream) -> Result<(), DriverError> {
-        // SAFETY: graph and stream live as long as their owners.
-        unsafe { result::graph::launch(self.handle, stream.handle) }
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        let _ = self.context.enter();
-        // SAFETY: it was made once and is given back once.
-        let _ = unsafe { result::graph::exec_destroy(self.handle) };
     }
 }

@@ -1,8 +1,9 @@
 //! Memory of a CUDA device: regions that the host also accesses, and tables that only the device reads.
 
 use super::handles::{Context, Stream};
+use super::study::{self, Ours};
 use crate::device::SlotMemory;
-use crate::pages::{Number, Pages};
+use crate::study::pages::Number;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::ffi::c_void;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// Memory on the device.
-struct Owned {
+pub(super) struct Owned {
     place: sys::CUdeviceptr,
     context: Arc<Context>,
 }
@@ -34,19 +35,22 @@ impl Drop for Owned {
 }
 
 /// Memory of the host that the driver keeps in its place, and that the device reaches over the bus.
-struct Pinned {
+pub(super) struct Pinned {
     host: *mut c_void,
     place: sys::CUdeviceptr,
     context: Arc<Context>,
 }
 
 impl Pinned {
-    fn new(context: &Arc<Context>, bytes: usize) -> Result<Pinned, DriverError> {
+    /// So many bytes, each zero.
+    pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Pinned, DriverError> {
         context.enter()?;
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the content is written before anybody reads it.
         let host = unsafe { result::malloc_host(bytes.max(4), flags) }?;
         let mut pinned = Pinned { host, place: 0, context: Arc::clone(context) };
+        // SAFETY: the memory has room for so many bytes.
+        unsafe { std::ptr::write_bytes(pinned.host.cast::<u8>(), 0, bytes) };
         // SAFETY: the memory was asked for with the flag that lets the device reach it.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&mut pinned.place, host, 0) }.result()?;
         Ok(pinned)
@@ -61,43 +65,12 @@ impl Drop for Pinned {
     }
 }
 
-/// Memory of ours of which the driver was told, so that it keeps it in its place and the device reaches it
-/// over the bus.
-struct Told<T: Number> {
-    pages: Pages<T>,
-    place: sys::CUdeviceptr,
-    context: Arc<Context>,
-}
-
-impl<T: Number> Told<T> {
-    fn new(context: &Arc<Context>, pages: Pages<T>) -> Result<Told<T>, DriverError> {
-        context.enter()?;
-        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
-        // SAFETY: the pages are whole, are told of once, and stay until this is dropped.
-        unsafe { sys::cuMemHostRegister_v2(pages.place(), pages.bytes(), flags) }.result()?;
-        let mut told = Told { pages, place: 0, context: Arc::clone(context) };
-        // SAFETY: the memory was told of with the flag that lets the device reach it.
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&mut told.place, told.pages.place(), 0) }.result()?;
-        Ok(told)
-    }
-}
-
-impl<T: Number> Drop for Told<T> {
-    fn drop(&mut self) {
-        let _ = self.context.enter();
-        // SAFETY: it was told of once; who owns a region has waited for what is under way.
-        let _ = unsafe { sys::cuMemHostUnregister(self.pages.place()) };
-    }
-}
-
 /// Where the host finds a region.
-enum Home<T: Number> {
-    /// In memory that the driver knows nothing of.
-    Ours(Pages<T>),
+pub(super) enum Home<T: Number> {
     /// In memory that the driver gave.
     Drivers(Pinned),
-    /// In memory that the driver was told of.
-    Told(Told<T>),
+    /// In memory of ours.
+    Ours(Ours<T>),
 }
 
 /// Values that the host and the device both reach, one after the other.
@@ -119,21 +92,13 @@ impl<T: Number> Region<T> {
         memory: SlotMemory,
     ) -> Result<Region<T>, DriverError> {
         let bytes = length * size_of::<T>();
-        let pages = || Pages::new(length).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY));
         let (home, reached) = match memory {
-            SlotMemory::Pageable => (Home::Ours(pages()?), None),
-            SlotMemory::Pinned | SlotMemory::Mapped => {
+            SlotMemory::Mapped => {
                 let pinned = Pinned::new(context, bytes)?;
-                // SAFETY: the memory has room for so many bytes.
-                unsafe { std::ptr::write_bytes(pinned.host.cast::<u8>(), 0, bytes) };
-                let reached = (memory == SlotMemory::Mapped).then_some(pinned.place);
-                (Home::Drivers(pinned), reached)
+                let reached = pinned.place;
+                (Home::Drivers(pinned), Some(reached))
             }
-            SlotMemory::Registered => {
-                let told = Told::new(context, pages()?)?;
-                let reached = told.place;
-                (Home::Told(told), Some(reached))
-            }
+            SlotMemory::Study(memory) => study::home(context, length, memory)?,
         };
         let (place, copy) = match reached {
             Some(place) => (place, None),
@@ -155,8 +120,7 @@ impl<T: Number> Region<T> {
     /// The values. Nothing is under way with them.
     pub(super) fn as_mut(&mut self) -> &mut [T] {
         match &mut self.home {
-            Home::Ours(pages) => &mut pages[..self.length],
-            Home::Told(told) => &mut told.pages[..self.length],
+            Home::Ours(ours) => &mut ours.pages[..self.length],
             // SAFETY: so many values were allocated and written there, at a page's beginning, and the region
             // is borrowed.
             Home::Drivers(pinned) => unsafe {
@@ -168,9 +132,8 @@ impl<T: Number> Region<T> {
     /// Where the host finds the values.
     fn host(&self) -> *mut c_void {
         match &self.home {
-            Home::Ours(pages) => pages.place(),
             Home::Drivers(pinned) => pinned.host,
-            Home::Told(told) => told.pages.place(),
+            Home::Ours(ours) => ours.pages.place(),
         }
     }
 

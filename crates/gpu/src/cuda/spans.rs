@@ -4,6 +4,7 @@
 use super::found::{CudaFound, missing};
 use crate::device::{DeviceError, Geometry, SlotMemory};
 use crate::ring::RingShape;
+use crate::study::{PAGEABLE, PINNED, REGISTERED};
 use std::time::Duration;
 
 /// Threads of a warp, which run a packet each.
@@ -41,12 +42,12 @@ pub(super) fn can(
 ) -> Result<RingShape, DeviceError> {
     let name = device.full_name();
     let reaches = match memory {
-        SlotMemory::Pageable | SlotMemory::Pinned => {
+        PAGEABLE | PINNED => {
             let what = format!("a kernel that keeps running does not copy from {memory} memory");
             return Err(missing(&what, "use mapped memory"));
         }
         SlotMemory::Mapped => device.maps,
-        SlotMemory::Registered => device.maps && device.registers,
+        REGISTERED => device.maps && device.registers,
     };
     if !reaches {
         let what =

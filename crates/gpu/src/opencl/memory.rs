@@ -3,11 +3,11 @@
 
 #![allow(unsafe_code)]
 
+use super::study;
 use crate::device::SlotMemory;
-use crate::pages::{Number, Pages};
+use crate::study::pages::{Number, Pages};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
-use opencl3::error_codes::{CL_OUT_OF_HOST_MEMORY, ClError};
 use opencl3::event::Event;
 use opencl3::memory::{
     Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
@@ -41,7 +41,7 @@ pub(super) struct Region<T: Number> {
 }
 
 /// Where the host finds them.
-enum Home<T: Number> {
+pub(super) enum Home<T: Number> {
     /// In memory of ours, and they are copied.
     Ours(Pages<T>),
     /// In memory of the driver, and they are copied.
@@ -65,30 +65,13 @@ impl<T: Number> Region<T> {
         memory: SlotMemory,
     ) -> opencl3::Result<Region<T>> {
         let room = length.max(1).next_multiple_of(WHOLE);
-        let make = |flags, place| {
-            // SAFETY: the place is null, or memory of so many values that the buffer goes before.
-            unsafe { Buffer::<T>::create(context, CL_MEM_READ_WRITE | flags, room, place) }
-        };
-        let pages = || Pages::<T>::new(room).ok_or(ClError(CL_OUT_OF_HOST_MEMORY));
-        let all = CL_MAP_READ | CL_MAP_WRITE;
         let (buffer, home) = match memory {
-            SlotMemory::Pageable => (make(0, null_mut())?, Home::Ours(pages()?)),
-            SlotMemory::Pinned => {
-                let staging = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
-                let (mapped, _) = map(queue, &staging, room, all, CL_BLOCKING)?;
-                (make(0, null_mut())?, Home::Drivers { mapped, _staging: staging })
-            }
             SlotMemory::Mapped => {
-                let buffer = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
-                let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
+                let buffer = make(context, CL_MEM_ALLOC_HOST_PTR, room)?;
+                let mapped = map_all(queue, &buffer, room)?;
                 (buffer, Home::Buffer { mapped, _pages: None })
             }
-            SlotMemory::Registered => {
-                let pages = pages()?;
-                let buffer = make(CL_MEM_USE_HOST_PTR, pages.place())?;
-                let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
-                (buffer, Home::Buffer { mapped, _pages: Some(pages) })
-            }
+            SlotMemory::Study(memory) => study::home((context, queue), room, memory)?,
         };
         let mut region = Region { buffer, home, length, way };
         region.as_mut().fill(T::default());
@@ -162,6 +145,27 @@ impl<T: Number> Region<T> {
         // SAFETY: as in `give`.
         unsafe { queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut *to, &[]) }.map(Some)
     }
+}
+
+/// A buffer of so many values in memory of the driver.
+pub(super) fn make<T>(context: &Context, flags: u64, room: usize) -> opencl3::Result<Buffer<T>> {
+    // SAFETY: no host memory is handed over.
+    unsafe { Buffer::create(context, CL_MEM_READ_WRITE | flags, room, null_mut()) }
+}
+
+/// A buffer that lies in these pages, which it goes before.
+pub(super) fn make_in<T: Number>(context: &Context, pages: &Pages<T>) -> opencl3::Result<Buffer<T>> {
+    // SAFETY: there are so many values in the pages, and the buffer goes before them.
+    unsafe { Buffer::create(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, pages.len(), pages.place()) }
+}
+
+/// Where the host finds all values of a buffer, to read and to write.
+pub(super) fn map_all<T>(
+    queue: &CommandQueue,
+    buffer: &Buffer<T>,
+    room: usize,
+) -> opencl3::Result<*mut c_void> {
+    map(queue, buffer, room, CL_MAP_READ | CL_MAP_WRITE, CL_BLOCKING).map(|(mapped, _)| mapped)
 }
 
 /// Makes a buffer's first values the host's; unless it blocks, once the queue has come so far.

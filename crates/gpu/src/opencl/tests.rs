@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::device::SlotMemory;
+use crate::study::REGISTERED;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One that runs kernels on the host, where they see what a test writes.
@@ -45,7 +45,7 @@ fn a_batch_that_hangs_is_given_up_and_what_it_uses_stays() {
     let text = "__kernel void run_packets(__global uchar *bytes, __global const uint *columns, __global uint *verdicts, \
                 __global uint *records, const uint packets, __global const uint *table) \
                 { while (packets && !*(volatile __global const uint *)columns); }";
-    let mut made = OpenCl::new(&processor(), text, GEOMETRY, SlotMemory::Registered).expect("it opens");
+    let mut made = OpenCl::new(&processor(), text, GEOMETRY, REGISTERED).expect("it opens");
     made.patience = Duration::from_millis(100);
     hang(made);
 }

@@ -4,7 +4,9 @@ use crate::device_workload::PORTS;
 use crate::plan::DeviceChoice;
 use crate::traffic::LabError;
 use exec::kernel::{Dialect, Kernel};
-use gpu::{CudaFound, Device, DeviceError, Geometry, Host, OpenClDevice, Setup, SlotMemory, Submission};
+use gpu::{
+    CudaFound, Device, DeviceError, Geometry, Host, OpenClDevice, Setup, SlotMemory, Submission, study,
+};
 use lang::ir::Program;
 use std::time::Duration;
 
@@ -143,8 +145,8 @@ impl DeviceSource for ChosenDevice {
 
     fn memories(&self) -> &'static [SlotMemory] {
         match self {
-            ChosenDevice::Host => &[SlotMemory::Pageable],
-            ChosenDevice::OpenCl(_) | ChosenDevice::Cuda(_) => &SlotMemory::ALL,
+            ChosenDevice::Host => &[study::PAGEABLE],
+            ChosenDevice::OpenCl(_) | ChosenDevice::Cuda(_) => &study::MEMORIES,
         }
     }
 
@@ -152,14 +154,14 @@ impl DeviceSource for ChosenDevice {
         match self {
             ChosenDevice::Host => &[Submission::Queued],
             ChosenDevice::OpenCl(_) | ChosenDevice::Cuda(_) => {
-                &[Submission::Queued, Submission::Streams(2), Submission::Graph]
+                &[Submission::Queued, Submission::Streams(2), study::GRAPH]
             }
         }
     }
 
     fn pings(&self, words: u32) -> Result<Vec<Duration>, DeviceError> {
         match self {
-            ChosenDevice::Cuda(found) => gpu::cuda_pings(found, words),
+            ChosenDevice::Cuda(found) => gpu::study::cuda_pings(found, words),
             ChosenDevice::OpenCl(_) | ChosenDevice::Host => Err(no_pings()),
         }
     }

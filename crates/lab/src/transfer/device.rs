@@ -298,7 +298,7 @@ mod tests {
     use crate::transfer::functions::{Function, FunctionData};
     use crate::transfer::rows;
     use crate::transfer::ways::{Contender, in_turn};
-    use gpu::{Host, Input, Parts, SlotOutput};
+    use gpu::{Host, Input, Parts, SlotOutput, study};
 
     /// Makes devices that say a wrong verdict on one packet, after so many batches.
     struct Liars(usize);
@@ -393,7 +393,7 @@ mod tests {
             over: CopiedPart::Header,
             back: Back::Word,
             memory: SlotMemory::Mapped,
-            submission: Submission::Serial,
+            submission: study::SERIAL,
             depth: 1,
             ready: false,
         };

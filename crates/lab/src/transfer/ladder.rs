@@ -17,7 +17,7 @@ use crate::device_run::{ChosenDevice, LabClock};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{LabPlan, Length};
 use exec::kernel::{Back, CopiedPart};
-use gpu::{SlotMemory, Submission};
+use gpu::{SlotMemory, Submission, study};
 
 /// Batches that are under way at once where several are.
 const DEEP: usize = 2;
@@ -74,16 +74,16 @@ impl Thing {
                     .map(|(back, name)| (name.to_owned(), Setting { back, over: over(back), ..base }))
                     .collect()
             }
-            Thing::Memory => SlotMemory::ALL
+            Thing::Memory => study::MEMORIES
                 .into_iter()
                 .map(|memory| (memory.to_string(), Setting { memory, ..base }))
                 .collect(),
             Thing::Submission => {
                 let all = [
-                    ("one at a time".to_owned(), Submission::Serial, 1),
+                    ("one at a time".to_owned(), study::SERIAL, 1),
                     (format!("{DEEP} deep"), Submission::Queued, DEEP),
                     (format!("{STREAMS} streams"), Submission::Streams(STREAMS), STREAMS),
-                    ("graph".to_owned(), Submission::Graph, DEEP),
+                    ("graph".to_owned(), study::GRAPH, DEEP),
                 ];
                 all.into_iter()
                     .map(|(name, submission, depth)| (name, Setting { submission, depth, ..base }))
@@ -159,7 +159,7 @@ impl<'a> Ladder<'a> {
 
     fn on(&self, setting: Setting, batch: usize) -> Result<Box<dyn Way + 'a>, String> {
         let has = setting.memory == SlotMemory::Mapped
-            && matches!(setting.submission, Submission::Serial | Submission::Queued);
+            && matches!(setting.submission, study::SERIAL | Submission::Queued);
         match self.device {
             ChosenDevice::Host if !has => {
                 Err("threads of this machine have no memory and no queues of their own".to_owned())
@@ -182,7 +182,7 @@ impl<'a> Ladder<'a> {
             over: CopiedPart::Packed,
             back: Back::Word,
             memory: SlotMemory::Mapped,
-            submission: Submission::Serial,
+            submission: study::SERIAL,
             depth: 1,
             ready: false,
         };

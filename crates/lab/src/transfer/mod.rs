@@ -24,7 +24,7 @@ use crate::traffic::LabError;
 use device::{Loaded, Setting};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
 use functions::{Function, FunctionData};
-use gpu::{SlotMemory, Submission};
+use gpu::{SlotMemory, study};
 use host::Cores;
 use ladder::Ladder;
 use naive::Naive;
@@ -149,8 +149,8 @@ impl Iteration {
         Setting {
             over: if self == Iteration::Naive { CopiedPart::Page } else { CopiedPart::Header },
             back: Back::Word,
-            memory: if self == Iteration::Mapped { SlotMemory::Mapped } else { SlotMemory::Pageable },
-            submission: Submission::Serial,
+            memory: if self == Iteration::Mapped { SlotMemory::Mapped } else { study::PAGEABLE },
+            submission: study::SERIAL,
             depth: 1,
             ready: self == Iteration::Ready,
         }

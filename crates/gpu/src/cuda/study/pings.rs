@@ -3,12 +3,12 @@
 //!
 //! Nothing is launched in between and nothing else runs, so no kernel that keeps running can be quicker.
 
-use super::compile;
-use super::errors::{failure, no_memory, not_loaded};
-use super::found::CudaFound;
-use super::handles::{Context, Event, Function, Stream};
-use super::memory::Region;
-use super::waiting::drain;
+use super::super::compile;
+use super::super::errors::{failure, no_memory, not_loaded};
+use super::super::found::CudaFound;
+use super::super::handles::{Context, Event, Function, Stream};
+use super::super::memory::Region;
+use super::super::waiting::drain;
 use crate::device::{DeviceError, SlotMemory};
 use std::ffi::c_void;
 use std::sync::Arc;

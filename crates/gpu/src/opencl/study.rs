@@ -1,0 +1,33 @@
+//! The part of an OpenCL device that only studies use ([`crate::study`]): memory that is copied, and memory
+//! of ours that the device works on.
+
+use super::memory::{Home, make, make_in, map_all};
+use crate::study::StudyMemory;
+use crate::study::pages::{Number, Pages};
+use opencl3::command_queue::CommandQueue;
+use opencl3::context::Context;
+use opencl3::error_codes::{CL_OUT_OF_HOST_MEMORY, ClError};
+use opencl3::memory::{Buffer, CL_MEM_ALLOC_HOST_PTR};
+
+/// A buffer with room for so many values, and where the host finds them.
+pub(super) fn home<T: Number>(
+    (context, queue): (&Context, &CommandQueue),
+    room: usize,
+    memory: StudyMemory,
+) -> opencl3::Result<(Buffer<T>, Home<T>)> {
+    let pages = || Pages::<T>::new(room).ok_or(ClError(CL_OUT_OF_HOST_MEMORY));
+    Ok(match memory {
+        StudyMemory::Pageable => (make(context, 0, room)?, Home::Ours(pages()?)),
+        StudyMemory::Pinned => {
+            let staging = make(context, CL_MEM_ALLOC_HOST_PTR, room)?;
+            let mapped = map_all(queue, &staging, room)?;
+            (make(context, 0, room)?, Home::Drivers { mapped, _staging: staging })
+        }
+        StudyMemory::Registered => {
+            let pages = pages()?;
+            let buffer = make_in(context, &pages)?;
+            let mapped = map_all(queue, &buffer, room)?;
+            (buffer, Home::Buffer { mapped, _pages: Some(pages) })
+        }
+    })
+}
