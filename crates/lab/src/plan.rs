@@ -3,7 +3,7 @@
 use crate::kinds::ExperimentKind;
 use crate::traffic::TrafficCapture;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How long one run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,14 @@ pub enum Length {
 }
 
 impl Length {
+    /// Whether a run that has taken so much time, and has run its packets so many times, is long enough.
+    pub(crate) fn is_over(self, time: Duration, times: u64) -> bool {
+        match self {
+            Length::Seconds(seconds) => time.as_secs_f64() >= seconds,
+            Length::Repeat(repeat) => times >= repeat,
+        }
+    }
+
     /// In words.
     pub fn line(&self) -> String {
         match self {

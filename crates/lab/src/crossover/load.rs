@@ -6,51 +6,13 @@
 
 use super::place::{Done, Places};
 use hdrhistogram::Histogram;
-use offload::policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
+use offload::policy::{Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use packet::BATCH;
 use std::ops::Range;
 use std::time::Duration;
 
 /// At most so many packets that are done together share the delay of the one in their middle.
 const TOGETHER: u64 = 16;
-
-/// What decides.
-pub(crate) enum Chooser {
-    /// What waits is run by the processor at once.
-    Host,
-    /// The device gets batches of a size, or what there is after a time.
-    Device(OffloadPolicy),
-    /// Costs that were measured.
-    Model(OffloadPolicy),
-}
-
-impl Chooser {
-    /// Full batches, or what there is after a time, to the device.
-    pub(crate) fn device(packets: usize, timeout: Duration) -> Chooser {
-        Chooser::Device(OffloadPolicy::new(BatchingPolicy::BatchOrTimeout { packets, timeout }))
-    }
-
-    /// A cost model that knows nothing yet.
-    pub(crate) fn model(packets: usize) -> Chooser {
-        Chooser::Model(OffloadPolicy::new(BatchingPolicy::CostModel { packets }))
-    }
-
-    fn decide(&self, waiting: Waiting) -> Decision {
-        match self {
-            Chooser::Host if waiting.packets == 0 => Decision::Wait(None),
-            Chooser::Host => Decision::Run(ExecutionPlace::Host, waiting.packets.min(BATCH)),
-            Chooser::Device(offload_policy) | Chooser::Model(offload_policy) => {
-                offload_policy.decide(waiting)
-            }
-        }
-    }
-
-    fn learn(&mut self, place: ExecutionPlace, packets: usize, took: Duration) {
-        if let Chooser::Model(offload_policy) = self {
-            offload_policy.learn(place, packets, took);
-        }
-    }
-}
 
 /// What came of a load.
 pub(crate) struct Carried {
@@ -63,10 +25,19 @@ pub(crate) struct Carried {
     pub(crate) share: f64,
 }
 
+/// What a policy decides. Without one, the host runs at once what waits.
+fn decide(policy: Option<&OffloadPolicy>, waiting: Waiting) -> Decision {
+    match policy {
+        Some(policy) => policy.decide(waiting),
+        None if waiting.packets == 0 => Decision::Wait(None),
+        None => Decision::Run(ExecutionPlace::Host, waiting.packets.min(BATCH)),
+    }
+}
+
 /// Lets so many packets a second fall due for a time.
 pub(crate) fn carry(
     places: &mut Places<'_>,
-    chooser: &mut Chooser,
+    policy: &mut Option<OffloadPolicy>,
     rate: f64,
     time: Duration,
 ) -> Result<Carried, String> {
@@ -88,10 +59,10 @@ pub(crate) fn carry(
         done += numbers.end - numbers.start;
     };
     let mut on_device = 0;
-    let mut back = |chooser: &mut Chooser, finished: Option<Done>| {
+    let mut back = |policy: &mut Option<OffloadPolicy>, finished: Option<Done>| {
         if let Some(Done { packets, took }) = finished {
             on_device += packets as u64;
-            chooser.learn(ExecutionPlace::Device, packets, took);
+            policy.iter_mut().for_each(|policy| policy.learn(ExecutionPlace::Device, packets, took));
         }
     };
     loop {
@@ -99,19 +70,19 @@ pub(crate) fn carry(
         if now >= time {
             break;
         }
-        back(chooser, places.finish(false, &mut told)?);
+        back(policy, places.finish(false, &mut told)?);
         let now = now.as_secs_f64();
         let taken = places.next() - first;
         let waiting = ((now * rate) as u64 + 1).saturating_sub(taken) as usize;
         let oldest = Duration::from_secs_f64((now - taken as f64 / rate).max(0.0));
-        match chooser.decide(Waiting { packets: waiting, oldest }) {
+        match decide(policy.as_ref(), Waiting { packets: waiting, oldest }) {
             Decision::Run(ExecutionPlace::Device, packets) if places.is_ready() => places.submit(packets)?,
             Decision::Run(ExecutionPlace::Host, packets) if places.under_way() == 0 => {
                 let took = places.here(packets, &mut told)?;
-                chooser.learn(ExecutionPlace::Host, packets, took);
+                policy.iter_mut().for_each(|policy| policy.learn(ExecutionPlace::Host, packets, took));
             }
             // What is under way comes first.
-            _ if places.under_way() > 0 => back(chooser, places.finish(true, &mut told)?),
+            _ if places.under_way() > 0 => back(policy, places.finish(true, &mut told)?),
             Decision::Run(..) => return Err("the device takes no batch although it has none".to_owned()),
             Decision::Wait(most) => {
                 let next = (taken + waiting as u64) as f64 / rate - now;
@@ -122,7 +93,7 @@ pub(crate) fn carry(
         }
     }
     while places.under_way() > 0 {
-        back(chooser, places.finish(true, &mut told)?);
+        back(policy, places.finish(true, &mut told)?);
     }
     let elapsed = (clock.now() - start).as_secs_f64();
     let delay = |quantile| delays.value_at_quantile(quantile) as f64 / 1e9;

@@ -22,8 +22,8 @@ use crate::transfer::OVER;
 use cases::{CASES, Contents};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
 use gpu::{Setup, SlotMemory, Submission};
-use load::{Carried, Chooser, carry};
-use offload::policy::ExecutionPlace;
+use load::{Carried, carry};
+use offload::policy::{BatchingPolicy, ExecutionPlace, OffloadPolicy};
 use place::{Places, Usage};
 use rows::{Batches, Loads, Named};
 use std::time::{Duration, Instant};
@@ -136,14 +136,6 @@ fn program(
     rows
 }
 
-/// Whether a figure has taken long enough.
-fn over(length: Length) -> impl Fn(Duration, u64) -> bool {
-    move |time, batches| match length {
-        Length::Seconds(seconds) => time.as_secs_f64() >= seconds,
-        Length::Repeat(repeat) => batches >= repeat,
-    }
-}
-
 /// Both places at every batch, the device as it is used best.
 fn by_batch(
     bench: &CrossoverBench<'_>,
@@ -152,8 +144,7 @@ fn by_batch(
     left_out: &mut Vec<String>,
 ) -> Result<Batches, String> {
     let sizes: &[usize] = if plan.quick { &QUICK_BATCHES } else { &BATCHES };
-    let over = over(plan.length);
-    let trial = (sizes[sizes.len() / 2], &over as &dyn Fn(Duration, u64) -> bool);
+    let trial = (sizes[sizes.len() / 2], plan.length);
     let best = best_usage(bench.device_source, places, trial)?;
     let usage = best_form(places, best, trial)?;
     let mut times = Vec::new();
@@ -167,7 +158,7 @@ fn by_batch(
         let mut runs = [Vec::new(), Vec::new()];
         for round in 0..=plan.runs {
             for place in [ExecutionPlace::Host, ExecutionPlace::Device] {
-                let seconds = places.repeat(place, size, &over)?;
+                let seconds = places.repeat(place, size, plan.length)?;
                 if round > 0 {
                     runs[place as usize].push(seconds);
                 }
@@ -184,7 +175,7 @@ fn by_batch(
 fn best_usage(
     device_source: &dyn DeviceSource,
     places: &mut Places<'_>,
-    (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
+    (size, length): (usize, Length),
 ) -> Result<(f64, Usage), String> {
     let options = places.options();
     let mut best: Option<(f64, Usage)> = None;
@@ -196,7 +187,7 @@ fn best_usage(
                 refused = why;
                 return Ok(());
             }
-            let seconds = tried(places, size, over)?;
+            let seconds = tried(places, size, length)?;
             if best.is_none_or(|(least, _)| seconds < least) {
                 *best = Some((seconds, usage));
             }
@@ -217,7 +208,7 @@ fn best_usage(
 fn best_form(
     places: &mut Places<'_>,
     (mut least, mut usage): (f64, Usage),
-    (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
+    (size, length): (usize, Length),
 ) -> Result<Usage, String> {
     let mut loaded = usage.options;
     for (form, back) in
@@ -232,7 +223,7 @@ fn best_form(
         if places.open(Usage { options, ..usage }, size).is_err() {
             continue;
         }
-        let seconds = tried(places, size, over)?;
+        let seconds = tried(places, size, length)?;
         if seconds < least {
             (least, usage) = (seconds, Usage { options, ..usage });
         }
@@ -244,9 +235,9 @@ fn best_form(
 }
 
 /// Seconds of a batch on the device, behind a few that warm up.
-fn tried(places: &mut Places<'_>, size: usize, over: &dyn Fn(Duration, u64) -> bool) -> Result<f64, String> {
-    places.repeat(ExecutionPlace::Device, size, &|_, batches| batches >= 4)?;
-    places.repeat(ExecutionPlace::Device, size, over)
+fn tried(places: &mut Places<'_>, size: usize, length: Length) -> Result<f64, String> {
+    places.repeat(ExecutionPlace::Device, size, Length::Repeat(4))?;
+    places.repeat(ExecutionPlace::Device, size, length)
 }
 
 /// Every policy at every load.
@@ -265,10 +256,11 @@ fn by_load(
         Length::Seconds(seconds) => Duration::from_secs_f64(seconds * LOAD_TIME),
         Length::Repeat(repeat) => timeout * (2 * repeat as u32).max(8),
     };
-    let mut choosers = [
-        (Named::Host, Chooser::Host),
-        (Named::Device, Chooser::device(full, timeout)),
-        (Named::Model, Chooser::model(full)),
+    let policy = |policy: BatchingPolicy| Some(OffloadPolicy::new(policy));
+    let mut policies = [
+        (Named::Host, None),
+        (Named::Device, policy(BatchingPolicy::BatchOrTimeout { packets: full, timeout })),
+        (Named::Model, policy(BatchingPolicy::CostModel { packets: full })),
     ];
     let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
     let mut loads = Vec::new();
@@ -280,8 +272,8 @@ fn by_load(
         let rate = part * highest;
         let mut runs: [Vec<Carried>; 3] = Default::default();
         for round in 0..=plan.runs {
-            for (number, (_, chooser)) in choosers.iter_mut().enumerate() {
-                let carried = carry(places, chooser, rate, time)?;
+            for (number, (_, policy)) in policies.iter_mut().enumerate() {
+                let carried = carry(places, policy, rate, time)?;
                 // The first round warms up, and lets the cost model learn.
                 if round > 0 {
                     runs[number].push(carried);

@@ -4,6 +4,7 @@
 use crate::device_run::{DeviceRun, DeviceSource, LabClock, ProgramCode};
 use crate::device_workload::{DeviceWorkload, PORTS};
 use crate::measure::SEED;
+use crate::plan::Length;
 use exec::Outputs;
 use exec::kernel::{CopiedPart, KernelOptions};
 use gpu::{DeviceError, Setup};
@@ -256,17 +257,17 @@ impl<'a> Places<'a> {
         Ok(Some(Done { packets, took }))
     }
 
-    /// Batch after batch of so many packets at a place for about so long, and at least one: seconds of a
-    /// batch.
+    /// Batch after batch of so many packets at a place until that is long enough, and at least one: seconds
+    /// of a batch.
     pub(crate) fn repeat(
         &mut self,
         place: ExecutionPlace,
         packets: usize,
-        over: &dyn Fn(Duration, u64) -> bool,
+        length: Length,
     ) -> Result<f64, String> {
         let begin = self.clock.now();
         let mut batches = 0;
-        while batches == 0 || !over(self.clock.now() - begin, batches) {
+        while batches == 0 || !length.is_over(self.clock.now() - begin, batches) {
             if place == ExecutionPlace::Host {
                 self.here(packets, &mut nobody)?;
             } else {

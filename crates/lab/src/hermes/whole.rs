@@ -117,11 +117,8 @@ struct Run {
     outputs: Outputs,
 }
 
-struct Left {
-    bytes: Vec<u8>,
-    verdicts: Vec<u32>,
-    records: Vec<u32>,
-}
+/// The bytes, verdicts and records of a slot.
+type Left = (Vec<u8>, Vec<u32>, Vec<u32>);
 
 impl Runner for Run {
     type Error = WholeError;
@@ -150,11 +147,7 @@ impl Runner for Run {
     fn advance(&mut self) -> Result<Option<Warp>, WholeError> {
         let Some(slot) = self.on_device.device()?.step() else { return Ok(None) };
         let output = self.on_device.device()?.output(slot)?;
-        let left = Left {
-            bytes: output.bytes.to_vec(),
-            verdicts: output.verdicts.to_vec(),
-            records: output.records.to_vec(),
-        };
+        let left = (output.bytes.to_vec(), output.verdicts.to_vec(), output.records.to_vec());
         let warp = self.running[slot].take();
         if let Some(warp) = warp {
             self.done.insert(warp.first, left);
@@ -164,9 +157,11 @@ impl Runner for Run {
 
     fn commit(&mut self, first: u64, packets: u64) -> Result<(), WholeError> {
         let packets = packets as usize;
-        let Some(left) = self.done.remove(&first) else { return Err(WholeError::Left("warps")) };
+        let Some((bytes, verdicts, records)) = self.done.remove(&first) else {
+            return Err(WholeError::Left("warps"));
+        };
         self.packets.fill(&mut self.batch, first as usize, packets);
-        let output = SlotOutput { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
+        let output = SlotOutput { bytes: &bytes, verdicts: &verdicts, records: &records };
         let whole = (Whole { before: 0, packets }, &output);
         self.on_device.kernel.commit(
             self.packets.frames.memory_mut(),

@@ -160,10 +160,7 @@ impl<'a> Way<'a> {
     ) -> Result<[f64; 3], String> {
         let failed = |error: DeviceError| error.to_string();
         self.fill(workload, burst).map_err(failed)?;
-        let over = |time: Duration, bursts: u64| match length {
-            Length::Seconds(seconds) => time.as_secs_f64() >= seconds && bursts >= UNDER_WAY as u64,
-            Length::Repeat(repeat) => bursts >= repeat.max(UNDER_WAY as u64),
-        };
+        let over = |time: Duration, bursts: u64| bursts >= UNDER_WAY as u64 && length.is_over(time, bursts);
         let mut delays =
             Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| error.to_string())?;
         let begin = self.clock.now();

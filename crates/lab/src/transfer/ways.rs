@@ -95,11 +95,7 @@ pub(crate) fn run(
         run.spans.add(&spans);
         run.batches += calls as u64;
         first = (first + found.len()) % PACKETS;
-        let over = match length {
-            Length::Seconds(seconds) => run.spans.wall.as_secs_f64() >= seconds,
-            Length::Repeat(repeat) => run.batches >= repeat,
-        };
-        if over {
+        if length.is_over(run.spans.wall, run.batches) {
             return Ok(run);
         }
     }
