@@ -15,6 +15,7 @@ pub mod forwarding;
 mod hermes;
 mod kinds;
 mod learn;
+mod load_result;
 mod machine;
 mod measure;
 mod operations;

@@ -5,7 +5,7 @@
 //! nothing is lost.
 
 use super::place::{Done, Places};
-use hdrhistogram::Histogram;
+use crate::load_result::LoadResult;
 use offload::policy::{Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use packet::BATCH;
 use std::ops::Range;
@@ -13,17 +13,6 @@ use std::time::Duration;
 
 /// At most so many packets that are done together share the delay of the one in their middle.
 const TOGETHER: u64 = 16;
-
-/// What came of a load.
-pub(crate) struct Carried {
-    /// Packets a second that were done.
-    pub(crate) rate: f64,
-    /// Seconds from when packets fell due until their verdicts were known: the middle one, and what 99 % do
-    /// not exceed.
-    pub(crate) delays: [f64; 2],
-    /// Share of packets that the device got.
-    pub(crate) share: f64,
-}
 
 /// What a policy decides. Without one, the host runs at once what waits.
 fn decide(policy: Option<&OffloadPolicy>, waiting: Waiting) -> Decision {
@@ -40,12 +29,11 @@ pub(crate) fn carry(
     policy: &mut Option<OffloadPolicy>,
     rate: f64,
     time: Duration,
-) -> Result<Carried, String> {
+) -> Result<LoadResult, String> {
     let clock = places.clock();
     let first = places.next();
     let start = clock.now();
-    let mut delays =
-        Histogram::<u64>::new_with_bounds(1, 600_000_000_000, 3).map_err(|error| error.to_string())?;
+    let mut carried = LoadResult::new()?;
     let mut done = 0;
     let mut told = |numbers: Range<u64>, at: Duration| {
         let mut number = numbers.start;
@@ -53,7 +41,7 @@ pub(crate) fn carry(
             let together = (numbers.end - number).min(TOGETHER);
             let due = (number + together / 2 - first) as f64 / rate * 1e9;
             let delay = (at - start).as_nanos() as f64 - due;
-            delays.saturating_record_n(delay.max(0.0) as u64, together);
+            carried.delay_each(together, delay.max(0.0) as u64);
             number += together;
         }
         done += numbers.end - numbers.start;
@@ -95,11 +83,6 @@ pub(crate) fn carry(
     while places.under_way() > 0 {
         back(policy, places.finish(true, &mut told)?);
     }
-    let elapsed = (clock.now() - start).as_secs_f64();
-    let delay = |quantile| delays.value_at_quantile(quantile) as f64 / 1e9;
-    Ok(Carried {
-        rate: done as f64 / elapsed,
-        delays: [delay(0.5), delay(0.99)],
-        share: on_device as f64 / done.max(1) as f64,
-    })
+    carried.end(done, on_device, (clock.now() - start).as_nanos() as u64);
+    Ok(carried)
 }

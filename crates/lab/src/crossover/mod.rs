@@ -16,13 +16,14 @@ pub(crate) use curves::plots;
 use crate::device_run::{DeviceSource, LabClock, Wall, find};
 use crate::device_workload::DeviceWorkload;
 use crate::experiment::Row;
+use crate::load_result::LoadResult;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::transfer::OVER;
 use cases::{CASES, Contents};
 use exec::kernel::{Back, CopiedPart, KernelOptions};
 use gpu::{Setup, SlotMemory, Submission};
-use load::{Carried, carry};
+use load::carry;
 use offload::policy::{BatchingPolicy, ExecutionPlace, OffloadPolicy};
 use place::{Places, Usage};
 use rows::{Batches, Loads, Named};
@@ -270,7 +271,7 @@ fn by_load(
             break;
         }
         let rate = part * highest;
-        let mut runs: [Vec<Carried>; 3] = Default::default();
+        let mut runs: [Vec<LoadResult>; 3] = Default::default();
         for round in 0..=plan.runs {
             for (number, (_, policy)) in policies.iter_mut().enumerate() {
                 let carried = carry(places, policy, rate, time)?;

@@ -1,10 +1,10 @@
 //! From times to rows: both places by batch, the formulas that fit, where the device becomes faster; and
 //! policies by load.
 
-use super::load::Carried;
 use super::place::Usage;
 use super::regression::{Form, Regression, crossing, crossing_of};
 use crate::experiment::{Better, Figure, Other, Row};
+use crate::load_result::LoadResult;
 use offload::policy::ExecutionPlace;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Named {
 /// Policies by load.
 pub(super) struct Loads {
     /// Packets a second, each with what came of it by policy, run by run.
-    pub(super) loads: Vec<(f64, [Vec<Carried>; 3])>,
+    pub(super) loads: Vec<(f64, [Vec<LoadResult>; 3])>,
     /// The most packets that go to the device at once.
     pub(super) full: usize,
     /// How long the device-only policy waits for them.
@@ -200,13 +200,13 @@ impl Loads {
         let mut off = [0.0_f64; 2];
         for (rate, runs) in &self.loads {
             let case = |named: Named| format!("{name}, load {:.3} Mpps, {}", rate / 1e6, named.name());
-            let of = |named: Named, value: &dyn Fn(&Carried) -> f64| {
+            let of = |named: Named, value: &dyn Fn(&LoadResult) -> f64| {
                 Figure::of(runs[named as usize].iter().map(value))
             };
             let middle =
-                |named, value: &dyn Fn(&Carried) -> f64| of(named, value).map_or(0.0, |one| one.median);
-            let done = |carried: &Carried| carried.rate / 1e6;
-            let delay = |carried: &Carried| carried.delays[0] * 1e6;
+                |named, value: &dyn Fn(&LoadResult) -> f64| of(named, value).map_or(0.0, |one| one.median);
+            let done = |carried: &LoadResult| carried.rate() / 1e6;
+            let delay = |carried: &LoadResult| carried.within(0.5) * 1e6;
             let alone = [Named::Host, Named::Device];
             let most = alone.map(|named| middle(named, &done)).into_iter().fold(0.0, f64::max);
             let carriers = alone.map(|named| middle(named, &done) >= CARRIES * most);
@@ -223,7 +223,7 @@ impl Loads {
                             unit: &str,
                             order,
                             worst: Option<&mut f64>,
-                            value: &dyn Fn(&Carried) -> f64| {
+                            value: &dyn Fn(&LoadResult) -> f64| {
                     let ours = of(named, value);
                     if named != Named::Model {
                         return Row::alone(&case(named), what, unit, ours, None);
@@ -241,9 +241,9 @@ impl Loads {
                 let off_delay = carried.then_some(off_delay);
                 rows.push(held(DELAY, MICROS, Better::Less, off_delay, &delay));
                 rows.push(held("99 % of delays below", MICROS, Better::Less, None, &|carried| {
-                    carried.delays[1] * 1e6
+                    carried.within(0.99) * 1e6
                 }));
-                let share = of(named, &|carried| 100.0 * carried.share);
+                let share = of(named, &|carried| 100.0 * carried.share());
                 rows.push(Row::alone(&case(named), "given to the device", "%", share, None));
             }
         }

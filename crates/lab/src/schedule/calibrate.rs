@@ -10,12 +10,12 @@
 
 use super::due::Due;
 use super::live::Station;
-use super::load_result::LoadResult;
 use super::simulate::{Line, Model};
 use super::used::Used;
 use crate::crossover::regression::{Form, Regression};
 use crate::device_workload::DeviceWorkload;
 use crate::experiment::Figure;
+use crate::load_result::LoadResult;
 use offload::device_queue::Schedule;
 use offload::policy::BatchingPolicy;
 use std::time::{Duration, Instant};

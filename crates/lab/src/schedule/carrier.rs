@@ -2,12 +2,12 @@
 
 use super::due::{Due, Pattern};
 use super::live::{Refusal, Station};
-use super::load_result::LoadResult;
 use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
 use super::used::Used;
 use crate::device_workload::DeviceWorkload;
+use crate::load_result::LoadResult;
 use exec::QueueDepth;
 use offload::device_queue::DeviceQueue;
 use std::time::Duration;

@@ -9,13 +9,13 @@
 //! own work within the loop, the same a packet for all schedules; it is measured by itself.
 
 use super::due::Due;
-use super::load_result::LoadResult;
 use super::processors;
 use super::used::Used;
 use super::waiting::Waiting;
 use crate::device_run::ProgramCode;
 use crate::device_workload::{DeviceWorkload, PORTS};
 use crate::experiment::Figure;
+use crate::load_result::LoadResult;
 use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;

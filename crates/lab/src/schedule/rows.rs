@@ -2,9 +2,9 @@
 //! what was wanted.
 
 use super::calibrate::Calibrated;
-use super::load_result::LoadResult;
 use super::simulate::Line;
 use crate::experiment::{Better, Figure, Other, Row};
+use crate::load_result::LoadResult;
 use crate::transfer::OVER;
 
 pub(super) const MPPS: &str = "Mpps";

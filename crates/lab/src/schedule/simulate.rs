@@ -14,7 +14,7 @@
 mod tests;
 
 use super::due::Due;
-use super::load_result::LoadResult;
+use crate::load_result::LoadResult;
 use exec::{AsyncBackend, QueueDepth, SubmitOutcome};
 use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch, NO_PORT};

@@ -30,6 +30,11 @@ impl LoadResult {
         self.delays.saturating_record(nanoseconds);
     }
 
+    /// So many packets are done, each so long after it fell due.
+    pub(crate) fn delay_each(&mut self, packets: u64, nanoseconds: u64) {
+        self.delays.saturating_record_n(nanoseconds, packets);
+    }
+
     /// So many packets were done in all, a part of them by the device, in so many nanoseconds.
     pub(crate) fn end(&mut self, packets: u64, on_device: u64, nanoseconds: u64) {
         (self.packets, self.on_device, self.nanoseconds) = (packets, on_device, nanoseconds);
