@@ -278,21 +278,6 @@ fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Fault> {
     parts.iter().zip(columns).map(|(part, column)| scalar(part, column)).collect()
 }
 
-/// Reads one value of a table, as behind `=>`.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn read_value(text: &str, table: &Table) -> Result<Vec<u128>, Vec<Diagnostic>> {
-    let (parsed, faults) = parse_entries(FileId::default(), &format!("_ => {text}"));
-    match (parsed.as_slice(), faults.is_empty()) {
-        ([entry], true) => value(entry, table).map_err(|fault| vec![*fault]),
-        _ if faults.is_empty() => {
-            Err(vec![*wrong(Span::default(), "this is no value".to_string(), "one is wanted")])
-        }
-        _ => Err(faults),
-    }
-}
-
 fn variant_of(value: &ast::Expr) -> Option<(&String, &[ast::Expr])> {
     match &value.kind {
         ExprKind::Word(name) => Some((name, &[])),
@@ -417,14 +402,5 @@ mod tests {
             assert!(first.headline.contains(wanted), "{text:?}: {first:?}");
             assert_eq!(first.primary.span.start, column, "{text:?}: {first:?}");
         }
-    }
-
-    #[test]
-    fn a_value_alone_is_read() {
-        let there =
-            table("table acl: rules(ip4) -> { permit, via(out: port) } { capacity 9 default => permit }");
-        assert_eq!(read_value("via(9)", &there).expect("reads"), [1, 9]);
-        assert!(read_value("9", &there).is_err());
-        assert!(read_value("permit permit", &there).is_err());
     }
 }

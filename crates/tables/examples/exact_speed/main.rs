@@ -31,8 +31,8 @@ fn main() {
         let traffic = traffic(hosts, packets);
         let plain = measure(&traffic, &mut table(capacity), |table, _, packet, now| pair(table, packet, now));
         let ahead = measure(&traffic, &mut table(capacity), |table, later, packet, now| {
-            table.prefetch1(later.0);
-            table.prefetch1(later.1);
+            table.prefetch(&[later.0]);
+            table.prefetch(&[later.1]);
             pair(table, packet, now)
         });
         let called = measure(&traffic, &mut table(capacity), |table, _, packet, now| {

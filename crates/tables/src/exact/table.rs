@@ -99,12 +99,6 @@ impl HashTable<1> {
     pub fn learn1(&mut self, key: u64, value: &[u64], now: u64) -> Learned {
         self.learn_inline(&[key], value, now, self.marks)
     }
-
-    /// [`HashTable::prefetch`] for a key of one word.
-    #[inline]
-    pub fn prefetch1(&self, key: u64) {
-        self.prefetch(&[key]);
-    }
 }
 
 impl HashTable<2> {
@@ -119,18 +113,6 @@ impl HashTable<2> {
     #[inline(never)]
     fn find_older2(&mut self, first: u64, second: u64, now: u64) -> Option<&[u64]> {
         self.find_older(&[first, second], now)
-    }
-
-    /// [`Exact::learn`] for a key of two words.
-    #[inline]
-    pub fn learn2(&mut self, key: [u64; 2], value: &[u64], now: u64) -> Learned {
-        self.learn_inline(&key, value, now, self.marks)
-    }
-
-    /// [`HashTable::prefetch`] for a key of two words.
-    #[inline]
-    pub fn prefetch2(&self, key: [u64; 2]) {
-        self.prefetch(&key);
     }
 }
 
