@@ -43,26 +43,56 @@ impl Display for Target {
 
 impl Display for ColumnKind {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            ColumnKind::Uint => out.write_str("uint"),
-            ColumnKind::Bool => out.write_str("bool"),
-            ColumnKind::Ip4 => out.write_str("ip4"),
-            ColumnKind::Ip6 => out.write_str("ip6"),
-            ColumnKind::Mac => out.write_str("mac"),
-            ColumnKind::Port => out.write_str("port"),
-            ColumnKind::Time => out.write_str("time"),
-            ColumnKind::Names(names) => {
-                let names =
-                    names.iter().map(|(number, name)| format!("{} {}", Number(*number), Quoted(name)));
-                write!(out, "names{{{}}}", list(names))
-            }
+        if let ColumnKind::Names(names) = self {
+            let names = names.iter().map(|(number, name)| format!("{} {}", Number(*number), Quoted(name)));
+            return write!(out, "names{{{}}}", list(names));
         }
+        out.write_str(name_in(&Self::NAMES, self))
     }
 }
 
 impl Display for Column {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{} {}:{}", Quoted(&self.name), self.kind, self.width)
+    }
+}
+
+impl ColumnKind {
+    /// All kinds but that of numbers with names, with the words the text uses.
+    pub(super) const NAMES: [(ColumnKind, &'static str); 7] = [
+        (ColumnKind::Uint, "uint"),
+        (ColumnKind::Bool, "bool"),
+        (ColumnKind::Ip4, "ip4"),
+        (ColumnKind::Ip6, "ip6"),
+        (ColumnKind::Mac, "mac"),
+        (ColumnKind::Port, "port"),
+        (ColumnKind::Time, "time"),
+    ];
+}
+
+impl TableKind {
+    /// All kinds but exact tables, which have no words, with the words the text uses.
+    pub(super) const NAMES: [(TableKind, &'static str); 6] = [
+        (TableKind::Lpm, "lpm"),
+        (TableKind::Rules { by_priority: true }, "rules by_priority"),
+        (TableKind::Rules { by_priority: false }, "rules"),
+        (TableKind::Patterns(Answer::First), "patterns first"),
+        (TableKind::Patterns(Answer::All), "patterns all"),
+        (TableKind::Patterns(Answer::Set), "patterns set"),
+    ];
+}
+
+impl Manifest {
+    /// The rights without numbers, with the words the text uses.
+    pub(super) fn rights(&mut self) -> [(&'static str, &mut bool); 6] {
+        [
+            ("writes_memory", &mut self.writes_memory),
+            ("writes_packet", &mut self.writes_packet),
+            ("resizes_packet", &mut self.resizes_packet),
+            ("makes_packets", &mut self.makes_packets),
+            ("reads_payload", &mut self.reads_payload),
+            ("any_port", &mut self.any_port),
+        ]
     }
 }
 
@@ -93,15 +123,13 @@ impl CompareOp {
 
 impl Display for BinaryOp {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(op, _)| op == self).map_or("", |(_, name)| name);
-        out.write_str(name)
+        out.write_str(name_in(&Self::NAMES, self))
     }
 }
 
 impl Display for CompareOp {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(op, _)| op == self).map_or("", |(_, name)| name);
-        out.write_str(name)
+        out.write_str(name_in(&Self::NAMES, self))
     }
 }
 
@@ -327,14 +355,8 @@ impl Display for KeyPart {
 
 fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Result {
     writeln!(out, "table t{index} {} {{", Quoted(&table.name))?;
-    match table.kind {
-        TableKind::Exact => {}
-        TableKind::Lpm => writeln!(out, "  lpm")?,
-        TableKind::Rules { by_priority: false } => writeln!(out, "  rules")?,
-        TableKind::Rules { by_priority: true } => writeln!(out, "  rules by_priority")?,
-        TableKind::Patterns(Answer::First) => writeln!(out, "  patterns first")?,
-        TableKind::Patterns(Answer::All) => writeln!(out, "  patterns all")?,
-        TableKind::Patterns(Answer::Set) => writeln!(out, "  patterns set")?,
+    if table.kind != TableKind::Exact {
+        writeln!(out, "  {}", name_in(&TableKind::NAMES, &table.kind))?;
     }
     writeln!(out, "  key ({})", list(&table.keys))?;
     writeln!(out, "  value ({})", list(&table.values))?;
@@ -382,15 +404,8 @@ fn write_manifest(out: &mut Formatter<'_>, manifest: &Manifest) -> fmt::Result {
     if !manifest.ports.is_empty() {
         writeln!(out, "  ports ({})", list(&manifest.ports))?;
     }
-    for (word, set) in [
-        ("writes_memory", manifest.writes_memory),
-        ("writes_packet", manifest.writes_packet),
-        ("resizes_packet", manifest.resizes_packet),
-        ("makes_packets", manifest.makes_packets),
-        ("reads_payload", manifest.reads_payload),
-        ("any_port", manifest.any_port),
-    ] {
-        if set {
+    for (word, right) in manifest.clone().rights() {
+        if *right {
             writeln!(out, "  {word}")?;
         }
     }
@@ -433,14 +448,13 @@ fn write_function(out: &mut Formatter<'_>, index: usize, function: &Function) ->
     writeln!(out, "}}")
 }
 
+/// The name of something that a table of names has.
+fn name_in<T: PartialEq>(names: &[(T, &'static str)], wanted: &T) -> &'static str {
+    names.iter().find(|(one, _)| one == wanted).map_or("", |(_, name)| name)
+}
+
 fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
-    let mut text = String::new();
-    for item in items {
-        let comma = if text.is_empty() { "" } else { ", " };
-        text.push_str(comma);
-        text.push_str(&item.to_string());
-    }
-    text
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn option<T: Display>(out: &mut Formatter<'_>, before: &str, item: &Option<T>) -> fmt::Result {

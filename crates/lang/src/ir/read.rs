@@ -139,46 +139,39 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
     };
     tokens.symbol("{")?;
     while !tokens.accept("}") {
-        if tokens.accept_word("key") {
-            table.keys = tokens.list("(", ")", column)?;
-        } else if tokens.accept_word("value") {
-            table.values = tokens.list("(", ")", column)?;
-        } else if tokens.accept_word("capacity") {
-            table.capacity = tokens.number()?;
-        } else if tokens.accept_word("idle") {
-            table.idle = Some(tokens.number()?);
-        } else if tokens.accept_word("age") {
-            table.age = Some(tokens.number()?);
-        } else if tokens.accept_word("evict") {
-            table.evict = if tokens.accept_word("refuse") {
-                Eviction::Refuse
-            } else {
-                tokens.word("lru")?;
-                Eviction::Lru
-            };
-        } else if tokens.accept_word("lpm") {
-            table.kind = TableKind::Lpm;
-        } else if tokens.accept_word("rules") {
-            table.kind = TableKind::Rules { by_priority: tokens.accept_word("by_priority") };
-        } else if tokens.accept_word("patterns") {
-            table.kind = TableKind::Patterns(memory::answer(tokens)?);
-        } else if tokens.accept_word("counted") {
-            table.counted = true;
-        } else if tokens.accept_word("releases") {
-            table.releases = Some(tokens.index('q')?);
-        } else if tokens.accept_word("file") {
-            let (path, format) = (tokens.text()?, tokens.text()?);
-            let interfaces = tokens.list("(", ")", |tokens| Ok((tokens.text()?, tokens.number()?)))?;
-            table.file = Some(EntryFile { path, format, interfaces });
-        } else if tokens.accept_word("entry") {
-            let key = tokens.list("(", ")", memory::key_match)?;
-            let priority = tokens.number_after("priority")?.unwrap_or(0);
-            tokens.symbol("=")?;
-            table.entries.push(Entry { key, value: tokens.list("(", ")", Tokens::number)?, priority });
-        } else if tokens.accept_word("default") {
-            table.default = Some(tokens.list("(", ")", Tokens::number)?);
-        } else {
+        let Token::Word(word) = *tokens.peek() else {
             return Err(tokens.expected("a property of a table, or `}`"));
+        };
+        tokens.advance();
+        match word {
+            "key" => table.keys = tokens.list("(", ")", column)?,
+            "value" => table.values = tokens.list("(", ")", column)?,
+            "capacity" => table.capacity = tokens.number()?,
+            "idle" => table.idle = Some(tokens.number()?),
+            "age" => table.age = Some(tokens.number()?),
+            "evict" if tokens.accept_word("refuse") => table.evict = Eviction::Refuse,
+            "evict" => tokens.word("lru")?,
+            "lpm" => table.kind = TableKind::Lpm,
+            "rules" => table.kind = TableKind::Rules { by_priority: tokens.accept_word("by_priority") },
+            "patterns" => table.kind = TableKind::Patterns(memory::answer(tokens)?),
+            "counted" => table.counted = true,
+            "releases" => table.releases = Some(tokens.index('q')?),
+            "file" => {
+                let (path, format) = (tokens.text()?, tokens.text()?);
+                let interfaces = tokens.list("(", ")", |tokens| Ok((tokens.text()?, tokens.number()?)))?;
+                table.file = Some(EntryFile { path, format, interfaces });
+            }
+            "entry" => {
+                let key = tokens.list("(", ")", memory::key_match)?;
+                let priority = tokens.number_after("priority")?.unwrap_or(0);
+                tokens.symbol("=")?;
+                table.entries.push(Entry { key, value: tokens.list("(", ")", Tokens::number)?, priority });
+            }
+            "default" => table.default = Some(tokens.list("(", ")", Tokens::number)?),
+            _ => {
+                tokens.step_back();
+                return Err(tokens.expected("a property of a table, or `}`"));
+            }
         }
     }
     table.span = span(tokens)?;
@@ -224,20 +217,12 @@ fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, IrReadError> {
             manifest.writes_tables = tokens.list("(", ")", |tokens| tokens.index('t'))?;
         } else if tokens.accept_word("ports") {
             manifest.ports = tokens.list("(", ")", Tokens::number)?;
-        } else if tokens.accept_word("writes_memory") {
-            manifest.writes_memory = true;
-        } else if tokens.accept_word("writes_packet") {
-            manifest.writes_packet = true;
-        } else if tokens.accept_word("makes_packets") {
-            manifest.makes_packets = true;
-        } else if tokens.accept_word("resizes_packet") {
-            manifest.resizes_packet = true;
-        } else if tokens.accept_word("reads_payload") {
-            manifest.reads_payload = true;
-        } else if tokens.accept_word("any_port") {
-            manifest.any_port = true;
         } else {
-            return Err(tokens.expected("a right of the manifest, or `}`"));
+            let right = manifest.rights().into_iter().find(|(word, _)| tokens.accept_word(word));
+            let Some((_, right)) = right else {
+                return Err(tokens.expected("a right of the manifest, or `}`"));
+            };
+            *right = true;
         }
     }
     Ok(manifest)
@@ -251,23 +236,12 @@ fn column(tokens: &mut Tokens<'_>) -> Result<Column, IrReadError> {
 }
 
 fn kind(tokens: &mut Tokens<'_>) -> Result<ColumnKind, IrReadError> {
-    let kind = match tokens.peek() {
-        Token::Word("uint") => ColumnKind::Uint,
-        Token::Word("bool") => ColumnKind::Bool,
-        Token::Word("ip4") => ColumnKind::Ip4,
-        Token::Word("ip6") => ColumnKind::Ip6,
-        Token::Word("mac") => ColumnKind::Mac,
-        Token::Word("port") => ColumnKind::Port,
-        Token::Word("time") => ColumnKind::Time,
-        Token::Word("names") => {
-            tokens.advance();
-            let names = tokens.list("{", "}", |tokens| Ok((tokens.number()?, tokens.text()?)))?;
-            return Ok(ColumnKind::Names(names));
-        }
-        _ => return Err(tokens.expected("a kind such as `uint` or `ip4`")),
-    };
-    tokens.advance();
-    Ok(kind)
+    if tokens.accept_word("names") {
+        let names = tokens.list("{", "}", |tokens| Ok((tokens.number()?, tokens.text()?)))?;
+        return Ok(ColumnKind::Names(names));
+    }
+    let known = ColumnKind::NAMES.into_iter().find(|(_, word)| tokens.accept_word(word));
+    known.map(|(kind, _)| kind).ok_or_else(|| tokens.expected("a kind such as `uint` or `ip4`"))
 }
 
 fn span(tokens: &mut Tokens<'_>) -> Result<Span, IrReadError> {

@@ -7,33 +7,19 @@
 //! replaced: where a shape differs, it begins anew, and that is said.
 
 use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
-use std::fmt::Write;
 
 impl Table {
     /// The shape of the table as text: two tables with one shape can hold each other's entries.
     pub fn shape(&self) -> String {
-        let mut text = self.kind.name().to_string();
-        for (what, columns) in [("key", &self.keys), ("value", &self.values)] {
-            let _ = write!(text, " {what}");
-            columns.iter().for_each(|column| write_column(&mut text, column));
-        }
-        text
-    }
-
-    /// A number for the shape: FNV-1a of its text (Fowler, Noll, Vo; 64 bits), the same on every machine.
-    pub fn shape_hash(&self) -> u64 {
-        self.shape().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        let (keys, values) = (columns_in_words(&self.keys), columns_in_words(&self.values));
+        format!("{} key{keys} value{values}", self.kind.name())
     }
 }
 
 impl Group {
     /// The shape of the group as text: two groups with one shape can hold each other's members.
     pub fn shape(&self) -> String {
-        let mut text = "group".to_string();
-        self.columns.iter().for_each(|column| write_column(&mut text, column));
-        text
+        "group".to_string() + &columns_in_words(&self.columns)
     }
 }
 
@@ -56,18 +42,14 @@ impl Meter {
 impl Register {
     /// The shape of the register as text: numbers in its cells mean the same in another one of this shape.
     pub fn shape(&self) -> String {
-        let mut text = cells(self.size) + " of";
-        write_column(&mut text, &self.column);
-        text
+        cells(self.size) + " of" + &columns_in_words(std::slice::from_ref(&self.column))
     }
 }
 
 impl Pool {
     /// The shape of the pool as text: items of another one of this shape mean the same, where both have them.
     pub fn shape(&self) -> String {
-        let mut text = "items of".to_string();
-        self.columns.iter().for_each(|column| write_column(&mut text, column));
-        text
+        "items of".to_string() + &columns_in_words(&self.columns)
     }
 }
 
@@ -81,9 +63,7 @@ impl Counter {
 impl Event {
     /// The shape of the event as text: arguments of another one of this shape mean the same.
     pub fn shape(&self) -> String {
-        let mut text = "arguments".to_string();
-        self.params.iter().for_each(|column| write_column(&mut text, column));
-        text
+        "arguments".to_string() + &columns_in_words(&self.params)
     }
 }
 
@@ -92,15 +72,15 @@ fn cells(size: u32) -> String {
 }
 
 /// Names of columns do not count, but those of variants and members do: they are what the numbers mean.
-fn write_column(text: &mut String, column: &Column) {
-    let kind = match &column.kind {
+fn columns_in_words(columns: &[Column]) -> String {
+    let in_words = |column: &Column| match &column.kind {
         ColumnKind::Names(names) => {
             let names: Vec<String> = names.iter().map(|(number, name)| format!("{number}={name}")).collect();
-            format!("names({})", names.join(","))
+            format!(" names({}):{}", names.join(","), column.width)
         }
-        kind => format!("{kind:?}"),
+        kind => format!(" {kind:?}:{}", column.width),
     };
-    let _ = write!(text, " {kind}:{}", column.width);
+    columns.iter().map(in_words).collect()
 }
 
 /// What becomes of what a program remembers when it is replaced, each by its name.
