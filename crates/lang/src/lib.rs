@@ -5,6 +5,7 @@
 
 pub mod ast;
 pub mod check;
+mod components;
 pub mod diagnostic;
 pub mod entries;
 pub mod explain;

@@ -194,7 +194,8 @@ impl Collector<'_> {
     /// Notes that a field is written.
     fn write(&mut self, header: HeaderId, field: usize, span: Span) {
         self.facts.written.push((header, field));
-        self.facts.writes.push(CoveredWrite { header, place: self.place(header), span });
+        let place = CoveredPlace::of(header, self.walked.iter().copied());
+        self.facts.writes.push(CoveredWrite { header, place, span });
     }
 
     /// A packet is made: its fields, the end of the received packet, the port.
@@ -268,18 +269,6 @@ impl Collector<'_> {
         if !matches!(layout.groups[last], Group::Fixed { .. }) {
             self.read(Read::Length(header, last), span);
         }
-    }
-
-    /// Where a header lies.
-    fn place(&self, header: HeaderId) -> CoveredPlace {
-        let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
-        while let Some(header) = place.decoded
-            && let Some(&(_, inside)) = self.walked.iter().find(|(walked, _)| *walked == header)
-        {
-            place.within.extend(inside);
-            place.decoded = inside;
-        }
-        place
     }
 
     fn read(&mut self, read: Read, span: Span) {

@@ -6,6 +6,7 @@
 
 use super::facts::{CoveredPlace, Facts, Read};
 use super::gone::Decoded;
+use super::graph::reach;
 use crate::check::hir::{Expr, Group, HeaderId, Layout, Program, StageId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,14 +32,7 @@ impl Covering {
                 continue;
             };
             let behind = covering.behind.entry(header).or_default();
-            let mut queue = vec![StageId(index)];
-            while let Some(stage) = queue.pop() {
-                for transfer in &facts[stage.0].transfers {
-                    if behind.insert(transfer.to) {
-                        queue.push(transfer.to);
-                    }
-                }
-            }
+            reach(facts, behind, vec![StageId(index)]);
         }
         let again = |(header, behind): (&HeaderId, &BTreeSet<StageId>)| {
             behind.iter().any(|stage| program.stages[stage.0].header == Some(*header)).then_some(*header)

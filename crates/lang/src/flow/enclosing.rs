@@ -11,6 +11,7 @@ use super::gone::{Gone, Removal};
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What may be decoded at the entry of a stage.
@@ -94,20 +95,30 @@ pub(super) fn settle(
                 around.push(header);
             }
             for &header in &around {
-                let place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
-                let facts = &mut flow.facts[stage.0];
-                facts.writes.push(CoveredWrite { header, place, span: edit.span });
-                let layout = program.layout(header);
-                let groups = layout.counting().map(|field| layout.fields[field].group).chain([0]);
-                let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
-                for read in reads {
-                    if own != Some(header) {
-                        facts.add_read(read, edit.span);
-                    }
-                }
+                want(program, &mut flow.facts[stage.0], own, header, &[], edit.span);
             }
             flow.enclosing.insert(edit.span, around);
         }
+    }
+}
+
+/// Lets a stage whose own header this may be read the length of a header, these fields of it and its end.
+pub(super) fn want(
+    program: &Program,
+    facts: &mut Facts,
+    own: Option<HeaderId>,
+    header: HeaderId,
+    fields: &[usize],
+    span: Span,
+) {
+    let place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
+    facts.writes.push(CoveredWrite { header, place, span });
+    let layout = program.layout(header);
+    let fields = fields.iter().copied().chain(layout.counting());
+    let groups = fields.map(|field| layout.fields[field].group).chain([0]);
+    if own != Some(header) {
+        let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
+        reads.for_each(|read| facts.add_read(read, span));
     }
 }
 

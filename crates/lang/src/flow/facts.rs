@@ -155,6 +155,24 @@ pub struct CoveredPlace {
     pub decoded: Option<HeaderId>,
 }
 
+impl CoveredPlace {
+    /// Where a header lies, from the walks that enclose the place, each with the header whose bytes it goes
+    /// over.
+    pub fn of(
+        header: HeaderId,
+        walks: impl Iterator<Item = (HeaderId, Option<HeaderId>)> + Clone,
+    ) -> CoveredPlace {
+        let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
+        while let Some(header) = place.decoded
+            && let Some((_, inside)) = walks.clone().find(|(walked, _)| *walked == header)
+        {
+            place.within.extend(inside);
+            place.decoded = inside;
+        }
+        place
+    }
+}
+
 /// An edit whose place is named by a header.
 #[derive(Clone, Debug)]
 pub struct EditPlace {

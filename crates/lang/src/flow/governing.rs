@@ -5,9 +5,8 @@
 //! of the checksum behind it, and where one is put before, its part is added. What was in between on some
 //! ways only, or would stand between two such headers, is refused: then nobody could say what to write.
 
-use super::covering::end_of;
-use super::enclosing::Perhaps;
-use super::facts::{CoveredPlace, CoveredWrite, Read, Turn, TurnKind};
+use super::enclosing::{Perhaps, want};
+use super::facts::{Turn, TurnKind};
 use super::gone::Decoded;
 use super::graph::Flow;
 use crate::check::hir::{GoverningStep, HeaderId, Layout, Program, StageId};
@@ -57,7 +56,9 @@ pub(super) fn settle(
             match taken_out(program, flow, &turn, &there, &known) {
                 Ok(headers) => {
                     for &header in &headers {
-                        want(program, flow, stage, header, turn.span);
+                        let covered = program.layout(header).pseudo.as_ref();
+                        let covered = covered.map_or(&[][..], |pseudo| &pseudo.fields);
+                        want(program, &mut flow.facts[stage.0], own, header, covered, turn.span);
                     }
                     flow.governing.insert(turn.span, headers);
                 }
@@ -120,23 +121,6 @@ fn taken_out(
                 (false, _) => Ok(Vec::new()),
             }
         }
-    }
-}
-
-/// Lets a stage read all of a header that its part in a checksum is made of.
-fn want(program: &Program, flow: &mut Flow, stage: StageId, header: HeaderId, span: Span) {
-    let facts = &mut flow.facts[stage.0];
-    facts.writes.push(CoveredWrite {
-        header,
-        place: CoveredPlace { within: Vec::new(), decoded: Some(header) },
-        span,
-    });
-    let described = program.layout(header);
-    let fields = described.pseudo.iter().flat_map(|pseudo| pseudo.fields.iter().copied());
-    let groups = fields.chain(described.counting()).map(|field| described.fields[field].group).chain([0]);
-    if program.stages[stage.0].header != Some(header) {
-        let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
-        reads.for_each(|read| facts.add_read(read, span));
     }
 }
 

@@ -42,6 +42,14 @@ impl Flow {
     }
 }
 
+/// Adds to a set of stages all to which transfers lead from these.
+pub fn reach(facts: &[Facts], reached: &mut BTreeSet<StageId>, mut open: Vec<StageId>) {
+    while let Some(stage) = open.pop() {
+        let transfers = facts[stage.0].transfers.iter().map(|transfer| transfer.to);
+        open.extend(transfers.filter(|to| reached.insert(*to)));
+    }
+}
+
 /// The shortest path of at least one transfer, through stages that `through` allows.
 pub fn path(
     facts: &[Facts],
@@ -49,28 +57,41 @@ pub fn path(
     to: StageId,
     through: impl Fn(StageId) -> bool,
 ) -> Option<Vec<Transfer>> {
-    let mut came: Vec<Option<(StageId, usize)>> = vec![None; facts.len()];
+    let edges = |stage: usize| {
+        let transfers = facts[stage].transfers.iter();
+        let allowed = transfers.filter(|transfer| transfer.to == to || through(transfer.to));
+        allowed.map(|transfer| (transfer.to.0, transfer)).collect()
+    };
+    let way = way(from.0, to.0, edges)?;
+    Some(way.into_iter().map(|(_, transfer)| transfer.clone()).collect())
+}
+
+/// The edges of the shortest way of at least one edge between two nodes, each with the node that it leads to;
+/// `edges` gives the edges of a node.
+pub(super) fn way<E>(
+    from: usize,
+    to: usize,
+    edges: impl Fn(usize) -> Vec<(usize, E)>,
+) -> Option<Vec<(usize, E)>> {
+    // By node: the node before it, and the edge between the two.
+    let mut came: BTreeMap<usize, (usize, E)> = BTreeMap::new();
     let mut queue = VecDeque::from([from]);
-    let mut seen = BTreeSet::new();
-    while let Some(stage) = queue.pop_front() {
-        for (index, transfer) in facts[stage.0].transfers.iter().enumerate() {
-            let arrived = transfer.to == to;
-            if !arrived && (!through(transfer.to) || !seen.insert(transfer.to)) {
-                continue;
-            }
-            if arrived {
-                let mut steps = vec![transfer.clone()];
-                let mut at = stage;
+    while let Some(node) = queue.pop_front() {
+        for (next, edge) in edges(node) {
+            if next == to {
+                let (mut way, mut at) = (vec![(to, edge)], node);
                 while at != from {
-                    let (before, index) = came[at.0]?;
-                    steps.push(facts[before.0].transfers[index].clone());
+                    let (before, edge) = came.remove(&at)?;
+                    way.push((at, edge));
                     at = before;
                 }
-                steps.reverse();
-                return Some(steps);
+                way.reverse();
+                return Some(way);
             }
-            came[transfer.to.0] = Some((stage, index));
-            queue.push_back(transfer.to);
+            if next != from && !came.contains_key(&next) {
+                came.insert(next, (node, edge));
+                queue.push_back(next);
+            }
         }
     }
     None

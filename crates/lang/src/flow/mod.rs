@@ -26,7 +26,7 @@ use covering::Covering;
 use facts::Facts;
 use gone::Decoded;
 
-pub use graph::{Flow, path};
+pub use graph::{Flow, path, reach};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Builds the graph and checks everything that depends on paths between stages.
@@ -36,7 +36,8 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     let Some(start) = program.start else {
         return (Flow::default(), diagnostics);
     };
-    let reached = reached(&facts, start);
+    let mut reached = BTreeSet::from([start]);
+    graph::reach(&facts, &mut reached, vec![start]);
     let mut unreached: Vec<(StageId, Diagnostic)> = Vec::new();
     for (index, stage) in program.stages.iter().enumerate() {
         if !reached.contains(&StageId(index)) {
@@ -87,19 +88,6 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     flow.order = order(&flow, start);
     check_events(program, &mut diagnostics);
     (flow, diagnostics)
-}
-
-fn reached(facts: &[Facts], start: StageId) -> BTreeSet<StageId> {
-    let mut reached = BTreeSet::from([start]);
-    let mut queue = vec![start];
-    while let Some(stage) = queue.pop() {
-        for transfer in &facts[stage.0].transfers {
-            if reached.insert(transfer.to) {
-                queue.push(transfer.to);
-            }
-        }
-    }
-    reached
 }
 
 fn available(
@@ -340,25 +328,9 @@ fn check_events(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
         if told.contains(&start) {
             continue;
         }
-        let mut came: BTreeMap<usize, (usize, Span)> = BTreeMap::new();
-        let mut queue = VecDeque::from([start]);
-        while let Some(event) = queue.pop_front() {
-            for &(next, span) in &raises[event] {
-                if came.contains_key(&next) {
-                    continue;
-                }
-                came.insert(next, (event, span));
-                queue.push_back(next);
-            }
-        }
-        let Some(&(mut event, last)) = came.get(&start) else { continue };
-        let mut circle = vec![(start, last)];
-        while event != start {
-            let (before, span) = came[&event];
-            circle.push((event, span));
-            event = before;
-        }
+        let Some(mut circle) = graph::way(start, start, |event| raises[event].clone()) else { continue };
         told.extend(circle.iter().map(|(event, _)| *event));
+        let Some((_, last)) = circle.pop() else { continue };
         let mut diagnostic = Diagnostic::error(
             "E0603",
             format!("`{}` raises itself at once", program.events[start].name),
@@ -367,8 +339,8 @@ fn check_events(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
         )
         .place(program.events[start].span, "the event")
         .help("let time pass in between: `after 1s raise …`");
-        for (event, span) in circle.iter().skip(1).rev() {
-            diagnostic = diagnostic.place(*span, format!("raises `{}`", program.events[*event].name));
+        for (event, span) in circle {
+            diagnostic = diagnostic.place(span, format!("raises `{}`", program.events[event].name));
         }
         diagnostics.push(diagnostic);
     }

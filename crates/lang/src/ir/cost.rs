@@ -5,10 +5,10 @@
 //! allows and once more; what is left has no cycles. Each figure is maximised by itself, so different figures
 //! may come from different paths, and none can be exceeded.
 
+use crate::components::{Components, is_circle};
 use crate::limits::LONGEST_PACKET;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
-use std::ops::Range;
 
 use super::footprint::{MemoryUse, footprint, total, total_of};
 use super::*;
@@ -216,7 +216,7 @@ fn function_cost(program: &Program, function: &Function) -> FunctionCost {
             block.terminator.targets().iter().map(|target| target.block.0 as usize).filter(exists).collect()
         })
         .collect();
-    let components = Components::of(&successors);
+    let components = Components::of(&successors, 0..1);
     let mut loops = Vec::new();
     // By component, which are numbered from the ends of the function to its entry: the most work from there
     // on.
@@ -225,19 +225,18 @@ fn function_cost(program: &Program, function: &Function) -> FunctionCost {
         let members = &components.members[range.clone()];
         let mut after = Bound::default();
         for next in members.iter().flat_map(|&block| &successors[block]) {
-            let next = components.of_block[*next];
+            let next = components.of_node[*next];
             if next != number {
                 after = after.max(from_there[next]);
             }
         }
-        let own = match members {
-            [block] if !successors[*block].contains(block) => block_cost(program, &function.blocks[*block]),
-            _ => {
-                let found = loop_cost(program, function, &successors, members);
-                let total = found.round.times(found.rounds);
-                loops.push(found);
-                total
-            }
+        let own = if is_circle(&successors, members) {
+            let found = loop_cost(program, function, &successors, members);
+            let total = found.round.times(found.rounds);
+            loops.push(found);
+            total
+        } else {
+            block_cost(program, &function.blocks[members[0]])
         };
         from_there.push(own.plus(after));
     }
@@ -270,16 +269,16 @@ fn loop_cost(
         .collect();
     let mut round = Bound::default();
     let mut from_there: Vec<Bound> = vec![Bound::default(); members.len()];
-    let components = Components::from_all(&inner);
+    let components = Components::of(&inner, 0..inner.len());
     for (number, range) in components.ranges.iter().enumerate() {
         let inside = &components.members[range.clone()];
-        let endless = inside.len() > 1 || inner[inside[0]].contains(&inside[0]);
+        let endless = is_circle(&inner, inside);
         for &member in inside {
             let mut bound = block_cost(program, &function.blocks[members[member]]);
             if endless {
                 bound = bound.times(u64::MAX);
             }
-            let next = inner[member].iter().filter(|next| components.of_block[**next] != number);
+            let next = inner[member].iter().filter(|next| components.of_node[**next] != number);
             let after = next.fold(Bound::default(), |after, next| after.max(from_there[*next]));
             from_there[member] = bound.plus(after);
             round = round.max(from_there[member]);
@@ -290,78 +289,6 @@ fn loop_cost(
         blocks: members.len() as u32,
         rounds: caps.values().fold(1, |sum: u64, cap| sum.saturating_add(u64::from(*cap))),
         round,
-    }
-}
-
-/// Strongly connected components, each numbered before those that lead to it (Tarjan, "Depth-First Search and
-/// Linear Graph Algorithms", 1972).
-struct Components {
-    /// Blocks, component by component.
-    members: Vec<usize>,
-    /// By component: its part of `members`.
-    ranges: Vec<Range<usize>>,
-    /// By block: its component, or [`usize::MAX`] if the search did not come to it.
-    of_block: Vec<usize>,
-}
-
-impl Components {
-    /// Components that the first block leads to.
-    fn of(successors: &[Vec<usize>]) -> Self {
-        Self::from_roots(successors, 0..1)
-    }
-
-    /// All components.
-    fn from_all(successors: &[Vec<usize>]) -> Self {
-        Self::from_roots(successors, 0..successors.len())
-    }
-
-    fn from_roots(successors: &[Vec<usize>], roots: Range<usize>) -> Self {
-        const NONE: usize = usize::MAX;
-        let count = successors.len();
-        let mut components = Self { members: Vec::new(), ranges: Vec::new(), of_block: vec![NONE; count] };
-        let mut lowest = vec![NONE; count];
-        let mut found = vec![NONE; count];
-        let mut stack = Vec::new();
-        let mut clock = 0;
-        for root in roots {
-            let mut open: Vec<(usize, usize)> = Vec::new();
-            let mut next = Some(root).filter(|root| found[*root] == NONE);
-            loop {
-                if let Some(block) = next.take() {
-                    (found[block], lowest[block]) = (clock, clock);
-                    clock += 1;
-                    stack.push(block);
-                    open.push((block, 0));
-                }
-                let Some((block, tried)) = open.last_mut() else { break };
-                let block = *block;
-                if let Some(&target) = successors[block].get(*tried) {
-                    *tried += 1;
-                    if found[target] == NONE {
-                        next = Some(target);
-                    } else if components.of_block[target] == NONE {
-                        lowest[block] = lowest[block].min(found[target]);
-                    }
-                    continue;
-                }
-                open.pop();
-                if let Some((before, _)) = open.last() {
-                    lowest[*before] = lowest[*before].min(lowest[block]);
-                }
-                if lowest[block] == found[block] {
-                    let start = components.members.len();
-                    while let Some(member) = stack.pop() {
-                        components.of_block[member] = components.ranges.len();
-                        components.members.push(member);
-                        if member == block {
-                            break;
-                        }
-                    }
-                    components.ranges.push(start..components.members.len());
-                }
-            }
-        }
-        components
     }
 }
 
