@@ -10,7 +10,8 @@ use super::build::{Exit, to};
 use super::covered::Change;
 use super::env::{Env, Variable};
 use crate::ast::LengthOf;
-use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place};
+use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place, StageId};
+use crate::flow;
 use crate::flow::facts::Read;
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use crate::limits::LONGEST_PACKET;
@@ -406,15 +407,9 @@ impl Lowering<'_> {
             let mut before = self.flow.last[*index].iter().filter(|last| on_the_way(last));
             before.any(|last| step(own) == GoverningStep::End || !leads(*last, own))
         };
-        let mut open: Vec<usize> = (0..stages.len()).filter(strange).collect();
-        let mut seen: BTreeSet<usize> = open.iter().copied().collect();
-        while let Some(stage) = open.pop() {
-            for transfer in &self.flow.facts[stage].transfers {
-                if seen.insert(transfer.to.0) {
-                    open.push(transfer.to.0);
-                }
-            }
-        }
-        seen.into_iter().filter_map(|stage| stages[stage].header).filter(|other| *other != header).collect()
+        let open: Vec<StageId> = (0..stages.len()).filter(strange).map(StageId).collect();
+        let mut seen: BTreeSet<StageId> = open.iter().copied().collect();
+        flow::reach(&self.flow.facts, &mut seen, open);
+        seen.into_iter().filter_map(|stage| stages[stage.0].header).filter(|other| *other != header).collect()
     }
 }

@@ -1,9 +1,11 @@
-//! Blocks, instructions and joins.
+//! The function that is being built: its blocks and instructions, and what is known where ways meet.
 
 use super::env::{Env, Variable};
 use super::seals::Sealed;
 use crate::check::types::Type;
-use crate::ir::{Block, BlockId, ColumnKind, Function, Instruction, Op, Target, Terminator, Value};
+use crate::ir::{
+    Block, BlockId, ColumnKind, CompareOp, Function, Instruction, Op, Target, Terminator, Value,
+};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,6 +83,18 @@ impl Builder<'_> {
 
     pub(crate) fn constant(&mut self, value: u128, width: u8, span: Span) -> Value {
         self.emit(width, Op::Const(value), span)
+    }
+
+    /// The smaller one of two values of a width.
+    pub(crate) fn smaller(&mut self, one: Value, other: Value, span: Span) -> Value {
+        let fits = self.emit(1, Op::Compare(CompareOp::Le, one, other), span);
+        self.emit(self.function.width(one), Op::Select(fits, one, other), span)
+    }
+
+    /// The larger one of two values of a width.
+    pub(crate) fn larger(&mut self, one: Value, other: Value, span: Span) -> Value {
+        let less = self.emit(1, Op::Compare(CompareOp::Lt, one, other), span);
+        self.emit(self.function.width(one), Op::Select(less, other, one), span)
     }
 
     /// Ends the current block; nothing is current behind it.

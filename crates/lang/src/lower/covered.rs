@@ -62,14 +62,7 @@ impl Lowering<'_> {
 
     /// Where a header lies.
     fn place_of(&self, header: HeaderId) -> CoveredPlace {
-        let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
-        while let Some(header) = place.decoded
-            && let Some(walk) = self.scope.walks.iter().find(|walk| walk.header == header)
-        {
-            place.within.extend(walk.inside);
-            place.decoded = walk.inside;
-        }
-        place
+        CoveredPlace::of(header, self.scope.walks.iter().map(|walk| (walk.header, walk.inside)))
     }
 
     fn outer(&self, header: HeaderId) -> Vec<HeaderId> {
@@ -82,9 +75,7 @@ impl Lowering<'_> {
         let place = self.place_of(header);
         let within = place.within.into_iter().filter(|within| self.source.layout(*within).checksum.is_some());
         let outer = self.outer(header).into_iter().filter(|outer| !self.flow.covering.lost.contains(outer));
-        let mut covering: Vec<HeaderId> = within.collect();
-        covering.extend(outer);
-        covering
+        within.chain(outer).collect()
     }
 
     /// Headers whose checksums cover what follows a header.
@@ -164,6 +155,24 @@ impl Lowering<'_> {
                 _ => return,
             }
         }
+    }
+
+    /// Lowers what is done on two ways on, the first of them first, and goes on where they meet.
+    pub(crate) fn meet_ways(
+        &mut self,
+        (first, second): (Option<Exit>, Option<Exit>),
+        span: Span,
+        mut done: impl FnMut(&mut Self, bool),
+    ) {
+        let mut exits = Vec::new();
+        for (exit, is_first) in [(first, true), (second, false)] {
+            if let Some(exit) = exit {
+                self.code.resume(exit);
+                done(self, is_first);
+                exits.extend(self.code.suspend());
+            }
+        }
+        self.join(exits, span);
     }
 
     /// Goes on where all exits meet; behind no exit nothing is current.

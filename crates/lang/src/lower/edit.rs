@@ -21,8 +21,6 @@ use std::collections::BTreeMap;
 /// The longest IPv4 header and eight bytes: every link lets that through (RFC 791).
 const SMALLEST_MTU: u128 = 68;
 
-const TOO_LONG: &str = "the packet is too long for a header that counts its bytes";
-
 /// The change of positions behind an edit.
 #[derive(Clone, Copy)]
 struct Shift {
@@ -57,7 +55,7 @@ impl Lowering<'_> {
                 let by = self.code.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
                 let counts = self.source.layout(*header).counting().next();
                 let last = counts.map(|field| self.counted_end(*header, field, span));
-                let last = last.map(|last| self.larger(last, end, span));
+                let last = last.map(|last| self.code.larger(last, end, span));
                 self.shorten(by, last, span);
                 if let Some(last) = last {
                     self.truncate(last, span);
@@ -72,7 +70,7 @@ impl Lowering<'_> {
                 let by = self.begin_of(*header, span);
                 if let Some((around, field)) = self.counting_around(*header) {
                     let last = self.counted_end(around, field, span);
-                    let last = self.larger(last, by, span);
+                    let last = self.code.larger(last, by, span);
                     self.truncate(last, span);
                 }
                 self.code.effect(Op::PopBytes { at: start, bytes: by }, span);
@@ -137,8 +135,7 @@ impl Lowering<'_> {
         for &(header, field) in &around {
             let end = self.counted_end(header, field, span);
             let room = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
-            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
-            rest = self.code.emit(32, Op::Select(fits, rest, room), span);
+            rest = self.code.smaller(rest, room, span);
         }
         if !around.is_empty() && made.sums.iter().any(|sum| sum.end.is_none()) {
             let end = self.code.emit(32, Op::Binary(BinaryOp::Add, at, rest), span);
@@ -147,9 +144,7 @@ impl Lowering<'_> {
         for &(bit, width, constant) in &made.lengths {
             let constant = self.code.constant(u128::from(constant), 32, span);
             let total = self.code.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
-            let limit = self.code.constant(largest(width.min(32)), 32, span);
-            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, total, limit), span);
-            self.demand(fits, "too_long", TOO_LONG, span);
+            self.demand_fit(total, width.min(32), span);
             holes.push(ir::Hole { bit, width });
             values.push(self.code.resized(total, width, span));
         }
@@ -221,9 +216,7 @@ impl Lowering<'_> {
         let length = self.code.resized(before, 32, span);
         let length = self.code.emit(32, Op::Binary(op, length, by), span);
         if op == BinaryOp::AddSaturate && width < 32 {
-            let limit = self.code.constant(largest(width), 32, span);
-            let fits = self.code.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
-            self.demand(fits, "too_long", TOO_LONG, span);
+            self.demand_fit(length, width, span);
         }
         let length = self.code.resized(length, width, span);
         self.store_field(header, field, length, span);
@@ -234,12 +227,6 @@ impl Lowering<'_> {
         self.note_change(&sums, (header, field), (before, length), span);
     }
 
-    /// The larger one of two positions.
-    fn larger(&mut self, one: Value, other: Value, span: Span) -> Value {
-        let less = self.code.emit(1, Op::Compare(CompareOp::Lt, one, other), span);
-        self.code.emit(32, Op::Select(less, other, one), span)
-    }
-
     /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.
     fn fragment(&mut self, header: HeaderId, mtu: Value, span: Span) {
         let field =
@@ -248,26 +235,32 @@ impl Lowering<'_> {
         let (length, _) = self.load_field(header, total, span);
         let length = self.code.resized(length, 32, span);
         let fits = self.code.emit(1, Op::Compare(CompareOp::Le, length, mtu), span);
-        let (yes, no) = self.code.fork(fits, span);
-        let mut exits: Vec<super::build::Exit> = yes.into_iter().collect();
-        if let Some(exit) = no {
-            self.code.resume(exit);
-            let (flags, _) = self.load_field(header, flags, span);
-            let one = self.code.shifted_down(flags, 1, span);
-            let cuttable = self.code.resized(one, 1, span);
-            let (zero, one) = (self.code.constant(0, 1, span), self.code.constant(1, 1, span));
-            let cuttable = self.code.emit(1, Op::Select(cuttable, zero, one), span);
-            self.demand(
-                cuttable,
-                "dont_fragment",
-                "the packet is too long, and its header forbids to cut it",
-                span,
-            );
-            let at = self.begin_of(header, span);
-            self.code.effect(Op::Fragment { at, mtu }, span);
-            exits.extend(self.code.suspend());
-        }
-        self.join(exits, span);
+        let ways = self.code.fork(fits, span);
+        self.meet_ways(ways, span, |lowering, fits| {
+            if !fits {
+                lowering.cut(header, flags, mtu, span);
+            }
+        });
+    }
+
+    /// Lets the packet leave in fragments, or drops it if its flags forbid that.
+    fn cut(&mut self, header: HeaderId, flags: usize, mtu: Value, span: Span) {
+        let (flags, _) = self.load_field(header, flags, span);
+        let one = self.code.shifted_down(flags, 1, span);
+        let cuttable = self.code.resized(one, 1, span);
+        let (zero, one) = (self.code.constant(0, 1, span), self.code.constant(1, 1, span));
+        let cuttable = self.code.emit(1, Op::Select(cuttable, zero, one), span);
+        let help = "the packet is too long, and its header forbids to cut it";
+        self.demand(cuttable, "dont_fragment", help, span);
+        let at = self.begin_of(header, span);
+        self.code.effect(Op::Fragment { at, mtu }, span);
+    }
+
+    /// Drops the packet where its length does not fit a field of so many bits.
+    fn demand_fit(&mut self, length: Value, width: u8, span: Span) {
+        let limit = self.code.constant(largest(width), 32, span);
+        let fits = self.code.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
+        self.demand(fits, "too_long", "the packet is too long for a header that counts its bytes", span);
     }
 
     /// Goes on where a bit is set, and drops the packet elsewhere.

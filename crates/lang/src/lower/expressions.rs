@@ -232,8 +232,7 @@ impl Lowering<'_> {
             }
             CastMode::Saturate => {
                 let limit = self.code.constant(top, from, span);
-                let fits = self.code.emit(1, Op::Compare(CompareOp::Le, value, limit), span);
-                let clamped = self.code.emit(from, Op::Select(fits, value, limit), span);
+                let clamped = self.code.smaller(value, limit, span);
                 scalar(
                     self.code.resized(clamped, to, span),
                     Range::new(range.low.min(top), range.high.min(top)),

@@ -3,7 +3,7 @@
 
 use super::Decode;
 use super::Lowering;
-use super::build::{Builder, Exit, to};
+use super::build::{Builder, to};
 use super::env::{Range, Variable};
 use super::expressions::{Shape, scalar};
 use crate::check::hir::{ConditionalSize, Expr, Group, HeaderId};
@@ -86,32 +86,29 @@ impl Lowering<'_> {
                     position = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
                 }
                 Group::Conditional { field, when, size } => {
-                    let (yes, no) = self.condition(when);
-                    let mut exits: Vec<Exit> = Vec::new();
-                    if let Some(exit) = yes {
-                        self.code.resume(exit);
+                    let ways = self.condition(when);
+                    self.meet_ways(ways, span, |this, there| {
                         let length = match size {
-                            ConditionalSize::Fixed(bytes) => {
-                                self.need(header, position, *bytes, None, limit, span);
-                                self.code.constant(u128::from(*bytes), 32, span)
+                            ConditionalSize::Fixed(bytes) if there => {
+                                this.need(header, position, *bytes, None, limit, span);
+                                Some(this.code.constant(u128::from(*bytes), 32, span))
                             }
-                            ConditionalSize::Variable(length) => {
-                                self.decode_length(header, length, position, limit, span)
+                            ConditionalSize::Variable(length) if there => {
+                                Some(this.decode_length(header, length, position, limit, span))
                             }
+                            _ => None,
                         };
-                        let present = self.code.constant(1, 1, span);
-                        if matches!(size, ConditionalSize::Fixed(_)) {
-                            self.check_conditional_constraint(header, *field, span);
+                        let present = this.code.constant(u128::from(there), 1, span);
+                        let length = length.unwrap_or_else(|| this.code.constant(0, 32, span));
+                        if there && matches!(size, ConditionalSize::Fixed(_)) {
+                            this.check_conditional_constraint(header, *field, span);
                         }
-                        exits.extend(self.code.conditional_exit(header, index, present, length));
-                    }
-                    if let Some(exit) = no {
-                        self.code.resume(exit);
-                        let (absent, nothing) =
-                            (self.code.constant(0, 1, span), self.code.constant(0, 32, span));
-                        exits.extend(self.code.conditional_exit(header, index, absent, nothing));
-                    }
-                    self.join(exits, span);
+                        let places =
+                            [(Read::Present(header, index), present), (Read::Length(header, index), length)];
+                        for (read, value) in places {
+                            this.code.env.values.insert(Variable::Place(read), value);
+                        }
+                    });
                     let length = self.place(Read::Length(header, index));
                     position = self.code.emit(32, Op::Binary(ir::BinaryOp::Add, position, length), span);
                 }
@@ -340,18 +337,6 @@ impl Builder<'_> {
                 self.constant(0, width, Span::default())
             }
         }
-    }
-
-    fn conditional_exit(
-        &mut self,
-        header: HeaderId,
-        group: usize,
-        present: Value,
-        length: Value,
-    ) -> Option<Exit> {
-        self.env.values.insert(Variable::Place(Read::Present(header, group)), present);
-        self.env.values.insert(Variable::Place(Read::Length(header, group)), length);
-        self.suspend()
     }
 
     fn load_bits(&mut self, base: Value, bit: u32, width: u8, proven: u32, span: Span) -> Value {

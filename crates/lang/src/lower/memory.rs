@@ -196,15 +196,12 @@ impl Lowering<'_> {
     }
 
     fn key_parts(&mut self, key: &[hir::KeyPart]) -> Vec<ir::KeyPart> {
-        let mut parts = Vec::new();
-        for part in key {
-            parts.push(match part {
-                hir::KeyPart::Fixed(fixed) => ir::KeyPart::Fixed(fixed.clone()),
-                hir::KeyPart::Exact(value) => ir::KeyPart::Exact(self.value(value).0),
-                hir::KeyPart::Prefix(value, length) => ir::KeyPart::Prefix(self.value(value).0, *length),
-            });
-        }
-        parts
+        let part = |part: &hir::KeyPart| match part {
+            hir::KeyPart::Fixed(fixed) => ir::KeyPart::Fixed(fixed.clone()),
+            hir::KeyPart::Exact(value) => ir::KeyPart::Exact(self.value(value).0),
+            hir::KeyPart::Prefix(value, length) => ir::KeyPart::Prefix(self.value(value).0, *length),
+        };
+        key.iter().map(part).collect()
     }
 
     /// An entry or member is put in place; where it is refused the block is done.
@@ -221,14 +218,12 @@ impl Lowering<'_> {
         };
         let accepted = self.code.emit(1, op, span);
         let Some(otherwise) = otherwise else { return };
-        let (yes, no) = self.code.fork(accepted, span);
-        let mut exits: Vec<_> = yes.into_iter().collect();
-        if let Some(exit) = no {
-            self.code.resume(exit);
-            self.block(otherwise);
-            exits.extend(self.code.suspend());
-        }
-        self.join(exits, span);
+        let ways = self.code.fork(accepted, span);
+        self.meet_ways(ways, span, |lowering, accepted| {
+            if !accepted {
+                lowering.block(otherwise);
+            }
+        });
     }
 
     pub(super) fn displace(&mut self, placement: &Placement, span: Span) {

@@ -41,16 +41,8 @@ impl Lowering<'_> {
             }
             StmtKind::Set(header, field, value) => self.set(*header, *field, value, span),
             StmtKind::If(condition, yes, no) => {
-                let (held, failed) = self.condition(condition);
-                let mut exits = Vec::new();
-                for (exit, block) in [(held, yes), (failed, no)] {
-                    if let Some(exit) = exit {
-                        self.code.resume(exit);
-                        self.block(block);
-                        exits.extend(self.code.suspend());
-                    }
-                }
-                self.join(exits, span);
+                let ways = self.condition(condition);
+                self.meet_ways(ways, span, |lowering, holds| lowering.block(if holds { yes } else { no }));
             }
             StmtKind::Match(value, arms) => {
                 let shape = self.shape(value);
@@ -264,14 +256,8 @@ impl Lowering<'_> {
 
     fn recirculate(&mut self, budget: u32, span: Span) {
         let Some(start) = self.source.start else { return };
-        let slot = match self.hop_slot {
-            Some(slot) => slot,
-            None => {
-                let slot = self.new_slot();
-                self.hop_slot = Some(slot);
-                slot
-            }
-        };
+        let slot = self.hop_slot.unwrap_or_else(|| self.new_slot());
+        self.hop_slot = Some(slot);
         let reason = self.reason("too_many_rounds", "the packet used up the times it may start again");
         self.write_checksums(span);
         let zero = self.code.constant(0, 32, span);

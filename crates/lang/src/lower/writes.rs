@@ -16,42 +16,27 @@ impl Lowering<'_> {
             .iter()
             .map(|write| (write.table.0 as u32, self.values(&write.key), self.values(&write.value)))
             .collect();
-        let together = lowered.len() > 1;
-        let accepted = if together {
-            let keys = lowered.iter().map(|(table, key, _)| (*table, key.clone())).collect();
-            self.code.emit(1, Op::HasRoom(keys), span)
-        } else {
-            match lowered.first() {
-                Some((table, key, value)) => self.code.emit(
-                    1,
-                    Op::Learn { table: *table, key: key.clone(), value: value.clone() },
-                    span,
-                ),
-                None => return,
-            }
+        let keys = || lowered.iter().map(|(table, key, _)| (*table, key.clone())).collect();
+        let accepted = match &lowered[..] {
+            [] => return,
+            [(table, key, value)] => Op::Learn { table: *table, key: key.clone(), value: value.clone() },
+            _ => Op::HasRoom(keys()),
         };
+        let together = lowered.len() > 1;
+        let accepted = self.code.emit(1, accepted, span);
         if !together && otherwise.is_none() {
             return;
         }
-        let (yes, no) = self.code.fork(accepted, span);
-        let mut exits = Vec::new();
-        if let Some(exit) = yes {
-            self.code.resume(exit);
-            if together {
-                for (table, key, value) in lowered {
-                    self.code.emit(1, Op::Learn { table, key, value }, span);
+        let ways = self.code.fork(accepted, span);
+        self.meet_ways(ways, span, |lowering, accepted| {
+            if !accepted {
+                otherwise.into_iter().for_each(|otherwise| lowering.block(otherwise));
+            } else if together {
+                for (table, key, value) in lowered.clone() {
+                    lowering.code.emit(1, Op::Learn { table, key, value }, span);
                 }
             }
-            exits.extend(self.code.suspend());
-        }
-        if let Some(exit) = no {
-            self.code.resume(exit);
-            if let Some(otherwise) = otherwise {
-                self.block(otherwise);
-            }
-            exits.extend(self.code.suspend());
-        }
-        self.join(exits, span);
+        });
     }
 
     /// A packet from a template.
@@ -70,25 +55,20 @@ impl Lowering<'_> {
             let end = self.code.emit(32, Op::WireLength, span);
             let mut rest = self.code.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
             if let Some(limit) = limit {
-                let fits = self.code.emit(1, Op::Compare(ir::CompareOp::Le, rest, limit), span);
-                rest = self.code.emit(32, Op::Select(fits, rest, limit), span);
+                rest = self.code.smaller(rest, limit, span);
             }
             for &(bit, width, constant) in &made.lengths {
                 // A payload too long for the length field gives the largest length.
                 let constant = self.code.constant(u128::from(constant), 32, span);
                 let total = self.code.emit(32, Op::Binary(ir::BinaryOp::AddSaturate, rest, constant), span);
                 let limit = self.code.constant(largest(width.min(32)), 32, span);
-                let fits = self.code.emit(1, Op::Compare(ir::CompareOp::Le, total, limit), span);
-                let clamped = self.code.emit(32, Op::Select(fits, total, limit), span);
+                let clamped = self.code.smaller(total, limit, span);
                 holes.push(ir::Hole { bit, width });
                 values.push(self.code.resized(clamped, width, span));
             }
             tail = Some(start);
         }
-        let (port, _) = match self.shape(port) {
-            Shape::Scalar { value, range, .. } => (value, range),
-            _ => return,
-        };
+        let Shape::Scalar { value: port, .. } = self.shape(port) else { return };
         let template = self.new_template(made, holes);
         self.code.effect(Op::Emit { template, values, tail, limit, port }, span);
     }

@@ -7,7 +7,6 @@
 //! are looked at, unless something that is covered is never zero.
 
 use super::Lowering;
-use super::build::Exit;
 use super::env::Variable;
 use crate::ast::LengthOf;
 use crate::check::hir::{Checksum, Group, HeaderId};
@@ -34,24 +33,27 @@ impl Lowering<'_> {
         let none = self.code.constant(0, 16, span);
         let zero = self.code.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
         let (yes, no) = self.code.fork(zero, span);
-        let mut exits: Vec<Exit> = no.into_iter().collect();
-        if let Some(exit) = yes {
-            self.code.resume(exit);
-            let mut bytes = proven;
-            let mut more = None;
-            if let Some(end) = self.end_of_covered(header, checksum, span) {
-                bytes -= bytes % 2;
-                let known = self.code.with_constant(BinaryOp::Add, base, bytes.into(), span);
-                more = Some(self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, known), span));
+        self.meet_ways((no, yes), span, |lowering, differs| {
+            if !differs {
+                lowering.tell_zero(header, checksum, (base, proven), span);
             }
-            let sum = self.code.emit(16, Op::Checksum { base, bytes, more }, span);
-            let (none, ones) = (self.code.constant(0, 16, span), self.code.constant(0xffff, 16, span));
-            let nothing = self.code.emit(1, Op::Compare(CompareOp::Eq, sum, none), span);
-            let value = self.code.emit(16, Op::Select(nothing, ones, none), span);
-            self.code.effect(Op::Store { base, offset: checksum.offset, bytes: 2, value, proven }, span);
-            exits.extend(self.code.suspend());
+        });
+    }
+
+    /// The same where the checksum was written as 0.
+    fn tell_zero(&mut self, header: HeaderId, checksum: Checksum, (base, proven): (Value, u32), span: Span) {
+        let mut bytes = proven;
+        let mut more = None;
+        if let Some(end) = self.end_of_covered(header, checksum, span) {
+            bytes -= bytes % 2;
+            let known = self.code.with_constant(BinaryOp::Add, base, bytes.into(), span);
+            more = Some(self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, known), span));
         }
-        self.join(exits, span);
+        let sum = self.code.emit(16, Op::Checksum { base, bytes, more }, span);
+        let (none, ones) = (self.code.constant(0, 16, span), self.code.constant(0xffff, 16, span));
+        let nothing = self.code.emit(1, Op::Compare(CompareOp::Eq, sum, none), span);
+        let value = self.code.emit(16, Op::Select(nothing, ones, none), span);
+        self.code.effect(Op::Store { base, offset: checksum.offset, bytes: 2, value, proven }, span);
     }
 
     /// Where what a checksum covers ends, if that is behind the bytes that are known to be captured; it may
