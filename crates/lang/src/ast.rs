@@ -1,6 +1,7 @@
 //! The syntax tree: what the parser saw, with a span on everything; names are not resolved, types not
 //! checked.
 
+mod declared;
 mod edit;
 
 pub use edit::Edit;
@@ -503,17 +504,15 @@ pub struct TableWrite {
     pub span: Span,
 }
 
-/// `pattern if guard => body`
+/// `pattern if guard => body`; in an expression the body is one too.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arm {
+pub struct Arm<B = Block> {
     /// What the value must look like.
     pub pattern: Pattern,
     /// A further condition.
     pub guard: Option<Expr>,
     /// What is done then; one statement stands as a block of one.
-    pub body: Block,
-    /// The whole arm.
-    pub span: Span,
+    pub body: B,
 }
 
 /// A pattern.
@@ -599,18 +598,7 @@ pub enum ExprKind {
     /// `if c { a } else { b }`
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `match e { pattern => value, … }`
-    Match(Box<Expr>, Vec<ExprArm>),
-}
-
-/// `pattern if guard => value`
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExprArm {
-    /// What the value must look like.
-    pub pattern: Pattern,
-    /// A further condition.
-    pub guard: Option<Expr>,
-    /// The value then.
-    pub value: Expr,
+    Match(Box<Expr>, Vec<Arm<Expr>>),
 }
 
 /// Operators with one operand.

@@ -215,9 +215,9 @@ fn too_much_memory(files: &[ast::File], program: &ir::Program) -> Option<Diagnos
     let footprint = footprint(program);
     let all = total(&footprint);
     let largest = footprint.iter().max_by_key(|part| part.bytes).filter(|_| all > LARGEST_MEMORY)?;
-    let mut items = files.iter().flat_map(|file| &file.items);
-    let named = |item: &&Item| item_place(item).is_some() && item_name(item) == Some(&largest.name);
-    let span = items.find(named).and_then(item_place).unwrap_or_default();
+    let mut declared = files.iter().flat_map(|file| &file.items).filter_map(Item::declared);
+    let named = declared.find(|(what, name)| *what == largest.what && name.text == largest.name);
+    let span = named.map_or(Span::default(), |(_, name)| name.span);
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let label =
         format!("the {} of {} {} takes {}", largest.what, largest.count, largest.parts, gib(largest.bytes));
@@ -225,19 +225,6 @@ fn too_much_memory(files: &[ast::File], program: &ir::Program) -> Option<Diagnos
     let advice =
         format!("all that a program remembers may take {} together: make it smaller", gib(LARGEST_MEMORY));
     Some(Diagnostic::error("E0540", headline, span, label).help(advice))
-}
-
-/// The place of the name of an item that takes memory.
-fn item_place(item: &Item) -> Option<Span> {
-    match item {
-        Item::Table(item) => Some(item.name.span),
-        Item::Counter(item) => Some(item.name.span),
-        Item::Meter(item) => Some(item.name.span),
-        Item::Register(item) => Some(item.name.span),
-        Item::Pool(item) => Some(item.name.span),
-        Item::Group(item) => Some(item.name.span),
-        _ => None,
-    }
 }
 
 /// Ranges of the text, sorted. No range lies within another.
@@ -376,23 +363,4 @@ fn test_layouts(files: &[ast::File], sources: &mut Sources) -> ast::File {
         return ast::File::default();
     }
     standard_layouts(sources)
-}
-
-fn item_name(item: &Item) -> Option<&String> {
-    match item {
-        Item::Const(item) => Some(&item.name.text),
-        Item::Enum(item) => Some(&item.name.text),
-        Item::Layout(item) => Some(&item.name.text),
-        Item::Table(item) => Some(&item.name.text),
-        Item::Counter(item) => Some(&item.name.text),
-        Item::Meter(item) => Some(&item.name.text),
-        Item::Register(item) => Some(&item.name.text),
-        Item::Pool(item) => Some(&item.name.text),
-        Item::Group(item) => Some(&item.name.text),
-        Item::Reason(item) => Some(&item.name.text),
-        Item::Function(item) => Some(&item.name.text),
-        Item::Stage(item) => Some(&item.name.text),
-        Item::Event(item) => Some(&item.name.text),
-        Item::Every(_) | Item::Test(_) => None,
-    }
 }

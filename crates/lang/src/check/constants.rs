@@ -6,6 +6,7 @@ use super::{Checker, Context};
 use crate::ast::{self, BinaryOp, CastMode};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
+use std::ops::RangeInclusive;
 
 impl Checker<'_> {
     /// The value of a constant expression of a type; reports what is no constant.
@@ -31,6 +32,22 @@ impl Checker<'_> {
                 None
             }
         }
+    }
+
+    /// A constant number within a range; reports one outside of it.
+    pub(crate) fn number_within(
+        &mut self,
+        expr: &ast::Expr,
+        range: RangeInclusive<u128>,
+        code: &'static str,
+        headline: impl Into<String>,
+    ) -> Option<u32> {
+        let number = self.constant(expr, &Type::Uint(32))?;
+        let fits = range.contains(&number);
+        if !fits {
+            self.error(code, headline, expr.span, format!("this is {number}"));
+        }
+        fits.then_some(number as u32)
     }
 
     /// Type and value of a declared constant, computed when first asked for.

@@ -1,7 +1,7 @@
 //! Checksums: where they may stand in a layout, what a pseudo header is made of, and what may be done with
 //! them.
 
-use super::hir::{self, Checksum, Expr, ExprKind, Group, Layout};
+use super::hir::{self, Checksum, Expr, ExprKind, Group, Layout, LayoutId};
 use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, FieldType};
@@ -10,16 +10,15 @@ use crate::source::Span;
 
 impl Checker<'_> {
     /// What a pseudo header takes from a layout.
-    pub(crate) fn pseudo(&mut self, clause: &ast::Pseudo, layout: &Layout) -> Option<hir::Pseudo> {
+    pub(crate) fn pseudo(
+        &mut self,
+        clause: &ast::Pseudo,
+        id: LayoutId,
+        layout: &Layout,
+    ) -> Option<hir::Pseudo> {
         let mut fields = Vec::new();
         for name in &clause.fields {
-            let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
-                let known: Vec<String> =
-                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
-                let what = format!("field of {}", layout.name);
-                self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
-                return None;
-            };
+            let index = self.field_named(id, name)?;
             let field = &layout.fields[index];
             let fixed = matches!(layout.groups.get(field.group), Some(Group::Fixed { .. }));
             let whole = field.bit.is_multiple_of(8) && field.ty.width().is_some_and(|width| width % 16 == 0);

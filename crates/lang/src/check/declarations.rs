@@ -8,6 +8,7 @@ use super::{Checker, Context, Enum};
 use crate::ast::{self, Item, Name};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::MOST_ARGUMENTS;
+use crate::source::Span;
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
@@ -201,12 +202,7 @@ impl<'a> Checker<'a> {
                 );
             }
             if members.iter().any(|(other, _)| *other == name.text) {
-                self.error(
-                    "E0101",
-                    format!("the member `{}` is declared twice", name.text),
-                    name.span,
-                    "declared again here",
-                );
+                self.diagnostics.declared_twice("member", name, None);
             }
             members.push((name.text.clone(), value));
         }
@@ -215,23 +211,13 @@ impl<'a> Checker<'a> {
     }
 
     fn define_counter(&mut self, item: &ast::Counter) {
-        let mut size = 1;
-        if let Some(expr) = &item.size {
-            size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
-            if !(1..=1 << 20).contains(&size) {
-                self.error(
-                    "E0501",
-                    "a counter has 1 to 1,048,576 cells",
-                    expr.span,
-                    format!("this is {size}"),
-                );
-                size = 1;
-            }
-        }
+        let cells =
+            |expr| self.number_within(expr, 1..=1 << 20, "E0501", "a counter has 1 to 1,048,576 cells");
+        let size = item.size.as_ref().and_then(cells).unwrap_or(1);
         self.names.counters.insert(item.name.text.clone(), self.program.counters.len() as u32);
         self.program.counters.push(crate::ir::Counter {
             name: item.name.text.clone(),
-            size: size as u32,
+            size,
             indexed: item.size.is_some(),
         });
     }
@@ -241,12 +227,7 @@ impl<'a> Checker<'a> {
         for (index, param) in params.iter().enumerate() {
             let ty = self.resolve_type(&param.ty);
             if params[..index].iter().any(|other| other.name.text == param.name.text) {
-                self.error(
-                    "E0101",
-                    format!("the parameter `{}` is declared twice", param.name.text),
-                    param.name.span,
-                    "declared again here",
-                );
+                self.diagnostics.declared_twice("parameter", &param.name, None);
             }
             locals.push(self.new_local(&param.name.text, ty, false));
         }
@@ -277,11 +258,7 @@ impl<'a> Checker<'a> {
             }
         }
         let cap = item.cap.as_ref().map(|expr| {
-            let cap = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
-            if !(1..=1 << 16).contains(&cap) {
-                self.error("E0502", "a cap lies between 1 and 65,536", expr.span, format!("this is {cap}"));
-            }
-            cap.clamp(1, 1 << 16) as u32
+            self.number_within(expr, 1..=1 << 16, "E0502", "a cap lies between 1 and 65,536").unwrap_or(1)
         });
         self.names.stages.insert(item.name.text.clone(), id);
         self.program.stages.push(hir::Stage {
@@ -297,8 +274,7 @@ impl<'a> Checker<'a> {
     }
 
     fn declare_header(&mut self, name: &Name, layout: &Name) -> Option<HeaderId> {
-        let Some(&layout_id) = self.names.layouts.get(&layout.text) else {
-            self.unknown_layout(layout);
+        let Some(layout_id) = self.layout_named(layout) else {
             self.names.broken_headers.insert(name.text.clone());
             return None;
         };
@@ -317,14 +293,11 @@ impl<'a> Checker<'a> {
                 );
                 // Within its own decoder the name means this layout, so that nothing there is reported
                 // besides.
-                let own = HeaderId(self.program.headers.len());
-                self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
-                return Some(own);
+                return Some(self.program.new_header(name, layout_id));
             }
             return Some(header);
         }
-        let header = HeaderId(self.program.headers.len());
-        self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
+        let header = self.program.new_header(name, layout_id);
         self.names.headers.insert(name.text.clone(), header);
         Some(header)
     }
@@ -332,7 +305,7 @@ impl<'a> Checker<'a> {
     fn define_stage(&mut self, item: &'a ast::Stage, id: StageId) {
         self.scope.context = Context::Packet;
         let (params, header) = (self.program.stages[id.0].params.clone(), self.program.stages[id.0].header);
-        self.scope.enter_params(&item.params, &params);
+        self.scope.bind_all(&self.program, &params);
         self.scope.own_header = header;
         self.scope.own_header_broken = item.header.is_some() && header.is_none();
         self.spent.unrolled = 1;
@@ -348,11 +321,8 @@ impl<'a> Checker<'a> {
         }
         let body = self.block(&item.body);
         if !body.ends {
-            let end = crate::source::Span::new(
-                item.body.span.file,
-                item.body.span.end.saturating_sub(1),
-                item.body.span.end,
-            );
+            let Span { file, end, .. } = item.body.span;
+            let end = Span::new(file, end.saturating_sub(1), end);
             self.report(
                 Diagnostic::error(
                     "E0403",
@@ -374,8 +344,7 @@ impl<'a> Checker<'a> {
     fn handler_body(&mut self, body: &'a ast::Block, params: &[hir::LocalId]) -> hir::Block {
         self.scope.context = Context::Handler;
         self.spent.unrolled = 1;
-        let scope = params.iter().map(|local| (self.program.locals[local.0].name.clone(), *local)).collect();
-        self.scope.locals = vec![scope];
+        self.scope.bind_all(&self.program, params);
         let body = self.block(body);
         self.scope.locals.clear();
         self.scope.context = Context::Constant;
@@ -419,7 +388,7 @@ impl Findings {
         let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
         let mut fresh = Vec::new();
         for &item in items {
-            if let Some((kind, name)) = declared_name(item)
+            if let Some((kind, name)) = item.declared()
                 && let Some(first) = seen.get(&(kind, name.text.as_str()))
             {
                 let main = crate::source::FileId::default();
@@ -428,30 +397,33 @@ impl Findings {
                 } else {
                     (name, *first)
                 };
-                self.report(
-                    Diagnostic::error(
-                        "E0101",
-                        format!("the {kind} `{}` is declared twice", name.text),
-                        name.span,
-                        "declared again here",
-                    )
-                    .place(first.span, "declared first here"),
-                );
+                self.declared_twice(kind, name, Some(first.span));
                 continue;
             }
-            if let Some((kind, name)) = declared_name(item) {
+            if let Some((kind, name)) = item.declared() {
                 seen.insert((kind, &name.text), name);
             }
             fresh.push(item);
         }
         fresh
     }
+
+    /// Reports a name that is declared again.
+    pub(super) fn declared_twice(&mut self, what: &str, name: &Name, first: Option<Span>) {
+        let headline = format!("the {what} `{}` is declared twice", name.text);
+        let fault = Diagnostic::error("E0101", headline, name.span, "declared again here");
+        self.report(match first {
+            Some(first) => fault.place(first, "declared first here"),
+            None => fault,
+        });
+    }
 }
 
 impl Scope {
-    fn enter_params(&mut self, params: &[ast::Param], locals: &[hir::LocalId]) {
-        let scope = params.iter().map(|param| param.name.text.clone()).zip(locals.iter().copied()).collect();
-        self.locals = vec![scope];
+    /// Begins a body with its parameters.
+    fn bind_all(&mut self, program: &hir::Program, params: &[hir::LocalId]) {
+        let named = |local: &hir::LocalId| (program.locals[local.0].name.clone(), *local);
+        self.locals = vec![params.iter().map(named).collect()];
     }
 }
 
@@ -469,25 +441,5 @@ pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> crate::ir::ColumnKind {
             enums[id.0].members.iter().map(|(name, value)| (*value, name.clone())).collect(),
         ),
         _ => ColumnKind::Uint,
-    }
-}
-
-/// What kind of thing an item declares, and under which name.
-fn declared_name(item: &Item) -> Option<(&'static str, &Name)> {
-    match item {
-        Item::Const(item) => Some(("constant", &item.name)),
-        Item::Enum(item) => Some(("enum", &item.name)),
-        Item::Layout(item) => Some(("layout", &item.name)),
-        Item::Table(item) => Some(("table", &item.name)),
-        Item::Counter(item) => Some(("counter", &item.name)),
-        Item::Meter(item) => Some(("meter", &item.name)),
-        Item::Register(item) => Some(("register", &item.name)),
-        Item::Pool(item) => Some(("pool", &item.name)),
-        Item::Group(item) => Some(("group", &item.name)),
-        Item::Reason(item) => Some(("reason", &item.name)),
-        Item::Function(item) => Some(("function", &item.name)),
-        Item::Stage(item) => Some(("stage", &item.name)),
-        Item::Event(item) => Some(("event", &item.name)),
-        Item::Every(_) | Item::Test(_) => None,
     }
 }

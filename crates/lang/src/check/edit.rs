@@ -1,7 +1,6 @@
 //! Statements that make the packet longer or shorter: the headers they name, and the bytes that go in.
 
 use super::hir::{Edit, Field, HeaderId, Layout, Made, Place, Program, StmtKind};
-use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, PacketPart};
@@ -26,7 +25,7 @@ impl<'a> Checker<'a> {
         }
         let edit = match edit {
             ast::Edit::Push { packet, before, header } => {
-                let id = self.decoded_header(header)?;
+                let id = self.header_named(header)?;
                 let announces = if *before { None } else { self.program.announcement(id, packet) };
                 let selector = match (before, announces) {
                     (true, _) => self.announces(packet, id),
@@ -46,11 +45,11 @@ impl<'a> Checker<'a> {
                 place: Place::Start,
                 announces: None,
             },
-            ast::Edit::Pop(header) => Edit::Pop(self.decoded_header(header)?),
-            ast::Edit::Decapsulate(header) => Edit::Decapsulate(self.decoded_header(header)?),
+            ast::Edit::Pop(header) => Edit::Pop(self.header_named(header)?),
+            ast::Edit::Decapsulate(header) => Edit::Decapsulate(self.header_named(header)?),
             ast::Edit::Truncate(length) => Edit::Truncate(self.number(length)),
             ast::Edit::Fragment(header, mtu) => {
-                let id = self.decoded_header(header)?;
+                let id = self.header_named(header)?;
                 let layout = self.program.layout(id);
                 if !is_ipv4(layout) {
                     let (name, declared) = (layout.name.clone(), layout.span);
@@ -84,18 +83,6 @@ impl<'a> Checker<'a> {
             );
         }
         checked
-    }
-
-    /// A header that a decoder decodes.
-    fn decoded_header(&mut self, name: &ast::Name) -> Option<HeaderId> {
-        match self.find_header(&name.text) {
-            Some(id) => Some(id),
-            None if self.names.broken_headers.contains(&name.text) => None,
-            None => {
-                self.unknown_header(HeaderUse::Header, &name.text, None, name.span);
-                None
-            }
-        }
     }
 
     /// The selector of the last pushed header, if it is not given and free.

@@ -341,8 +341,7 @@ impl Checker<'_> {
                 }
                 ast::ExprKind::Binary(ast::BinaryOp::Div, value, length) if prefixes => {
                     let length = self.constant(length, &Type::Uint(8))?;
-                    let value = self.expression(value, Some(ty));
-                    self.diagnostics.expect_type(&value, ty);
+                    let value = self.typed(value, ty);
                     if length > u128::from(ty.width().unwrap_or(128)) {
                         self.error(
                             "E0518",
@@ -355,8 +354,7 @@ impl Checker<'_> {
                     hir::KeyPart::Prefix(value, length as u8)
                 }
                 _ => {
-                    let value = self.expression(key, Some(ty));
-                    self.diagnostics.expect_type(&value, ty);
+                    let value = self.typed(key, ty);
                     match fold(&value) {
                         Some(number) => hir::KeyPart::Fixed(Match::Exact(number)),
                         None => hir::KeyPart::Exact(value),

@@ -4,7 +4,7 @@ use super::hir::{Arm, Expr, ExprKind, LocalId, TableValue};
 use super::meant::HeaderUse;
 use super::operators::same;
 use super::types::{TableId, Type, largest};
-use super::{Checker, Context, Function, counted};
+use super::{Checker, Context, Function};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::ir::TableKind;
@@ -22,6 +22,18 @@ impl Checker<'_> {
         let checked = self.expression_inside(expr, expected);
         self.spent.depth -= 1;
         checked
+    }
+
+    /// Checks an expression that must have a type.
+    pub(crate) fn typed(&mut self, expr: &ast::Expr, ty: &Type) -> Expr {
+        let checked = self.expression(expr, Some(ty));
+        self.diagnostics.expect_type(&checked, ty);
+        checked
+    }
+
+    /// The same for several expressions.
+    pub(crate) fn all_typed(&mut self, exprs: &[ast::Expr], types: &[Type]) -> Vec<Expr> {
+        exprs.iter().zip(types).map(|(expr, ty)| self.typed(expr, ty)).collect()
     }
 
     /// Reports once that constants or functions build on each other too deeply.
@@ -53,8 +65,7 @@ impl Checker<'_> {
             ast::ExprKind::Lookup(table, keys) => self.lookup(table, keys, span),
             ast::ExprKind::Call(name, args) => self.call(name, args, expected, span),
             ast::ExprKind::Unary(UnaryOp::Not, inner) => {
-                let inner = self.expression(inner, Some(&Type::Bool));
-                self.diagnostics.expect_type(&inner, &Type::Bool);
+                let inner = self.typed(inner, &Type::Bool);
                 Expr { kind: ExprKind::Not(Box::new(inner)), ty: Type::Bool, span }
             }
             ast::ExprKind::Unary(UnaryOp::Complement, inner) => {
@@ -82,8 +93,7 @@ impl Checker<'_> {
                 Expr { kind: ExprKind::Tuple(parts), ty, span }
             }
             ast::ExprKind::If(condition, yes, no) => {
-                let condition = self.expression(condition, Some(&Type::Bool));
-                self.diagnostics.expect_type(&condition, &Type::Bool);
+                let condition = self.typed(condition, &Type::Bool);
                 let (yes, no) = self.alike(yes, no, expected);
                 if !self.diagnostics.expect_single(&yes) {
                     return error(span);
@@ -127,8 +137,7 @@ impl Checker<'_> {
             return Expr { kind: ExprKind::Local(local), ty: self.program.locals[local.0].ty.clone(), span };
         }
         if let Context::Layout(layout) = self.scope.context
-            && let Some(index) =
-                self.program.layouts[layout.0].fields.iter().position(|field| field.name == name)
+            && let Some(index) = self.program.layouts[layout.0].field_named(name)
         {
             return self.own_field(layout.0, index, expected, span);
         }
@@ -271,19 +280,9 @@ impl Checker<'_> {
                     self.no_packet(span, format!("`{word}` is a header of a packet"));
                     return error(span);
                 }
-                let layout = self.program.layout(header);
-                let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
-                    let known: Vec<String> = layout
-                        .fields
-                        .iter()
-                        .map(|field| field.name.clone())
-                        .take(self.candidates())
-                        .collect();
-                    let what = format!("field of {}", layout.name);
-                    self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
-                    return error(span);
-                };
-                let field = &layout.fields[index];
+                let layout = self.program.headers[header.0].layout;
+                let Some(index) = self.field_named(layout, name) else { return error(span) };
+                let field = &self.program.layouts[layout.0].fields[index];
                 let ty = if field.conditional {
                     Type::Option(Box::new(field.ty.clone()))
                 } else {
@@ -423,18 +422,8 @@ impl Checker<'_> {
             }
             return error(span);
         };
-        if args.len() != function.params.len() {
-            self.error(
-                "E0206",
-                format!(
-                    "`{}` takes {}, not {}",
-                    name.text,
-                    counted(function.params.len(), "value"),
-                    args.len()
-                ),
-                span,
-                "wrong number of values",
-            );
+        let takes = format!("`{}`", name.text);
+        if !self.diagnostics.takes(&takes, function.params.len(), args.len(), span) {
             return error(span);
         }
         self.spent.inlined += function.size;
@@ -447,13 +436,8 @@ impl Checker<'_> {
             );
             return error(span);
         }
-        let mut bindings = Vec::new();
-        for (param, arg) in function.params.iter().zip(args) {
-            let ty = self.program.locals[param.0].ty.clone();
-            let arg = self.expression(arg, Some(&ty));
-            self.diagnostics.expect_type(&arg, &ty);
-            bindings.push((*param, arg));
-        }
+        let args = self.all_typed(args, &self.program.types_of(&function.params));
+        let bindings = function.params.into_iter().zip(args).collect();
         Expr { kind: ExprKind::Inline(bindings, Box::new(function.value)), ty: function.result, span }
     }
 
@@ -495,41 +479,50 @@ impl Checker<'_> {
     fn match_expression(
         &mut self,
         value: &ast::Expr,
-        arms: &[ast::ExprArm],
+        arms: &[ast::Arm<ast::Expr>],
         expected: Option<&Type>,
         span: Span,
     ) -> Expr {
         let value = self.expression(value, None);
-        let mut checked: Vec<Arm<Expr>> = Vec::new();
-        let mut ty: Option<Type> = expected.cloned();
         let mut first: Option<Type> = None;
+        let checked = self.arms(&value.ty, arms, span, |checker, body| {
+            let body = checker.expression(body, first.as_ref().or(expected));
+            checker.diagnostics.expect_single(&body);
+            if let Some(first) = &first {
+                checker.diagnostics.expect_type(&body, first);
+            } else if body.ty != Type::Unknown {
+                first = Some(body.ty.clone());
+            }
+            body
+        });
+        let ty = first.unwrap_or(Type::Unknown);
+        Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
+    }
+
+    /// Checks the arms of a `match` on a value of a type; `body` checks what an arm does or gives.
+    pub(super) fn arms<'b, A, B>(
+        &mut self,
+        ty: &Type,
+        arms: &'b [ast::Arm<A>],
+        span: Span,
+        mut body: impl FnMut(&mut Self, &'b A) -> B,
+    ) -> Vec<Arm<B>> {
+        let mut checked = Vec::new();
         let mut broken = false;
         for arm in arms {
             self.scope.enter();
             let before = self.diagnostics.reported();
-            let pattern = self.pattern(&arm.pattern, &value.ty);
+            let pattern = self.pattern(&arm.pattern, ty);
             broken |= self.diagnostics.reported() > before;
-            let guard = arm.guard.as_ref().map(|guard| {
-                let guard = self.expression(guard, Some(&Type::Bool));
-                self.diagnostics.expect_type(&guard, &Type::Bool);
-                guard
-            });
-            let body = self.expression(&arm.value, ty.as_ref());
+            let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
+            let body = body(self, &arm.body);
             self.scope.leave();
-            self.diagnostics.expect_single(&body);
-            if let Some(first) = &first {
-                self.diagnostics.expect_type(&body, first);
-            } else if body.ty != Type::Unknown {
-                first = Some(body.ty.clone());
-                ty = first.clone();
-            }
             checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
         }
         if !broken {
-            self.check_arms(&value.ty, &checked, span);
+            self.check_arms(ty, &checked, span);
         }
-        let ty = first.unwrap_or(Type::Unknown);
-        Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
+        checked
     }
 }
 

@@ -86,6 +86,17 @@ impl Program {
         self.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)
     }
 
+    /// The types of locals.
+    pub fn types_of(&self, locals: &[LocalId]) -> Vec<Type> {
+        locals.iter().map(|local| self.locals[local.0].ty.clone()).collect()
+    }
+
+    /// Makes a header of a layout known by a name.
+    pub(crate) fn new_header(&mut self, name: &crate::ast::Name, layout: LayoutId) -> HeaderId {
+        self.headers.push(Header { name: name.text.clone(), layout });
+        HeaderId(self.headers.len() - 1)
+    }
+
     /// A stage decodes the header.
     pub fn is_decoded(&self, header: HeaderId) -> bool {
         self.stages.iter().any(|stage| stage.header == Some(header))

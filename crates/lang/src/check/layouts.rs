@@ -1,10 +1,9 @@
 //! Layouts: where every field lies, what the decoder checks, what follows.
 
-use super::hir::{self, ConditionalSize, Expr, Field, Group};
+use super::hir::{self, ConditionalSize, Field, Group};
 use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, Constraint, FieldType};
-use crate::diagnostic::Diagnostic;
 use crate::limits::LARGEST_FIXED;
 use crate::source::Span;
 use hir::LayoutId;
@@ -40,15 +39,7 @@ impl Checker<'_> {
         }
         for field in &item.fields {
             if let Some(&first) = declared.get(field.name.text.as_str()) {
-                self.report(
-                    Diagnostic::error(
-                        "E0101",
-                        format!("the field `{}` is declared twice", field.name.text),
-                        field.name.span,
-                        "declared again here",
-                    )
-                    .place(first, "declared first here"),
-                );
+                self.diagnostics.declared_twice("field", &field.name, Some(first));
                 continue;
             }
             declared.insert(&field.name.text, field.span);
@@ -74,7 +65,7 @@ impl Checker<'_> {
             layout.next = self.next(next, &layout, id);
         }
         layout.checksum = self.diagnostics.checksum(item, &layout);
-        layout.pseudo = item.pseudo.as_ref().and_then(|pseudo| self.pseudo(pseudo, &layout));
+        layout.pseudo = item.pseudo.as_ref().and_then(|pseudo| self.pseudo(pseudo, id, &layout));
         self.program.layouts.pop();
         self.described.fields.clear();
         layout
@@ -87,14 +78,10 @@ impl Checker<'_> {
         let mut checked = self.field(field);
         places.misplaced |= checked.ty == Type::Unknown;
         self.scope.context = Context::Layout(id);
-        let when = field.when.as_ref().map(|when| {
-            let when_checked = self.expression(when, Some(&Type::Bool));
-            self.diagnostics.expect_type(&when_checked, &Type::Bool);
-            when_checked
-        });
+        let when = field.when.as_ref().map(|when| self.typed(when, &Type::Bool));
         self.described.shared_when = field.when.clone();
         let length = match &field.ty {
-            FieldType::Bytes(expr) => Some(self.length(expr)),
+            FieldType::Bytes(expr) => Some(self.typed(expr, &Type::Uint(32))),
             _ => None,
         };
         self.described.shared_when = None;
@@ -255,14 +242,8 @@ impl Checker<'_> {
         }
     }
 
-    fn length(&mut self, expr: &ast::Expr) -> Expr {
-        let checked = self.expression(expr, Some(&Type::Uint(32)));
-        self.diagnostics.expect_type(&checked, &Type::Uint(32));
-        checked
-    }
-
     fn next(&mut self, next: &ast::Next, layout: &hir::Layout, id: LayoutId) -> Option<hir::Next> {
-        let Some(selector) = layout.fields.iter().position(|field| field.name == next.selector.text) else {
+        let Some(selector) = layout.field_named(&next.selector.text) else {
             let known: Vec<String> =
                 layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
             self.unknown("field", &next.selector.text, next.selector.span, known.iter().map(String::as_str));
@@ -270,11 +251,7 @@ impl Checker<'_> {
         };
         let ty = layout.fields[selector].ty.clone();
         self.scope.context = Context::Layout(id);
-        let when = next.when.as_ref().map(|when| {
-            let checked = self.expression(when, Some(&Type::Bool));
-            self.diagnostics.expect_type(&checked, &Type::Bool);
-            checked
-        });
+        let when = next.when.as_ref().map(|when| self.typed(when, &Type::Bool));
         self.scope.context = Context::Constant;
         let mut targets = Vec::new();
         for (values, target) in &next.targets {

@@ -29,17 +29,8 @@ impl<'a> Checker<'a> {
     fn cells(&mut self, name: &ast::Name, size: Option<&ast::Expr>, what: &str) -> u32 {
         let Some(expr) = size else { return 1 };
         self.names.indexed.insert(name.text.clone());
-        let size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
-        if !(1..=MOST_CELLS).contains(&size) {
-            self.error(
-                "E0501",
-                format!("a {what} has 1 to {MOST_CELLS} cells"),
-                expr.span,
-                format!("this is {size}"),
-            );
-            return 1;
-        }
-        size as u32
+        let headline = format!("a {what} has 1 to {MOST_CELLS} cells");
+        self.number_within(expr, 1..=MOST_CELLS, "E0501", headline).unwrap_or(1)
     }
 
     pub(super) fn define_meter(&mut self, item: &ast::Meter) {
@@ -171,7 +162,11 @@ impl<'a> Checker<'a> {
         for property in &item.properties {
             match property {
                 GroupProperty::Buckets(expr) => buckets = self.group_buckets(expr),
-                GroupProperty::Capacity(expr) => capacity = self.group_capacity(expr),
+                GroupProperty::Capacity(expr) => {
+                    let headline = format!("a group has room for 1 to {MOST_MEMBERS} members");
+                    let most = u128::from(MOST_MEMBERS);
+                    capacity = self.number_within(expr, 1..=most, "E0525", headline).unwrap_or(16);
+                }
                 GroupProperty::From(path, span) => {
                     if file.is_some() {
                         self.error(
@@ -205,7 +200,6 @@ impl<'a> Checker<'a> {
         }
         let columns = types.iter().map(|ty| self.column(ty)).collect();
         self.names.groups.insert(item.name.text.clone(), self.program.groups.len() as u32);
-        let (buckets, capacity) = (buckets as u32, capacity as u32);
         let group = ir::Group {
             name: item.name.text.clone(),
             size,
@@ -219,27 +213,13 @@ impl<'a> Checker<'a> {
         self.program.groups.push((group, types));
     }
 
-    fn group_buckets(&mut self, expr: &ast::Expr) -> u128 {
-        let buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256);
-        if buckets.is_power_of_two() && buckets <= u128::from(MOST_BUCKETS) {
+    fn group_buckets(&mut self, expr: &ast::Expr) -> u32 {
+        let buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256) as u32;
+        if buckets.is_power_of_two() && buckets <= MOST_BUCKETS {
             return buckets;
         }
         self.error("E0525", "buckets come in powers of two", expr.span, format!("this is {buckets}"));
         256
-    }
-
-    fn group_capacity(&mut self, expr: &ast::Expr) -> u128 {
-        let capacity = self.constant(expr, &Type::Uint(32)).unwrap_or(16);
-        if (1..=u128::from(MOST_MEMBERS)).contains(&capacity) {
-            return capacity;
-        }
-        self.error(
-            "E0525",
-            format!("a group has room for 1 to {MOST_MEMBERS} members"),
-            expr.span,
-            format!("this is {capacity}"),
-        );
-        16
     }
 
     fn member(
@@ -281,12 +261,7 @@ impl<'a> Checker<'a> {
 
     /// A pool by its name; reports unknown ones.
     pub(super) fn pool_named(&mut self, name: &ast::Name) -> Option<u32> {
-        let found = self.names.pools.get(&name.text).copied();
-        if found.is_none() {
-            let known: Vec<String> = self.names.pools.keys().take(self.candidates()).cloned().collect();
-            self.unknown("pool", &name.text, name.span, known.iter().map(String::as_str));
-        }
-        found
+        self.named("pool", name, |names| &names.pools)
     }
 
     /// State is read and written where packets and handlers run.
@@ -339,11 +314,7 @@ impl<'a> Checker<'a> {
         }
         let colour = self.colour();
         let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
-        let before = keys.get(cells).map(|before| {
-            let before = self.expression(before, Some(&colour));
-            self.diagnostics.expect_type(&before, &colour);
-            Box::new(before)
-        });
+        let before = keys.get(cells).map(|before| Box::new(self.typed(before, &colour)));
         Expr { kind: ExprKind::Mark(meter, index, before), ty: colour, span }
     }
 
@@ -364,8 +335,7 @@ impl<'a> Checker<'a> {
             return error(span);
         }
         let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
-        let hash = self.expression(&keys[cells], Some(&Type::Uint(32)));
-        self.diagnostics.expect_type(&hash, &Type::Uint(32));
+        let hash = self.typed(&keys[cells], &Type::Uint(32));
         let ty = Type::Option(Box::new(one_or_tuple(types)));
         Expr { kind: ExprKind::Choose(group, index, Box::new(hash)), ty, span }
     }
@@ -404,8 +374,7 @@ impl<'a> Checker<'a> {
                     self.error("E0526", "`clip` takes bytes", view.span, format!("this is {}", view.ty));
                     return Some(error(span));
                 }
-                let length = self.expression(length, Some(&Type::Uint(32)));
-                self.diagnostics.expect_type(&length, &Type::Uint(32));
+                let length = self.typed(length, &Type::Uint(32));
                 Some(Expr { kind: ExprKind::Clip(Box::new(view), Box::new(length)), ty: Type::View, span })
             }
             "take" => Some(self.take_from(args, span)),
@@ -444,11 +413,7 @@ impl<'a> Checker<'a> {
         index: Option<&'a ast::Expr>,
         value: &'a ast::Expr,
     ) -> Option<StmtKind> {
-        let Some(&register) = self.names.registers.get(&name.text) else {
-            let known: Vec<String> = self.names.registers.keys().take(self.candidates()).cloned().collect();
-            self.unknown("register", &name.text, name.span, known.iter().map(String::as_str));
-            return None;
-        };
+        let register = self.named("register", name, |names| &names.registers)?;
         let (_, ty) = self.program.registers[register as usize].clone();
         let indexed = self.names.indexed.contains(&name.text);
         if indexed != index.is_some() {
@@ -457,8 +422,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let index = index.map(|index| self.cell(index));
-        let value = self.expression(value, Some(&ty));
-        self.diagnostics.expect_type(&value, &ty);
+        let value = self.typed(value, &ty);
         Some(StmtKind::SetRegister(register, index, value))
     }
 
@@ -468,17 +432,7 @@ impl<'a> Checker<'a> {
         if !self.diagnostics.parts(&name.text, parts, types.len()..=types.len(), span) {
             return None;
         }
-        Some(StmtKind::Give(pool, self.typed_parts(parts, &types)))
-    }
-
-    fn typed_parts(&mut self, parts: &[ast::Expr], types: &[Type]) -> Vec<Expr> {
-        let mut checked = Vec::new();
-        for (part, ty) in parts.iter().zip(types) {
-            let part = self.expression(part, Some(ty));
-            self.diagnostics.expect_type(&part, ty);
-            checked.push(part);
-        }
-        checked
+        Some(StmtKind::Give(pool, self.all_typed(parts, &types)))
     }
 
     /// A packet to all members of a group.
@@ -488,11 +442,7 @@ impl<'a> Checker<'a> {
         index: Option<&ast::Expr>,
         span: Span,
     ) -> Option<StmtKind> {
-        let Some(&group) = self.names.groups.get(&name.text) else {
-            let known: Vec<String> = self.names.groups.keys().take(self.candidates()).cloned().collect();
-            self.unknown("group", &name.text, name.span, known.iter().map(String::as_str));
-            return None;
-        };
+        let group = self.named("group", name, |names| &names.groups)?;
         let cells = usize::from(self.names.indexed.contains(&name.text));
         let (declared, types) = &mut self.program.groups[group as usize];
         let capacity = declared.capacity;
@@ -531,7 +481,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let index = (cells == 1).then(|| self.cell(&keys[0]));
-        let member = self.typed_parts(&keys[cells..], &types);
+        let member = self.all_typed(&keys[cells..], &types);
         Some(Placement::Member { group, index, member })
     }
 }
@@ -565,13 +515,13 @@ fn one_or_tuple(mut types: Vec<Type>) -> Type {
 }
 
 /// What is wrong with the members of a group, if some are too many.
-fn surplus(members: &[ir::GroupMember], capacity: u128) -> Option<&'static str> {
+fn surplus(members: &[ir::GroupMember], capacity: u32) -> Option<&'static str> {
     members.iter().enumerate().find_map(|(position, (index, columns, _))| {
         let before = &members[..position];
         let mates = before.iter().filter(|(other, ..)| other == index).count();
         if before.iter().any(|(other, theirs, _)| other == index && theirs == columns) {
             return Some("a member stands twice");
         }
-        (mates as u128 >= capacity).then_some("there are more members than room")
+        (mates >= capacity as usize).then_some("there are more members than room")
     })
 }

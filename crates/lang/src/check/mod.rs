@@ -30,6 +30,7 @@ use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId};
 use state::{Computed, DescribedLayout, Names, Scope, Spent, TableBounds};
+use std::collections::HashMap;
 use types::{EnumId, Type};
 
 /// How the values of a type are shown.
@@ -110,7 +111,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) spent: Spent,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.report(diagnostic);
     }
@@ -169,6 +170,34 @@ impl Checker<'_> {
         if self.diagnostics.is_full() { 0 } else { self.spent.likeness.left() }
     }
 
+    /// What a name stands for; reports a name that nothing of its sort has.
+    pub(crate) fn named<T: Copy>(
+        &mut self,
+        what: &str,
+        name: &ast::Name,
+        sort: impl for<'n> Fn(&'n Names<'a>) -> &'n HashMap<String, T>,
+    ) -> Option<T> {
+        let found = sort(&self.names).get(&name.text).copied();
+        if found.is_none() {
+            let known: Vec<String> = sort(&self.names).keys().take(self.candidates()).cloned().collect();
+            self.unknown(what, &name.text, name.span, known.iter().map(String::as_str));
+        }
+        found
+    }
+
+    /// The index of a field in its layout; reports a name that no field has.
+    pub(crate) fn field_named(&mut self, layout: LayoutId, name: &ast::Name) -> Option<usize> {
+        let layout = &self.program.layouts[layout.0];
+        let found = layout.field_named(&name.text);
+        if found.is_none() {
+            let known = layout.fields.iter().map(|field| field.name.clone());
+            let known: Vec<String> = known.take(self.candidates()).collect();
+            let what = format!("field of {}", layout.name);
+            self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
+        }
+        found
+    }
+
     /// Reports a name that nothing has, with the nearest one that something has.
     pub(crate) fn unknown<'n>(
         &mut self,
@@ -193,6 +222,15 @@ impl Checker<'_> {
             most => self.spent.likeness.suggest(diagnostic, name, known.take(most)),
         };
         self.report(diagnostic);
+    }
+
+    /// A layout by its name; reports unknown ones.
+    pub(crate) fn layout_named(&mut self, name: &ast::Name) -> Option<LayoutId> {
+        let found = self.names.layouts.get(&name.text).copied();
+        if found.is_none() {
+            self.unknown_layout(name);
+        }
+        found
     }
 
     /// Reports that no layout has this name.

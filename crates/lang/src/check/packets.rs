@@ -203,12 +203,9 @@ impl Checker<'_> {
         let mut values: Vec<Option<Expr>> = vec![None; layout.fields.len()];
         let mut right = true;
         for (field, value) in written {
-            let Some(index) = layout.fields.iter().position(|other| other.name == field.text) else {
-                let known: Vec<String> =
-                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
-                let what = format!("field of {}", layout.name);
+            let Some(index) = layout.field_named(&field.text) else {
                 if !self.flag_for_field(id, field, value, written) {
-                    self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
+                    self.field_named(id, field);
                 }
                 right = false;
                 continue;

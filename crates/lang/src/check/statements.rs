@@ -1,6 +1,6 @@
 //! Statements: blocks, verdicts, transfers, state. Knows for every block whether a path falls out of its end.
 
-use super::hir::{self, Arm, Block, Expr, ExprKind, HeaderId, Stmt, StmtKind, Write};
+use super::hir::{self, Block, Expr, ExprKind, HeaderId, LocalId, Stmt, StmtKind, Write};
 use super::meant::HeaderUse;
 use super::types::Type;
 use super::{Checker, Context, counted};
@@ -64,12 +64,6 @@ impl<'a> Checker<'a> {
     fn time(&mut self, expr: &'a ast::Expr) -> Expr {
         self.diagnostics.check_unit(expr);
         self.typed(expr, &Type::Time)
-    }
-
-    fn typed(&mut self, expr: &'a ast::Expr, ty: &Type) -> Expr {
-        let checked = self.expression(expr, Some(ty));
-        self.diagnostics.expect_type(&checked, ty);
-        checked
     }
 
     /// The checked statement (`None` after an error) and whether no path goes on behind it.
@@ -144,21 +138,8 @@ impl<'a> Checker<'a> {
                 "match a field or the length of the bytes",
             );
         }
-        let mut checked = Vec::new();
-        let mut broken = false;
-        for arm in arms {
-            self.scope.enter();
-            let before = self.diagnostics.reported();
-            let pattern = self.pattern(&arm.pattern, &value.ty);
-            broken |= self.diagnostics.reported() > before;
-            let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
-            let body = self.block(&arm.body);
-            self.scope.leave();
-            checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
-        }
-        if !broken {
-            self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
-        }
+        let word = Span::new(span.file, span.start, span.start + 5);
+        let checked = self.arms(&value.ty, arms, word, |checker, block| checker.block(block));
         let ends = !checked.is_empty() && checked.iter().all(|arm| arm.body.ends);
         (Some(StmtKind::Match(value, checked)), ends)
     }
@@ -245,16 +226,9 @@ impl<'a> Checker<'a> {
             }
             Ast::Recirculate(hops) => {
                 self.needs_packet("recirculate", span);
-                let budget = self.constant(hops, &Type::Uint(32)).unwrap_or(1);
-                if !(1..=64).contains(&budget) {
-                    self.error(
-                        "E0419",
-                        "a packet may start again 1 to 64 times",
-                        hops.span,
-                        format!("this is {budget}"),
-                    );
-                }
-                Some(StmtKind::Recirculate(budget.clamp(1, 64) as u32))
+                let times = "a packet may start again 1 to 64 times";
+                let budget = self.number_within(hops, 1..=64, "E0419", times).unwrap_or(1);
+                Some(StmtKind::Recirculate(budget))
             }
             _ => None,
         }
@@ -283,9 +257,8 @@ impl<'a> Checker<'a> {
     /// A program that declares reasons declares all of them: another name is a slip.
     fn reason_named(&mut self, name: &ast::Name) {
         self.names.reasons_used.insert(name.text.clone());
-        if !self.names.reasons.is_empty() && !self.names.reasons.contains_key(&name.text) {
-            let known: Vec<String> = self.names.reasons.keys().take(self.candidates()).cloned().collect();
-            self.unknown("reason", &name.text, name.span, known.iter().map(String::as_str));
+        if !self.names.reasons.is_empty() {
+            self.named("reason", name, |names| &names.reasons);
         }
     }
 
@@ -409,15 +382,7 @@ impl<'a> Checker<'a> {
 
     fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
         let id = self.header_named(header)?;
-        let layout = self.program.layout(id);
-        let found = layout.fields.iter().position(|other| other.name == field.text);
-        if found.is_none() {
-            let known: Vec<String> =
-                layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
-            let what = format!("field of {}", layout.name);
-            self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
-        }
-        Some((id, found?))
+        Some((id, self.field_named(self.program.headers[id.0].layout, field)?))
     }
 
     fn unrolled_loop(
@@ -472,10 +437,7 @@ impl<'a> Checker<'a> {
                 "a walk goes over `bytes[…]` fields or `payload`",
             );
         }
-        let Some(&layout_id) = self.names.layouts.get(&layout.text) else {
-            self.unknown_layout(layout);
-            return None;
-        };
+        let layout_id = self.layout_named(layout)?;
         if self.program.layouts[layout_id.0].smallest == 0 {
             self.error(
                 "E0421",
@@ -484,8 +446,7 @@ impl<'a> Checker<'a> {
                 "the smallest such header has no bytes",
             );
         }
-        let header = HeaderId(self.program.headers.len());
-        self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
+        let header = self.program.new_header(name, layout_id);
         self.scope.walk_headers.push((name.text.clone(), header));
         self.scope.walk_depth += 1;
         let body = self.block(body);
@@ -507,36 +468,17 @@ impl<'a> Checker<'a> {
             );
             return None;
         };
-        let layout = self.program.layout(header);
+        let layout = self.program.headers[header.0].layout;
         if names.is_empty() {
-            return Some(StmtKind::Extract(header, (0..layout.fields.len()).collect()));
+            let all = 0..self.program.layouts[layout.0].fields.len();
+            return Some(StmtKind::Extract(header, all.collect()));
         }
-        let mut fields = Vec::new();
-        for name in names {
-            let layout = self.program.layout(header);
-            match layout.fields.iter().position(|field| field.name == name.text) {
-                Some(index) => fields.push(index),
-                None => {
-                    let known: Vec<String> = layout
-                        .fields
-                        .iter()
-                        .map(|field| field.name.clone())
-                        .take(self.candidates())
-                        .collect();
-                    let what = format!("field of {}", layout.name);
-                    self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
-                }
-            }
-        }
+        let fields = names.iter().filter_map(|name| self.field_named(layout, name)).collect();
         Some(StmtKind::Extract(header, fields))
     }
 
     fn count(&mut self, name: &ast::Name, index: Option<&'a ast::Expr>, span: Span) -> Option<StmtKind> {
-        let Some(&counter) = self.names.counters.get(&name.text) else {
-            let known: Vec<String> = self.names.counters.keys().take(self.candidates()).cloned().collect();
-            self.unknown("counter", &name.text, name.span, known.iter().map(String::as_str));
-            return None;
-        };
+        let counter = self.named("counter", name, |names| &names.counters)?;
         let indexed = self.program.counters[counter as usize].indexed;
         if indexed != index.is_some() {
             let label = if indexed { "say which cell: `count c[i]`" } else { "it has one cell: `count c`" };
@@ -566,56 +508,41 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<StmtKind> {
         let delay = delay.map(|delay| self.time(delay));
-        let Some(&event) = self.names.events.get(&name.text) else {
-            let known: Vec<String> = self.names.events.keys().take(self.candidates()).cloned().collect();
-            self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
-            return None;
-        };
-        let types: Vec<Type> = self.program.events[event]
-            .params
-            .iter()
-            .map(|local| self.program.locals[local.0].ty.clone())
-            .collect();
-        let args = self.arguments(&name.text, args, &types, span)?;
+        let event = self.named("event", name, |names| &names.events)?;
+        let args = self.arguments(name, args, &self.program.events[event].params.clone(), span)?;
         Some(StmtKind::Raise(delay, event, args))
     }
 
     fn goto(&mut self, name: &ast::Name, args: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
-        let Some(&stage) = self.names.stages.get(&name.text) else {
-            let known: Vec<String> = self.names.stages.keys().take(self.candidates()).cloned().collect();
-            self.unknown("stage or decoder", &name.text, name.span, known.iter().map(String::as_str));
-            return None;
-        };
-        let types: Vec<Type> = self.program.stages[stage.0]
-            .params
-            .iter()
-            .map(|local| self.program.locals[local.0].ty.clone())
-            .collect();
-        let args = self.arguments(&name.text, args, &types, span)?;
+        let stage = self.named("stage or decoder", name, |names| &names.stages)?;
+        let args = self.arguments(name, args, &self.program.stages[stage.0].params.clone(), span)?;
         Some(StmtKind::Goto(stage, args))
     }
 
+    /// The values that an event or stage gets.
     fn arguments(
         &mut self,
-        name: &str,
-        args: &'a [ast::Expr],
-        types: &[Type],
+        name: &ast::Name,
+        args: &[ast::Expr],
+        params: &[LocalId],
         span: Span,
     ) -> Option<Vec<Expr>> {
-        if args.len() != types.len() {
-            self.error(
-                "E0206",
-                format!("`{name}` takes {}, not {}", counted(types.len(), "value"), args.len()),
-                span,
-                "wrong number of values",
-            );
-            return None;
-        }
-        Some(args.iter().zip(types).map(|(arg, ty)| self.typed(arg, ty)).collect())
+        let takes = format!("`{}`", name.text);
+        let fits = self.diagnostics.takes(&takes, params.len(), args.len(), span);
+        fits.then(|| self.all_typed(args, &self.program.types_of(params)))
     }
 }
 
 impl Findings {
+    /// Reports a wrong number of values; true if it is right.
+    pub(crate) fn takes(&mut self, what: &str, wanted: usize, given: usize, span: Span) -> bool {
+        if given != wanted {
+            let headline = format!("{what} takes {}, not {given}", counted(wanted, "value"));
+            self.error("E0206", headline, span, "wrong number of values");
+        }
+        given == wanted
+    }
+
     pub(crate) fn check_port(&mut self, number: u128, span: Span) {
         if number == 0 {
             self.error("E0423", "there is no port 0", span, "ports are numbered from 1");

@@ -12,12 +12,7 @@ use crate::source::Span;
 impl Checker<'_> {
     /// A table by its name; reports unknown ones.
     pub(crate) fn table_named(&mut self, name: &ast::Name) -> Option<TableId> {
-        let found = self.names.tables.get(&name.text).copied();
-        if found.is_none() {
-            let known: Vec<String> = self.names.tables.keys().take(self.candidates()).cloned().collect();
-            self.unknown("table", &name.text, name.span, known.iter().map(String::as_str));
-        }
-        found
+        self.named("table", name, |names| &names.tables)
     }
 
     /// Checks a key against a table.
@@ -36,13 +31,7 @@ impl Checker<'_> {
             );
             return types.iter().map(|_| error(span)).collect();
         }
-        let mut checked = Vec::new();
-        for (key, ty) in keys.iter().zip(&types) {
-            let key = self.expression(key, Some(ty));
-            self.diagnostics.expect_type(&key, ty);
-            checked.push(key);
-        }
-        checked
+        self.all_typed(keys, &types)
     }
 
     /// Checks a value against a table and takes it apart into columns.
@@ -124,21 +113,10 @@ impl Checker<'_> {
     /// A variant with its parameters.
     pub(crate) fn variant(&mut self, table: TableId, variant: usize, args: &[ast::Expr], span: Span) -> Expr {
         let params = self.program.variant_params(table, variant);
-        if params.len() != args.len() {
-            self.error(
-                "E0206",
-                format!("this variant takes {}, not {}", counted(params.len(), "value"), args.len()),
-                span,
-                "wrong number of values",
-            );
+        if !self.diagnostics.takes("this variant", params.len(), args.len(), span) {
             return error(span);
         }
-        let mut checked = Vec::new();
-        for (arg, ty) in args.iter().zip(&params) {
-            let arg = self.expression(arg, Some(ty));
-            self.diagnostics.expect_type(&arg, ty);
-            checked.push(arg);
-        }
+        let checked = self.all_typed(args, &params);
         let name = self.program.tables[table.0].name.clone();
         Expr { kind: ExprKind::Variant(variant, checked), ty: Type::Variants(table, name), span }
     }
@@ -157,12 +135,7 @@ impl Checker<'_> {
                 let mut checked: Vec<(String, Vec<(String, Type)>)> = Vec::new();
                 for (name, params) in variants {
                     if checked.iter().any(|(other, _)| *other == name.text) {
-                        self.error(
-                            "E0101",
-                            format!("the variant `{}` is declared twice", name.text),
-                            name.span,
-                            "declared again here",
-                        );
+                        self.diagnostics.declared_twice("variant", name, None);
                         continue;
                     }
                     let params = params
@@ -316,12 +289,9 @@ impl Checker<'_> {
             table.capacity = table.entries.len() as u32 + 1;
         }
         if capacity.is_none() || exact && evict.is_none() {
-            self.unbounded(item.name.text.clone(), capacity.is_none(), exact && evict.is_none());
+            let missing = (capacity.is_none(), exact && evict.is_none());
+            self.bounds.missing.insert(item.name.text.clone(), missing);
         }
-    }
-
-    fn unbounded(&mut self, name: String, capacity: bool, evict: bool) {
-        self.bounds.missing.insert(name, (capacity, evict));
     }
 
     fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {

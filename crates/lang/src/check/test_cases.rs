@@ -1,7 +1,7 @@
 //! Tests of the program text: their packets become bytes, their expectations numbers.
 
+use super::Checker;
 use super::types::Type;
-use super::{Checker, counted};
 use crate::ast::{self, Expectation, Item, TestStep};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -132,12 +132,7 @@ impl Checker<'_> {
                 Expected::Entries(table.0 as u32, self.constant(count, &Type::Uint(64))? as u64)
             }
             Expectation::Count(counter, cell, packets) => {
-                let Some(&id) = self.names.counters.get(&counter.text) else {
-                    let known: Vec<String> =
-                        self.names.counters.keys().take(self.candidates()).cloned().collect();
-                    self.unknown("counter", &counter.text, counter.span, known.iter().map(String::as_str));
-                    return None;
-                };
+                let id = self.named("counter", counter, |names| &names.counters)?;
                 let cell = match cell {
                     Some(cell) => self.constant(cell, &Type::Uint(32))? as u32,
                     None => 0,
@@ -154,29 +149,10 @@ impl Checker<'_> {
                 Expected::Count(id, cell, self.constant(packets, &Type::Uint(64))? as u64)
             }
             Expectation::Event(name, args) => {
-                let Some(&event) = self.names.events.get(&name.text) else {
-                    let known: Vec<String> =
-                        self.names.events.keys().take(self.candidates()).cloned().collect();
-                    self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
-                    return None;
-                };
-                let types: Vec<Type> = self.program.events[event]
-                    .params
-                    .iter()
-                    .map(|local| self.program.locals[local.0].ty.clone())
-                    .collect();
-                if types.len() != args.len() {
-                    self.error(
-                        "E0206",
-                        format!(
-                            "`{}` takes {}, not {}",
-                            name.text,
-                            counted(types.len(), "value"),
-                            args.len()
-                        ),
-                        name.span,
-                        "wrong number of values",
-                    );
+                let event = self.named("event", name, |names| &names.events)?;
+                let types = self.program.types_of(&self.program.events[event].params);
+                let takes = format!("`{}`", name.text);
+                if !self.diagnostics.takes(&takes, types.len(), args.len(), name.span) {
                     return None;
                 }
                 let values = args.iter().zip(&types).filter_map(|(arg, ty)| self.constant(arg, ty)).collect();

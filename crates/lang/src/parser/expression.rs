@@ -20,6 +20,34 @@ const SHIFT: u8 = 7;
 const SUM: u8 = 8;
 const PRODUCT: u8 = 9;
 
+/// The operators with two operands: their signs, levels and what they mean.
+pub(crate) const OPERATORS: [(Sign, u8, BinaryOp); 24] = [
+    (Sign::OrOr, OR, BinaryOp::Or),
+    (Sign::AndAnd, AND, BinaryOp::And),
+    (Sign::Equal, COMPARISON, BinaryOp::Eq),
+    (Sign::NotEqual, COMPARISON, BinaryOp::Ne),
+    (Sign::Less, COMPARISON, BinaryOp::Lt),
+    (Sign::LessEqual, COMPARISON, BinaryOp::Le),
+    (Sign::Greater, COMPARISON, BinaryOp::Gt),
+    (Sign::GreaterEqual, COMPARISON, BinaryOp::Ge),
+    (Sign::Or, BIT_OR, BinaryOp::BitOr),
+    (Sign::Xor, BIT_XOR, BinaryOp::BitXor),
+    (Sign::And, BIT_AND, BinaryOp::BitAnd),
+    (Sign::ShiftLeft, SHIFT, BinaryOp::ShiftLeft),
+    (Sign::ShiftRight, SHIFT, BinaryOp::ShiftRight),
+    (Sign::Plus, SUM, BinaryOp::Add),
+    (Sign::PlusWrap, SUM, BinaryOp::AddWrap),
+    (Sign::PlusSaturate, SUM, BinaryOp::AddSaturate),
+    (Sign::Minus, SUM, BinaryOp::Sub),
+    (Sign::MinusWrap, SUM, BinaryOp::SubWrap),
+    (Sign::MinusSaturate, SUM, BinaryOp::SubSaturate),
+    (Sign::Star, PRODUCT, BinaryOp::Mul),
+    (Sign::StarWrap, PRODUCT, BinaryOp::MulWrap),
+    (Sign::StarSaturate, PRODUCT, BinaryOp::MulSaturate),
+    (Sign::Slash, PRODUCT, BinaryOp::Div),
+    (Sign::Percent, PRODUCT, BinaryOp::Rem),
+];
+
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
         self.deeper(|parser| parser.binary(OR))
@@ -123,33 +151,7 @@ impl Parser<'_> {
             TokenKind::Word => return self.foreign_operator(),
             _ => return None,
         };
-        let (level, operator) = match sign {
-            Sign::OrOr => (OR, BinaryOp::Or),
-            Sign::AndAnd => (AND, BinaryOp::And),
-            Sign::Equal => (COMPARISON, BinaryOp::Eq),
-            Sign::NotEqual => (COMPARISON, BinaryOp::Ne),
-            Sign::Less => (COMPARISON, BinaryOp::Lt),
-            Sign::LessEqual => (COMPARISON, BinaryOp::Le),
-            Sign::Greater => (COMPARISON, BinaryOp::Gt),
-            Sign::GreaterEqual => (COMPARISON, BinaryOp::Ge),
-            Sign::Or => (BIT_OR, BinaryOp::BitOr),
-            Sign::Xor => (BIT_XOR, BinaryOp::BitXor),
-            Sign::And => (BIT_AND, BinaryOp::BitAnd),
-            Sign::ShiftLeft => (SHIFT, BinaryOp::ShiftLeft),
-            Sign::ShiftRight => (SHIFT, BinaryOp::ShiftRight),
-            Sign::Plus => (SUM, BinaryOp::Add),
-            Sign::PlusWrap => (SUM, BinaryOp::AddWrap),
-            Sign::PlusSaturate => (SUM, BinaryOp::AddSaturate),
-            Sign::Minus => (SUM, BinaryOp::Sub),
-            Sign::MinusWrap => (SUM, BinaryOp::SubWrap),
-            Sign::MinusSaturate => (SUM, BinaryOp::SubSaturate),
-            Sign::Star => (PRODUCT, BinaryOp::Mul),
-            Sign::StarWrap => (PRODUCT, BinaryOp::MulWrap),
-            Sign::StarSaturate => (PRODUCT, BinaryOp::MulSaturate),
-            Sign::Slash => (PRODUCT, BinaryOp::Div),
-            Sign::Percent => (PRODUCT, BinaryOp::Rem),
-            _ => return None,
-        };
+        let &(_, level, operator) = OPERATORS.iter().find(|(known, ..)| *known == sign)?;
         Some((level, operator, 1))
     }
 
@@ -392,10 +394,10 @@ impl Parser<'_> {
         let open = self.expect(Sign::BraceOpen, "before the arms of a `match`")?;
         let arm = |parser: &mut Self| {
             let (pattern, guard) = parser.arm_head(parts_of(&subject))?;
-            let value = parser.expression()?;
+            let body = parser.expression()?;
             height = height.max(parser.height);
             parser.take(Sign::Comma);
-            Ok(ExprArm { pattern, guard, value })
+            Ok(Arm { pattern, guard, body })
         };
         let arms = self.braced(open, arm, Self::skip_member)?;
         self.grow(height)?;

@@ -14,6 +14,8 @@ mod statement;
 mod table;
 mod test;
 
+pub(crate) use expression::OPERATORS;
+
 use crate::ast::{Entry, File, Member, Name};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::lexer::lex;

@@ -244,7 +244,6 @@ impl Parser<'_> {
     }
 
     fn arm(&mut self, parts: usize) -> Parsed<Arm> {
-        let start = self.span();
         let (pattern, guard) = self.arm_head(parts)?;
         let body = if self.is(Sign::BraceOpen) {
             self.block()?
@@ -254,9 +253,8 @@ impl Parser<'_> {
             Block { statements: vec![statement], span }
         };
         self.take(Sign::Semicolon);
-        let span = self.since(start);
         self.take(Sign::Comma);
-        Ok(Arm { pattern, guard, body, span })
+        Ok(Arm { pattern, guard, body })
     }
 
     fn arm_statement(&mut self) -> Parsed<Stmt> {

@@ -1,7 +1,6 @@
 //! Loads the modules that a program imports, and selects the declarations of them that belong to the program.
 
 use super::circles;
-use super::item_name;
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
@@ -94,7 +93,7 @@ impl Loader<'_> {
     fn fetch(&mut self, path: &str, import: &ast::Import) -> bool {
         if let Some(file) = module(path, self.sources, self.load, self.diagnostics) {
             self.queue.extend(file.imports.iter().rev().cloned());
-            let declared = file.items.iter().filter_map(|item| item_name(item).cloned()).collect();
+            let declared = file.items.iter().filter_map(|item| item.name().cloned()).collect();
             self.loaded.insert(path.to_string(), Module { file, declared, wanted: HashSet::new() });
             return true;
         }
@@ -145,13 +144,13 @@ fn taken_in(main: ast::File, loaded: BTreeMap<String, Module>) -> Vec<ast::File>
     let own: HashSet<(std::mem::Discriminant<Item>, String)> = main
         .items
         .iter()
-        .filter_map(|item| Some((std::mem::discriminant(item), item_name(item)?.clone())))
+        .filter_map(|item| Some((std::mem::discriminant(item), item.name()?.clone())))
         .collect();
     let mut files = vec![main];
     for (path, Module { mut file, wanted, .. }) in loaded {
         let standard = path.starts_with("std/");
         file.items.retain(|item| {
-            let Some(name) = item_name(item) else { return !matches!(item, Item::Test(_)) };
+            let Some(name) = item.name() else { return !matches!(item, Item::Test(_)) };
             if wanted.contains(name) {
                 return true;
             }

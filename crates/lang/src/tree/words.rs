@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ast::*;
+use crate::parser::OPERATORS;
 
 pub(super) fn names(names: &[Name]) -> String {
     names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(", ")
@@ -106,7 +107,7 @@ pub(super) fn expr(value: &Expr) -> String {
             let shown = arms.iter().map(|arm| {
                 let guard =
                     arm.guard.as_ref().map(|guard| format!(" if {}", expr(guard))).unwrap_or_default();
-                format!("{}{guard} => {}", pattern(&arm.pattern), expr(&arm.value))
+                format!("{}{guard} => {}", pattern(&arm.pattern), expr(&arm.body))
             });
             format!("match {} {{ {} }}", expr(subject), shown.collect::<Vec<_>>().join(", "))
         }
@@ -114,32 +115,7 @@ pub(super) fn expr(value: &Expr) -> String {
 }
 
 fn sign(operator: BinaryOp) -> &'static str {
-    match operator {
-        BinaryOp::Add => "+",
-        BinaryOp::AddWrap => "+%",
-        BinaryOp::AddSaturate => "+|",
-        BinaryOp::Sub => "-",
-        BinaryOp::SubWrap => "-%",
-        BinaryOp::SubSaturate => "-|",
-        BinaryOp::Mul => "*",
-        BinaryOp::MulWrap => "*%",
-        BinaryOp::MulSaturate => "*|",
-        BinaryOp::Div => "/",
-        BinaryOp::Rem => "%",
-        BinaryOp::BitAnd => "&",
-        BinaryOp::BitOr => "|",
-        BinaryOp::BitXor => "^",
-        BinaryOp::ShiftLeft => "<<",
-        BinaryOp::ShiftRight => ">>",
-        BinaryOp::Eq => "==",
-        BinaryOp::Ne => "!=",
-        BinaryOp::Lt => "<",
-        BinaryOp::Le => "<=",
-        BinaryOp::Gt => ">",
-        BinaryOp::Ge => ">=",
-        BinaryOp::And => "&&",
-        BinaryOp::Or => "||",
-    }
+    OPERATORS.iter().find(|(_, _, known)| *known == operator).map_or("", |(sign, ..)| sign.text())
 }
 
 pub(super) fn pattern(shape: &Pattern) -> String {
@@ -262,10 +238,7 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         StmtKind::Goto(stage, values) => format!("goto {}({})", stage.text, exprs(values)),
         StmtKind::Send(port) => format!("send {}", expr(port)),
         StmtKind::Flood => "flood".to_string(),
-        StmtKind::MulticastGroup(group, index) => {
-            let index = index.as_ref().map(|index| format!("[{}]", expr(index))).unwrap_or_default();
-            format!("multicast {}{index}", group.text)
-        }
+        StmtKind::MulticastGroup(group, index) => format!("multicast {}{}", group.text, indexed(index)),
         StmtKind::Multicast(ports) => format!("multicast {{{}}}", exprs(ports)),
         StmtKind::Drop(reason) => format!("drop {}", reason.text),
         StmtKind::Punt(reason) => format!("punt {}", reason.text),

@@ -139,6 +139,11 @@ pub enum GoverningStep {
 }
 
 impl Layout {
+    /// The index of the field with this name.
+    pub fn field_named(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+
     /// Fields that are always there and count what follows the header.
     pub fn counting(&self) -> impl Iterator<Item = usize> + '_ {
         let counts = |field: &Field| {
