@@ -8,14 +8,13 @@ mod function;
 mod memory;
 mod tokens;
 
-use std::fmt;
-
 use self::tokens::{Token, Tokens};
 use super::*;
 use crate::source::FileId;
 
 /// Why a text is not a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
 pub struct IrReadError {
     /// Line from 1.
     pub line: u32,
@@ -24,14 +23,6 @@ pub struct IrReadError {
     /// What was wrong and what was expected.
     pub message: String,
 }
-
-impl fmt::Display for IrReadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for IrReadError {}
 
 /// Reads a program from its text; `read(&print(&program))` is `program`.
 ///
