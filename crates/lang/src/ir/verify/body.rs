@@ -137,6 +137,19 @@ impl Checker<'_> {
         exists
     }
 
+    /// The values that fill the holes of a template.
+    fn holes(&mut self, template: u32, values: &[Value]) {
+        if self.exists("template", template, self.program.templates.len()) {
+            let holes = &self.program.templates[template as usize].holes;
+            self.are_wide(values, &holes.iter().map(|hole| hole.width).collect::<Vec<u8>>());
+        }
+    }
+
+    /// Results of which the first one says whether there is something.
+    pub(super) fn found(&mut self, results: &[Value], columns: &[u8]) {
+        self.results(results, &[&[1], columns].concat());
+    }
+
     fn access(&mut self, base: Value, bytes: u8) {
         self.packet_only();
         self.is_wide(base, 32);
@@ -204,10 +217,9 @@ impl Checker<'_> {
             Op::Now => self.results(results, &[64]),
             Op::Lookup { table, key } => {
                 self.kind_is(*table, |kind| !matches!(kind, TableKind::Patterns(_)));
-                if let Some((keys, mut values)) = self.table(*table) {
+                if let Some((keys, values)) = self.table(*table) {
                     self.are_wide(key, &keys);
-                    values.insert(0, 1);
-                    self.results(results, &values);
+                    self.found(results, &values);
                 }
             }
             Op::Scan { .. }
@@ -286,11 +298,7 @@ impl Checker<'_> {
             }
             Op::Emit { template, values, tail, limit, port } => {
                 self.results(results, &[]);
-                if self.exists("template", *template, self.program.templates.len()) {
-                    let holes = &self.program.templates[*template as usize].holes;
-                    let due: Vec<u8> = holes.iter().map(|hole| hole.width).collect();
-                    self.are_wide(values, &due);
-                }
+                self.holes(*template, values);
                 if let Some(position) = tail {
                     self.packet_only();
                     self.is_wide(*position, 32);
@@ -302,11 +310,7 @@ impl Checker<'_> {
                 self.packet_only();
                 self.results(results, &[1]);
                 self.is_wide(*at, 32);
-                if self.exists("template", *template, self.program.templates.len()) {
-                    let holes = &self.program.templates[*template as usize].holes;
-                    let due: Vec<u8> = holes.iter().map(|hole| hole.width).collect();
-                    self.are_wide(values, &due);
-                }
+                self.holes(*template, values);
             }
             Op::PopBytes { at, bytes: other } | Op::Fragment { at, mtu: other } => {
                 self.packet_only();

@@ -127,14 +127,11 @@ impl Checker<'_> {
                 self.packet_only();
                 self.are_wide(&[*start, *end], &[32, 32]);
                 self.kind_is(*table, |kind| matches!(kind, TableKind::Patterns(_)));
-                let Some((_, mut values)) = self.table(*table) else { return };
+                let Some((_, values)) = self.table(*table) else { return };
                 match program.tables[*table as usize].kind {
                     TableKind::Patterns(Answer::All) => self.results(results, &[32]),
                     TableKind::Patterns(Answer::Set) => self.results(results, &[128]),
-                    _ => {
-                        values.insert(0, 1);
-                        self.results(results, &values);
-                    }
+                    _ => self.found(results, &values),
                 }
             }
             Op::Insert { table, key, value, .. } => {
@@ -172,9 +169,7 @@ impl Checker<'_> {
             Op::Take { pool, hint } => {
                 self.is_wide(*hint, 32);
                 if self.exists("pool", *pool, program.pools.len()) {
-                    let mut due = widths(&program.pools[*pool as usize].columns);
-                    due.insert(0, 1);
-                    self.results(results, &due);
+                    self.found(results, &widths(&program.pools[*pool as usize].columns));
                 }
             }
             Op::Give { pool, item } => {
@@ -195,15 +190,13 @@ impl Checker<'_> {
         match op {
             Op::Choose { group, index, hash } => {
                 self.is_wide(*hash, 32);
-                if let Some(mut due) = self.group(*group, *index) {
-                    due.insert(0, 1);
-                    self.results(results, &due);
+                if let Some(due) = self.group(*group, *index) {
+                    self.found(results, &due);
                 }
             }
             Op::Member { group, index, .. } => {
-                if let Some(mut due) = self.group(*group, *index) {
-                    due.insert(0, 1);
-                    self.results(results, &due);
+                if let Some(due) = self.group(*group, *index) {
+                    self.found(results, &due);
                     if !self.program.groups[*group as usize].multicast {
                         self.report(Fault::Memory("group", *group));
                     }
