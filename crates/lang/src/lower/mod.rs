@@ -321,10 +321,15 @@ impl Lowering<'_> {
             &format!("too_deep({})", stage.name),
             "the packet passes this stage more often than its cap allows",
         );
+        self.use_fuel(cap, reason, stage.name_span);
+    }
+
+    /// Goes on at most so many times for one packet, and then drops it for a reason.
+    pub(crate) fn use_fuel(&mut self, cap: u32, reason: u16, span: crate::source::Span) {
         let slot = self.new_slot();
-        let out = self.code.drop_block(reason, stage.name_span);
-        let ok = self.code.new_block(stage.name_span);
-        self.code.terminate(ir::Terminator::Fuel { slot, cap, ok: to(ok), out: to(out) }, stage.name_span);
+        let out = self.code.drop_block(reason, span);
+        let ok = self.code.new_block(span);
+        self.code.terminate(ir::Terminator::Fuel { slot, cap, ok: to(ok), out: to(out) }, span);
         self.code.current = Some(ok);
     }
 

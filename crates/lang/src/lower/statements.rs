@@ -302,12 +302,7 @@ impl Lowering<'_> {
         self.code.resume((head, env));
         let reason =
             self.reason(&format!("too_deep({name})"), "the walk over headers has more rounds than bytes");
-        let slot = self.new_slot();
-        let out = self.code.drop_block(reason, span);
-        let again = self.code.new_block(span);
-        let cap = LONGEST_PACKET / smallest + 1;
-        self.code.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
-        self.code.current = Some(again);
+        self.use_fuel(LONGEST_PACKET / smallest + 1, reason, span);
         let at = self.code.env.values[&position];
         let more = self.code.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
         let (inside, behind) = self.code.fork(more, span);
