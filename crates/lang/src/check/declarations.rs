@@ -408,6 +408,11 @@ impl Findings {
         fresh
     }
 
+    /// Reports what is given again.
+    pub(super) fn given_twice(&mut self, headline: String, span: Span) {
+        self.error("E0101", headline, span, "given again here");
+    }
+
     /// Reports a name that is declared again.
     pub(super) fn declared_twice(&mut self, what: &str, name: &Name, first: Option<Span>) {
         let headline = format!("the {what} `{}` is declared twice", name.text);

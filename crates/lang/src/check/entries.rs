@@ -1,9 +1,10 @@
 //! Kinds of tables: which columns and properties each has, and what the keys of its entries may be.
 
+use super::Checker;
 use super::constants::fold;
 use super::hir;
+use super::operators::prefix;
 use super::types::{TableId, Type};
-use super::{Checker, counted};
 use crate::ast::{self, EntryKey};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
@@ -181,21 +182,7 @@ impl Checker<'_> {
             return self.byte_pattern(bytes, *nocase, offset.as_ref(), depth.as_ref(), *span);
         }
         let types: Vec<Type> = table.keys.iter().map(|(_, ty)| ty.clone()).collect();
-        if keys.len() != types.len() {
-            self.report(
-                Diagnostic::error(
-                    "E0503",
-                    format!(
-                        "the key of `{}` has {}, not {}",
-                        table.name,
-                        counted(types.len(), "part"),
-                        keys.len()
-                    ),
-                    span,
-                    "wrong number of parts",
-                )
-                .place(table.span, "declared here"),
-            );
+        if !self.diagnostics.key_parts(table, keys.len(), span) {
             return None;
         }
         let mut checked = Vec::new();
@@ -225,13 +212,9 @@ impl Checker<'_> {
         match key {
             EntryKey::Any(_) => Some(Match::Any),
             EntryKey::Value(value) => {
-                let prefix = match (&value.kind, ty) {
-                    (ast::ExprKind::Prefix4(address, length), Type::Ip4) => {
-                        Some((u128::from(*address), *length))
-                    }
-                    (ast::ExprKind::Prefix6(address, length), Type::Ip6) => Some((*address, *length)),
+                let prefix = match &value.kind {
                     // `0x0a00 / 8` in a column of numbers: a number and how many of its bits count.
-                    (ast::ExprKind::Binary(ast::BinaryOp::Div, value, length), _) => {
+                    ast::ExprKind::Binary(ast::BinaryOp::Div, value, length) => {
                         let length = self.constant(length, &Type::Uint(8))?;
                         if length > u128::from(width) {
                             self.error(
@@ -244,7 +227,7 @@ impl Checker<'_> {
                         }
                         Some((self.constant(value, ty)?, length as u8))
                     }
-                    _ => None,
+                    _ => prefix(value).filter(|(of, ..)| of == ty).map(|(_, bits, length)| (bits, length)),
                 };
                 let Some((bits, length)) = prefix else {
                     return Some(Match::Exact(self.constant(value, ty)?));

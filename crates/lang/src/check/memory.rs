@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
         let mut rates: Vec<(&str, u64)> = Vec::new();
         for (name, value) in &item.rates {
             if rates.iter().any(|(other, _)| *other == name.text) {
-                self.error("E0101", format!("`{}` is given twice", name.text), name.span, "given again here");
+                self.diagnostics.given_twice(format!("`{}` is given twice", name.text), name.span);
             }
             let burst = name.text != "committed" && name.text != "peak";
             let width = if burst { 32 } else { 64 };
@@ -169,12 +169,8 @@ impl<'a> Checker<'a> {
                 }
                 GroupProperty::From(path, span) => {
                     if file.is_some() {
-                        self.error(
-                            "E0101",
-                            format!("`from` is given twice for `{}`", item.name.text),
-                            *span,
-                            "given again here",
-                        );
+                        let headline = format!("`from` is given twice for `{}`", item.name.text);
+                        self.diagnostics.given_twice(headline, *span);
                     }
                     file = self.entry_file(path, None, *span).map(|file| file.path);
                 }

@@ -162,18 +162,10 @@ impl Checker<'_> {
     }
 
     pub(crate) fn in_prefix(&mut self, value: &ast::Expr, prefix: &ast::Expr, span: Span) -> Expr {
-        let (ty, bits, length) = match &prefix.kind {
-            ast::ExprKind::Prefix4(address, length) => (Type::Ip4, u128::from(*address), *length),
-            ast::ExprKind::Prefix6(address, length) => (Type::Ip6, *address, *length),
-            _ => {
-                self.error(
-                    "E0209",
-                    "`in` takes a prefix or a range",
-                    prefix.span,
-                    "write 10.0.0.0/8 or 1..5",
-                );
-                return error(span);
-            }
+        let Some((ty, bits, length)) = self::prefix(prefix) else {
+            let headline = "`in` takes a prefix or a range";
+            self.error("E0209", headline, prefix.span, "write 10.0.0.0/8 or 1..5");
+            return error(span);
         };
         let value = self.expression(value, Some(&ty));
         if !self.diagnostics.expect_type(&value, &ty) {
@@ -210,6 +202,15 @@ impl Findings {
             span,
             format!("{} lies between 0 and {top}", a.ty),
         ));
+    }
+}
+
+/// The addresses, bits and length of a prefix that is written out.
+pub(super) fn prefix(expr: &ast::Expr) -> Option<(Type, u128, u8)> {
+    match &expr.kind {
+        ast::ExprKind::Prefix4(address, length) => Some((Type::Ip4, u128::from(*address), *length)),
+        ast::ExprKind::Prefix6(address, length) => Some((Type::Ip6, *address, *length)),
+        _ => None,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::Sum;
 use crate::limits::{LARGEST_MADE, MOST_HOLES};
+use crate::source::Span;
 
 /// A part with its bytes placed.
 struct Placed {
@@ -33,7 +34,7 @@ struct Placed {
     /// The program gives the checksum.
     checked: bool,
     /// Fields with `length of`: first bit, width, what they count, place.
-    lengths: Vec<(u32, u8, LengthOf, crate::source::Span)>,
+    lengths: Vec<(u32, u8, LengthOf, Span)>,
 }
 
 /// A header as it is written in a packet; values and numbers stand in the order of the layout's fields.
@@ -67,12 +68,7 @@ impl Checker<'_> {
                 PacketPart::Zero(count, span) => {
                     let count = self.constant(count, &Type::Uint(32)).unwrap_or(0) as usize;
                     if count > LARGEST_MADE {
-                        self.error(
-                            "E0611",
-                            "the packet is too long",
-                            *span,
-                            "a packet has at most 65,535 bytes",
-                        );
+                        self.diagnostics.too_long(*span);
                         return None;
                     }
                     made.bytes.resize(made.bytes.len() + count, 0);
@@ -91,7 +87,7 @@ impl Checker<'_> {
             }
         }
         if made.bytes.len() > LARGEST_MADE {
-            self.error("E0611", "the packet is too long", packet.span, "a packet has at most 65,535 bytes");
+            self.diagnostics.too_long(packet.span);
             return None;
         }
         let computed = made.holes.len() + placed.iter().map(|part| part.lengths.len()).sum::<usize>();
@@ -118,7 +114,7 @@ impl Checker<'_> {
     }
 
     /// The end of the received packet.
-    fn tail(&mut self, from: &RestFrom, take: Option<&ast::Expr>, span: crate::source::Span) -> Option<Tail> {
+    fn tail(&mut self, from: &RestFrom, take: Option<&ast::Expr>, span: Span) -> Option<Tail> {
         if self.scope.context != Context::Packet {
             self.error(
                 "E0415",
@@ -221,12 +217,7 @@ impl Checker<'_> {
                 continue;
             }
             if values[index].is_some() {
-                self.error(
-                    "E0101",
-                    format!("`{}` is given twice", field.text),
-                    field.span,
-                    "given again here",
-                );
+                self.diagnostics.given_twice(format!("`{}` is given twice", field.text), field.span);
             }
             let outer = self.scope.written_field.replace((id, index));
             let (value, fits) = self.header_value(&layout.fields[index], value);
@@ -283,7 +274,7 @@ impl Checker<'_> {
                 }
             };
             if made.bytes.len() + size > LARGEST_MADE {
-                self.error("E0611", "the packet is too long", name.span, "a packet has at most 65,535 bytes");
+                self.diagnostics.too_long(name.span);
                 return None;
             }
             made.bytes.resize(base + size, 0);
@@ -342,6 +333,11 @@ impl Checker<'_> {
 }
 
 impl Findings {
+    /// Reports a packet of more bytes than there can be.
+    fn too_long(&mut self, span: Span) {
+        self.error("E0611", "the packet is too long", span, "a packet has at most 65,535 bytes");
+    }
+
     /// Writes the fields with `length of`, or notes those that depend on the rest of a received packet; false
     /// if one does not hold its length.
     fn write_lengths(&mut self, placed: &[Placed], made: &mut Made) -> bool {

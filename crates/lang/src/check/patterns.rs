@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::hir::{Pattern, TableValue};
+use super::operators::prefix;
 use super::types::{TableId, Type};
 use crate::ast::{self, PatternKind};
 use crate::diagnostic::{Diagnostic, Findings};
@@ -114,8 +115,7 @@ impl Checker<'_> {
             return Pattern::Range(*value, *value);
         }
         if self.scope.locals.last().is_some_and(|scope| scope.contains_key(&name.text)) {
-            let headline = format!("the name `{}` is given twice", name.text);
-            self.error("E0101", headline, name.span, "given again here");
+            self.diagnostics.given_twice(format!("the name `{}` is given twice", name.text), name.span);
         }
         Pattern::Bind(self.bind_local(name, ty.clone(), false))
     }
@@ -147,13 +147,8 @@ impl Checker<'_> {
         if *ty == Type::Unknown || !self.diagnostics.is_scalar(ty, span) {
             return Pattern::Any;
         }
-        let prefix = match (&value.kind, ty) {
-            (ast::ExprKind::Prefix4(address, length), Type::Ip4) => Some((u128::from(*address), 32, *length)),
-            (ast::ExprKind::Prefix6(address, length), Type::Ip6) => Some((*address, 128, *length)),
-            _ => None,
-        };
-        if let Some((address, width, length)) = prefix {
-            let mask = prefix_mask(width, length);
+        if let Some((_, address, length)) = prefix(value).filter(|(of, ..)| of == ty) {
+            let mask = prefix_mask(ty.width().unwrap_or(128), length);
             return Pattern::Range(address & mask, address & mask | (ty.largest() & !mask));
         }
         match self.constant(value, ty) {

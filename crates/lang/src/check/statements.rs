@@ -193,45 +193,30 @@ impl<'a> Checker<'a> {
     /// A statement behind which no path goes on; `None` for every other.
     fn verdict(&mut self, kind: &'a ast::StmtKind, span: Span) -> Option<StmtKind> {
         use ast::StmtKind as Ast;
-        match kind {
-            Ast::Goto(name, args) => {
-                self.needs_packet("goto", span);
-                self.goto(name, args, span)
-            }
-            Ast::Send(port) => {
-                self.needs_packet("send", span);
-                Some(StmtKind::Send(self.port_value(port)))
-            }
-            Ast::Flood => {
-                self.needs_packet("flood", span);
-                Some(StmtKind::Flood)
-            }
-            Ast::Multicast(ports) => {
-                self.needs_packet("multicast", span);
-                Some(StmtKind::Multicast(self.multicast_ports(ports, span)))
-            }
-            Ast::MulticastGroup(name, index) => {
-                self.needs_packet("multicast", span);
-                self.multicast_group(name, index.as_ref(), span)
-            }
-            Ast::Drop(reason) => {
-                self.needs_packet("drop", span);
-                self.reason_named(reason);
-                Some(StmtKind::Drop(reason.text.clone()))
-            }
-            Ast::Punt(reason) => {
-                self.needs_packet("punt", span);
-                self.reason_named(reason);
-                Some(StmtKind::Punt(reason.text.clone()))
-            }
+        let word = match kind {
+            Ast::Goto(..) => "goto",
+            Ast::Send(_) => "send",
+            Ast::Flood => "flood",
+            Ast::Multicast(_) | Ast::MulticastGroup(..) => "multicast",
+            Ast::Drop(_) => "drop",
+            Ast::Punt(_) => "punt",
+            Ast::Recirculate(_) => "recirculate",
+            _ => return None,
+        };
+        self.needs_packet(word, span);
+        Some(match kind {
+            Ast::Goto(name, args) => return self.goto(name, args, span),
+            Ast::Send(port) => StmtKind::Send(self.port_value(port)),
+            Ast::Multicast(ports) => StmtKind::Multicast(self.multicast_ports(ports, span)),
+            Ast::MulticastGroup(name, index) => return self.multicast_group(name, index.as_ref(), span),
+            Ast::Drop(reason) => StmtKind::Drop(self.reason_named(reason)),
+            Ast::Punt(reason) => StmtKind::Punt(self.reason_named(reason)),
             Ast::Recirculate(hops) => {
-                self.needs_packet("recirculate", span);
                 let times = "a packet may start again 1 to 64 times";
-                let budget = self.number_within(hops, 1..=64, "E0419", times).unwrap_or(1);
-                Some(StmtKind::Recirculate(budget))
+                StmtKind::Recirculate(self.number_within(hops, 1..=64, "E0419", times).unwrap_or(1))
             }
-            _ => None,
-        }
+            _ => StmtKind::Flood,
+        })
     }
 
     /// The ports that a `multicast` lists, each once, in ascending order.
@@ -255,11 +240,12 @@ impl<'a> Checker<'a> {
     }
 
     /// A program that declares reasons declares all of them: another name is a slip.
-    fn reason_named(&mut self, name: &ast::Name) {
+    fn reason_named(&mut self, name: &ast::Name) -> String {
         self.names.reasons_used.insert(name.text.clone());
         if !self.names.reasons.is_empty() {
             self.named("reason", name, |names| &names.reasons);
         }
+        name.text.clone()
     }
 
     fn port_value(&mut self, port: &'a ast::Expr) -> Expr {

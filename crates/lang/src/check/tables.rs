@@ -18,17 +18,7 @@ impl Checker<'_> {
     /// Checks a key against a table.
     pub(crate) fn keys(&mut self, table: TableId, keys: &[ast::Expr], span: Span) -> Vec<Expr> {
         let types: Vec<Type> = self.program.tables[table.0].keys.iter().map(|(_, ty)| ty.clone()).collect();
-        if keys.len() != types.len() {
-            let name = self.program.tables[table.0].name.clone();
-            self.report(
-                Diagnostic::error(
-                    "E0503",
-                    format!("the key of `{name}` has {}, not {}", counted(types.len(), "part"), keys.len()),
-                    span,
-                    "wrong number of parts",
-                )
-                .place(self.program.tables[table.0].span, "declared here"),
-            );
+        if !self.diagnostics.key_parts(&self.program.tables[table.0], keys.len(), span) {
             return types.iter().map(|_| error(span)).collect();
         }
         self.all_typed(keys, &types)
@@ -195,12 +185,7 @@ impl Checker<'_> {
         for property in &item.properties {
             let (word, span) = written(property, item);
             if seen.contains(&word) {
-                self.error(
-                    "E0101",
-                    format!("`{word}` is given twice for `{}`", table.name),
-                    span,
-                    "given again here",
-                );
+                self.diagnostics.given_twice(format!("`{word}` is given twice for `{}`", table.name), span);
             }
             seen.push(word);
             self.diagnostics.check_property(table, word, span);
@@ -311,6 +296,18 @@ impl Checker<'_> {
 }
 
 impl Findings {
+    /// Reports a key with a wrong number of parts; true if it is right.
+    pub(super) fn key_parts(&mut self, table: &hir::Table, given: usize, span: Span) -> bool {
+        let wanted = table.keys.len();
+        if given != wanted {
+            let parts = counted(wanted, "part");
+            let headline = format!("the key of `{}` has {parts}, not {given}", table.name);
+            let fault = Diagnostic::error("E0503", headline, span, "wrong number of parts");
+            self.report(fault.place(table.span, "declared here"));
+        }
+        given == wanted
+    }
+
     pub(crate) fn constant_columns(&mut self, columns: &[Expr]) -> Option<Vec<u128>> {
         let mut values = Vec::new();
         for column in columns {
