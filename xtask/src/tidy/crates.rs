@@ -93,12 +93,10 @@ fn folder(path: &str) -> Option<String> {
 /// Rows of the table under the heading `## Crates`: the first cell is the crate, the last one what it depends
 /// on.
 fn table(page: &str) -> BTreeMap<String, BTreeSet<String>> {
-    super::documents::section(page, "## Crates")
-        .filter_map(|(_, line)| {
-            let cells: Vec<&str> =
-                line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
-            let name = cells.first()?.strip_prefix('`')?.strip_suffix('`')?;
-            let others = cells.last()?.split(',').map(|cell| cell.trim().trim_matches('`').to_owned());
+    super::documents::rows(page, "## Crates")
+        .filter_map(|(name, others)| {
+            let name = name.strip_prefix('`')?.strip_suffix('`')?;
+            let others = others.split(',').map(|cell| cell.trim().trim_matches('`').to_owned());
             Some((name.to_owned(), others.filter(|other| !matches!(other.as_str(), "" | "–")).collect()))
         })
         .collect()

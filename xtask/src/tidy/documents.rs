@@ -131,6 +131,14 @@ pub(super) fn section<'a>(text: &'a str, heading: &'a str) -> impl Iterator<Item
     })
 }
 
+/// The first and the last cell of each row of the tables under a heading.
+pub(super) fn rows<'a>(text: &'a str, heading: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    section(text, heading).filter_map(|(_, line)| {
+        let (first, others) = line.trim().strip_prefix('|')?.strip_suffix('|')?.split_once('|')?;
+        Some((first.trim(), others.rsplit('|').next()?.trim()))
+    })
+}
+
 /// Targets of Markdown links outside code, with their line.
 fn targets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;

@@ -27,13 +27,8 @@ pub(super) fn old_words(tree: &Tree, findings: &mut Vec<Finding>) {
 /// Old words with the word that stands for each: the last and the first cell of the rows under the heading
 /// `## Vocabulary`.
 fn table(page: &str) -> BTreeMap<String, String> {
-    let rows = super::documents::section(page, "## Vocabulary").filter_map(|(_, line)| {
-        let cells: Vec<&str> =
-            line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
-        Some((*cells.first()?, *cells.last()?))
-    });
     let mut old = BTreeMap::new();
-    for (word, instead_of) in rows {
+    for (word, instead_of) in super::documents::rows(page, "## Vocabulary") {
         for name in instead_of.split('`').skip(1).step_by(2) {
             old.insert(name.to_owned(), word.to_owned());
         }
