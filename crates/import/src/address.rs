@@ -117,6 +117,13 @@ pub(crate) fn host_mask(width: u8, length: u8) -> u128 {
     u128::MAX.checked_shr(128 - host).unwrap_or(0)
 }
 
+/// Reads an Ethernet address: six pairs of digits with colons between them.
+pub(crate) fn parse_mac(text: &str) -> Option<u128> {
+    let octet = |part: &str| if part.len() == 2 { u8::from_str_radix(part, 16).ok() } else { None };
+    let octets: Vec<u8> = text.split(':').map(octet).collect::<Option<_>>()?;
+    (octets.len() == 6).then(|| octets.iter().fold(0, |mac, octet| mac << 8 | u128::from(*octet)))
+}
+
 /// The address as text.
 pub fn print(family: AddressFamily, address: u128) -> String {
     match family {

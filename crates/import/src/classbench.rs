@@ -14,7 +14,7 @@ use crate::ImportError;
 use crate::address::{self, AddressFamily, host_mask};
 use crate::region::{Region, Set};
 use crate::ruleset::{Decision, ImportedRules, Part};
-use crate::text::{Line, Word, lines, refuse_cut, shown};
+use crate::text::{Line, Word, each_line, shown};
 
 /// What of a filter is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +39,7 @@ pub struct ClassBenchHeader {
 /// # Errors
 /// The first line that is no filter, and a last line without an end, as the file may be cut there.
 pub fn read(text: &[u8], options: &ClassBenchOptions) -> Result<ImportedRules, ImportError> {
-    refuse_cut(text)?;
-    let mut decisions = Vec::new();
-    for line in lines(text)? {
-        if !line.is_blank() {
-            decisions.push(filter(line, options)?);
-        }
-    }
+    let decisions = each_line(text, |line| filter(line, options))?;
     Ok(ImportedRules::of(AddressFamily::V4, decisions, None))
 }
 
@@ -54,14 +48,7 @@ pub fn read(text: &[u8], options: &ClassBenchOptions) -> Result<ImportedRules, I
 /// # Errors
 /// As [`read`].
 pub fn read_trace(text: &[u8]) -> Result<Vec<ClassBenchHeader>, ImportError> {
-    refuse_cut(text)?;
-    let mut headers = Vec::new();
-    for line in lines(text)? {
-        if !line.is_blank() {
-            headers.push(header(line)?);
-        }
-    }
-    Ok(headers)
+    each_line(text, header)
 }
 
 /// The rules as [`read`] takes them.
@@ -151,7 +138,7 @@ fn filter(line: Line<'_>, options: &ClassBenchOptions) -> Result<Decision, Impor
         Err(_) => None,
     };
     if let Some(word) = words.next() {
-        return Err(word.error(format!("`{}` is one word too many", shown(word.text)), SHAPE));
+        return Err(word.too_many(SHAPE));
     }
     let sets = [
         (Part::Source, Some(source)),

@@ -89,9 +89,10 @@ fn without_default(bytes: &[u8], format: &str, table: &Table) -> Result<Lined, I
             let sid = |pattern: &tables::patterns::SearchPattern| {
                 set.rules.get(pattern.value as usize).map_or(0, |rule| u128::from(rule.sid))
             };
-            let line =
-                |content: &snort::Content| set.rules.get(content.rule as usize).map_or(0, |rule| rule.line);
-            patterns_of(&set.patterns(), sid, set.contents.iter().map(line).collect(), table)
+            let line = |pattern: &tables::patterns::SearchPattern| {
+                set.rules.get(pattern.value as usize).map_or(0, |rule| rule.line)
+            };
+            patterns_of(&set.patterns, sid, set.patterns.iter().map(line).collect(), table)
         }
         "literals" => {
             let patterns = literals::read(bytes)?;

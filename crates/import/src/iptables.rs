@@ -228,7 +228,7 @@ fn chain<'a>(line: Line<'a>, table: &mut Table<'a>) -> Result<(), ImportError> {
 /// Refuses words behind those that a line has.
 fn nothing_more(line: Line<'_>, words: usize, advice: &str) -> Result<(), ImportError> {
     match line.words().nth(words) {
-        Some(word) => Err(word.error(format!("`{}` is one word too many", shown(word.text)), advice)),
+        Some(word) => Err(word.too_many(advice)),
         None => Ok(()),
     }
 }

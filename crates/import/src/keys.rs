@@ -11,7 +11,7 @@
 use crate::ImportError;
 use crate::address::{self, host_mask};
 use crate::ruleset::{ImportedRules, Part, RuleColumn};
-use crate::text::{Line, Word, lines, refuse_cut, shown};
+use crate::text::{Line, Word, each_line, shown};
 
 const SHAPE: &str = "a packet is written `src dst sport dport proto [column=value …]`";
 
@@ -22,14 +22,7 @@ impl ImportedRules {
     /// The first line that is no packet; a column that the rules do not know; a last line without an end, as
     /// the file may be cut there.
     pub fn keys(&self, text: &[u8]) -> Result<Vec<Vec<u128>>, ImportError> {
-        refuse_cut(text)?;
-        let mut keys = Vec::new();
-        for line in lines(text)? {
-            if !line.is_blank() {
-                keys.push(self.key(line)?);
-            }
-        }
-        Ok(keys)
+        each_line(text, |line| self.key(line))
     }
 
     fn key(&self, line: Line<'_>) -> Result<Vec<u128>, ImportError> {

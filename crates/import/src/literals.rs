@@ -9,7 +9,7 @@
 //! line.
 
 use crate::ImportError;
-use crate::text::{Line, Word, lines, refuse_cut, shown};
+use crate::text::{Line, Word, each_line, shown};
 use tables::patterns::SearchPattern;
 
 const SHAPE: &str = "a line is written `id nocase length bytes number`";
@@ -20,15 +20,11 @@ const SHAPE: &str = "a line is written `id nocase length bytes number`";
 /// The first line that is none or contradicts itself; ids that do not count from 0; a last line without an
 /// end, as the file may be cut there.
 pub fn read(text: &[u8]) -> Result<Vec<SearchPattern>, ImportError> {
-    refuse_cut(text)?;
-    let mut patterns = Vec::new();
-    for line in lines(text)? {
-        if !line.is_blank() {
-            let pattern = pattern(line, patterns.len())?;
-            patterns.push(pattern);
-        }
-    }
-    Ok(patterns)
+    let mut place = 0;
+    each_line(text, |line| {
+        place += 1;
+        pattern(line, place - 1)
+    })
 }
 
 /// The list as [`read`] takes it. What patterns ask besides, an offset or a depth, has no place in it and is
@@ -61,7 +57,7 @@ fn pattern(line: Line<'_>, place: usize) -> Result<SearchPattern, ImportError> {
     }
     let value = next("the number")?.number(u32::MAX.into(), "number")? as u32;
     if let Some(word) = words.next() {
-        return Err(word.error(format!("`{}` is one word too many", shown(word.text)), SHAPE));
+        return Err(word.too_many(SHAPE));
     }
     Ok(SearchPattern { nocase, value, ..SearchPattern::anywhere(bytes) })
 }

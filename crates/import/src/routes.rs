@@ -1,8 +1,7 @@
-//! Routes and changes of routes as text, a route a line.
+//! Routes as text, a route a line.
 //!
 //! ```text
-//! route   prefix  next-hop [anything]              1.0.4.0/22 10.255.0.2 38803
-//! change  time  a|w  prefix  next-hop [anything]   1418774413 a 206.152.15.0/24 195.66.226.74
+//! prefix  next-hop [anything]              1.0.4.0/22 10.255.0.2 38803
 //! ```
 //!
 //! Prefixes are IPv4 or IPv6, one family a file; a next hop is an address of either, or a number; `#` starts
@@ -31,28 +30,6 @@ pub struct ImportedRoutes {
     pub next_hops: Vec<String>,
 }
 
-/// A change of one route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouteUpdate {
-    /// In seconds since 1970-01-01 UTC.
-    pub time: u64,
-    /// The prefix.
-    pub prefix: Prefix,
-    /// The index of the next hop that it has from now on; `None` if it is withdrawn.
-    pub next_hop: Option<u32>,
-}
-
-/// A sequence of changes, in the order in which they were seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Updates {
-    /// The family of the prefixes.
-    pub family: AddressFamily,
-    /// The changes. A prefix may be announced and withdrawn any number of times.
-    pub entries: Vec<RouteUpdate>,
-    /// The next hops as they were written, each once.
-    pub next_hops: Vec<String>,
-}
-
 /// Reads a routing table.
 ///
 /// # Errors
@@ -72,28 +49,6 @@ pub fn read(text: &[u8]) -> Result<ImportedRoutes, ImportError> {
     routes.next_hops = hops.names();
     refuse_duplicates(&routes, "line")?;
     Ok(routes)
-}
-
-/// Reads changes of routes.
-///
-/// # Errors
-/// As [`read`]; and a time that is before the one above.
-pub fn read_updates(text: &[u8]) -> Result<Updates, ImportError> {
-    let mut updates = Updates::default();
-    let mut hops = NextHops::default();
-    let mut reader = Reader::new(text);
-    let (mut first, mut before) = (None, 0);
-    while reader.next_line()? {
-        let time = reader.time(before)?;
-        let announced = reader.kind()?;
-        let (family, prefix) = reader.prefix()?;
-        reader.same_family(family, &mut updates.family, first)?;
-        let next_hop = if announced { Some(reader.next_hop(&mut hops)?) } else { reader.no_next_hop()? };
-        updates.entries.push(RouteUpdate { time, prefix, next_hop });
-        (first, before) = (first.or(Some(reader.line)), time);
-    }
-    updates.next_hops = hops.names();
-    Ok(updates)
 }
 
 /// The routes as [`read`] takes them.
@@ -185,9 +140,6 @@ struct Reader<'a> {
 }
 
 const SHAPE: &str = "a route is written `prefix next-hop`, as in `10.0.0.0/8 192.0.2.1`";
-const UPDATE_SHAPE: &str =
-    "a change is written `time a|w prefix next-hop`, as in `1418774413 a 10.0.0.0/8 192.0.2.1`";
-
 impl<'a> Reader<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0, start: 0, end: 0, line: 0 }
@@ -284,20 +236,9 @@ impl<'a> Reader<'a> {
         if let Some(index) = hops.known(word) {
             return Ok(index);
         }
-        self.address_or_number(start, word)?;
-        Ok(hops.index(word))
-    }
-
-    /// What stands in the next hop's place where a route is withdrawn: a next hop, which means nothing.
-    fn no_next_hop(&mut self) -> Result<Option<u32>, ImportError> {
-        let (start, word) = self.word();
-        self.address_or_number(start, word).map(|()| None)
-    }
-
-    fn address_or_number(&self, start: usize, word: &[u8]) -> Result<(), ImportError> {
         let text = String::from_utf8_lossy(word);
         if address::parse(word).is_some() || parse_number(&text).is_some() {
-            return Ok(());
+            return Ok(hops.index(word));
         }
         Err(match word {
             [] => self.error(start, "the next hop is missing", SHAPE),
@@ -307,32 +248,6 @@ impl<'a> Reader<'a> {
                 SHAPE,
             ),
         })
-    }
-
-    fn time(&mut self, before: u64) -> Result<u64, ImportError> {
-        let (start, word) = self.word();
-        let text = String::from_utf8_lossy(word);
-        let time = parse_number(&text).ok_or_else(|| {
-            self.error(start, format!("`{}` is no time in seconds", shown(&text)), UPDATE_SHAPE)
-        })?;
-        if time < before {
-            let what = format!("the time {time} is before {before}, the one above");
-            return Err(self.error(start, what, "put the changes in the order of their times"));
-        }
-        Ok(time)
-    }
-
-    /// Whether the route is announced.
-    fn kind(&mut self) -> Result<bool, ImportError> {
-        let (start, word) = self.word();
-        match word {
-            b"a" => Ok(true),
-            b"w" => Ok(false),
-            _ => {
-                let shown = shown(&String::from_utf8_lossy(word));
-                Err(self.error(start, format!("`{shown}` is neither `a` nor `w`"), UPDATE_SHAPE))
-            }
-        }
     }
 
     fn error(&self, at: usize, what: impl Into<String>, advice: impl Into<String>) -> ImportError {

@@ -18,7 +18,7 @@ mod value;
 use crate::ImportError;
 use crate::text::{number, refuse_cut, utf8};
 use cursor::Cursor;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use tables::patterns::SearchPattern;
 
 /// The patterns of a file of rules, and what of the rules they do not say.
@@ -26,75 +26,20 @@ use tables::patterns::SearchPattern;
 pub struct SnortPatterns {
     /// The rules, in the file's order.
     pub rules: Vec<SnortRule>,
-    /// The contents, in the file's order.
-    pub contents: Vec<Content>,
+    /// The contents, in the file's order; the value of each is its rule's place in [`SnortPatterns::rules`].
+    pub patterns: Vec<SearchPattern>,
     /// The conditions that were left out, in the file's order: without them a pattern matches more than its
     /// rule.
     pub unmeant: Vec<Unmeant>,
 }
 
-/// What a rule says of itself and of the packets it is for.
+/// A rule, as far as its patterns need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnortRule {
     /// The line it begins on, from 1.
     pub line: u32,
     /// Its number (`sid`), unique in the file.
     pub sid: u32,
-    /// Its message (`msg`), without escapes; empty if it has none.
-    pub message: String,
-    /// What is to be done, as the rule names it: `alert`, `drop`, ….
-    pub action: String,
-    /// The protocol, as the rule names it: `tcp`, `udp`, `icmp`, `ip`, or one of an application such as
-    /// `http`.
-    pub protocol: String,
-    /// The addresses before the arrow, as written; `any` if the rule names none.
-    pub source: String,
-    /// The ports before the arrow.
-    pub source_ports: Ports,
-    /// Whether the arrow is `<>`: the rule holds in both directions.
-    pub both_directions: bool,
-    /// The addresses behind the arrow, as written; `any` if the rule names none.
-    pub destination: String,
-    /// The ports behind the arrow.
-    pub destination_ports: Ports,
-}
-
-/// The ports of a rule: those in one of `included`, or all if that is empty, without those in one of
-/// `excluded`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ports {
-    /// What the ports are among.
-    pub included: Vec<PortTerm>,
-    /// What is taken out.
-    pub excluded: Vec<PortTerm>,
-}
-
-/// One term of a list of ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortTerm {
-    /// The ports from the first to the second, both included.
-    Range(u16, u16),
-    /// A variable that the file does not define, with its `$`.
-    Variable(String),
-}
-
-/// One string that a rule looks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// The rule, by its place in [`SnortPatterns::rules`].
-    pub rule: u32,
-    /// Where the string begins in the file, from 1.
-    pub line: u32,
-    /// Its column in bytes, from 1.
-    pub column: u32,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-    /// Whether case does not count.
-    pub nocase: bool,
-    /// The first byte of the payload where it may begin.
-    pub offset: u32,
-    /// It ends at `offset + depth` or before it.
-    pub depth: Option<u32>,
 }
 
 /// A condition of a rule that its patterns do not mean.
@@ -106,17 +51,6 @@ pub struct Unmeant {
     pub column: u32,
     /// The condition and why it is left out.
     pub what: String,
-}
-
-/// A string that one or more rules look for anywhere, as lists of literals have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnortLiteral {
-    /// The bytes; in lower case if case does not count.
-    pub bytes: Vec<u8>,
-    /// Whether case does not count.
-    pub nocase: bool,
-    /// The number of the first rule of the file that has it.
-    pub first_sid: u32,
 }
 
 /// Reads rules and keeps all strings that they look for.
@@ -169,37 +103,6 @@ pub fn read_strictly(text: &[u8]) -> Result<SnortPatterns, ImportError> {
             what.clone(),
             "leave the rule out, or read the file without strictness",
         )),
-    }
-}
-
-impl SnortPatterns {
-    /// The contents as patterns, in the same order; the value of each is its rule's place in
-    /// [`SnortPatterns::rules`].
-    pub fn patterns(&self) -> Vec<SearchPattern> {
-        let pattern = |content: &Content| SearchPattern {
-            bytes: content.bytes.clone(),
-            nocase: content.nocase,
-            offset: content.offset,
-            depth: content.depth,
-            value: content.rule,
-        };
-        self.contents.iter().map(pattern).collect()
-    }
-
-    /// The different strings of at least `shortest` bytes wherever they are looked for, the short ones first,
-    /// those of one length in the order of their bytes.
-    pub fn literals(&self, shortest: usize) -> Vec<SnortLiteral> {
-        let mut first = BTreeMap::new();
-        for content in self.contents.iter().filter(|content| content.bytes.len() >= shortest) {
-            let bytes =
-                if content.nocase { content.bytes.to_ascii_lowercase() } else { content.bytes.clone() };
-            let sid = self.rules[content.rule as usize].sid;
-            first.entry((bytes.len(), bytes, content.nocase)).or_insert(sid);
-        }
-        first
-            .into_iter()
-            .map(|((_, bytes, nocase), first_sid)| SnortLiteral { bytes, nocase, first_sid })
-            .collect()
     }
 }
 

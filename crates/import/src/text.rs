@@ -86,6 +86,18 @@ pub(crate) fn refuse_cut(bytes: &[u8]) -> Result<(), ImportError> {
     ))
 }
 
+/// What `read` makes of each line that is not blank.
+///
+/// # Errors
+/// Those of `read`, and a last line without an end, as the file may be cut there.
+pub(crate) fn each_line<'a, T>(
+    bytes: &'a [u8],
+    read: impl FnMut(Line<'a>) -> Result<T, ImportError>,
+) -> Result<Vec<T>, ImportError> {
+    refuse_cut(bytes)?;
+    lines(bytes)?.filter(|line| !line.is_blank()).map(read).collect()
+}
+
 impl<'a> Line<'a> {
     /// Whether it has no words, or only a comment that starts with `#`.
     pub(crate) fn is_blank(self) -> bool {
@@ -113,6 +125,11 @@ impl<'a> Word<'a> {
     /// An error at the word.
     pub(crate) fn error(self, what: impl Into<String>, advice: impl Into<String>) -> ImportError {
         ImportError::new(self.line, self.column, what, advice)
+    }
+
+    /// The error that the line was to end before this word.
+    pub(crate) fn too_many(self, advice: &str) -> ImportError {
+        self.error(format!("`{}` is one word too many", shown(self.text)), advice)
     }
 
     /// The part of the word that starts at a byte.

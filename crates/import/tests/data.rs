@@ -54,10 +54,6 @@ fn full_tables_are_kept_and_answer_their_queries() {
         }
         answers(&unpacked(&data.join(format!("routes/{name}-queries.txt.gz"))), &table, &model);
     }
-    let updates = routes::read_updates(&unpacked(&data.join("routes/linx-updates-20141217.txt.gz")))
-        .expect("updates are kept");
-    let announced = updates.entries.iter().filter(|update| update.next_hop.is_some()).count();
-    assert_eq!((announced, updates.entries.len() - announced), (18_141, 5_305));
 }
 
 fn answers(queries: &[u8], table: &ImportedRoutes, model: &LpmModel) {

@@ -334,8 +334,7 @@ fn entry(line: Line<'_>, words: &[Word<'_>], extended: bool) -> Result<Vec<Decis
             log = true;
         }
         if let Some(word) = words.words.next() {
-            let what = format!("`{}` is one word too many", shown(word.text));
-            return Err(word.error(what, "a standard line is written `permit|deny SOURCE [WILDCARD]`"));
+            return Err(word.too_many("a standard line is written `permit|deny SOURCE [WILDCARD]`"));
         }
     }
     let text: std::sync::Arc<str> = line.text.trim().into();

@@ -46,10 +46,7 @@ pub fn forwarding_table(text: &[u8]) -> Result<ImportedRoutes, ImportError> {
             [] => return Err(line.error_at_end("the next hop is missing", SHAPE)),
             [hop] => hop.text.to_owned(),
             [hop, interface] => format!("{} {}", hop.text, interface.text),
-            [_, _, more, ..] => {
-                let what = format!("`{}` is one word too many", shown(more.text));
-                return Err(more.error(what, SHAPE));
-            }
+            [_, _, more, ..] => return Err(more.too_many(SHAPE)),
         };
         match (prefix, ways.last_mut()) {
             (Some(prefix), _) => {

@@ -412,15 +412,10 @@ fn ports(value: &Argument<'_>, parts: &[Part], not: bool, matches: &mut Matches)
 }
 
 fn mac(value: &Argument<'_>) -> Result<Set, ImportError> {
-    let octet = |part: &str| if part.len() == 2 { u8::from_str_radix(part, 16).ok() } else { None };
-    let octets: Option<Vec<u8>> = value.text.split(':').map(octet).collect();
-    match octets.filter(|octets| octets.len() == 6) {
-        Some(octets) => Ok(Set::exact(octets.iter().fold(0, |mac, octet| mac << 8 | u128::from(*octet)))),
-        None => {
-            let what = format!("`{}` is no MAC address", shown(&value.text));
-            Err(value.error(what, "write six pairs of digits, as in 02:00:00:00:00:01"))
-        }
-    }
+    address::parse_mac(&value.text).map(Set::exact).ok_or_else(|| {
+        let what = format!("`{}` is no MAC address", shown(&value.text));
+        value.error(what, "write six pairs of digits, as in 02:00:00:00:00:01")
+    })
 }
 
 /// The rule looks into the header of a protocol, which the rule must have asked for, and which later

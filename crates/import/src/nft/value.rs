@@ -47,7 +47,7 @@ fn named(text: &str, part: Part, family: AddressFamily) -> Option<u128> {
             let names = ["fin", "syn", "rst", "psh", "ack", "urg", "ecn", "cwr"];
             names.iter().position(|name| *name == text).map(|bit| 1 << bit)
         }
-        Part::SourceMac => mac(text),
+        Part::SourceMac => address::parse_mac(text),
         Part::InPort | Part::OutPort | Part::Flags | Part::Fragment => None,
     }
 }
@@ -73,12 +73,6 @@ fn icmp_code(text: &str, family: AddressFamily) -> Option<u128> {
     ];
     let names = if family == AddressFamily::V6 { &V6[..] } else { &V4[..] };
     names.iter().find(|(name, _)| *name == text).map(|(_, code)| *code)
-}
-
-pub(super) fn mac(text: &str) -> Option<u128> {
-    let octet = |part: &str| if part.len() == 2 { u8::from_str_radix(part, 16).ok() } else { None };
-    let octets: Vec<u8> = text.split(':').map(octet).collect::<Option<_>>()?;
-    (octets.len() == 6).then(|| octets.iter().fold(0, |mac, octet| mac << 8 | u128::from(*octet)))
 }
 
 /// The values of a column that a value, a range or a prefix means.

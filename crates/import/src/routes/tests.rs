@@ -53,29 +53,6 @@ fn the_exact_place_is_named() {
     }
 }
 
-#[test]
-fn changes_are_read_in_their_order() {
-    let updates =
-        read_updates(b"5 w 10.0.0.0/8 0.0.0.0\n5 a 10.0.0.0/8 192.0.2.1\n9 a 11.0.0.0/8 192.0.2.1\n")
-            .unwrap();
-    let seen: Vec<(u64, u128, Option<u32>)> = updates
-        .entries
-        .iter()
-        .map(|update| (update.time, update.prefix.bits >> 24, update.next_hop))
-        .collect();
-    assert_eq!(seen, [(5, 10, None), (5, 10, Some(0)), (9, 11, Some(0))]);
-    for (text, column) in [
-        ("6 a 10.0.0.0/8 192.0.2.1\n5 a 10.0.0.0/8 192.0.2.1\n", 1),
-        ("6 a 10.0.0.0/8 192.0.2.1\n7 b 10.0.0.0/8 192.0.2.1\n", 3),
-        ("6 a 10.0.0.0/8 192.0.2.1\n7 a 10.0.0.0 192.0.2\n", 14),
-        ("6 a 10.0.0.0/8 192.0.2.1\n7 a ::/0 ::1\n", 1),
-        ("6 a 10.0.0.0/8 192.0.2.1\nx a ::/0 ::1\n", 1),
-    ] {
-        let error = read_updates(text.as_bytes()).unwrap_err();
-        assert_eq!((error.line, error.column), (2, column), "{error}");
-    }
-}
-
 fn tables() -> impl Strategy<Value = ImportedRoutes> {
     let entry = (any::<u128>(), 0u8..=128, 0u8..5);
     (any::<bool>(), prop::collection::btree_map(any::<u16>(), entry, 0..10)).prop_map(|(four, entries)| {
@@ -118,7 +95,6 @@ proptest! {
     #[test]
     fn any_bytes_are_an_answer(bytes: Vec<u8>) {
         let _ = read(&bytes).map_err(|error| assert!(error.line > 0 && error.column > 0));
-        let _ = read_updates(&bytes).map_err(|error| assert!(error.line > 0 && error.column > 0));
     }
 
     #[test]

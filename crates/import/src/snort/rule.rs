@@ -2,10 +2,11 @@
 
 use super::cursor::Cursor;
 use super::header::header;
-use super::value::{bytes, quoted, skip_value};
-use super::{Content, SnortPatterns, Unmeant};
+use super::value::{bytes, skip_quoted, skip_value};
+use super::{SnortPatterns, SnortRule, Unmeant};
 use crate::ImportError;
 use crate::text::shown;
+use tables::patterns::SearchPattern;
 
 /// Options that say something about the rule and nothing about the packet, or only how to search faster.
 const SILENT: [&str; 14] = [
@@ -61,13 +62,13 @@ const MOST: u32 = 65_535;
 pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut SnortPatterns) -> Result<(), ImportError> {
     cursor.skip_blanks();
     let begin = cursor.at();
-    let mut rule = header(cursor)?;
-    let (number, first) = (set.rules.len() as u32, set.contents.len());
+    let (line, _) = cursor.place(begin);
+    header(cursor)?;
+    let (number, first) = (set.rules.len() as u32, set.patterns.len());
     let mut options = Options {
         set,
         rule: number,
         sid: None,
-        message: None,
         buffer: false,
         commas: false,
         first,
@@ -94,13 +95,11 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut SnortPatterns) -> Result<
     let Some(sid) = options.sid else {
         return Err(cursor.error(begin, "the rule has no sid", "give it one: a rule is told by its number"));
     };
-    rule.sid = sid;
-    rule.message = options.message.take().unwrap_or_default();
     // A negated content is kept until here, since its modifiers follow it.
     for at in options.negated.into_iter().rev() {
-        set.contents.remove(at);
+        set.patterns.remove(at);
     }
-    set.rules.push(rule);
+    set.rules.push(SnortRule { line, sid });
     Ok(())
 }
 
@@ -109,7 +108,6 @@ struct Options<'s> {
     set: &'s mut SnortPatterns,
     rule: u32,
     sid: Option<u32>,
-    message: Option<String>,
     /// Contents that follow are looked for in a decoded buffer.
     buffer: bool,
     /// The rule's first content.
@@ -138,7 +136,7 @@ impl Options<'_> {
         match name {
             "content" | "uricontent" => self.content(cursor, at, name)?,
             "sid" => self.sid = Some(self.number_of(cursor, at, "sid")?),
-            "msg" => self.message = Some(quoted(cursor)?),
+            "msg" => skip_quoted(cursor)?,
             "nocase" => self.last(cursor, at, name)?.nocase = true,
             "depth" | "offset" => {
                 self.last(cursor, at, name)?;
@@ -185,7 +183,7 @@ impl Options<'_> {
         skip_value(cursor)?;
         if PAYLOAD.contains(&name) {
             self.buffer = false;
-            self.fixed = self.set.contents.len();
+            self.fixed = self.set.patterns.len();
         } else if BUFFERS.iter().any(|buffer| name.starts_with(buffer)) {
             self.unmeant(
                 cursor,
@@ -195,11 +193,11 @@ impl Options<'_> {
             // In Snort 2 these, and only these, are about the content before them; elsewhere about what
             // follows.
             if name.starts_with("http_") && !self.commas {
-                for content in &mut self.set.contents[self.fixed..] {
+                for content in &mut self.set.patterns[self.fixed..] {
                     (content.offset, content.depth) = (0, None);
                 }
             }
-            self.fixed = self.set.contents.len();
+            self.fixed = self.set.patterns.len();
             self.buffer = true;
         } else if !SILENT.contains(&name) {
             self.unmeant(cursor, at, format!("`{name}` asks for more than strings in the payload"));
@@ -210,22 +208,13 @@ impl Options<'_> {
     fn content(&mut self, cursor: &mut Cursor<'_>, at: usize, name: &str) -> Result<(), ImportError> {
         let negated = cursor.take('!');
         cursor.skip_blanks();
-        let (line, column) = cursor.place(cursor.at());
         let begin = cursor.at();
         let bytes = bytes(cursor)?;
         if bytes.is_empty() {
             return Err(cursor.error(begin, "the content is empty", "name at least one byte to look for"));
         }
-        self.set.contents.push(Content {
-            rule: self.rule,
-            line,
-            column,
-            bytes,
-            nocase: false,
-            offset: 0,
-            depth: None,
-        });
-        self.fixed = self.set.contents.len() - 1;
+        self.set.patterns.push(SearchPattern { value: self.rule, ..SearchPattern::anywhere(bytes) });
+        self.fixed = self.set.patterns.len() - 1;
         self.modifiers(cursor)?;
         if name == "uricontent" {
             self.unmeant(
@@ -236,7 +225,7 @@ impl Options<'_> {
         }
         if negated {
             self.unmeant(cursor, at, "a negated content asks that a string is absent; it is left out".into());
-            self.negated.push(self.set.contents.len() - 1);
+            self.negated.push(self.set.patterns.len() - 1);
         }
         Ok(())
     }
@@ -321,7 +310,7 @@ impl Options<'_> {
             );
             return Ok(());
         }
-        let Some(content) = self.set.contents.last_mut() else { return Ok(()) };
+        let Some(content) = self.set.patterns.last_mut() else { return Ok(()) };
         if name == "offset" {
             content.offset = number;
         } else if (number as usize) < content.bytes.len() {
@@ -347,8 +336,13 @@ impl Options<'_> {
     }
 
     /// The content that a modifier of its own is about.
-    fn last(&mut self, cursor: &Cursor<'_>, at: usize, name: &str) -> Result<&mut Content, ImportError> {
-        match self.set.contents[self.first..].last_mut() {
+    fn last(
+        &mut self,
+        cursor: &Cursor<'_>,
+        at: usize,
+        name: &str,
+    ) -> Result<&mut SearchPattern, ImportError> {
+        match self.set.patterns[self.first..].last_mut() {
             Some(content) => Ok(content),
             None => Err(cursor.error(
                 at,

@@ -18,39 +18,19 @@ fn a_rule_of_each_dialect_says_the_same() {
     let (three, two) = (one(snort3), one(suricata));
     assert_eq!(three.rules, two.rules);
     assert_eq!(three.unmeant, []);
-    let rule = &three.rules[0];
-    assert_eq!((rule.line, rule.sid, rule.message.as_str()), (1, 105, "a \"b\" c"));
-    assert_eq!(
-        (rule.action.as_str(), rule.protocol.as_str(), rule.source.as_str()),
-        ("alert", "tcp", "$HOME_NET")
-    );
-    assert_eq!(rule.source_ports.included, [PortTerm::Range(2589, 2589)]);
-    assert_eq!(rule.destination_ports.included, [PortTerm::Range(25, 25), PortTerm::Range(1024, 65535)]);
+    assert_eq!(three.rules, [SnortRule { line: 1, sid: 105 }]);
     let expected =
         SearchPattern { bytes: b"2\0\nx;".to_vec(), nocase: true, offset: 3, depth: Some(16), value: 0 };
-    assert_eq!(three.patterns(), [expected]);
-    assert_eq!(two.patterns(), three.patterns());
+    assert_eq!(three.patterns, [expected]);
+    assert_eq!(two.patterns, three.patterns);
 }
 
 #[test]
-fn ports_keep_what_they_take_out_and_variables() {
-    let set =
-        one("alert udp any ![80,$P] <> any [!1:2,any] (sid:1;)\nalert udp any :9 -> any any (sid:2;)\n");
-    assert!(set.rules[0].both_directions);
-    let excluded = [PortTerm::Range(80, 80), PortTerm::Variable("$P".into())];
-    assert_eq!(set.rules[0].source_ports, Ports { included: vec![], excluded: excluded.to_vec() });
-    assert_eq!(
-        set.rules[0].destination_ports,
-        Ports { included: vec![], excluded: vec![PortTerm::Range(1, 2)] }
+fn ports_may_be_negated_listed_and_variable_and_a_service_rule_has_none() {
+    let set = one(
+        "alert udp any ![80,$P] <> any [!1:2,any] (sid:1;)\nalert udp any :9 -> any any (sid:2;)\nalert http ( content:\"abc\"; sid:3; )",
     );
-    assert_eq!(set.rules[1].source_ports.included, [PortTerm::Range(0, 9)]);
-    assert_eq!(set.rules[1].destination_ports, Ports::default());
-}
-
-#[test]
-fn a_service_rule_names_no_addresses() {
-    let set = one("alert http ( content:\"abc\"; sid:1; )");
-    assert_eq!((set.rules[0].protocol.as_str(), set.rules[0].source.as_str()), ("http", "any"));
+    assert_eq!(set.rules.iter().map(|rule| rule.sid).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 #[test]
@@ -58,7 +38,7 @@ fn what_strings_cannot_mean_is_listed_and_refused_where_strict() {
     let text = "\n# a comment \\\nalert tcp any any -> any any (content:\"ab\"; depth:9; content:\"cd\"; distance:2; content:!\"no\"; nocase; depth:5; pcre:\"/a;b\\\"/\"; flow:established; sid:1;)\n";
     let set = one(text);
     let strings: Vec<(&[u8], bool, Option<u32>)> =
-        set.contents.iter().map(|content| (&content.bytes[..], content.nocase, content.depth)).collect();
+        set.patterns.iter().map(|pattern| (&pattern.bytes[..], pattern.nocase, pattern.depth)).collect();
     assert_eq!(strings, [(&b"ab"[..], false, Some(9)), (&b"cd"[..], false, None)]);
     let names: Vec<&str> =
         set.unmeant.iter().map(|left| left.what.split('`').nth(1).unwrap_or("negated")).collect();
@@ -70,7 +50,7 @@ fn what_strings_cannot_mean_is_listed_and_refused_where_strict() {
     );
     let kept =
         "alert tcp any any -> any any (msg:\"m\"; content:\"ab\"; fast_pattern; startswith; sid:1; rev:2;)\n";
-    assert_eq!(read_strictly(kept.as_bytes()).unwrap().contents[0].depth, Some(2));
+    assert_eq!(read_strictly(kept.as_bytes()).unwrap().patterns[0].depth, Some(2));
 }
 
 #[test]
@@ -78,7 +58,7 @@ fn a_place_in_a_decoded_part_is_no_place_of_the_payload() {
     let places = |options: &str| -> Vec<(u32, Option<u32>)> {
         let set = one(&format!("alert tcp any any -> any any ({options} sid:1;)"));
         assert!(!set.unmeant.is_empty());
-        set.contents.iter().map(|content| (content.offset, content.depth)).collect()
+        set.patterns.iter().map(|pattern| (pattern.offset, pattern.depth)).collect()
     };
     assert_eq!(
         places("content:\"ab\"; depth:4; http.uri; content:\"cd\"; startswith;"),
@@ -100,10 +80,9 @@ fn a_rule_may_go_on_in_the_next_line() {
     let set = one(
         "alert tcp any any -> any any \\\n  (content:\"ab\"; \\\r\n   content:\"cd\"; sid:4;)\nalert tcp any any -> any any (content:\"e\"; sid:5;)\n",
     );
-    assert_eq!(
-        set.contents.iter().map(|content| (content.line, content.column)).collect::<Vec<_>>(),
-        [(2, 12), (3, 12), (4, 39)]
-    );
+    let found: Vec<(&[u8], u32)> =
+        set.patterns.iter().map(|pattern| (&pattern.bytes[..], pattern.value)).collect();
+    assert_eq!(found, [(&b"ab"[..], 0), (b"cd", 0), (b"e", 1)]);
     assert_eq!(set.rules[1].line, 4);
 }
 
@@ -142,6 +121,9 @@ fn what_is_no_rule_is_refused_by_place_and_cause() {
         ("alert tcp any 99999 -> any any (sid:1;)", 15, "no ports"),
         ("alert tcp any [80,90:70] -> any any (sid:1;)", 19, "no ports"),
         ("alert tcp any [80 -> any any (sid:1;)", 15, "not closed"),
+        ("alert tcp any : -> any any (sid:1;)", 15, "no ports"),
+        ("alert tcp any !any -> any any (sid:1;)", 16, "no ports"),
+        ("alert tcp any [80,] -> any any (sid:1;)", 19, "no ports"),
         ("alert tcp any any -> any any sid:1;", 30, "where the options begin"),
         ("alert tcp any any -> any any (content:\"a\";)", 1, "no sid"),
     ] {
@@ -157,20 +139,6 @@ fn what_is_no_rule_is_refused_by_place_and_cause() {
     assert!(read(b"alert \xff").is_err());
     let cut = read(twice.trim_end().as_bytes()).unwrap_err();
     assert!(cut.what.contains("cut off"), "{cut}");
-}
-
-#[test]
-fn literals_are_told_once_with_their_first_rule() {
-    let set = one(
-        "alert ip any any -> any any (content:\"Abcd\"; content:\"ABCD\"; nocase; sid:3;)\nalert ip any any -> any any (content:\"abcD\"; nocase; content:\"xyz\"; content:\"Abcd\"; sid:2;)\n",
-    );
-    let literals: Vec<(Vec<u8>, bool, u32)> = set
-        .literals(4)
-        .into_iter()
-        .map(|literal| (literal.bytes, literal.nocase, literal.first_sid))
-        .collect();
-    assert_eq!(literals, [(b"Abcd".to_vec(), false, 3), (b"abcd".to_vec(), true, 3)]);
-    assert_eq!(set.literals(1).len(), 3);
 }
 
 mod any_text {

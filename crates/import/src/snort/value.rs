@@ -28,8 +28,8 @@ pub(super) fn skip_value(cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
     }
 }
 
-/// A text in quotes, without its escapes.
-pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+/// Skips a text in quotes.
+pub(super) fn skip_quoted(cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
     let at = cursor.at();
     if !cursor.take('"') {
         return Err(cursor.error(
@@ -38,19 +38,17 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
             "write `\"…\"`",
         ));
     }
-    let mut text = String::new();
-    let mut characters = cursor.rest().char_indices();
-    while let Some((place, character)) = characters.next() {
-        match character {
-            '"' => {
-                cursor.skip(place + 1);
-                return Ok(text);
-            }
-            '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
-            _ => text.push(character),
-        }
-    }
-    Err(cursor.error(at, "the text's quote is not closed", "close it with `\"`"))
+    let mut escaped = false;
+    let end = cursor.rest().find(|character: char| {
+        let ends = character == '"' && !escaped;
+        escaped = character == '\\' && !escaped;
+        ends
+    });
+    let Some(end) = end else {
+        return Err(cursor.error(at, "the text's quote is not closed", "close it with `\"`"));
+    };
+    cursor.skip(end + 1);
+    Ok(())
 }
 
 /// The bytes of a content in quotes: text, escapes, and `|` around bytes in hexadecimal.

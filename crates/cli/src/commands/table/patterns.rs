@@ -65,7 +65,7 @@ fn load(file: &[u8], arguments: &PatternsArguments) -> Result<Vec<SearchPattern>
     };
     match arguments.format.unwrap_or_else(recognised) {
         PatternFormat::Literals => literals::read(file),
-        PatternFormat::Snort if arguments.strict => snort::read_strictly(file).map(|rules| rules.patterns()),
+        PatternFormat::Snort if arguments.strict => snort::read_strictly(file).map(|rules| rules.patterns),
         PatternFormat::Snort => {
             let rules = snort::read(file)?;
             if let Some(first) = rules.unmeant.first() {
@@ -77,7 +77,7 @@ fn load(file: &[u8], arguments: &PatternsArguments) -> Result<Vec<SearchPattern>
                     first.what
                 );
             }
-            Ok(rules.patterns())
+            Ok(rules.patterns)
         }
     }
 }
