@@ -7,6 +7,7 @@ use lang::ir::Program;
 use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch, Verdict};
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::time::Instant;
 
 /// Seed of the tables' hash functions.
@@ -52,59 +53,19 @@ pub struct RunOutcome {
 impl RunOutcome {
     /// The first part in which two runs differ, in words.
     pub fn difference(&self, other: &RunOutcome) -> Option<String> {
-        if let Some(at) = first_difference(&self.verdicts, &other.verdicts) {
-            return Some(format!(
-                "verdict of packet {at}: {:?} and {:?}",
-                self.verdicts.get(at),
-                other.verdicts.get(at)
-            ));
-        }
-        if let Some(at) = first_difference(&self.bytes, &other.bytes) {
-            return Some(format!(
-                "bytes of packet {at}: {:02x?} and {:02x?}",
-                self.bytes.get(at),
-                other.bytes.get(at)
-            ));
-        }
-        if let Some(at) = first_difference(&self.resized, &other.resized) {
-            return Some(format!(
-                "change of size {at}: {:?} and {:?}",
-                self.resized.get(at),
-                other.resized.get(at)
-            ));
-        }
-        if let Some(at) = first_difference(&self.sent, &other.sent) {
-            return Some(format!("output {at}: {:02x?} and {:02x?}", self.sent.get(at), other.sent.get(at)));
-        }
-        if let Some(at) = first_difference(&self.raised, &other.raised) {
-            return Some(format!("event {at}: {:?} and {:?}", self.raised.get(at), other.raised.get(at)));
-        }
-        if let Some(at) = first_difference(&self.entries, &other.entries) {
-            return Some(format!(
-                "entries of table {at}: {:?} and {:?}",
-                self.entries.get(at),
-                other.entries.get(at)
-            ));
-        }
-        if let Some(at) = first_difference(&self.tables, &other.tables) {
-            return Some(format!("table {at}: {:?} and {:?}", self.tables.get(at), other.tables.get(at)));
-        }
-        if let Some(at) = first_difference(&self.members, &other.members) {
-            return Some(format!(
-                "members of group {at}: {:?} and {:?}",
-                self.members.get(at),
-                other.members.get(at)
-            ));
-        }
-        if let Some(at) = first_difference(&self.counters, &other.counters) {
-            return Some(format!(
-                "counter {at}: {:?} and {:?}",
-                self.counters.get(at),
-                other.counters.get(at)
-            ));
-        }
         let rest = |outcome: &RunOutcome| format!("{:?}, {} lost", outcome.events, outcome.lost);
-        (self != other).then(|| format!("numbers of events: {} and {}", rest(self), rest(other)))
+        differing("verdict of packet", &self.verdicts, &other.verdicts)
+            .or_else(|| differing_in_hex("bytes of packet", &self.bytes, &other.bytes))
+            .or_else(|| differing("change of size", &self.resized, &other.resized))
+            .or_else(|| differing_in_hex("output", &self.sent, &other.sent))
+            .or_else(|| differing("event", &self.raised, &other.raised))
+            .or_else(|| differing("entries of table", &self.entries, &other.entries))
+            .or_else(|| differing("table", &self.tables, &other.tables))
+            .or_else(|| differing("members of group", &self.members, &other.members))
+            .or_else(|| differing("counter", &self.counters, &other.counters))
+            .or_else(|| {
+                (self != other).then(|| format!("numbers of events: {} and {}", rest(self), rest(other)))
+            })
     }
 }
 
@@ -249,6 +210,16 @@ fn finish(program: &Program, backend: &dyn Backend, seen: &mut RunOutcome) {
     seen.counters = (0..program.counters.len() as u32).map(|counter| backend.counter(counter)).collect();
     seen.events = backend.events();
     seen.lost = backend.lost_events();
+}
+
+/// Where two lists of such items differ first, in words.
+fn differing<T: PartialEq + Debug>(items: &str, a: &[T], b: &[T]) -> Option<String> {
+    first_difference(a, b).map(|at| format!("{items} {at}: {:?} and {:?}", a.get(at), b.get(at)))
+}
+
+/// As [`differing`], with the numbers in hexadecimal digits.
+fn differing_in_hex<T: PartialEq + Debug>(items: &str, a: &[T], b: &[T]) -> Option<String> {
+    first_difference(a, b).map(|at| format!("{items} {at}: {:02x?} and {:02x?}", a.get(at), b.get(at)))
 }
 
 /// Where two lists differ first.
