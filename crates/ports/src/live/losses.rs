@@ -45,44 +45,30 @@ pub struct ReceiveLosses {
 
 impl ReceiveLosses {
     /// Each count of this with the same count of another, put together by `of`.
-    pub fn each(self, other: ReceiveLosses, of: impl Fn(u64, u64) -> u64) -> ReceiveLosses {
-        ReceiveLosses {
-            ring_full: of(self.ring_full, other.ring_full),
-            too_long: of(self.too_long, other.too_long),
-            unreadable: of(self.unreadable, other.unreadable),
-            foreign: of(self.foreign, other.foreign),
-            impaired: of(self.impaired, other.impaired),
-            doubled: of(self.doubled, other.doubled),
-            damaged: of(self.damaged, other.damaged),
-            waiting: of(self.waiting, other.waiting),
-            untraced: of(self.untraced, other.untraced),
+    pub fn each(mut self, mut other: ReceiveLosses, of: impl Fn(u64, u64) -> u64) -> ReceiveLosses {
+        for ((.., count), (.., second)) in self.places().into_iter().zip(other.places()) {
+            *count = of(*count, *second);
         }
+        self
     }
 
     /// Each count with its name in reports and with what it means.
-    pub fn counts(self) -> [(&'static str, LossKind, u64); 9] {
+    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 9] {
+        self.places().map(|(name, kind, count)| (name, kind, *count))
+    }
+
+    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 9] {
         use LossKind::{Aside, Lost, Waiting};
-        let ReceiveLosses {
-            ring_full,
-            too_long,
-            unreadable,
-            foreign,
-            impaired,
-            doubled,
-            damaged,
-            waiting,
-            untraced,
-        } = self;
         [
-            ("ring_full", Lost, ring_full),
-            ("too_long", Lost, too_long),
-            ("unreadable", Lost, unreadable),
-            ("foreign", Aside, foreign),
-            ("impaired_in", Lost, impaired),
-            ("doubled_in", Aside, doubled),
-            ("damaged_in", Aside, damaged),
-            ("waiting_in", Waiting, waiting),
-            ("untraced_in", Aside, untraced),
+            ("ring_full", Lost, &mut self.ring_full),
+            ("too_long", Lost, &mut self.too_long),
+            ("unreadable", Lost, &mut self.unreadable),
+            ("foreign", Aside, &mut self.foreign),
+            ("impaired_in", Lost, &mut self.impaired),
+            ("doubled_in", Aside, &mut self.doubled),
+            ("damaged_in", Aside, &mut self.damaged),
+            ("waiting_in", Waiting, &mut self.waiting),
+            ("untraced_in", Aside, &mut self.untraced),
         ]
     }
 }
@@ -113,34 +99,30 @@ pub struct SendLosses {
 
 impl SendLosses {
     /// Each count of this with the same count of another, put together by `of`.
-    pub fn each(self, other: SendLosses, of: impl Fn(u64, u64) -> u64) -> SendLosses {
-        SendLosses {
-            busy: of(self.busy, other.busy),
-            refused: of(self.refused, other.refused),
-            down: of(self.down, other.down),
-            shaped: of(self.shaped, other.shaped),
-            impaired: of(self.impaired, other.impaired),
-            doubled: of(self.doubled, other.doubled),
-            damaged: of(self.damaged, other.damaged),
-            waiting: of(self.waiting, other.waiting),
-            untraced: of(self.untraced, other.untraced),
+    pub fn each(mut self, mut other: SendLosses, of: impl Fn(u64, u64) -> u64) -> SendLosses {
+        for ((.., count), (.., second)) in self.places().into_iter().zip(other.places()) {
+            *count = of(*count, *second);
         }
+        self
     }
 
     /// Each count with its name in reports and with what it means.
-    pub fn counts(self) -> [(&'static str, LossKind, u64); 9] {
+    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 9] {
+        self.places().map(|(name, kind, count)| (name, kind, *count))
+    }
+
+    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 9] {
         use LossKind::{Aside, Lost, Waiting};
-        let SendLosses { busy, refused, down, shaped, impaired, doubled, damaged, waiting, untraced } = self;
         [
-            ("busy", Lost, busy),
-            ("refused", Lost, refused),
-            ("down", Lost, down),
-            ("shaped", Lost, shaped),
-            ("impaired", Lost, impaired),
-            ("doubled", Aside, doubled),
-            ("damaged", Aside, damaged),
-            ("waiting", Waiting, waiting),
-            ("untraced", Aside, untraced),
+            ("busy", Lost, &mut self.busy),
+            ("refused", Lost, &mut self.refused),
+            ("down", Lost, &mut self.down),
+            ("shaped", Lost, &mut self.shaped),
+            ("impaired", Lost, &mut self.impaired),
+            ("doubled", Aside, &mut self.doubled),
+            ("damaged", Aside, &mut self.damaged),
+            ("waiting", Waiting, &mut self.waiting),
+            ("untraced", Aside, &mut self.untraced),
         ]
     }
 }

@@ -114,8 +114,8 @@ pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// The result of a call that is negative where it fails.
-pub(crate) fn check(result: i32) -> io::Result<i32> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Sets an option of a socket whose value is a whole number or a flag.
@@ -156,15 +156,20 @@ pub fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;
     // The kernel counts its own keeping, too, and says twice what was asked for (socket(7)).
-    let twice: i32 = option(fd, libc::SOL_SOCKET, plain)?;
-    Ok(twice as usize / 2)
+    Ok(read_option(fd, libc::SOL_SOCKET, plain, 0i32)? as usize / 2)
 }
 
-/// Asks for an option of a socket that is a number.
-fn option(fd: &OwnedFd, level: i32, option: i32) -> io::Result<i32> {
-    let mut value = 0i32;
-    let mut size = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+/// Reads an option of a socket over `value`. `T` is the type that the kernel documents for it, a structure of
+/// numbers only.
+pub(crate) fn read_option<T: Copy>(
+    fd: &impl AsRawFd,
+    level: i32,
+    option: i32,
+    mut value: T,
+) -> io::Result<T> {
+    let mut size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call, and every value
+    // of its numbers is valid.
     check(unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut size)
     })?;
@@ -197,18 +202,8 @@ pub(crate) fn replace(place: &OwnedFd, by: &OwnedFd) -> io::Result<()> {
 
 /// What a packet socket counted since it was asked last: frames, and those of them that found no room.
 pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
-    let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut size = size_of_val(&counts) as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            (&raw mut counts).cast(),
-            &raw mut size,
-        )
-    })?;
+    let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let counts = read_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, none)?;
     Ok((counts.tp_packets, counts.tp_drops))
 }
 
@@ -227,20 +222,16 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
 
 /// How many bytes a frame of the interface carries at most behind its Ethernet header.
 pub(crate) fn interface_mtu(fd: &OwnedFd, name: &str) -> io::Result<u32> {
-    let mut request = request(name)?;
-    // SAFETY: the request lives throughout the call, and SIOCGIFMTU writes inside it.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
+    let answer = ask(fd, name, libc::SIOCGIFMTU)?;
     // SAFETY: SIOCGIFMTU has filled this member.
-    Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+    Ok(unsafe { answer.ifr_ifru.ifru_mtu } as u32)
 }
 
 /// What kind of headers an interface's frames have, as a number of the list in the kernel (ARPHRD_*).
 pub(crate) fn interface_link_type(fd: &OwnedFd, name: &str) -> io::Result<u16> {
-    let mut request = request(name)?;
-    // SAFETY: the request lives throughout the call, and SIOCGIFHWADDR writes inside it.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) })?;
+    let answer = ask(fd, name, libc::SIOCGIFHWADDR)?;
     // SAFETY: SIOCGIFHWADDR has filled this member.
-    Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
+    Ok(unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_family)
 }
 
 /// A socket to ask netfilter by, non-blocking.
@@ -264,22 +255,38 @@ pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool
     /// ETHTOOL_GLINK of linux/ethtool.h.
     const ASK_LINK: u32 = 0x0a;
     // struct ethtool_value: the question, and the place of its answer.
-    let mut value = [ASK_LINK, 0];
+    let [_, carrier] = ask_ethtool(fd, name, [ASK_LINK, 0])?;
+    Ok(carrier != 0)
+}
+
+/// Asks the driver of an interface (linux/ethtool.h). The kernel writes its answer over the question, whose
+/// first number says how many there are.
+pub(crate) fn ask_ethtool<const NUMBERS: usize>(
+    fd: &OwnedFd,
+    name: &str,
+    mut numbers: [u32; NUMBERS],
+) -> io::Result<[u32; NUMBERS]> {
     let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-    // SAFETY: the request and the value that it points to live throughout the call, and the kernel writes the
-    // second word of the value.
+    request.ifr_ifru.ifru_data = numbers.as_mut_ptr().cast();
+    // SAFETY: the request and the numbers that it points to live throughout the call, and the callers give as
+    // many numbers as the question has.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
-    Ok(value[1] != 0)
+    Ok(numbers)
 }
 
 /// The flags of an interface (IFF_UP and others).
 pub(crate) fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
-    let mut request = request(name)?;
-    // SAFETY: the request lives throughout the call, and SIOCGIFFLAGS writes inside it.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
+    let answer = ask(fd, name, libc::SIOCGIFFLAGS)?;
     // SAFETY: SIOCGIFFLAGS has filled this member.
-    Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
+    Ok(i32::from(unsafe { answer.ifr_ifru.ifru_flags }))
+}
+
+/// Asks a question about an interface that needs no more than its name.
+fn ask(fd: &OwnedFd, name: &str, question: libc::Ioctl) -> io::Result<libc::ifreq> {
+    let mut request = request(name)?;
+    // SAFETY: the request lives throughout the call, which writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), question, &raw mut request) })?;
+    Ok(request)
 }
 
 /// A question about an interface.
@@ -357,8 +364,7 @@ const FANOUT: u32 = libc::PACKET_FANOUT_HASH | 0x4000;
 pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
     let way = FANOUT | libc::PACKET_FANOUT_FLAG_UNIQUEID;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, (way << 16) as i32)?;
-    let group = option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
-    Ok(group as u16)
+    Ok(read_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, 0i32)? as u16)
 }
 
 /// Adds a bound packet socket to a group.
@@ -415,10 +421,7 @@ pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -
     // SAFETY: the message points to two parts, and these to bytes that are ours alone throughout the call.
     let length =
         unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
-    match usize::try_from(length) {
-        Ok(length) => Ok(length.saturating_sub(header.len())),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
+    Ok((check(length)? as usize).saturating_sub(header.len()))
 }
 
 /// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one
@@ -474,13 +477,7 @@ pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
 /// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at
 /// once. Says whether it is one.
 fn forget_error(fd: RawFd) -> bool {
-    let mut error = 0i32;
-    let mut size = size_of_val(&error) as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    let result = unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut size)
-    };
-    result == 0
+    read_option(&fd, libc::SOL_SOCKET, libc::SO_ERROR, 0i32).is_ok()
 }
 
 /// A descriptor that can be read once [`ring`] was called, until [`silence`] is.

@@ -254,9 +254,7 @@ impl Writer {
         while let Ok(Chunk { recorder, mut bytes }) = chunks.recv() {
             self.try_again();
             for (time, frame) in packets(&bytes) {
-                // Even numbers are what comes in.
-                let direction = if recorder % 2 == 0 { Direction::In } else { Direction::Out };
-                let written = self.write((recorder, homes.len()), direction, time, frame);
+                let written = self.write(recorder, time, frame);
                 self.settle(written, unwritten);
                 if self.capture.is_none() {
                     unwritten[recorder].fetch_add(1, Ordering::Relaxed);
@@ -321,13 +319,7 @@ impl Writer {
         }
     }
 
-    fn write(
-        &mut self,
-        (recorder, recorders): (usize, usize),
-        direction: Direction,
-        time: u64,
-        frame: &[u8],
-    ) -> io::Result<()> {
+    fn write(&mut self, recorder: usize, time: u64, frame: &[u8]) -> io::Result<()> {
         if let Some(open) = self.capture.as_mut().filter(|open| open.length() >= self.trace.size) {
             open.flush()?;
             self.make_way()?;
@@ -335,8 +327,10 @@ impl Writer {
             self.capture = Some(self.begin(File::create(&self.trace.file)?)?);
         }
         let Some(open) = &mut self.capture else { return Ok(()) };
+        // Even numbers are what comes in.
+        let direction = if recorder.is_multiple_of(2) { Direction::In } else { Direction::Out };
         let remarks = CaptureRemarks { direction: Some(direction), comment: None };
-        open.since.resize(recorders, 0);
+        open.since.resize(open.since.len().max(recorder + 1), 0);
         open.writer.write_with(0, time, frame.len() as u32, frame, remarks)?;
         open.since[recorder] += 1;
         Ok(())
@@ -503,7 +497,7 @@ mod tests {
         let lost = [Arc::new(AtomicU64::new(0))];
         let put = |writer: &mut Writer, number: u32| {
             let frame = frame(number);
-            writer.write((0, 1), Direction::In, 7 + frame.len() as u64, &frame).expect("there is room");
+            writer.write(0, 7 + frame.len() as u64, &frame).expect("there is room");
         };
         put(&mut writer, 0);
         writer.capture.as_mut().expect("is open").flush().expect("there is room");
@@ -528,7 +522,7 @@ mod tests {
         let lost = [Arc::new(AtomicU64::new(0))];
         let put = |writer: &mut Writer, number: u32| {
             let frame = frame(number);
-            writer.write((0, 1), Direction::In, 7 + frame.len() as u64, &frame)
+            writer.write(0, 7 + frame.len() as u64, &frame)
         };
         let mut number = 0;
         while let Ok(()) = put(&mut writer, number) {

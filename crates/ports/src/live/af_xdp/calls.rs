@@ -7,7 +7,7 @@ use super::memory::Pages;
 use super::ring::{Places, Words};
 use crate::live::sys::{self, Shared};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 impl Words for Shared {
@@ -29,20 +29,10 @@ impl Words for Shared {
     }
 }
 
-fn check(result: i64) -> io::Result<i32> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
-}
-
-fn owned(fd: i64) -> io::Result<OwnedFd> {
-    let fd = check(fd)?;
-    // SAFETY: the kernel has just given it to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// A socket without memory and rings.
 pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
-    owned(i64::from(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }))
+    sys::owned(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })
 }
 
 /// Makes the pages known to the kernel as frames of `chunk` bytes. Where that is no power of two, frames may
@@ -85,8 +75,8 @@ pub(crate) fn ring(fd: &OwnedFd, kind: RingKind, size: u32) -> io::Result<(Share
     };
     sys::set_option(fd, libc::SOL_XDP, option, size)?;
     // SAFETY: zeros are a valid value of this plain structure.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    read_option(fd, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+    let offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let offsets = sys::read_option(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, offsets)?;
     let places = match kind {
         RingKind::Fill => offsets.fr,
         RingKind::Completion => offsets.cr,
@@ -105,35 +95,16 @@ pub(crate) fn ring(fd: &OwnedFd, kind: RingKind, size: u32) -> io::Result<(Share
     Ok((shared, places))
 }
 
-/// Reads an option of an AF_XDP socket into a plain structure that the kernel documents for it.
-fn read_option<T: Copy>(fd: &OwnedFd, option: i32, value: &mut T) -> io::Result<()> {
-    let mut size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call, and every value
-    // of its numbers is valid.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_XDP,
-            option,
-            std::ptr::from_mut(value).cast(),
-            &raw mut size,
-        )
-    };
-    check(i64::from(result)).map(|_| ())
-}
-
 /// What the kernel counted at a socket since it was bound.
 pub(crate) fn statistics(fd: &OwnedFd) -> io::Result<libc::xdp_statistics> {
     // SAFETY: zeros are a valid value of this plain structure.
-    let mut statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
-    read_option(fd, libc::XDP_STATISTICS, &mut statistics)?;
-    Ok(statistics)
+    let statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+    sys::read_option(fd, libc::SOL_XDP, libc::XDP_STATISTICS, statistics)
 }
 
 /// Whether the kernel and the interface's driver use the frames themselves rather than copies.
 pub(crate) fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
-    let mut options = libc::xdp_options { flags: 0 };
-    read_option(fd, libc::XDP_OPTIONS, &mut options)?;
+    let options = sys::read_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 })?;
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
@@ -163,7 +134,7 @@ pub(crate) fn bind(
     };
     let size = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    check(i64::from(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }))?;
+    sys::check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
     Ok(())
 }
 
@@ -172,7 +143,7 @@ pub(crate) fn kick_transmit(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: no bytes are handed over.
     let result =
         unsafe { libc::sendto(fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
-    check(result as i64).map(|_| ())
+    sys::check(result).map(drop)
 }
 
 /// Lets the kernel look at the fill ring. Where it cannot, the interface is gone or off, which other calls
@@ -202,12 +173,11 @@ pub(crate) fn is_bound(fd: &OwnedFd) -> bool {
 /// A descriptor that can be read when one of these can.
 pub(crate) fn any_of(fds: &[RawFd]) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
-    let all = owned(i64::from(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }))?;
+    let all = sys::owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     for &fd in fds {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         // SAFETY: the event lives throughout the call.
-        let result = unsafe { libc::epoll_ctl(all.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
-        check(i64::from(result))?;
+        sys::check(unsafe { libc::epoll_ctl(all.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) })?;
     }
     Ok(all)
 }
@@ -223,12 +193,12 @@ const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 
 /// bpf(2) with a request laid out in words of 32 bits.
-fn bpf<const WORDS: usize>(command: i32, mut request: [u32; WORDS]) -> io::Result<i64> {
+fn bpf<const WORDS: usize>(command: i32, mut request: [u32; WORDS]) -> io::Result<i32> {
     // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the
     // callers keep throughout the call, and exposed, so that these are written before it.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, request.as_mut_ptr(), size_of_val(&request)) };
-    check(result as i64).map(i64::from)
+    sys::check(result as i32)
 }
 
 fn halves(address: u64) -> [u32; 2] {
@@ -239,7 +209,7 @@ fn halves(address: u64) -> [u32; 2] {
 
 /// A map from queues (0 and the following) to sockets.
 pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
-    owned(bpf(MAP_CREATE, [XSKMAP, 4, 4, queues, 0])?)
+    sys::owned(bpf(MAP_CREATE, [XSKMAP, 4, 4, queues, 0])?)
 }
 
 /// Puts a socket into such a map.
@@ -280,13 +250,13 @@ pub(crate) fn load_program(instructions: &[u64]) -> io::Result<OwnedFd> {
         0,
         ATTACH_XDP,
     ];
-    owned(bpf(PROGRAM_LOAD, request)?)
+    sys::owned(bpf(PROGRAM_LOAD, request)?)
 }
 
 /// Attaches a program to an interface for as long as the descriptor is open, in `mode` (XDP_FLAGS_SKB_MODE or
 /// XDP_FLAGS_DRV_MODE).
 pub(crate) fn link(program: &OwnedFd, interface: u32, mode: u32) -> io::Result<OwnedFd> {
-    owned(bpf(LINK_CREATE, [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode])?)
+    sys::owned(bpf(LINK_CREATE, [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode])?)
 }
 
 /// How many queues an interface receives by, and how many it sends by; one where it does not say.
@@ -294,16 +264,8 @@ pub(crate) fn queues(fd: &OwnedFd, interface: &str) -> (u32, u32) {
     /// ETHTOOL_GCHANNELS and what it answers (include/uapi/linux/ethtool.h): the greatest and the present
     /// numbers of queues that receive, send, do neither, or both.
     const CHANNELS: u32 = 0x3c;
-    let mut channels = [CHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
-    // SAFETY: zeros are a valid value of this plain structure.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
-        *to = from as libc::c_char;
+    match sys::ask_ethtool(fd, interface, [CHANNELS, 0, 0, 0, 0, 0, 0, 0, 0]) {
+        Ok([_, _, _, _, _, receive, send, _, both]) => ((receive + both).max(1), (send + both).max(1)),
+        Err(_) => (1, 1),
     }
-    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
-    // SAFETY: the request and the numbers it points to live throughout the call, and the command writes nine
-    // of them.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    let [_, _, _, _, _, receive, send, _, both] = channels;
-    if result < 0 { (1, 1) } else { ((receive + both).max(1), (send + both).max(1)) }
 }

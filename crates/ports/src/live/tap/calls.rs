@@ -61,10 +61,7 @@ pub(super) fn read(
         .map(|bytes| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
     // SAFETY: the parts are of bytes that are ours alone throughout the call.
     let length = unsafe { libc::readv(fd.as_raw_fd(), parts.as_ptr(), 2) };
-    match usize::try_from(length) {
-        Ok(length) => Ok(length.saturating_sub(VirtioHeader::LEN)),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
+    Ok((sys::check(length)? as usize).saturating_sub(VirtioHeader::LEN))
 }
 
 /// Writes a packet and what stands before it.
@@ -72,6 +69,6 @@ pub(super) fn write(fd: &OwnedFd, header: &[u8; VirtioHeader::LEN], packet: &[u8
     let parts = [header.as_slice(), packet]
         .map(|bytes| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
     // SAFETY: the parts live throughout the call, which only reads them.
-    let length = unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), 2) };
-    if length < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    sys::check(unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), 2) })?;
+    Ok(())
 }
