@@ -5,7 +5,6 @@ use crate::commit::Ledger;
 use crate::pieces;
 use exec::{Backend, BackendKind, LoadError, Outputs, load};
 use lang::ir::Program;
-use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, Verdict};
 
 /// The outcome of a packet, or of time that passed.
@@ -56,13 +55,8 @@ impl<'a> PacketBench<'a> {
     /// Runs a packet that was captured whole and came in by `port` at `time`, in nanoseconds.
     pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> PacketOutcome {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut memory = vec![0; HEADROOM];
-        memory.extend_from_slice(bytes);
-        memory.resize(HEADROOM + bytes.len() + SLACK, 0);
+        let mut memory = self.batch.hold_one(bytes, length, port, time);
         self.outputs.clear();
-        self.batch.clear();
-        self.batch.headroom = HEADROOM as u32;
-        self.batch.push(HEADROOM as u64, length, length, port, time);
         self.backend.run(&mut memory, &mut self.batch, &mut self.outputs);
         self.ledger.commit(&memory, &mut self.batch, &self.outputs);
         let verdict = self.batch.verdict[0];

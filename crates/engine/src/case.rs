@@ -79,22 +79,12 @@ fn check(
 ) -> Option<CaseFinding> {
     match expected {
         Expected::Out(port, bytes) => {
-            match since.left.iter().position(|(left, sent)| left == port && sent == bytes) {
-                Some(index) => {
-                    since.left.remove(index);
-                    None
-                }
-                None => Some(CaseFinding::Left(since.left.clone())),
-            }
+            let is_taken = take(&mut since.left, |(left, sent)| left == port && sent == bytes);
+            (!is_taken).then(|| CaseFinding::Left(since.left.clone()))
         }
         Expected::Event(event, arguments) => {
-            match since.raised.iter().position(|(raised, values)| raised == event && values == arguments) {
-                Some(index) => {
-                    since.raised.remove(index);
-                    None
-                }
-                None => Some(CaseFinding::Raised(since.raised.clone())),
-            }
+            let is_taken = take(&mut since.raised, |(raised, values)| raised == event && values == arguments);
+            (!is_taken).then(|| CaseFinding::Raised(since.raised.clone()))
         }
         Expected::Entries(table, entries) => {
             let found = bench.backend().tables().get(*table as usize).map_or(0, |table| table.entries);
@@ -112,6 +102,11 @@ fn check(
                 .then_some(CaseFinding::Verdict(verdict, reached))
         }
     }
+}
+
+/// Takes the first of these out. Returns whether there was one.
+fn take<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) -> bool {
+    all.iter().position(is_it).map(|index| all.remove(index)).is_some()
 }
 
 fn verdict_fits(program: &Program, verdict: Verdict, reached: &[PortNumber], expected: &Expected) -> bool {

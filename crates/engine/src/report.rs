@@ -403,19 +403,15 @@ impl Report {
             load_seconds: times.load.as_secs_f64(),
             ..Report::default()
         };
-        report.rate();
+        report.rate(received, forwarded);
         Ok(report)
     }
 
     /// Marks this as the report of the packets that match a filter. `ran` is the account of the whole run, to
     /// which the speed belongs.
     pub fn of_filtered(mut self, filter: &str, ran: &Ledger) -> Report {
-        let received = ran.received();
-        let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
-        self.mpps = per_second(received.packets as f64 / 1e6);
-        self.gbps = per_second(received.bytes as f64 * 8.0 / 1e9);
-        self.forwarded_gbps = per_second(ran.forwarded().bytes as f64 * 8.0 / 1e9);
-        self.filter = Some(Filtered { text: filter.to_owned(), ran: received });
+        self.rate(ran.received(), ran.forwarded());
+        self.filter = Some(Filtered { text: filter.to_owned(), ran: ran.received() });
         self
     }
 
@@ -456,15 +452,15 @@ impl Report {
             port.transmitted_bytes += more.transmitted_bytes;
         }
         self.seconds += earlier.seconds;
-        self.rate();
+        self.rate(self.received, self.forwarded);
     }
 
-    /// Computes the rates from the sums.
-    fn rate(&mut self) {
+    /// Computes the rates from what was received and forwarded.
+    fn rate(&mut self, received: Volume, forwarded: Volume) {
         let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
-        self.mpps = per_second(self.received.packets as f64 / 1e6);
-        self.gbps = per_second(self.received.bytes as f64 * 8.0 / 1e9);
-        self.forwarded_gbps = per_second(self.forwarded.bytes as f64 * 8.0 / 1e9);
+        self.mpps = per_second(received.packets as f64 / 1e6);
+        self.gbps = per_second(received.bytes as f64 * 8.0 / 1e9);
+        self.forwarded_gbps = per_second(forwarded.bytes as f64 * 8.0 / 1e9);
     }
 
     /// Packets dropped for any reason.

@@ -187,6 +187,7 @@ pub fn run_on(
 ) -> Result<Option<StfMismatch>, StfError> {
     let mut waiting: BTreeMap<PortNumber, VecDeque<(usize, Vec<u8>)>> = BTreeMap::new();
     let mut last = (None, None);
+    let at = |line, (packet, verdict)| StfMismatch { line, packet, verdict, ..StfMismatch::default() };
     for (number, step) in stf.steps.iter().enumerate() {
         match &step.action {
             Action::Packet(port, bytes) => {
@@ -199,25 +200,14 @@ pub fn run_on(
             Action::Expect(port, wanted) => {
                 let found = waiting.get_mut(port).and_then(VecDeque::pop_front).map(|(_, sent)| sent);
                 if !found.as_ref().is_some_and(|sent| wanted.fits(sent)) {
-                    let (packet, verdict) = last;
-                    let (line, port, expected) = (step.line, *port, Some(wanted.clone()));
-                    let counter = None;
-                    return Ok(Some(StfMismatch { line, port, expected, found, packet, verdict, counter }));
+                    let expected = Some(wanted.clone());
+                    return Ok(Some(StfMismatch { port: *port, expected, found, ..at(step.line, last) }));
                 }
             }
             Action::NoPacket => {
                 let sent = waiting.iter_mut().find_map(|(port, sent)| Some((*port, sent.pop_front()?.1)));
                 if let Some((port, found)) = sent {
-                    let (packet, verdict) = last;
-                    let (line, found) = (step.line, Some(found));
-                    return Ok(Some(StfMismatch {
-                        line,
-                        port,
-                        found,
-                        packet,
-                        verdict,
-                        ..StfMismatch::default()
-                    }));
+                    return Ok(Some(StfMismatch { port, found: Some(found), ..at(step.line, last) }));
                 }
             }
             Action::Control(control) => {

@@ -201,13 +201,12 @@ pub enum ControlError {
 /// # Errors
 /// Nobody answers, or not in time, or the answer is an error.
 pub fn ask(path: &Path, asked: Asked) -> Result<serde_json::Value, ControlError> {
-    let patience = patience(&asked);
-    let mut answer = None;
-    hear(path, &asked, patience, &mut |said| -> Result<bool, ControlError> {
-        answer = Some(said);
+    let mut answer = serde_json::Value::Null;
+    listen_to(path, &asked, &mut |said| -> Result<bool, ControlError> {
+        answer = said;
         Ok(false)
     })?;
-    answer.ok_or_else(|| Line { path, patience }.broken(io::ErrorKind::UnexpectedEof.into()))
+    Ok(answer)
 }
 
 /// Sends a question to the gateway at `path` and passes every line of the answer to `see`, until `see` or the
@@ -220,7 +219,7 @@ pub fn listen_to<E: From<ControlError>>(
     asked: &Asked,
     see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
 ) -> Result<(), E> {
-    hear(path, asked, patience(asked), see)
+    Line { path, patience: patience(asked) }.hear(asked, see)
 }
 
 /// How long a working gateway may need for an answer.
@@ -234,31 +233,6 @@ fn patience(asked: &Asked) -> Duration {
     }
 }
 
-fn hear<E: From<ControlError>>(
-    path: &Path,
-    asked: &Asked,
-    patience: Duration,
-    see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
-) -> Result<(), E> {
-    let line = Line { path, patience };
-    let stream = line.connect()?;
-    let mut question = serde_json::to_string(asked).map_err(|error| line.broken(error.into()))?;
-    question.push('\n');
-    (&stream).write_all(question.as_bytes()).map_err(|error| line.broken(error))?;
-    for said in BufReader::new(&stream).lines() {
-        let said = said.map_err(|error| line.broken(error))?;
-        let said: serde_json::Value =
-            serde_json::from_str(&said).map_err(|error| line.broken(error.into()))?;
-        if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
-            return Err(ControlError::Refused(error.to_owned()).into());
-        }
-        if !see(said)? {
-            return Ok(());
-        }
-    }
-    Err(line.broken(io::ErrorKind::UnexpectedEof.into()).into())
-}
-
 /// A gateway's socket, and how long an answer may take.
 struct Line<'a> {
     path: &'a Path,
@@ -266,6 +240,30 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// As [`listen_to`].
+    fn hear<E: From<ControlError>>(
+        &self,
+        asked: &Asked,
+        see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let stream = self.connect()?;
+        let mut question = serde_json::to_string(asked).map_err(|error| self.broken(error.into()))?;
+        question.push('\n');
+        (&stream).write_all(question.as_bytes()).map_err(|error| self.broken(error))?;
+        for said in BufReader::new(&stream).lines() {
+            let said = said.map_err(|error| self.broken(error))?;
+            let said: serde_json::Value =
+                serde_json::from_str(&said).map_err(|error| self.broken(error.into()))?;
+            if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
+                return Err(ControlError::Refused(error.to_owned()).into());
+            }
+            if !see(said)? {
+                return Ok(());
+            }
+        }
+        Err(self.broken(io::ErrorKind::UnexpectedEof.into()).into())
+    }
+
     /// Connects to the gateway, within the time that an answer may take.
     fn connect(&self) -> Result<UnixStream, ControlError> {
         let connected = || {
@@ -454,13 +452,14 @@ mod tests {
             |error: &ControlError| matches!(error, ControlError::Silent { seconds, .. } if *seconds == 0.2);
         let begun = Instant::now();
         // Linux accepts the connection for this listener, which never reads.
-        let error = hear(&path, &Asked::Picture, patience, &mut see).expect_err("nothing is said");
+        let line = Line { path: &path, patience };
+        let error = line.hear(&Asked::Picture, &mut see).expect_err("nothing is said");
         assert!(silent(&error), "{error}");
         assert!(error.to_string().contains("has said nothing for 0.2 s"), "{error}");
         // Its queue of connections is full.
         let mut waiting = Vec::new();
         let full = loop {
-            match (Line { path: &path, patience }).connect() {
+            match line.connect() {
                 Ok(stream) if waiting.len() < 2 * BACKLOG as usize => waiting.push(stream),
                 Ok(_) => panic!("the queue has no end"),
                 Err(error) => break error,

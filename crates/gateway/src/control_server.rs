@@ -7,11 +7,9 @@ use crate::limits::{CLIENTS, SILENT};
 use crate::reload::Reloading;
 use crate::routing::Routing;
 use crate::{http, metrics, seeing};
-use engine::live::look::Counted;
-use engine::live::{Generation, Loaded, PortLosses, Remote};
-use engine::{Figures, Imbalance, Ledger, Report, Setting, Times, places};
-use lang::ir::Program;
-use lang::source::Sources;
+use engine::live::look::{Counted, LossesSince};
+use engine::live::{Loaded, Remote};
+use engine::places;
 use ports::live::Presence;
 use ports::live::clock::{Clock, MachineClock};
 use rustix::net::{Shutdown, shutdown};
@@ -194,9 +192,7 @@ impl ControlServer {
 
     fn view(&self) -> Result<GatewayView, String> {
         let ended = || "the packet loop has ended".to_owned();
-        let parts = self.remote.look().ok_or_else(ended)?;
-        let parts = parts.into_iter().map(Snapshot::from).collect();
-        let whole = Snapshot::whole(parts).ok_or_else(ended)?;
+        let whole = self.remote.look().and_then(Counted::whole).ok_or_else(ended)?;
         let (number, losses, lost) = (whole.number, whole.losses.clone(), whole.punts_lost.clone());
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
         let places = places::of_reasons(&program, &whole.sources);
@@ -234,8 +230,8 @@ impl ControlServer {
     }
 
     /// The ports with what was lost at each, if anybody has asked yet.
-    pub(crate) fn views(&self, losses: &[Lost]) -> Vec<PortView> {
-        let losses = losses.iter().copied().chain(std::iter::repeat(Lost::default()));
+    pub(crate) fn views(&self, losses: &[LossesSince]) -> Vec<PortView> {
+        let losses = losses.iter().copied().chain(std::iter::repeat(LossesSince::default()));
         (1..)
             .zip(&self.ports)
             .zip(losses)
@@ -247,8 +243,8 @@ impl ControlServer {
                 gone_because: presence.refused(),
                 untraced_because: presence.untraced(),
                 vanished: presence.vanished(),
-                losses: losses.since_takeover,
-                since_attached: losses.since_attached,
+                losses: losses.takeover,
+                since_attached: losses.attached,
             })
             .collect()
     }
@@ -297,80 +293,4 @@ impl Drop for Visit {
 
 pub(crate) fn ended() -> ControlAnswer {
     ControlAnswer::Error("the packet loop has ended".to_owned())
-}
-
-/// What was lost at a port.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lost {
-    since_takeover: PortLosses,
-    since_attached: PortLosses,
-}
-
-/// What a worker tells of its part of a program between two batches. Everything that is made from it is made
-/// elsewhere.
-pub(crate) struct Snapshot {
-    program: Arc<Program>,
-    sources: Arc<Sources>,
-    number: u64,
-    age: Duration,
-    ledger: Ledger,
-    figures: Figures,
-    losses: Vec<Lost>,
-    punts_lost: Vec<u64>,
-}
-
-impl From<Counted> for Snapshot {
-    fn from(counted: Counted) -> Snapshot {
-        let Counted { program, sources, number, age, ledger, figures, losses, punts_lost } = counted;
-        let losses = losses.iter().map(|(since, before)| lost((since, before))).collect();
-        Snapshot { program, sources, number, age, ledger, figures, losses, punts_lost }
-    }
-}
-
-impl Snapshot {
-    /// Of a part that runs no more.
-    pub(crate) fn of(generation: &Generation) -> Snapshot {
-        Snapshot {
-            program: generation.program.clone(),
-            sources: generation.sources.clone(),
-            number: generation.number,
-            age: generation.since.elapsed(),
-            ledger: generation.ledger.clone(),
-            figures: Figures::of(&generation.program, generation.backend.as_ref()),
-            losses: Vec::new(),
-            punts_lost: generation.punts_lost.clone(),
-        }
-    }
-
-    /// All workers' parts as one.
-    pub(crate) fn whole(parts: Vec<Snapshot>) -> Option<Snapshot> {
-        parts.into_iter().reduce(|mut whole, part| {
-            whole.ledger.add(&part.ledger);
-            whole.figures.add(&whole.program, &part.figures);
-            whole.age = whole.age.max(part.age);
-            for (lost, more) in whole.losses.iter_mut().zip(&part.losses) {
-                lost.since_takeover += more.since_takeover;
-                lost.since_attached += more.since_attached;
-            }
-            for (lost, more) in whole.punts_lost.iter_mut().zip(&part.punts_lost) {
-                *lost += more;
-            }
-            whole
-        })
-    }
-
-    pub(crate) fn report(self, program: &str) -> Result<Report, Imbalance> {
-        let setting = Setting { program: program.to_owned(), ..Setting::default() };
-        let times = Times { packets: self.age, ..Times::default() };
-        Report::of(setting, &self.program, &self.ledger, self.figures, times)
-    }
-}
-
-fn lost((&since_takeover, &before): (&PortLosses, &PortLosses)) -> Lost {
-    let mut since_attached = before;
-    since_attached += since_takeover;
-    // What waits now is no sum over time.
-    since_attached.receive.waiting = since_takeover.receive.waiting;
-    since_attached.send.waiting = since_takeover.send.waiting;
-    Lost { since_takeover, since_attached }
 }

@@ -11,9 +11,10 @@
 
 use crate::config::Config;
 use crate::control::ControlAnswer;
-use crate::control_server::{ConfigReader, ControlServer, Snapshot, ended};
+use crate::control_server::{ConfigReader, ControlServer, ended};
 use crate::limits::{OVERDUE, RELOAD};
-use engine::live::Loaded;
+use engine::live::look::Counted;
+use engine::live::{Generation, Loaded};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
 use std::collections::BTreeMap;
@@ -123,8 +124,7 @@ impl ControlServer {
                 *self.config() = config;
                 let entries: u64 =
                     carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
-                let retired = replaced.retired.iter().map(Snapshot::of).collect();
-                let packets = match self.retire(retired) {
+                let packets = match self.retire(&replaced.retired) {
                     Ok(packets) => packets,
                     Err(error) => return ControlAnswer::Error(format!("the program took over, but {error}")),
                 };
@@ -139,8 +139,8 @@ impl ControlServer {
     }
 
     /// Keeps the account of a replaced program, and returns the number of its packets.
-    fn retire(&self, parts: Vec<Snapshot>) -> Result<u64, Imbalance> {
-        let Some(whole) = Snapshot::whole(parts) else { return Ok(0) };
+    fn retire(&self, parts: &[Generation]) -> Result<u64, Imbalance> {
+        let Some(whole) = Counted::whole(parts.iter().map(Counted::of)) else { return Ok(0) };
         let report = whole.report(&self.program())?;
         let packets = report.received.packets;
         let mut earlier = self.earlier();

@@ -10,7 +10,6 @@ use exec::{Backend, EntryPlace, Interpreter, Outputs};
 use lang::ir::{Entry, Program};
 use lang::source::Sources;
 use packet::describe::describe;
-use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict, VerdictKind};
 use ports::live::clock::{Clock, MachineClock};
 use serde::{Deserialize, Serialize};
@@ -307,10 +306,8 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> ControlAnswer {
 }
 
 fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
-    let (mut memory, mut batch, mut chosen) = (packet.bytes.to_vec(), Batch::new(), Vec::new());
-    let length = memory.len() as u32;
-    memory.resize(memory.len() + SLACK, 0);
-    batch.push(0, length, packet.wire, packet.port, 0);
+    let (mut batch, mut chosen) = (Batch::new(), Vec::new());
+    let mut memory = batch.hold_one(packet.bytes, packet.wire, packet.port, 0);
     filter.choose(&mut memory, &mut batch, &mut chosen);
     !chosen.is_empty() && filter.holds(packet)
 }
@@ -325,12 +322,8 @@ fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<TraceSte
         interpreter.control_mut().replace(table, entries.clone()).ok()?;
     }
     let bytes = example.bytes();
-    let mut memory = vec![0; HEADROOM];
-    memory.extend_from_slice(bytes);
-    memory.resize(memory.len() + SLACK, 0);
     let mut batch = Batch::new();
-    batch.headroom = HEADROOM as u32;
-    batch.push(HEADROOM as u64, bytes.len() as u32, example.wire, example.port, example.time);
+    let mut memory = batch.hold_one(bytes, example.wire, example.port, example.time);
     interpreter.observer().want(0, bytes.to_vec());
     interpreter.run(&mut memory, &mut batch, &mut Outputs::default());
     let moments = interpreter.observer().take().pop()?.1;

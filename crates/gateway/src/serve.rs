@@ -2,10 +2,11 @@
 
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortView};
-use crate::control_server::{Closing, ConfigReader, ControlServer, Snapshot};
+use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::metrics;
 use crate::remarks::Remarks;
 use crate::routing::Routing;
+use engine::live::look::Counted;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
@@ -142,13 +143,9 @@ pub fn serve(
         live::run(crew, generations, &remote, &config.workers.cores)
     };
     let last = attend(&control_server, &listening.listener, run).map_err(ServeError::Loop)?;
-    let (program, sources) = match last.first() {
-        Some(first) => (first.program.clone(), first.sources.clone()),
-        None => return Err(ServeError::Loop(io::Error::other("there is no worker"))),
-    };
-    let parts: Vec<_> = last.iter().map(Snapshot::of).collect();
-    let whole =
-        Snapshot::whole(parts).ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
+    let whole = Counted::whole(last.iter().map(Counted::of))
+        .ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
+    let (program, sources) = (whole.program.clone(), whole.sources.clone());
     let (report, programs) = control_server.total(whole.report(&control_server.program())?);
     Ok(Served { report, programs, program, sources })
 }

@@ -1,6 +1,7 @@
 //! A batch: up to 256 packets in columns; their bytes are in a memory region that is passed together with the
 //! batch.
 
+use crate::region::{HEADROOM, SLACK};
 use crate::verdict::{PortNumber, Verdict};
 use crate::virtio_header::VirtioHeader;
 
@@ -85,6 +86,15 @@ impl Batch {
         self.verdict[i] = Verdict::PENDING;
         self.len = i + 1;
         true
+    }
+
+    /// Replaces the contents by one packet, and returns memory that holds its frame alone.
+    pub fn hold_one(&mut self, bytes: &[u8], wire: u32, port: PortNumber, time: u64) -> Vec<u8> {
+        let memory = [&[0; HEADROOM][..], bytes, &[0; SLACK]].concat();
+        self.clear();
+        self.headroom = HEADROOM as u32;
+        self.push(HEADROOM as u64, bytes.len() as u32, wire, port, time);
+        memory
     }
 
     /// The captured bytes of packet `i`, or `None` where the batch has no such packet or the region does not

@@ -1,24 +1,19 @@
-//! Packet I/O: sources and sinks of packets, which are capture files, memory, the generator, and network
-//! interfaces (`live`).
+//! Packet I/O: sources and sinks of packets, which are capture files, memory and network interfaces (`live`).
 
 #![deny(unsafe_code)]
 
 pub mod capture_in;
 pub mod capture_out;
 pub mod files;
-pub mod generator_in;
 pub mod ingress;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod memory_in;
-pub mod null_out;
 
 pub use capture_in::{CaptureLinks, CaptureSource, OpenError};
 pub use capture_out::CaptureOut;
-pub use generator_in::GeneratorSource;
 pub use ingress::{Ingress, IngressPolicy};
 pub use memory_in::{MemorySource, Order};
-pub use null_out::NullOut;
 
 use packet::{Batch, CaptureError, Frames, LinkType, PortNumber, VirtioHeader};
 use std::io;

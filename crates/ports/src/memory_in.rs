@@ -41,18 +41,6 @@ impl MemorySource {
         (self.frames.len() as u64).saturating_mul(self.repeat)
     }
 
-    /// Starts from the beginning with new choices of ports.
-    pub fn rewind(&mut self, ingress: Ingress) {
-        self.ingress = ingress;
-        self.next = 0;
-        self.round = 0;
-    }
-
-    /// The frames.
-    pub fn frames(&self) -> &Frames {
-        &self.frames
-    }
-
     /// Ends the source and gives the frames back.
     pub fn into_frames(self) -> Frames {
         self.frames
@@ -195,15 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stays_nothing_and_rewinding_starts_again() {
+    fn nothing_stays_nothing() {
         let ingress = Ingress::new(IngressPolicy::RoundRobin, 3);
         assert_eq!(drain(MemorySource::new(Frames::new(), Order::Replay, 9, false, ingress.clone())), []);
-        assert_eq!(drain(MemorySource::new(frames(3, 60), Order::Each, 0, false, ingress.clone())), []);
-        let mut source = MemorySource::new(frames(5, 60), Order::Each, 3, false, ingress.clone());
-        let mut batch = Batch::new();
-        source.receive(&mut batch).expect("memory does not fail");
-        source.rewind(ingress);
-        assert_eq!(drain(source), expected(5, 3, Order::Each));
+        assert_eq!(drain(MemorySource::new(frames(3, 60), Order::Each, 0, false, ingress)), []);
     }
 
     #[test]

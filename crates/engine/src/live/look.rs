@@ -13,7 +13,7 @@
 use super::generation::{Generation, PortLosses};
 use crate::Ledger;
 use crate::commit::moment::Moment;
-use crate::report::Figures;
+use crate::report::{Figures, Imbalance, Report, Setting, Times};
 use lang::ir::Program;
 use lang::source::Sources;
 use std::collections::VecDeque;
@@ -38,10 +38,72 @@ pub struct Counted {
     pub ledger: Ledger,
     /// What the back end has counted.
     pub figures: Figures,
-    /// The losses at each port since the program took over, and those before.
-    pub losses: Vec<(PortLosses, PortLosses)>,
+    /// The losses at each port; none of a part that runs no more.
+    pub losses: Vec<LossesSince>,
     /// Punted packets that found no room, by the number of the reason.
     pub punts_lost: Vec<u64>,
+}
+
+/// The losses at one port.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossesSince {
+    /// Since the program took over.
+    pub takeover: PortLosses,
+    /// Since the port was attached, under all programs together.
+    pub attached: PortLosses,
+}
+
+impl LossesSince {
+    fn new((takeover, &before): (PortLosses, &PortLosses)) -> LossesSince {
+        let mut attached = before;
+        attached += takeover;
+        // What waits now is no sum over time.
+        (attached.receive.waiting, attached.send.waiting) = (takeover.receive.waiting, takeover.send.waiting);
+        LossesSince { takeover, attached }
+    }
+}
+
+impl Counted {
+    /// What a generation has counted that runs no more.
+    pub fn of(generation: &Generation) -> Counted {
+        Counted {
+            program: generation.program.clone(),
+            sources: generation.sources.clone(),
+            number: generation.number,
+            age: generation.since.elapsed(),
+            ledger: generation.ledger.clone(),
+            figures: Figures::of(&generation.program, generation.backend.as_ref()),
+            losses: Vec::new(),
+            punts_lost: generation.punts_lost.clone(),
+        }
+    }
+
+    /// The parts of all workers as one; `None` without workers.
+    pub fn whole(parts: impl IntoIterator<Item = Counted>) -> Option<Counted> {
+        parts.into_iter().reduce(|mut whole, part| {
+            whole.ledger.add(&part.ledger);
+            whole.figures.add(&whole.program, &part.figures);
+            whole.age = whole.age.max(part.age);
+            for (lost, more) in whole.losses.iter_mut().zip(&part.losses) {
+                lost.takeover += more.takeover;
+                lost.attached += more.attached;
+            }
+            for (lost, more) in whole.punts_lost.iter_mut().zip(&part.punts_lost) {
+                *lost += more;
+            }
+            whole
+        })
+    }
+
+    /// The report of these packets; `program` is the file of the program.
+    ///
+    /// # Errors
+    /// The account does not add up.
+    pub fn report(self, program: &str) -> Result<Report, Imbalance> {
+        let setting = Setting { program: program.to_owned(), ..Setting::default() };
+        let times = Times { packets: self.age, ..Times::default() };
+        Report::of(setting, &self.program, &self.ledger, self.figures, times)
+    }
 }
 
 /// A requested look: the function that gets the copy.
@@ -59,7 +121,7 @@ struct Begun {
     moment: Option<Moment>,
     ledger: Option<Ledger>,
     figures: Figures,
-    losses: Vec<(PortLosses, PortLosses)>,
+    losses: Vec<LossesSince>,
     punts_lost: Vec<u64>,
 }
 
@@ -111,7 +173,7 @@ impl Begun {
             moment: empty.map(|empty| Moment::new(&mut generation.ledger, empty)),
             ledger: None,
             figures: Figures::begin(generation.backend.as_ref()),
-            losses: losses.into_iter().zip(generation.lost_before().iter().copied()).collect(),
+            losses: losses.into_iter().zip(generation.lost_before()).map(LossesSince::new).collect(),
             punts_lost: Vec::with_capacity(generation.punts_lost.len()),
         }
     }

@@ -7,7 +7,7 @@ use lang::ir::{ColumnKind, Program, Table, TableKind};
 use std::collections::HashMap;
 
 /// Which of a program's tables control fills.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilledTables {
     /// Their places in the program.
     pub(crate) tables: HashMap<Filled, u32>,

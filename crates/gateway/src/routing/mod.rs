@@ -92,13 +92,14 @@ pub enum RoutingError {
 /// # Errors
 /// It lacks a table, or one has another shape.
 pub fn check(program: &Program, settings: &RoutingSettings) -> Result<(), RoutingError> {
-    if settings.is_active() {
-        filled_tables(program, settings)?;
-    }
-    Ok(())
+    filled_tables(program, settings).map(drop)
 }
 
+/// The tables that control fills: none where it does nothing.
 fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<FilledTables, RoutingError> {
+    if !settings.is_active() {
+        return Ok(FilledTables::default());
+    }
     FilledTables::of(program, settings).map_err(|missing| RoutingError::Program {
         family: match missing.table {
             Filled::Routes => Some(true),
@@ -148,11 +149,7 @@ impl Routing {
     ) -> Result<Routing, RoutingError> {
         let begun = Instant::now();
         let active = settings.is_active();
-        let filled_tables = if active {
-            filled_tables(program, settings)?
-        } else {
-            FilledTables { tables: Default::default(), hops: 0 }
-        };
+        let filled_tables = filled_tables(program, settings)?;
         let mut state = Controlled {
             active,
             router: Router::new(settings, filled_tables.hops),
@@ -221,12 +218,7 @@ impl Routing {
     /// # Errors
     /// The program lacks a table.
     pub fn stage(&self, program: &Program, settings: &RoutingSettings) -> Result<Staged<'_>, RoutingError> {
-        let active = settings.is_active();
-        let filled_tables = if active {
-            filled_tables(program, settings)?
-        } else {
-            FilledTables { tables: Default::default(), hops: 0 }
-        };
+        let (filled_tables, active) = (filled_tables(program, settings)?, settings.is_active());
         let state = self.lock();
         let mut router = Router::new(settings, filled_tables.hops);
         router.succeed(&state.router);

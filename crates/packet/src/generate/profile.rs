@@ -71,29 +71,9 @@ pub enum ProfileError {
         /// What they add up to.
         sum: f64,
     },
-    /// there is no such profile
-    #[error("there is no profile `{name}`; there are sample1, sample2, sample3 and demo")]
-    Unknown {
-        /// The name given.
-        name: String,
-    },
 }
 
 impl Profile {
-    /// The names of the profiles that come ready-made.
-    pub const NAMES: [&str; 4] = ["sample1", "sample2", "sample3", "demo"];
-
-    /// A profile by its name.
-    pub fn named(name: &str) -> Result<Profile, ProfileError> {
-        match name {
-            "sample1" => Ok(Profile::sample1()),
-            "sample2" => Ok(Profile::sample2()),
-            "sample3" => Ok(Profile::sample3()),
-            "demo" => Ok(Profile::demo()),
-            _ => Err(ProfileError::Unknown { name: name.to_owned() }),
-        }
-    }
-
     /// An office at work on the web: few flows, long answers.
     pub fn sample1() -> Profile {
         Profile {
