@@ -1,5 +1,6 @@
 //! The command line: commands, options, their help and examples.
 
+pub(crate) mod choices;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod generate;
@@ -8,11 +9,16 @@ pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod table;
 
+use self::choices::{BACK, DECODE, DEVICES, LINKS, ORDERS, OVER, PRESETS, TABLES, TEST_BACK_ENDS, one_of};
 use self::schedule::ScheduleArguments;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use exec::BackendKind;
 use exec::kernel::{Back, CopiedPart};
-use lab::ExperimentKind;
+use lab::{ComparedTable, DeviceChoice, ExperimentKind};
+use lang::pipeline::Decode;
+use packet::generate::Profile;
+use ports::{CaptureLinks, Order};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -61,9 +67,9 @@ pub(crate) enum Command {
     /// Take packets out of a running gateway, with what became of them
     Capture(seeing::CaptureArguments),
     /// Let a running gateway read its program and tables again
-    Reload(live::AskArguments),
+    Reload(live::Socket),
     /// End a running gateway
-    Stop(live::AskArguments),
+    Stop(live::Socket),
     /// Run the tests of programs, and packet tests in STF files
     Test(TestArguments),
     /// Follow packets through a program, step by step
@@ -73,9 +79,11 @@ pub(crate) enum Command {
     /// Make a capture of invented traffic, or what tables are filled with
     Generate(GenerateArguments),
     /// Fill a table from a file and answer a file of queries
-    Table(table::TableArguments),
+    #[command(subcommand)]
+    Table(table::TableKind),
     /// Write the rules of a program or of a file as nftables
-    Export(export::ExportArguments),
+    #[command(subcommand)]
+    Export(export::ExportKind),
     /// Measure programs, decoding and single operations, and report it
     Lab(LabArguments),
     /// Say what of this machine a program can run on, and what is missing
@@ -156,69 +164,17 @@ pub(crate) struct CompileArguments {
     #[arg(long, value_enum)]
     pub(crate) show: Show,
     /// How much of each header is decoded
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) decode: DecodeChoice,
+    #[arg(long, value_parser = one_of(&DECODE), default_value = "lazy")]
+    pub(crate) decode: Decode,
     /// How many ports the gateway has, for forms that depend on it: kernels and what they move
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: u16,
     /// What of a packet goes over to a device
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) over: OverChoice,
+    #[arg(long, value_parser = one_of(&OVER), default_value = "header")]
+    pub(crate) over: CopiedPart,
     /// What of it comes back
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) back: BackChoice,
-}
-
-/// What of a packet goes over to a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OverChoice {
-    /// The bytes that the program can read, from the first on, rounded up to 16
-    #[default]
-    Header,
-    /// The whole frame, in 2,048 bytes
-    Frame,
-    /// The whole frame, in 4,096 bytes
-    Page,
-    /// Only the bytes that the program reads, one behind the other
-    Packed,
-    /// The whole frame where it lies, and a word that says where that is
-    InPlace,
-}
-
-impl OverChoice {
-    /// The kernel's form.
-    pub(crate) fn form(self) -> CopiedPart {
-        match self {
-            OverChoice::Header => CopiedPart::Header,
-            OverChoice::Frame => CopiedPart::Frame,
-            OverChoice::Page => CopiedPart::Page,
-            OverChoice::Packed => CopiedPart::Packed,
-            OverChoice::InPlace => CopiedPart::InPlace,
-        }
-    }
-}
-
-/// What of a packet comes back from a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackChoice {
-    /// 32 bits
-    #[default]
-    Word,
-    /// 16 bits
-    Half,
-    /// One bit, where a program has two outcomes
-    Bit,
-}
-
-impl BackChoice {
-    /// The kernel's form.
-    pub(crate) fn form(self) -> Back {
-        match self {
-            BackChoice::Word => Back::Word,
-            BackChoice::Half => Back::Half,
-            BackChoice::Bit => Back::Bit,
-        }
-    }
+    #[arg(long, value_parser = one_of(&BACK), default_value = "word")]
+    pub(crate) back: Back,
 }
 
 /// A form of a program.
@@ -242,18 +198,6 @@ pub(crate) enum Show {
     Cuda,
     /// What of a packet a device is sent and sends back
     HeaderBytes,
-}
-
-/// How much of each header is decoded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DecodeChoice {
-    /// Only fields that are used
-    #[default]
-    Lazy,
-    /// Fields that the program extracts by name, and those that are used
-    Declared,
-    /// Every field of every header
-    Full,
 }
 
 /// What executes a program.
@@ -299,22 +243,22 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value = "round-robin", value_name = "WAY")]
     pub(crate) ingress: String,
     /// Which link types are let through
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) link: LinkChoice,
+    #[arg(long, value_parser = one_of(&LINKS), default_value = "ethernet")]
+    pub(crate) link: CaptureLinks,
     /// How often every packet is run
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "TIMES")]
     pub(crate) repeat: u64,
     /// The order of repeated packets
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) order: OrderChoice,
+    #[arg(long, value_parser = one_of(&ORDERS), default_value = "replay")]
+    pub(crate) order: Order,
     /// What executes the program
     #[arg(long, value_enum, default_value_t)]
     pub(crate) back_end: BackEndChoice,
     #[command(flatten)]
     pub(crate) schedule: ScheduleArguments,
     /// How much of each header is decoded; never changes what the program means
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) decode: DecodeChoice,
+    #[arg(long, value_parser = one_of(&DECODE), default_value = "lazy")]
+    pub(crate) decode: Decode,
     /// Write what leaves by each port, and what is dropped, into this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) out: Option<PathBuf>,
@@ -329,26 +273,6 @@ tables, counters, events and speed in the report are those of all of them. What 
     /// Chooses the hash functions of tables; never changes what the program means
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-}
-
-/// Which link types are let through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LinkChoice {
-    /// Ethernet only; another link type is an error
-    #[default]
-    Ethernet,
-    /// All, handed to the program as they are
-    Any,
-}
-
-/// The order of repeated packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderChoice {
-    /// The whole capture, again and again
-    #[default]
-    Replay,
-    /// Each packet as often as wanted, then the next
-    Each,
 }
 
 /// `ravelin test`
@@ -366,26 +290,14 @@ pub(crate) struct TestArguments {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What executes the program
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) back_end: TestBackEnds,
+    #[arg(long, value_parser = one_of(&TEST_BACK_ENDS), default_value = "both")]
+    pub(crate) back_end: &'static [BackendKind],
     /// The program that STF files test
     #[arg(long)]
     pub(crate) program: Option<PathBuf>,
     /// Only tests whose names contain this
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-}
-
-/// What executes tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TestBackEnds {
-    /// Step by step
-    Interpreter,
-    /// As machine code
-    Native,
-    /// One after the other
-    #[default]
-    Both,
 }
 
 /// `ravelin trace`
@@ -422,8 +334,8 @@ pub(crate) struct TraceArguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: u16,
     /// Which link types are let through
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) link: LinkChoice,
+    #[arg(long, value_parser = one_of(&LINKS), default_value = "ethernet")]
+    pub(crate) link: CaptureLinks,
 }
 
 /// `ravelin explain`
@@ -452,8 +364,8 @@ pub(crate) struct GenerateArguments {
     #[command(subcommand)]
     pub(crate) kind: Option<generate::GenerateKind>,
     /// Start from this shape of traffic; the other options change it
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) preset: PresetChoice,
+    #[arg(long, value_parser = one_of(&PRESETS), default_value = "demo")]
+    pub(crate) preset: fn() -> Profile,
     /// How many packets
     #[arg(long)]
     pub(crate) packets: Option<u64>,
@@ -481,20 +393,6 @@ other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are par
     /// The file to write; `-` is standard output
     #[arg(short, long, default_value = "-", value_name = "FILE")]
     pub(crate) output: String,
-}
-
-/// A shape of traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PresetChoice {
-    /// 14,261 packets of 646 bytes on average, mostly web
-    Sample1,
-    /// 791,615 packets of 449 bytes on average, mostly web
-    Sample2,
-    /// 2,274,747 packets of 76 bytes on average, hardly any web
-    Sample3,
-    /// A small mixture of everything
-    #[default]
-    Demo,
 }
 
 /// `ravelin lab`
@@ -545,8 +443,8 @@ pub(crate) struct LabArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(crate) table: Vec<TableChoice>,
+    #[arg(long, value_parser = one_of(&TABLES), value_name = "KIND")]
+    pub(crate) table: Vec<ComparedTable>,
     /// Routes for `tables` and `router` instead of made ones, `prefix next-hop` a line; may be given several
     /// times, of which `router` takes the first
     #[arg(long, value_name = "FILE")]
@@ -563,8 +461,8 @@ pub(crate) struct LabArguments {
     pub(crate) payload: Option<PathBuf>,
     /// The device of `transfer`, `crossover`, `schedule` (all that there are, without it) and `gpu`; without
     /// it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(crate) device: Option<DeviceArgument>,
+    #[arg(long, value_parser = one_of(&DEVICES), value_name = "KIND")]
+    pub(crate) device: Option<DeviceChoice>,
     /// The folder that `gpu` writes its files to
     #[arg(long, value_name = "DIR", required_if_eq("experiments", "gpu"))]
     pub(crate) out: Option<PathBuf>,
@@ -585,30 +483,6 @@ fn setting(text: &str) -> Result<(String, u32), String> {
     let (name, number) = text.split_once('=').ok_or("write a name, `=` and a number, such as cores=17")?;
     let number = number.parse().map_err(|_| format!("`{number}` is not a number from 0 to {}", u32::MAX))?;
     Ok((name.to_owned(), number))
-}
-
-/// A kind of device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DeviceArgument {
-    /// The best one by OpenCL
-    Opencl,
-    /// An NVIDIA device by CUDA
-    Cuda,
-    /// Threads of this machine
-    Host,
-}
-
-/// A kind of table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableChoice {
-    /// Longest prefixes
-    Lpm,
-    /// Rules in order
-    Rules,
-    /// Exact keys
-    Exact,
-    /// Patterns in payload
-    Patterns,
 }
 
 /// What `ravelin lab` is asked for.

@@ -56,7 +56,8 @@ impl Executing {
     /// It cannot be loaded, or there is no such device.
     pub(crate) fn load(
         self,
-        (program, sources): (&Program, &Sources),
+        program: &Program,
+        sources: &Sources,
         ports: u16,
         seed: u64,
         here: &dyn Fn(BackendKind) -> Result<Box<dyn Backend>, LoadError>,

@@ -1,7 +1,7 @@
 //! Compiles a program from its path to the IR that back ends run, and prints its diagnostics.
 
 use crate::allowance::Allowance;
-use crate::arguments::{DecodeChoice, DiagnosticFormat};
+use crate::arguments::DiagnosticFormat;
 use crate::failure::Failure;
 use crate::imported::{self, Imported, Origin};
 use crate::render;
@@ -53,14 +53,14 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// Compiles the program at `path`, and fills its tables; modules are looked for beside it.
-pub(crate) fn compile(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
+pub(crate) fn compile(path: &Path, decode: Decode) -> Result<Compiled, Failure> {
     let mut compiled = unfilled(path, decode)?;
     fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
     Ok(compiled)
 }
 
 /// The same without what its tables and groups are filled from.
-pub(crate) fn unfilled(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
+pub(crate) fn unfilled(path: &Path, decode: Decode) -> Result<Compiled, Failure> {
     let text = read(path)?;
     Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
 }
@@ -77,7 +77,8 @@ pub(crate) fn fill(
     for group in &mut program.groups {
         let Some(file) = &group.file else { continue };
         let (name, bytes) = filled_from(
-            (path, file),
+            path,
+            file,
             allowance,
             &format!("group `{}`", group.name),
             group.capacity.saturating_mul(group.size),
@@ -89,7 +90,7 @@ pub(crate) fn fill(
     for (index, table) in program.tables.iter_mut().enumerate() {
         let Some(file) = &table.file else { continue };
         let (name, bytes) =
-            filled_from((path, &file.path), allowance, &format!("table `{}`", table.name), table.capacity)?;
+            filled_from(path, &file.path, allowance, &format!("table `{}`", table.name), table.capacity)?;
         let Contents { entries, lines, default } =
             import::entries::read(&bytes, &file.format, &file.interfaces, table)
                 .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
@@ -162,7 +163,8 @@ pub(crate) fn refill(
 
 /// The path and the bytes of a file beside the program at `path` that something is filled from.
 fn filled_from(
-    (path, file): (&Path, &str),
+    path: &Path,
+    file: &str,
     allowance: &mut Allowance,
     what: &str,
     capacity: u32,
@@ -184,26 +186,16 @@ fn room(capacity: u32) -> u64 {
 }
 
 /// Compiles a text; modules are looked for in `directory`.
-pub(crate) fn compile_text(
-    name: &str,
-    text: &str,
-    directory: Option<&Path>,
-    decode: DecodeChoice,
-) -> Compiled {
+pub(crate) fn compile_text(name: &str, text: &str, directory: Option<&Path>, decode: Decode) -> Compiled {
     let load = |module: &str| {
         let bytes = files::read_beside(directory?, Path::new(module), LONGEST_TEXT as u64).ok()?;
         String::from_utf8(bytes).ok()
-    };
-    let decode = match decode {
-        DecodeChoice::Lazy => Decode::Lazy,
-        DecodeChoice::Declared => Decode::Declared,
-        DecodeChoice::Full => Decode::Full,
     };
     lang::pipeline::compile(name, text, &load, &CompileOptions { decode })
 }
 
 /// Compiles the program at `path` and tells its diagnostics; a program with errors is a failure.
-pub(crate) fn ready(path: &Path, decode: DecodeChoice, json: bool) -> Result<Ready, Failure> {
+pub(crate) fn ready(path: &Path, decode: Decode, json: bool) -> Result<Ready, Failure> {
     let text = read(path)?;
     let begin = Instant::now();
     let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
@@ -246,7 +238,7 @@ pub(crate) fn accepted(
 pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failure> {
     let text = read(path)?;
     let begin = Instant::now();
-    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), DecodeChoice::Lazy);
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), Decode::Lazy);
     let Some(mut program) = compiled.refused.take() else {
         fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
         return accepted(path.display().to_string(), compiled, begin.elapsed(), json)
@@ -256,15 +248,6 @@ pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failur
     render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
     let name = path.display().to_string();
     Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))
-}
-
-/// How an option spells how much is decoded.
-pub(crate) fn decode_name(decode: DecodeChoice) -> &'static str {
-    match decode {
-        DecodeChoice::Lazy => "lazy",
-        DecodeChoice::Declared => "declared",
-        DecodeChoice::Full => "full",
-    }
 }
 
 /// A file that somebody who wrote `path` may have meant.

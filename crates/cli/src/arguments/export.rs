@@ -1,15 +1,8 @@
 //! `ravelin export`: its options, their help and examples.
 
+use super::choices::{DECISIONS, one_of};
 use super::table::RuleSource;
-use clap::{Args, Subcommand, ValueEnum};
-
-/// `ravelin export`
-#[derive(Debug, Args)]
-pub(crate) struct ExportArguments {
-    /// What to write.
-    #[command(subcommand)]
-    pub(crate) kind: ExportKind,
-}
+use clap::{Args, Subcommand};
 
 /// A format to write.
 #[derive(Debug, Subcommand)]
@@ -36,21 +29,12 @@ pub(crate) struct NftArguments {
     #[command(flatten)]
     pub(crate) source: RuleSource,
     /// What happens to packets that no rule fits, where the file does not say
-    #[arg(long, value_enum)]
-    pub(crate) default: Option<Decision>,
+    #[arg(long, value_parser = one_of(&DECISIONS))]
+    pub(crate) default: Option<bool>,
     /// What happens to packets that a rule fits, where the file does not say
-    #[arg(long, value_enum)]
-    pub(crate) decision: Option<Decision>,
+    #[arg(long, value_parser = one_of(&DECISIONS))]
+    pub(crate) decision: Option<bool>,
     /// Write JSON for `nft -j -f` instead of text for `nft -f`
     #[arg(long)]
     pub(crate) as_json: bool,
-}
-
-/// What happens to packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Decision {
-    /// They may pass
-    Accept,
-    /// They may not
-    Drop,
 }

@@ -76,13 +76,6 @@ pub(crate) enum ShowChoice {
     Latency,
 }
 
-/// `ravelin reload` and `ravelin stop`
-#[derive(Debug, Args)]
-pub(crate) struct AskArguments {
-    #[command(flatten)]
-    pub(crate) socket: Socket,
-}
-
 /// Which gateway is asked.
 #[derive(Debug, Args)]
 pub(crate) struct Socket {

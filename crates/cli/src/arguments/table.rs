@@ -1,14 +1,8 @@
 //! `ravelin table`: its options, their help and examples.
 
+use super::choices::{FAMILIES, one_of};
 use clap::{Args, Subcommand, ValueEnum};
-
-/// `ravelin table`
-#[derive(Debug, Args)]
-pub(crate) struct TableArguments {
-    /// Which kind of table.
-    #[command(subcommand)]
-    pub(crate) kind: TableKind,
-}
+use import::address::AddressFamily;
 
 /// A kind of table.
 #[derive(Debug, Subcommand)]
@@ -49,8 +43,8 @@ pub(crate) struct LpmArguments {
     #[arg(long, value_enum)]
     pub(crate) format: Option<RouteFormat>,
     /// Which routes of an MRT dump
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) family: FamilyChoice,
+    #[arg(long, value_parser = one_of(&FAMILIES), default_value = "v4")]
+    pub(crate) family: AddressFamily,
     /// Look up in an ordered map that is slow and obviously right
     #[arg(long)]
     pub(crate) linear: bool,
@@ -71,16 +65,6 @@ pub(crate) enum RouteFormat {
     Mrt,
     /// `show ip cef` of IOS
     Cef,
-}
-
-/// A family of addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FamilyChoice {
-    /// IPv4
-    #[default]
-    V4,
-    /// IPv6
-    V6,
 }
 
 /// `ravelin table rules`
@@ -118,8 +102,8 @@ pub(crate) struct RuleSource {
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
     /// The family of the packets
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) family: FamilyChoice,
+    #[arg(long, value_parser = one_of(&FAMILIES), default_value = "v4")]
+    pub(crate) family: AddressFamily,
     /// An interface; name all of them if the dump has names that end in `+` or `*`
     #[arg(long = "interface", value_name = "NAME")]
     pub(crate) interfaces: Vec<String>,

@@ -4,6 +4,7 @@ use crate::arguments::seeing::CaptureArguments;
 use crate::failure::Failure;
 use crate::interruption;
 use crate::render;
+use crate::render::answer::{list, text, whole};
 use gateway::control::{ask, listen_to};
 use gateway::{Asked, WatchWish};
 use packet::LinkType;
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
                     })?,
                     None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
                 };
-                Ok(Sink::Capture(begun(file, &view["picture"]["ports"])?))
+                Ok(Sink::Capture(begun(file, list(&view["picture"], "ports"))?))
             }
         }
     };
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
         end = over.unwrap_or_default();
         Ok(goes_on)
     })?;
-    let lost = end["lost"].as_u64().unwrap_or(0);
+    let lost = whole(&end, "lost");
     let lost = if lost > 0 {
         format!("; {} more found no room on their way", render::quantity::count(lost))
     } else {
@@ -77,11 +78,9 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
 }
 
 /// A capture with one interface a port.
-fn begun(file: File, ports: &Value) -> io::Result<PcapngWriter<File>> {
-    let ports = ports.as_array().map(Vec::as_slice).unwrap_or_default();
-    let names = ports.iter().map(|port| port["interface"].as_str().unwrap_or_default());
-    let interfaces: Vec<Interface<'_>> =
-        names.map(|name| Interface { name, link: LinkType::ETHERNET }).collect();
+fn begun(file: File, ports: &[Value]) -> io::Result<PcapngWriter<File>> {
+    let interface = |port| Interface { name: text(port, "interface"), link: LinkType::ETHERNET };
+    let interfaces: Vec<Interface<'_>> = ports.iter().map(interface).collect();
     PcapngWriter::new(file, &interfaces)
 }
 
@@ -90,11 +89,11 @@ fn put(sink: &mut Sink, packet: &Value) -> Result<(), Failure> {
         Sink::Lines => render::text(&render::seen::line(packet))?,
         Sink::Json => render::line(packet)?,
         Sink::Capture(writer) => {
-            let number = |name: &str| packet[name].as_u64().unwrap_or(0);
             let comment = render::seen::outcome(packet);
-            let interface = (number("port") as u32).saturating_sub(1);
+            let interface = (whole(packet, "port") as u32).saturating_sub(1);
             let bytes = render::seen::bytes(packet);
-            writer.write(interface, number("time"), number("wire") as u32, &bytes, Some(&comment))?;
+            let (time, wire) = (whole(packet, "time"), whole(packet, "wire") as u32);
+            writer.write(interface, time, wire, &bytes, Some(&comment))?;
         }
     }
     Ok(())

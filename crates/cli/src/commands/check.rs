@@ -2,7 +2,7 @@
 
 use super::serve;
 use crate::allowance::Allowance;
-use crate::arguments::{CheckArguments, DecodeChoice};
+use crate::arguments::CheckArguments;
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -13,7 +13,7 @@ use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::ir::cost::cost;
 use lang::ir::replace::{Fate, replacement};
-use lang::pipeline::Compiled;
+use lang::pipeline::{Compiled, Decode};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
             serve::check(path, Executing::default(), json)?;
             continue;
         }
-        let mut compiled = program::unfilled(path, DecodeChoice::Lazy)?;
+        let mut compiled = program::unfilled(path, Decode::Lazy)?;
         let imported = program::fill(compiled.program.as_mut(), path, &mut Allowance::to_check())?;
         if let Some(program) = &compiled.program {
             let found =
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
 /// Tells what goes over of what the old program remembers; false if something does not fit.
 fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -> Result<bool, Failure> {
     let name = old.display();
-    let compiled = program::compile(old, DecodeChoice::Lazy)?;
+    let compiled = program::compile(old, Decode::Lazy)?;
     let Some(running) = compiled.program else {
         return Err(Failure::Finding(format!("{name} has faults; `ravelin check {name}` tells them")));
     };

@@ -26,8 +26,8 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
                 Show::Cost => cost::cost(&ready.program).to_string(),
                 Show::Opencl | Show::Cuda | Show::HeaderBytes => {
                     let options = kernel::KernelOptions {
-                        over: arguments.over.form(),
-                        back: arguments.back.form(),
+                        over: arguments.over,
+                        back: arguments.back,
                         ..kernel::KernelOptions::default()
                     };
                     let kernel = Kernel::new(&ready.program, arguments.ports, &options)

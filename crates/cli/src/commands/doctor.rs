@@ -72,12 +72,12 @@ fn look() -> Report {
     for device in cuda.unwrap_or_default() {
         let made = Cuda::new(&device, &check::cuda_text(), check::geometry(), SlotMemory::Mapped);
         let made = made.map(|made| Box::new(made) as Box<dyn Device>);
-        tried.push(attempt("cuda", device.full_name(), (true, device.memory as u64), made));
+        tried.push(attempt("cuda", device.full_name(), true, device.memory as u64, made));
     }
     for device in opencl.unwrap_or_default() {
         let made = OpenCl::new(&device, &check::opencl_text(), check::geometry(), SlotMemory::Mapped);
         let made = made.map(|made| Box::new(made) as Box<dyn Device>);
-        tried.push(attempt("opencl", device.name.clone(), (device.accelerator, device.memory), made));
+        tried.push(attempt("opencl", device.name.clone(), device.accelerator, device.memory, made));
     }
     Report { parts, devices: tried }
 }
@@ -92,7 +92,8 @@ fn part(part: &'static str, found: Result<String, DeviceError>) -> Part {
 fn attempt(
     back_end: &'static str,
     name: String,
-    (accelerator, memory_bytes): (bool, u64),
+    accelerator: bool,
+    memory_bytes: u64,
     made: Result<Box<dyn Device>, DeviceError>,
 ) -> Tried {
     let checked = made.and_then(|mut device| {
@@ -160,7 +161,7 @@ mod tests {
         let failed = Err(DeviceError::Stalled { device: "A".to_owned(), milliseconds: 5000 });
         let report = Report {
             parts: vec![part("OpenCL", Ok("1 device".to_owned())), part("CUDA driver", Err(missing))],
-            devices: vec![attempt("opencl", "A (driver 1)".to_owned(), (true, 3 << 30), failed)],
+            devices: vec![attempt("opencl", "A (driver 1)".to_owned(), true, 3 << 30, failed)],
         };
         let text = "\
 OpenCL         1 device

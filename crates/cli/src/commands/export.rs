@@ -2,8 +2,7 @@
 
 use super::table::files::{import_failure, read};
 use super::table::source;
-use crate::arguments::DecodeChoice;
-use crate::arguments::export::{Decision, ExportArguments, ExportKind, NftArguments};
+use crate::arguments::export::{ExportKind, NftArguments};
 use crate::failure::Failure;
 use crate::program::ready;
 use crate::render;
@@ -11,26 +10,26 @@ use import::address::AddressFamily;
 use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};
 use import::{ImportedRule, ImportedRules, RuleColumn};
 use lang::ir::{self, ColumnKind, Match, TableKind};
+use lang::pipeline::Decode;
 use std::path::Path;
 use tables::rules::{Rule, RuleField};
 
 /// Runs the command.
-pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(kind: &ExportKind, json: bool) -> Result<(), Failure> {
     if json {
         return Err(Failure::Usage("what is written is for nft; use --as-json instead of --json".into()));
     }
-    let ExportKind::Nft(arguments) = &arguments.kind;
+    let ExportKind::Nft(arguments) = kind;
     let mut layout = ExportLayout::default();
     let mut rules = if arguments.file.ends_with(".rav") {
-        let program = ready(Path::new(&arguments.file), DecodeChoice::Lazy, json)?;
+        let program = ready(Path::new(&arguments.file), Decode::Lazy, json)?;
         layout.with_ports = PORTS_OF_PROGRAMS;
         of_table(table(&program.program, arguments)?, arguments)?
     } else {
         source::load(&read(&arguments.file)?, &arguments.file, &arguments.source)?
     };
-    let said = |decision: Decision| decision == Decision::Accept;
     if let (Some(own), Some(asked)) = (rules.default, arguments.default)
-        && own != said(asked)
+        && own != asked
     {
         let own = if own { "may pass" } else { "may not pass" };
         return Err(Failure::Usage(format!(
@@ -38,9 +37,9 @@ pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure
             arguments.file
         )));
     }
-    rules.default = rules.default.or(arguments.default.map(said));
+    rules.default = rules.default.or(arguments.default);
     for rule in &mut rules.rules {
-        rule.allow = rule.allow.or(arguments.decision.map(said));
+        rule.allow = rule.allow.or(arguments.decision);
     }
     let write = if arguments.as_json { write_json } else { write_text };
     let text = write(&rules, &layout).map_err(|error| import_failure(&arguments.file, &error))?;

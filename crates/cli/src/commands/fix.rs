@@ -1,10 +1,11 @@
 //! `ravelin fix`: applies the edits that the compiler suggests.
 
-use crate::arguments::{DecodeChoice, DiagnosticFormat, FixArguments};
+use crate::arguments::{DiagnosticFormat, FixArguments};
 use crate::commands::check::is_right;
 use crate::failure::Failure;
 use crate::{program, render};
 use lang::mend::{Mended, mend};
+use lang::pipeline::Decode;
 use serde_json::json;
 use std::fs;
 
@@ -13,7 +14,7 @@ pub(crate) fn run(arguments: &FixArguments, json: bool) -> Result<(), Failure> {
     let path = &arguments.program;
     let name = path.display().to_string();
     let before = program::read(path)?;
-    let compile = |text: &str| program::compile_text(&name, text, path.parent(), DecodeChoice::Lazy);
+    let compile = |text: &str| program::compile_text(&name, text, path.parent(), Decode::Lazy);
     let Mended { text, compiled, edits } = mend(&before, &compile);
     if text != before && !arguments.dry_run {
         fs::write(path, &text).map_err(|error| Failure::Finding(format!("cannot write {name}: {error}")))?;

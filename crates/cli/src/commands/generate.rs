@@ -1,6 +1,6 @@
 //! `ravelin generate`: writes captures of generated traffic, the same for the same options.
 
-use crate::arguments::{GenerateArguments, PresetChoice};
+use crate::arguments::GenerateArguments;
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::{bytes, of};
@@ -67,12 +67,7 @@ pub(crate) fn run(arguments: &GenerateArguments, json: bool) -> Result<(), Failu
 
 /// The profile of the options.
 fn profile(arguments: &GenerateArguments) -> Result<Profile, Failure> {
-    let mut profile = match arguments.preset {
-        PresetChoice::Sample1 => Profile::sample1(),
-        PresetChoice::Sample2 => Profile::sample2(),
-        PresetChoice::Sample3 => Profile::sample3(),
-        PresetChoice::Demo => Profile::demo(),
-    };
+    let mut profile = (arguments.preset)();
     if let Some(packets) = arguments.packets {
         // Fewer packets have fewer flows, unless the user says how many.
         let ratio = packets as f64 / profile.packets as f64;

@@ -1,9 +1,6 @@
 //! `ravelin generate routes|addresses|rules|trace|patterns|payload`: the same bytes for the same options.
 
-use crate::arguments::generate::{
-    FlavourChoice, GenerateKind, PatternShape, RouteTable, RuleShape, TrafficChoice,
-};
-use crate::arguments::table::FamilyChoice;
+use crate::arguments::generate::{GenerateKind, PatternShape, RouteTable, RuleShape, TrafficChoice};
 use crate::failure::Failure;
 use import::address::{self, AddressFamily};
 use std::fmt::{self, Write as _};
@@ -11,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use tables::generate::payload::{Literals, PatternsSpec, Payload, PayloadSpec};
 use tables::generate::routes::{GeneratedRoutes, RoutesSpec};
-use tables::generate::rules::{Flavour, GeneratedRules, RuleSetSpec};
+use tables::generate::rules::{GeneratedRules, RuleSetSpec};
 use tables::generate::trace::{GeneratedTrace, TraceSpec};
 use tables::generate::{Version, addresses};
 
@@ -21,44 +18,37 @@ pub(super) fn run(kind: &GenerateKind, json: bool) -> Result<(), Failure> {
         return Err(Failure::Usage("only captures are told about with --json; leave it out".into()));
     }
     match kind {
-        GenerateKind::Routes(arguments) => {
-            let shared = &arguments.shared;
-            text(&shared.output, |out| routes(&arguments.table, shared.seed).write(out))
+        GenerateKind::Routes { table, shared } => {
+            text(&shared.output, |out| routes(table, shared.seed).write(out))
         }
-        GenerateKind::Addresses(arguments) => {
-            let (shared, count) = (&arguments.shared, arguments.addresses as usize);
-            let (family, version) = family(arguments.table.family);
-            let routes = routes(&arguments.table, shared.seed);
-            let found = match arguments.traffic {
-                TrafficChoice::Uniform => addresses::uniform(version, count, shared.seed),
-                TrafficChoice::Prefixes => addresses::inside(&routes, count, shared.seed),
-                TrafficChoice::Zipf => addresses::zipf(&routes, DESTINATIONS, count, shared.seed),
+        GenerateKind::Addresses { table, traffic, addresses, shared } => {
+            let (count, seed) = (*addresses as usize, shared.seed);
+            let routes = routes(table, seed);
+            let found = match traffic {
+                TrafficChoice::Uniform => addresses::uniform(version(table.family), count, seed),
+                TrafficChoice::Prefixes => addresses::inside(&routes, count, seed),
+                TrafficChoice::Zipf => addresses::zipf(&routes, DESTINATIONS, count, seed),
             };
             text(&shared.output, |out| {
-                found.iter().try_for_each(|found| writeln!(out, "{}", address::print(family, *found)))
+                found.iter().try_for_each(|found| writeln!(out, "{}", address::print(table.family, *found)))
             })
         }
-        GenerateKind::Rules(arguments) => {
-            let shared = &arguments.shared;
-            text(&shared.output, |out| rules(&arguments.rules, shared.seed).write(out))
+        GenerateKind::Rules { rules: shape, shared } => {
+            text(&shared.output, |out| rules(shape, shared.seed).write(out))
         }
-        GenerateKind::Trace(arguments) => {
-            let shared = &arguments.shared;
-            let rules = rules(&arguments.rules, shared.seed);
-            let (count, repeats, random) = (arguments.headers as usize, arguments.repeats, arguments.random);
+        GenerateKind::Trace { rules: shape, headers, repeats, random, shared } => {
+            let rules = rules(shape, shared.seed);
+            let (count, repeats, random) = (*headers as usize, *repeats, *random);
             let trace = GeneratedTrace::new(&rules, &TraceSpec { count, repeats, random, seed: shared.seed });
             text(&shared.output, |out| trace.write(&rules, out))
         }
-        GenerateKind::Patterns(arguments) => {
-            let shared = &arguments.shared;
-            text(&shared.output, |out| literals(&arguments.patterns, shared.seed).write(out))
+        GenerateKind::Patterns { patterns, shared } => {
+            text(&shared.output, |out| literals(patterns, shared.seed).write(out))
         }
-        GenerateKind::Payload(arguments) => {
-            let (shared, length) = (&arguments.shared, arguments.bytes as usize);
-            let (planted, opaque) = (arguments.planted, arguments.opaque);
+        GenerateKind::Payload { patterns, bytes, planted, opaque, shared } => {
+            let (length, planted, opaque) = (*bytes as usize, *planted, *opaque);
             let spec = PayloadSpec { length, planted, opaque, seed: shared.seed };
-            let payload = Payload::new(&literals(&arguments.patterns, shared.seed), &spec);
-            write(&shared.output, &payload.bytes)
+            write(&shared.output, &Payload::new(&literals(patterns, shared.seed), &spec).bytes)
         }
     }
 }
@@ -66,30 +56,20 @@ pub(super) fn run(kind: &GenerateKind, json: bool) -> Result<(), Failure> {
 /// Among so many destinations the traffic of Zipf's law is spread.
 const DESTINATIONS: u32 = 100_000;
 
-fn family(choice: FamilyChoice) -> (AddressFamily, Version) {
-    match choice {
-        FamilyChoice::V4 => (AddressFamily::V4, Version::V4),
-        FamilyChoice::V6 => (AddressFamily::V6, Version::V6),
+fn version(family: AddressFamily) -> Version {
+    match family {
+        AddressFamily::V4 => Version::V4,
+        AddressFamily::V6 => Version::V6,
     }
 }
 
 fn routes(table: &RouteTable, seed: u64) -> GeneratedRoutes {
-    let (_, version) = family(table.family);
-    GeneratedRoutes::new(&RoutesSpec {
-        version,
-        count: table.count as usize,
-        next_hops: table.next_hops,
-        seed,
-    })
+    let (version, count, next_hops) = (version(table.family), table.count as usize, table.next_hops);
+    GeneratedRoutes::new(&RoutesSpec { version, count, next_hops, seed })
 }
 
 fn rules(shape: &RuleShape, seed: u64) -> GeneratedRules {
-    let flavour = match shape.flavour {
-        FlavourChoice::Acl => Flavour::AccessList,
-        FlavourChoice::Firewall => Flavour::Firewall,
-        FlavourChoice::Chains => Flavour::Chains,
-    };
-    GeneratedRules::new(&RuleSetSpec { flavour, count: shape.count as usize, seed })
+    GeneratedRules::new(&RuleSetSpec { flavour: shape.flavour, count: shape.count as usize, seed })
 }
 
 fn literals(shape: &PatternShape, seed: u64) -> Literals {

@@ -2,16 +2,13 @@
 
 mod transfer;
 
-use crate::arguments::{DeviceArgument, ExperimentChoice, LabArguments, TableChoice};
+use crate::arguments::{ExperimentChoice, LabArguments};
 use crate::failure::Failure;
 use crate::program;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
-use lab::{
-    ComparedTable, DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row,
-    TablesPlan, TrafficCapture,
-};
+use lab::{Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan, TrafficCapture};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -113,22 +110,17 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 
 fn plan(arguments: &LabArguments) -> LabPlan {
     let mut kinds: Vec<ExperimentKind> = Vec::new();
-    for choice in &arguments.experiments {
-        let more = match choice {
-            ExperimentChoice::One(kind) => vec![*kind],
-            // It is run by itself.
-            ExperimentChoice::Gpu => Vec::new(),
-            ExperimentChoice::All => ExperimentKind::ALL.to_vec(),
-        };
-        kinds.extend(more);
-    }
-    let mut seen = Vec::new();
-    kinds.retain(|kind| {
-        !seen.contains(kind) && {
-            seen.push(*kind);
-            true
-        }
+    let asked = arguments.experiments.iter().flat_map(|choice| match choice {
+        ExperimentChoice::One(kind) => std::slice::from_ref(kind),
+        // It is run by itself.
+        ExperimentChoice::Gpu => &[],
+        ExperimentChoice::All => &ExperimentKind::ALL[..],
     });
+    for kind in asked {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+    }
     let captures = match &arguments.capture[..] {
         [] => TrafficCapture::defaults(),
         files => files.iter().map(|file| TrafficCapture::parse(file)).collect(),
@@ -155,31 +147,15 @@ fn plan(arguments: &LabArguments) -> LabPlan {
     };
     let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
     let gateways = arguments.gateway.clone();
-    let device = device(arguments);
+    let device = arguments.device.unwrap_or_default();
     let tables = tables(arguments);
     let (quick, simulated) = (arguments.quick, arguments.simulated.clone());
     LabPlan { kinds, captures, runs, length, quick, tables, gateways, device, until: None, simulated }
 }
 
-/// The device that is asked for.
-pub(super) fn device(arguments: &LabArguments) -> DeviceChoice {
-    match arguments.device {
-        None => DeviceChoice::Best,
-        Some(DeviceArgument::Opencl) => DeviceChoice::OpenCl,
-        Some(DeviceArgument::Cuda) => DeviceChoice::Cuda,
-        Some(DeviceArgument::Host) => DeviceChoice::Host,
-    }
-}
-
 fn tables(arguments: &LabArguments) -> TablesPlan {
-    let kind = |choice: &TableChoice| match choice {
-        TableChoice::Lpm => ComparedTable::Lpm,
-        TableChoice::Rules => ComparedTable::Rules,
-        TableChoice::Exact => ComparedTable::Exact,
-        TableChoice::Patterns => ComparedTable::Patterns,
-    };
     TablesPlan {
-        kinds: arguments.table.iter().map(kind).collect(),
+        kinds: arguments.table.clone(),
         peers: arguments.peers,
         routes: arguments.routes.clone(),
         rules: arguments.rules.clone(),

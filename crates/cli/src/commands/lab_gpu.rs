@@ -1,6 +1,6 @@
 //! `ravelin lab gpu`: all about one device in a given time, as files.
 
-use super::lab::{cannot_write, device, machine};
+use super::lab::{cannot_write, machine};
 use crate::arguments::LabArguments;
 use crate::failure::Failure;
 use crate::render::quantity::of;
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     let programs = arguments.programs.as_deref().map(programs).transpose()?.unwrap_or_default();
     let plan = SurveyPlan {
-        device: device(arguments),
+        device: arguments.device.unwrap_or_default(),
         programs,
         time: Duration::from_secs_f64(arguments.budget),
         quick: arguments.quick,

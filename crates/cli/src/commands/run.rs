@@ -1,6 +1,7 @@
 //! `ravelin run`: a program over a capture, and what happened to every packet.
 
-use crate::arguments::{LinkChoice, OrderChoice, RunArguments};
+use crate::arguments::RunArguments;
+use crate::arguments::choices::{DECODE, ORDERS, word_of};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::interruption;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
     let (ports, seed) = (arguments.ports, arguments.seed);
     let here = |back_end| exec::load(&ready.program, back_end, ports, seed);
-    let loaded = executing.load((&ready.program, &ready.sources), ports, seed, &here)?;
+    let loaded = executing.load(&ready.program, &ready.sources, ports, seed, &here)?;
     anstream::eprint!("{}", loaded.notes);
     let mut backend = loaded.backend;
     let prepare = begin.elapsed();
@@ -92,7 +93,7 @@ pub(crate) fn filter(text: &str) -> Result<Filter, Failure> {
 /// counts as Ethernet.
 fn written_link(arguments: &RunArguments) -> LinkType {
     match arguments.link {
-        LinkChoice::Any if arguments.input != "-" => {
+        CaptureLinks::Any if arguments.input != "-" => {
             first_link(&arguments.input).unwrap_or(LinkType::ETHERNET)
         }
         _ => LinkType::ETHERNET,
@@ -108,14 +109,6 @@ pub(crate) fn policy(text: &str, ports: u16) -> Result<IngressPolicy, Failure> {
             "--ingress: there is no port {port}; the ports are 1 to {ports}, and --ports makes more"
         ))),
         _ => Ok(policy),
-    }
-}
-
-/// Which link types an option lets through.
-pub(crate) fn links(choice: LinkChoice) -> CaptureLinks {
-    match choice {
-        LinkChoice::Ethernet => CaptureLinks::Ethernet,
-        LinkChoice::Any => CaptureLinks::Any,
     }
 }
 
@@ -191,12 +184,12 @@ fn pass(
     policy: IngressPolicy,
     mut worker: Worker<'_>,
 ) -> Result<Finished, Failure> {
-    let links = links(arguments.link);
+    let links = arguments.link;
     let by_interface = policy == IngressPolicy::Interface;
     let ingress = Ingress::new(policy, arguments.ports);
     if by_interface && arguments.repeat > 1 {
         // Memory keeps no interfaces, so the file is read again for each repeat.
-        if arguments.order != OrderChoice::Replay || arguments.input == "-" {
+        if arguments.order != Order::Replay || arguments.input == "-" {
             let message = "--ingress interface repeats a file as a whole: not standard input, and not with --order each";
             return Err(Failure::Usage(message.to_owned()));
         }
@@ -208,18 +201,14 @@ fn pass(
     }
     match held(&arguments.input, links)? {
         Some((frames, damage)) => {
-            let order = match arguments.order {
-                OrderChoice::Replay => Order::Replay,
-                OrderChoice::Each => Order::Each,
-            };
             let restore = program.manifest.writes_packet;
-            let mut source = MemorySource::new(frames, order, arguments.repeat, restore, ingress);
+            let mut source = MemorySource::new(frames, arguments.order, arguments.repeat, restore, ingress);
             let total = source.packets();
             let mut finished = worker.run(&mut Watched::new(&mut source, Some(total)), TimedPart::Whole);
             finished.error = finished.error.or(damage.map(RunError::from));
             Ok(finished)
         }
-        None if arguments.order == OrderChoice::Replay && arguments.input != "-" => {
+        None if arguments.order == Order::Replay && arguments.input != "-" => {
             again_and_again(arguments, links, ingress, &mut worker)
         }
         None => Err(Failure::Usage(format!(
@@ -293,18 +282,11 @@ fn setting(arguments: &RunArguments) -> Setting {
     Setting {
         program: arguments.program.display().to_string(),
         capture: if arguments.input == "-" { "standard input".into() } else { arguments.input.clone() },
-        decode: program::decode_name(arguments.decode).into(),
+        decode: word_of(&DECODE, arguments.decode).into(),
         ingress: arguments.ingress.clone(),
-        order: order_name(arguments.order).into(),
+        order: word_of(&ORDERS, arguments.order).into(),
         repeat: arguments.repeat,
         seed: arguments.seed,
-    }
-}
-
-fn order_name(order: OrderChoice) -> &'static str {
-    match order {
-        OrderChoice::Replay => "replay",
-        OrderChoice::Each => "each",
     }
 }
 

@@ -1,8 +1,8 @@
 //! `ravelin serve`: a program between network interfaces, until it is told to stop.
 
 use crate::allowance::Allowance;
+use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
-use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -17,6 +17,7 @@ use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
 use lang::limits::LARGEST_MEMORY;
+use lang::pipeline::Decode;
 use lang::source::Sources;
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -112,26 +113,11 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         return Ok(render::json(&told)?);
     }
     render::diagnostic::to_stderr(&sources, &found, DiagnosticFormat::Human);
-    let notes = notes.iter().map(|note| {
-        format!(
-            "note: {note}
-"
-        )
-    });
-    let warnings = warnings.iter().map(|warning| {
-        format!(
-            "warning: {warning}
-"
-        )
-    });
+    let notes = notes.iter().map(|note| format!("note: {note}\n"));
+    let warnings = warnings.iter().map(|warning| format!("warning: {warning}\n"));
     let told = filled.iter().map(|filled| filled.told(&loaded.program)).chain(notes).chain(warnings);
     let told = std::iter::once(memory.told()).chain(told);
-    Ok(render::text(&format!(
-        "{} is right: {ports}
-{}",
-        file.display(),
-        told.collect::<String>()
-    ))?)
+    Ok(render::text(&format!("{} is right: {ports}\n{}", file.display(), told.collect::<String>()))?)
 }
 
 /// Addresses that the kernel has, too. What it does not tell of here cannot be warned of: the file may be for
@@ -175,8 +161,7 @@ fn loaded_filled(
     beside: bool,
     allowance: &mut Allowance,
 ) -> Result<(Loaded, Vec<Imported>), String> {
-    let mut compiled =
-        program::unfilled(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
+    let mut compiled = program::unfilled(&config.program, Decode::Lazy).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
         let needed = cost(program).memory_of(config.workers.count);
         bounded(needed, config.workers.count)?;
@@ -208,7 +193,7 @@ fn loaded_filled(
     let seed = seed();
     let load = |worker| {
         let here = |back_end| exec::load_measurable(&program, back_end, ports, seed);
-        let loaded = executing.load((&program, &compiled.sources), ports, seed, &here);
+        let loaded = executing.load(&program, &compiled.sources, ports, seed, &here);
         let loaded = loaded.map_err(|error| error.to_string())?;
         if worker == 0 {
             let _ = write!(anstream::stderr(), "{}", loaded.notes);

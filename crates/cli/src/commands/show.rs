@@ -1,12 +1,12 @@
 //! `ravelin show`, `reload` and `stop`: asking a gateway that runs.
 
-use crate::arguments::live::{AskArguments, ShowArguments, ShowChoice};
+use crate::arguments::live::{ShowArguments, ShowChoice, Socket};
 use crate::commands::show_routing;
 use crate::failure::Failure;
 use crate::render;
+use crate::render::answer::{Interval, list, number, text, whole};
 use crate::render::quantity::{bit_rate, count, of, packet_rate, share};
 use crate::render::table::{Side, table};
-use gateway::ControlError;
 use gateway::control::{self, Asked};
 use serde_json::{Value, json};
 use std::thread;
@@ -17,70 +17,55 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     if !(0.01..=3600.0).contains(&arguments.seconds) {
         return Err(Failure::Usage("--seconds: between 0.01 and 3600".to_owned()));
     }
-    if matches!(arguments.what, ShowChoice::Stages | ShowChoice::Latency) {
-        if arguments.seconds > 60.0 {
-            let message = "--seconds: stages and latency are measured for at most 60 seconds at a time";
-            return Err(Failure::Usage(message.to_owned()));
-        }
-        if arguments.total {
-            let message = "--total: stages and latency are measured only while somebody asks, so there are no figures since the start; --seconds says for how long";
-            return Err(Failure::Usage(message.to_owned()));
-        }
-        return measurement(arguments, json);
-    }
-    if matches!(arguments.what, ShowChoice::Routes | ShowChoice::Neighbours) {
-        return show_routing::run(arguments, json);
-    }
+    let tell = match arguments.what {
+        ShowChoice::Run => verdicts,
+        ShowChoice::Ports => ports,
+        ShowChoice::Tables => tables,
+        ShowChoice::Drops => reasons,
+        ShowChoice::Stages | ShowChoice::Latency => return measurement(arguments, json),
+        ShowChoice::Routes | ShowChoice::Neighbours => return show_routing::run(arguments, json),
+    };
     let first = view(arguments)?;
     let interval = if arguments.total {
-        Interval { before: Value::Null, seconds: first["seconds"].as_f64().unwrap_or(0.0), now: first }
+        Interval::new(Value::Null, first)
     } else {
         thread::sleep(Duration::from_secs_f64(arguments.seconds));
-        let now = view(arguments)?;
-        let seconds = now["seconds"].as_f64().unwrap_or(0.0) - first["seconds"].as_f64().unwrap_or(0.0);
-        // Another program has taken over in between: its account began at nothing.
-        let same = now["generation"] == first["generation"];
-        let seconds = if same { seconds } else { now["seconds"].as_f64().unwrap_or(0.0) };
-        Interval { before: if same { first } else { Value::Null }, now, seconds }
+        Interval::new(first, view(arguments)?)
     };
     if json {
         let Interval { before, now, seconds } = interval;
         return Ok(render::json(&json!({ "seconds": seconds, "before": before, "now": now }))?);
     }
-    let text = match arguments.what {
-        ShowChoice::Run => interval.run(),
-        ShowChoice::Ports => interval.ports(),
-        ShowChoice::Tables => interval.tables(),
-        ShowChoice::Drops => interval.reasons(),
-        // They are no interval between two pictures.
-        ShowChoice::Stages | ShowChoice::Latency | ShowChoice::Routes | ShowChoice::Neighbours => {
-            String::new()
-        }
-    };
-    Ok(render::text(&text)?)
+    Ok(render::text(&tell(&interval))?)
 }
 
 /// Runs `ravelin reload` and `ravelin stop`.
-pub(crate) fn ask(arguments: &AskArguments, asked: Asked, json: bool) -> Result<(), Failure> {
-    let answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+pub(crate) fn ask(socket: &Socket, asked: Asked, json: bool) -> Result<(), Failure> {
+    let answer = control::ask(&socket.control, asked)?;
     if json {
         return Ok(render::json(&answer)?);
     }
-    Ok(render::text(&format!("{}\n", answer["done"].as_str().unwrap_or_default()))?)
+    Ok(render::text(&format!("{}\n", text(&answer, "done")))?)
 }
 
 /// Has the gateway measure itself for a while.
 fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
+    if arguments.seconds > 60.0 {
+        let message = "--seconds: stages and latency are measured for at most 60 seconds at a time";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    if arguments.total {
+        let message = "--total: stages and latency are measured only while somebody asks, so there are no figures since the start; --seconds says for how long";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let asked = Asked::Measure { seconds: arguments.seconds };
-    let mut answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+    let mut answer = control::ask(&arguments.socket.control, asked)?;
     let measured = answer["measure"].take();
     if json {
         return Ok(render::json(&measured)?);
     }
-    let number = |place: &str| measured.pointer(place).and_then(Value::as_f64).unwrap_or(0.0);
-    let packets = count(number("/packets") as u64);
-    let workers = render::quantity::of(number("/workers") as u64, "worker");
-    let heading = format!("{workers}, {packets} packets in {:.2} s\n\n", number("/seconds"));
+    let (workers, packets) = (of(whole(&measured, "workers"), "worker"), count(whole(&measured, "packets")));
+    let heading = format!("{workers}, {packets} packets in {:.2} s\n\n", number(&measured, "seconds"));
     let text = match arguments.what {
         ShowChoice::Latency => heading + &latency(&measured["latency"]),
         _ => heading + &stops(&measured) + "\n" + &program_stages(&measured),
@@ -88,34 +73,35 @@ fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
     Ok(render::text(&text)?)
 }
 
+/// Cells for the time that a stop or stage takes.
+fn time_cells(part: &Value) -> [String; 3] {
+    [
+        format!("{:.1} %", number(part, "share") * 100.0),
+        format!("{:.0}", number(part, "cycles_per_packet")),
+        format!("{:.1}", number(part, "nanoseconds_per_packet")),
+    ]
+}
+
 fn stops(measured: &Value) -> String {
-    let number = |row: &Value, what: &str| row[what].as_f64().unwrap_or(0.0);
-    let rows = |what: &str| measured[what].as_array().cloned().unwrap_or_default();
-    let stops = rows("stops").into_iter().map(|stop| {
-        vec![
-            stop["name"].as_str().unwrap_or_default().to_owned(),
-            format!("{:.1} %", number(&stop, "share") * 100.0),
-            format!("{:.0}", number(&stop, "cycles_per_packet")),
-            format!("{:.1}", number(&stop, "nanoseconds_per_packet")),
-        ]
+    let stops = list(measured, "stops").iter().map(|stop| {
+        let mut row = vec![text(stop, "name").to_owned()];
+        row.extend(time_cells(stop));
+        row
     });
-    let columns = [
-        ("", Side::Left),
-        ("time", Side::Right),
-        ("cycles a packet", Side::Right),
-        ("ns a packet", Side::Right),
-    ];
-    let all: f64 = rows("batches").iter().map(|row| number(row, "batches")).sum();
-    let sizes = rows("batches").into_iter().map(|row| {
-        let least = number(&row, "least") as u64;
-        let size = match least {
-            1 | 256 => count(least),
+    let columns =
+        [Side::Left.columns(&[""]), Side::Right.columns(&["time", "cycles a packet", "ns a packet"])]
+            .concat();
+    let batches = list(measured, "batches");
+    let all: u64 = batches.iter().map(|row| whole(row, "batches")).sum();
+    let sizes = batches.iter().map(|row| {
+        let size = match whole(row, "least") {
+            least @ (1 | 256) => count(least),
             least => format!("{least} to {}", 2 * least - 1),
         };
-        let batches = number(&row, "batches") as u64;
-        vec![size, count(batches), share(batches, all as u64)]
+        let batches = whole(row, "batches");
+        vec![size, count(batches), share(batches, all)]
     });
-    let sizes_columns = [("packets a batch", Side::Right), ("batches", Side::Right), ("share", Side::Right)];
+    let sizes_columns = Side::Right.columns(&["packets a batch", "batches", "share"]);
     format!("{}\n{}", table(&columns, stops.collect()), table(&sizes_columns, sizes.collect()))
 }
 
@@ -124,42 +110,33 @@ fn program_stages(measured: &Value) -> String {
     if let Some(why) = measured["unmeasured"].as_str() {
         return format!("the stages of the program cannot be measured: {why}\n");
     }
-    let packets = measured["program"]["packets"].as_u64().unwrap_or(0);
+    let packets = whole(&measured["program"], "packets");
     if packets == 0 {
         return "no packet came that the stages of the program could be measured with\n".to_owned();
     }
-    let stages = measured["program"]["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let rows = stages.iter().filter(|stage| stage["cycles"] != 0).map(|stage| {
-        let number = |what: &str| stage[what].as_f64().unwrap_or(0.0);
-        let (entered, between) = (number("entered") as u64, stage["kind"] == "between");
-        let at = |what: &str| if between { String::new() } else { count(number(what) as u64) };
-        vec![
-            render::seen::stage_name(stage),
-            if between { String::new() } else { share(entered, packets) },
-            format!("{:.1} %", number("share") * 100.0),
-            format!("{:.0}", number("cycles_per_packet")),
-            format!("{:.1}", number("nanoseconds_per_packet")),
-            at("p50"),
-            at("p99"),
-            stage["place"].as_str().unwrap_or_default().to_owned(),
-        ]
+    let stages = list(&measured["program"], "stages").iter();
+    let rows = stages.filter(|stage| stage["cycles"] != 0).map(|stage| {
+        let between = stage["kind"] == "between";
+        let unless_between = |cell: String| if between { String::new() } else { cell };
+        let mut row =
+            vec![render::seen::stage_name(stage), unless_between(share(whole(stage, "entered"), packets))];
+        row.extend(time_cells(stage));
+        row.extend(["p50", "p99"].map(|what| unless_between(count(whole(stage, what)))));
+        row.push(text(stage, "place").to_owned());
+        row
     });
+    let numbers = ["packets", "time", "cycles a packet", "ns a packet", "half at most", "99 %"];
     let columns = [
-        ("of the program", Side::Left),
-        ("packets", Side::Right),
-        ("time", Side::Right),
-        ("cycles a packet", Side::Right),
-        ("ns a packet", Side::Right),
-        ("half at most", Side::Right),
-        ("99 %", Side::Right),
-        ("place", Side::Left),
+        Side::Left.columns(&["of the program"]),
+        Side::Right.columns(&numbers),
+        Side::Left.columns(&["place"]),
     ];
-    let all = measured["packets"].as_u64().unwrap_or(0);
-    format!("from {} of these packets\n{}", count(packets.min(all)), table(&columns, rows.collect()))
+    let all = whole(measured, "packets");
+    format!("from {} of these packets\n{}", count(packets.min(all)), table(&columns.concat(), rows.collect()))
 }
 
 fn latency(measured: &Value) -> String {
-    let micros = |what: &str| format!("{:.1} µs", measured[what].as_f64().unwrap_or(0.0) / 1e3);
+    let micros = |what: &str| format!("{:.1} µs", number(measured, what) / 1e3);
     let names = [
         ("min", "shortest"),
         ("p50", "half at most"),
@@ -169,17 +146,13 @@ fn latency(measured: &Value) -> String {
         ("max", "longest"),
     ];
     let rows = names.map(|(key, name)| vec![name.to_owned(), micros(key)]).to_vec();
-    let packets = count(measured["packets"].as_u64().unwrap_or(0));
+    let packets = count(whole(measured, "packets"));
     format!("{packets} packets left\n\n{}", table(&[("", Side::Left), ("stayed", Side::Right)], rows))
 }
 
 fn view(arguments: &ShowArguments) -> Result<Value, Failure> {
-    let mut answer = control::ask(&arguments.socket.control, Asked::Picture).map_err(failure)?;
+    let mut answer = control::ask(&arguments.socket.control, Asked::Picture)?;
     Ok(answer["picture"].take())
-}
-
-pub(super) fn failure(error: ControlError) -> Failure {
-    Failure::Finding(error.to_string())
 }
 
 /// What can be lost at any port, and the columns' names.
@@ -206,208 +179,150 @@ const RARE_LOSSES: [(&str, &str); 11] = [
     ("waiting_in", "waiting in"),
 ];
 
-/// What happened between two pictures of one program, or since it took over.
-struct Interval {
-    before: Value,
-    now: Value,
-    seconds: f64,
+fn rate(interval: &Interval, place: &str) -> String {
+    packet_rate(interval.per_second(place) / 1e6)
 }
 
-impl Interval {
-    /// By how much the number at this place has grown.
-    fn grown(&self, place: &str) -> u64 {
-        let at = |view: &Value| view.pointer(place).and_then(Value::as_u64).unwrap_or(0);
-        at(&self.now).saturating_sub(at(&self.before))
-    }
+fn bits(interval: &Interval, place: &str) -> String {
+    bit_rate(interval.per_second(place) * 8.0 / 1e9)
+}
 
-    fn rate(&self, place: &str) -> String {
-        packet_rate(self.per_second(place) / 1e6)
+fn heading(interval: &Interval) -> String {
+    let Interval { before, now, seconds } = interval;
+    let (program, generation) = (text(&now["report"], "program"), &now["generation"]);
+    if before.is_null() {
+        return format!("{program}, generation {generation}, since it took over {seconds:.1} s ago\n\n");
     }
+    format!("{program}, generation {generation}, over {seconds:.2} s\n\n")
+}
 
-    fn bits(&self, place: &str) -> String {
-        bit_rate(self.per_second(place) * 8.0 / 1e9)
+fn verdicts(interval: &Interval) -> String {
+    let received = interval.grown("/report/received/packets");
+    let row = |name: &str, packets: String, bits: String| {
+        let number = interval.grown(&packets);
+        vec![name.to_owned(), count(number), rate(interval, &packets), bits, share(number, received)]
+    };
+    let of = |what: &str, name: &str| {
+        row(name, format!("/report/{what}/packets"), bits(interval, &format!("/report/{what}/bytes")))
+    };
+    let verdict = |what: &str, name: &str| row(name, format!("/report/verdicts/{what}"), String::new());
+    let mut sent = of("transmitted", "sent copies");
+    sent[4].clear();
+    let rows = vec![
+        of("received", "received"),
+        of("forwarded", "forwarded"),
+        verdict("drop", "dropped"),
+        verdict("punt", "punted"),
+        sent,
+    ];
+    let columns = [Side::Left.columns(&[""]), Side::Right.columns(&["packets", "rate", "bits", "share"])];
+    heading(interval) + &table(&columns.concat(), rows) + &device(interval)
+}
+
+/// What a device did of it, if there is one.
+fn device(interval: &Interval) -> String {
+    let device = &interval.now["report"]["device"];
+    let Some(name) = device["name"].as_str() else { return String::new() };
+    let number = |what: &str| interval.grown(&format!("/report/device/{what}"));
+    let told = format!(
+        "{name} finished {}; {} went to it and were run by the processor in the end, {} did not go to it\n",
+        of(number("finished"), "packet"),
+        of(number("handed_back") + number("run_again"), "packet"),
+        of(number("not_asked"), "packet"),
+    );
+    match device["failure"].as_str() {
+        Some(failure) => format!("{told}given up: {failure}\n"),
+        None => told,
     }
+}
 
-    fn per_second(&self, place: &str) -> f64 {
-        if self.seconds > 0.0 { self.grown(place) as f64 / self.seconds } else { 0.0 }
-    }
-
-    fn heading(&self) -> String {
-        let program = self.now["report"]["program"].as_str().unwrap_or_default();
-        let generation = &self.now["generation"];
-        if self.before.is_null() {
-            return format!(
-                "{program}, generation {generation}, since it took over {:.1} s ago\n\n",
-                self.seconds
-            );
-        }
-        format!("{program}, generation {generation}, over {:.2} s\n\n", self.seconds)
-    }
-
-    fn run(&self) -> String {
-        let received = self.grown("/report/received/packets");
-        let row = |name: &str, packets: u64, rate: String, bits: String| {
-            vec![name.to_owned(), count(packets), rate, bits, share(packets, received)]
-        };
-        let of = |what: &str, name: &str| {
-            let (packets, bytes) = (format!("/report/{what}/packets"), format!("/report/{what}/bytes"));
-            row(name, self.grown(&packets), self.rate(&packets), self.bits(&bytes))
-        };
-        let verdict = |what: &str, name: &str| {
-            let place = format!("/report/verdicts/{what}");
-            row(name, self.grown(&place), self.rate(&place), String::new())
-        };
-        let mut sent = of("transmitted", "sent copies");
-        sent[4].clear();
-        let rows = vec![
-            of("received", "received"),
-            of("forwarded", "forwarded"),
-            verdict("drop", "dropped"),
-            verdict("punt", "punted"),
-            sent,
+fn ports(interval: &Interval) -> String {
+    let views = list(&interval.now, "ports");
+    let lost = |port: usize, what: &str| interval.grown(&format!("/ports/{port}/{what}"));
+    // Columns that say nothing of any port would only make the others narrow.
+    let rare = RARE_LOSSES.iter().filter(|(what, _)| (0..views.len()).any(|port| lost(port, what) > 0));
+    let losses: Vec<_> = LOSSES.iter().chain(rare).collect();
+    let rows = views.iter().enumerate().map(|(port, view)| {
+        let at = |what: &str| format!("/report/ports/{port}/{what}");
+        let mut row = vec![
+            (port + 1).to_string(),
+            text(view, "interface").to_owned(),
+            rate(interval, &at("received")),
+            bits(interval, &at("received_bytes")),
+            rate(interval, &at("transmitted")),
+            bits(interval, &at("transmitted_bytes")),
         ];
-        let columns = [
-            ("", Side::Left),
-            ("packets", Side::Right),
-            ("rate", Side::Right),
-            ("bits", Side::Right),
-            ("share", Side::Right),
-        ];
-        self.heading() + &table(&columns, rows) + &self.device()
-    }
-
-    /// What a device did of it, if there is one.
-    fn device(&self) -> String {
-        let device = &self.now["report"]["device"];
-        let Some(name) = device["name"].as_str() else { return String::new() };
-        let packets = |what: &str| of(self.grown(&format!("/report/device/{what}")), "packet");
-        let text = format!(
-            "{name} finished {}; {} went to it and were run by the processor in the end, {} did not go to it\n",
-            packets("finished"),
-            of(self.grown("/report/device/handed_back") + self.grown("/report/device/run_again"), "packet"),
-            packets("not_asked"),
-        );
-        match device["failure"].as_str() {
-            Some(failure) => format!("{text}given up: {failure}\n"),
-            None => text,
-        }
-    }
-
-    fn ports(&self) -> String {
-        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
-        let lost = |port: usize, what: &str| self.grown(&format!("/ports/{port}/{what}"));
-        // Columns that say nothing of any port would only make the others narrow.
-        let rare: Vec<_> =
-            RARE_LOSSES.into_iter().filter(|(what, _)| (0..ports).any(|port| lost(port, what) > 0)).collect();
-        let rows = (0..ports).map(|port| {
-            let at = |what: &str| format!("/report/ports/{port}/{what}");
-            let text = |what: &str| self.now["ports"][port][what].as_str().unwrap_or_default().to_owned();
-            let columns = LOSSES.iter().chain(&rare);
-            let mut row = vec![
-                (port + 1).to_string(),
-                text("interface"),
-                self.rate(&at("received")),
-                self.bits(&at("received_bytes")),
-                self.rate(&at("transmitted")),
-                self.bits(&at("transmitted_bytes")),
-            ];
-            row.extend(columns.map(|(what, _)| count(lost(port, what))));
-            row
-        });
-        let start = ["port", "interface", "received", "", "sent", ""];
-        let side = |name| (name, if name == "interface" { Side::Left } else { Side::Right });
-        let losses = LOSSES.iter().chain(&rare).map(|&(_, name)| (name, Side::Right));
-        let columns: Vec<_> = start.map(side).into_iter().chain(losses).collect();
-        // Too long for a column.
-        let attached = (0..ports).map(|port| {
-            let told = &self.now["ports"][port];
-            let text = |what: &str| told[what].as_str().unwrap_or_default();
-            let gone = match told["gone_seconds"].as_f64() {
-                Some(seconds) => {
-                    let why = told["gone_because"].as_str().map(|why| format!(" ({why})"));
-                    format!("its interface has been gone for {seconds:.1} s{}; ", why.unwrap_or_default())
-                }
-                None => String::new(),
-            };
-            let untraced =
-                told["untraced_because"].as_str().map(|why| format!("{why}; ")).unwrap_or_default();
-            vec![(port + 1).to_string(), text("interface").to_owned(), gone + &untraced + text("mode")]
-        });
-        let attached = table(
-            &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],
-            attached.collect(),
-        );
-        format!("{}{}\n{attached}", self.heading(), table(&columns, rows.collect()))
-    }
-
-    fn tables(&self) -> String {
-        let names = self.now.pointer("/report/tables").and_then(Value::as_object);
-        let rows = names.into_iter().flat_map(|tables| tables.iter()).map(|(name, state)| {
-            let grown = |what: &str| count(self.grown(&format!("/report/tables/{name}/{what}")));
-            let now = |what: &str| state[what].as_u64().unwrap_or(0);
-            vec![
-                name.clone(),
-                count(now("entries")),
-                share(now("entries"), now("capacity")),
-                grown("inserts"),
-                grown("moves"),
-                grown("expired"),
-                grown("evictions"),
-                grown("refused"),
-            ]
-        });
-        let columns = [
-            ("table", Side::Left),
-            ("entries", Side::Right),
-            ("full", Side::Right),
-            ("new", Side::Right),
-            ("moved", Side::Right),
-            ("expired", Side::Right),
-            ("evicted", Side::Right),
-            ("refused", Side::Right),
-        ];
-        self.heading() + &table(&columns, rows.collect())
-    }
-
-    fn reasons(&self) -> String {
-        let received = self.grown("/report/received/packets");
-        let mut rows = Vec::new();
-        for (kind, what) in [("/report/drops", "drop"), ("/report/punts", "punt"), ("/punts_lost", "lost")] {
-            let reasons = self.now.pointer(kind).and_then(Value::as_object);
-            for name in reasons.into_iter().flat_map(|reasons| reasons.keys()) {
-                let place = format!("{kind}/{name}");
-                let places = self.now["places"][name].as_array().into_iter().flatten();
-                let places: Vec<&str> = places.filter_map(Value::as_str).collect();
-                let help = match what {
-                    "lost" => "punted, and there was no room on the way to control",
-                    _ => self.now["reasons"][name].as_str().unwrap_or_default(),
-                };
-                let packets = self.grown(&place);
-                let cells = [
-                    what.to_owned(),
-                    name.clone(),
-                    count(packets),
-                    self.rate(&place),
-                    share(packets, received),
-                    places.join(" "),
-                    help.to_owned(),
-                ];
-                rows.push((packets, cells.to_vec()));
+        row.extend(losses.iter().map(|(what, _)| count(lost(port, what))));
+        row
+    });
+    let mut columns = vec![("port", Side::Right), ("interface", Side::Left)];
+    columns.extend(Side::Right.columns(&["received", "", "sent", ""]));
+    columns.extend(losses.iter().map(|(_, name)| (*name, Side::Right)));
+    // Too long for a column.
+    let attached = (1..).zip(views).map(|(port, view): (u32, _)| {
+        let gone = match view["gone_seconds"].as_f64() {
+            Some(seconds) => {
+                let why = view["gone_because"].as_str().map(|why| format!(" ({why})"));
+                format!("its interface has been gone for {seconds:.1} s{}; ", why.unwrap_or_default())
             }
+            None => String::new(),
+        };
+        let untraced = view["untraced_because"].as_str().map(|why| format!("{why}; ")).unwrap_or_default();
+        vec![port.to_string(), text(view, "interface").to_owned(), gone + &untraced + text(view, "mode")]
+    });
+    let attached = table(
+        &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],
+        attached.collect(),
+    );
+    format!("{}{}\n{attached}", heading(interval), table(&columns, rows.collect()))
+}
+
+fn tables(interval: &Interval) -> String {
+    let rows = interval.members("/report/tables").map(|(name, state)| {
+        let entries = whole(state, "entries");
+        let mut row = vec![name.clone(), count(entries), share(entries, whole(state, "capacity"))];
+        row.extend(
+            ["inserts", "moves", "expired", "evictions", "refused"]
+                .map(|what| count(interval.grown(&format!("/report/tables/{name}/{what}")))),
+        );
+        row
+    });
+    let numbers = ["entries", "full", "new", "moved", "expired", "evicted", "refused"];
+    let columns = [Side::Left.columns(&["table"]), Side::Right.columns(&numbers)].concat();
+    heading(interval) + &table(&columns, rows.collect())
+}
+
+fn reasons(interval: &Interval) -> String {
+    let received = interval.grown("/report/received/packets");
+    let mut rows = Vec::new();
+    for (kind, what) in [("/report/drops", "drop"), ("/report/punts", "punt"), ("/punts_lost", "lost")] {
+        for (name, _) in interval.members(kind) {
+            let place = format!("{kind}/{name}");
+            let help = match what {
+                "lost" => "punted, and there was no room on the way to control",
+                _ => text(&interval.now["reasons"], name),
+            };
+            let packets = interval.grown(&place);
+            let cells = [
+                what.to_owned(),
+                name.clone(),
+                count(packets),
+                rate(interval, &place),
+                share(packets, received),
+                interval.places(name).join(" "),
+                help.to_owned(),
+            ];
+            rows.push((packets, cells.to_vec()));
         }
-        rows.sort_by(|(a, _), (b, _)| b.cmp(a));
-        let columns = [
-            ("", Side::Left),
-            ("reason", Side::Left),
-            ("packets", Side::Right),
-            ("rate", Side::Right),
-            ("share", Side::Right),
-            ("in the program", Side::Wrapped),
-            ("what it means", Side::Wrapped),
-        ];
-        if rows.is_empty() {
-            return self.heading() + "nothing was dropped or punted\n";
-        }
-        self.heading() + &table(&columns, rows.into_iter().map(|(_, cells)| cells).collect())
     }
+    rows.sort_by(|(a, _), (b, _)| b.cmp(a));
+    if rows.is_empty() {
+        return heading(interval) + "nothing was dropped or punted\n";
+    }
+    let columns = [
+        Side::Left.columns(&["", "reason"]),
+        Side::Right.columns(&["packets", "rate", "share"]),
+        Side::Wrapped.columns(&["in the program", "what it means"]),
+    ];
+    heading(interval) + &table(&columns.concat(), rows.into_iter().map(|(_, cells)| cells).collect())
 }

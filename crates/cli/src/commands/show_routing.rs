@@ -1,9 +1,9 @@
 //! `ravelin show routes` and `ravelin show neighbours`.
 
-use super::show::failure;
 use crate::arguments::live::{ShowArguments, ShowChoice};
 use crate::failure::Failure;
 use crate::render;
+use crate::render::answer::{list, number, text, whole};
 use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
 use gateway::control::{self, Asked};
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
     let routes = arguments.what == ShowChoice::Routes;
     let asked = if routes { Asked::Routes } else { Asked::Neighbours };
-    let answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+    let answer = control::ask(&arguments.socket.control, asked)?;
     let view = &answer[if routes { "routes" } else { "neighbours" }];
     if json {
         return Ok(render::json(view)?);
@@ -22,41 +22,39 @@ pub(super) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     Ok(render::text(&told)?)
 }
 
-fn text(value: &Value, what: &str) -> String {
-    value[what].as_str().unwrap_or_default().to_owned()
-}
-
-fn all<'a>(view: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
-    view[what].as_array().into_iter().flatten()
+fn words(value: &Value, name: &str) -> String {
+    text(value, name).to_owned()
 }
 
 fn routes_of(view: &Value) -> String {
-    let rows: Vec<Vec<String>> = all(view, "routes")
+    let rows: Vec<Vec<String>> = list(view, "routes")
+        .iter()
         .map(|route| {
             let state = match (route["used"].as_bool(), route["installed"].as_bool()) {
                 (Some(true), Some(true)) => "",
                 (Some(true), _) => "no room in the program",
                 _ => "not used",
             };
-            let way = match route["way"].as_str().unwrap_or_default() {
-                "via" => format!("via {}", text(route, "via")),
+            let way = match text(route, "way") {
+                "via" => format!("via {}", words(route, "via")),
                 way => way.to_owned(),
             };
-            vec![text(route, "to"), text(route, "source"), way, text(route, "interface"), state.to_owned()]
+            vec![words(route, "to"), words(route, "source"), way, words(route, "interface"), state.to_owned()]
         })
         .collect();
     let shown = rows.len() as u64;
-    let number = view["count"].as_u64().unwrap_or(0);
+    let routes = whole(view, "count");
     let columns = ["to", "from", "way", "interface", ""].map(|name| (name, Side::Left));
-    let more = match number.saturating_sub(shown) {
+    let more = match routes.saturating_sub(shown) {
         0 => String::new(),
         more => format!("and {} more\n", count(more)),
     };
-    let unmeant: Vec<Vec<String>> = all(view, "unmeant")
-        .map(|route| vec![text(route, "to"), text(route, "instead"), text(route, "because")])
+    let unmeant: Vec<Vec<String>> = list(view, "unmeant")
+        .iter()
+        .map(|route| vec![words(route, "to"), words(route, "instead"), words(route, "because")])
         .collect();
-    let more_unmeant = view["unmeant_count"].as_u64().unwrap_or(0).saturating_sub(unmeant.len() as u64);
-    let mut told = format!("{}\n\n{}{more}", of(number, "route"), table(&columns, rows));
+    let more_unmeant = whole(view, "unmeant_count").saturating_sub(unmeant.len() as u64);
+    let mut told = format!("{}\n\n{}{more}", of(routes, "route"), table(&columns, rows));
     if !unmeant.is_empty() {
         let columns = [("to", Side::Left), ("instead", Side::Left), ("because", Side::Wrapped)];
         told += &format!("\nof the kernel, not followed:\n\n{}", table(&columns, unmeant));
@@ -68,38 +66,34 @@ fn routes_of(view: &Value) -> String {
 }
 
 fn neighbours_of(view: &Value) -> String {
-    let rows: Vec<Vec<String>> = all(view, "neighbours")
+    let rows: Vec<Vec<String>> = list(view, "neighbours")
+        .iter()
         .map(|known| {
             vec![
                 known["port"].to_string(),
-                text(known, "interface"),
-                text(known, "address"),
-                text(known, "state"),
-                text(known, "mac"),
-                format!("{:.1} s", known["seconds"].as_f64().unwrap_or(0.0)),
-                count(known["queued"].as_u64().unwrap_or(0)),
+                words(known, "interface"),
+                words(known, "address"),
+                words(known, "state"),
+                words(known, "mac"),
+                format!("{:.1} s", number(known, "seconds")),
+                count(whole(known, "queued")),
             ]
         })
         .collect();
     let columns = [
-        ("port", Side::Right),
-        ("interface", Side::Left),
-        ("address", Side::Left),
-        ("state", Side::Left),
-        ("Ethernet address", Side::Left),
-        ("for", Side::Right),
-        ("waiting", Side::Right),
-    ];
+        Side::Right.columns(&["port"]),
+        Side::Left.columns(&["interface", "address", "state", "Ethernet address"]),
+        Side::Right.columns(&["for", "waiting"]),
+    ]
+    .concat();
     let account = &view["account"];
-    let number = |what: &str| account[what].as_u64().unwrap_or(0);
-    let mut fates: Vec<Vec<String>> = all(account, "fates")
-        .map(|fate| {
-            vec![text(fate, "name"), count(fate["packets"].as_u64().unwrap_or(0)), text(fate, "help")]
-        })
+    let mut fates: Vec<Vec<String>> = list(account, "fates")
+        .iter()
+        .map(|fate| vec![words(fate, "name"), count(whole(fate, "packets")), words(fate, "help")])
         .collect();
     fates.push(vec![
         "waiting".to_owned(),
-        count(number("waiting")),
+        count(whole(account, "waiting")),
         "its neighbour is being asked for, or more pieces are to come".to_owned(),
     ]);
     let fate_columns = [("", Side::Left), ("packets", Side::Right), ("what it means", Side::Wrapped)];
@@ -107,11 +101,11 @@ fn neighbours_of(view: &Value) -> String {
         "{}\n\n{}\nof {} handed to control:\n\n{}\n{} of ICMP sent, {} withheld; {} refused by full tables; {} gave way to others\n",
         of(rows.len() as u64, "neighbour"),
         table(&columns, rows),
-        of(number("handed"), "packet"),
+        of(whole(account, "handed"), "packet"),
         table(&fate_columns, fates),
-        of(number("errors_sent"), "error"),
-        count(number("errors_withheld")),
-        of(number("entries_refused"), "entry"),
-        of(number("neighbours_displaced"), "neighbour"),
+        of(whole(account, "errors_sent"), "error"),
+        count(whole(account, "errors_withheld")),
+        of(whole(account, "entries_refused"), "entry"),
+        of(whole(account, "neighbours_displaced"), "neighbour"),
     )
 }

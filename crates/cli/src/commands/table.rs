@@ -8,17 +8,17 @@ mod payload;
 mod rules;
 pub(super) mod source;
 
-use crate::arguments::table::{TableArguments, TableKind};
+use crate::arguments::table::TableKind;
 use crate::failure::Failure;
 
 /// Runs the command.
-pub(crate) fn run(arguments: &TableArguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(kind: &TableKind, json: bool) -> Result<(), Failure> {
     if json {
         return Err(Failure::Usage(
             "the answers are lines with tabs between their columns; leave out --json".into(),
         ));
     }
-    match &arguments.kind {
+    match kind {
         TableKind::Lpm(arguments) => lpm::run(arguments),
         TableKind::Rules(arguments) => rules::run(arguments),
         TableKind::Patterns(arguments) => patterns::run(arguments),

@@ -1,13 +1,13 @@
 //! `ravelin test`: the tests in programs, and packet tests in STF files.
 
-use crate::arguments::{DecodeChoice, DiagnosticFormat, TestArguments, TestBackEnds};
+use crate::arguments::{DiagnosticFormat, TestArguments};
 use crate::commands::check::is_right;
 use crate::failure::Failure;
 use crate::render::mismatch;
 use crate::{program, render};
 use engine::{back_end_name, case, stf};
 use exec::BackendKind;
-use lang::pipeline::Compiled;
+use lang::pipeline::{Compiled, Decode};
 use serde::Serialize;
 use serde_json::json;
 use std::fs;
@@ -24,17 +24,21 @@ struct Outcome {
     message: Option<String>,
 }
 
+impl Outcome {
+    /// Of a test that passed, or failed with a message.
+    fn of(file: &str, name: &str, back_end: &'static str, message: Option<String>) -> Outcome {
+        let passed = message.is_none();
+        Outcome { file: file.to_owned(), name: name.to_owned(), back_end, passed, message }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &TestArguments, json: bool) -> Result<(), Failure> {
     let mut files = Vec::new();
     for path in &arguments.files {
         gather(path, true, &mut files)?;
     }
-    let back_ends: &[BackendKind] = match arguments.back_end {
-        TestBackEnds::Interpreter => &[BackendKind::Interpreter],
-        TestBackEnds::Native => &[BackendKind::Native],
-        TestBackEnds::Both => &[BackendKind::Interpreter, BackendKind::Native],
-    };
+    let back_ends = arguments.back_end;
     let mut results = Vec::new();
     for file in &files {
         let found = if is(file, "stf") {
@@ -110,25 +114,17 @@ fn source_tests(
     back_ends: &[BackendKind],
 ) -> Result<Vec<Outcome>, Failure> {
     let file = path.display().to_string();
-    let compiled = program::compile(path, DecodeChoice::Lazy)?;
-    let mut results = Vec::new();
+    let compiled = program::compile(path, Decode::Lazy)?;
     // A module: right but for a start, which the programs that import it have.
     if compiled.diagnostics.iter().all(|diagnostic| diagnostic.code == "E0401")
         && !compiled.diagnostics.is_empty()
     {
-        return Ok(results);
+        return Ok(Vec::new());
     }
     let Some(program) = compiled.program.as_ref().filter(|_| is_right(&compiled)) else {
-        let message = Some(faults(&compiled));
-        results.push(Outcome {
-            file,
-            name: "it compiles".into(),
-            back_end: "compiler",
-            passed: false,
-            message,
-        });
-        return Ok(results);
+        return Ok(vec![Outcome::of(&file, "it compiles", "compiler", Some(faults(&compiled)))]);
     };
+    let mut results = Vec::new();
     for test in compiled.tests.iter().filter(|test| wanted(&test.name, arguments)) {
         for &back_end in back_ends {
             let message = match case::run(program, test, back_end) {
@@ -136,13 +132,7 @@ fn source_tests(
                 Ok(Some(found)) => Some(mismatch::of_case(program, &compiled.sources, &found)),
                 Err(error) => Some(format!("it cannot be loaded: {error}\n")),
             };
-            results.push(Outcome {
-                file: file.clone(),
-                name: test.name.clone(),
-                back_end: back_end_name(back_end),
-                passed: message.is_none(),
-                message,
-            });
+            results.push(Outcome::of(&file, &test.name, back_end_name(back_end), message));
         }
     }
     Ok(results)
@@ -167,7 +157,7 @@ fn packet_test(
             tested.display()
         )));
     }
-    let compiled = program::compile(&tested, DecodeChoice::Lazy)?;
+    let compiled = program::compile(&tested, Decode::Lazy)?;
     let Some(program) = compiled.program.as_ref().filter(|_| is_right(&compiled)) else {
         return Err(Failure::Finding(format!("{}\n{}", tested.display(), faults(&compiled))));
     };
@@ -178,8 +168,7 @@ fn packet_test(
             Err(stf::StfFault::Line(error)) => Some(format!("{file}, {error}\n")),
             Err(error) => Some(format!("{}: {error}\n", tested.display())),
         };
-        let passed = message.is_none();
-        Outcome { file: file.clone(), name: name.clone(), back_end: back_end_name(back_end), passed, message }
+        Outcome::of(&file, &name, back_end_name(back_end), message)
     };
     Ok(back_ends.iter().map(|&back_end| result(back_end)).collect())
 }

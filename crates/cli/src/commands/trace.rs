@@ -2,7 +2,7 @@
 
 use crate::arguments::TraceArguments;
 use crate::arguments::seeing::LiveTraceArguments;
-use crate::commands::run::{filter, links, open};
+use crate::commands::run::{filter, open};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
@@ -12,7 +12,6 @@ use engine::steps::{Recorder, TraceStep, told};
 use exec::{Backend, Interpreter, Outputs};
 use gateway::control::listen_to;
 use gateway::{Asked, WatchWish};
-use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict};
 use ports::{CaptureSource, Ingress, IngressPolicy, Receive};
 use serde_json::json;
@@ -130,7 +129,7 @@ fn given(arguments: &TraceArguments, text: &str) -> Result<Subject, Failure> {
 /// The capture that is named, its packets entering as is said.
 fn capture(arguments: &TraceArguments, input: &str) -> Result<CaptureSource, Failure> {
     let policy = arguments.port.map_or(IngressPolicy::RoundRobin, IngressPolicy::Port);
-    open(input, links(arguments.link), Ingress::new(policy, arguments.ports))
+    open(input, arguments.link, Ingress::new(policy, arguments.ports))
 }
 
 impl Followed {
@@ -217,12 +216,8 @@ impl Followed {
 
     /// Runs a packet.
     fn pass(&mut self, subject: &Subject) -> (Vec<u8>, Batch, Outputs) {
-        let mut memory = vec![0; HEADROOM];
-        memory.extend_from_slice(&subject.bytes);
-        memory.resize(memory.len() + SLACK, 0);
         let mut batch = Batch::new();
-        batch.headroom = HEADROOM as u32;
-        batch.push(HEADROOM as u64, subject.bytes.len() as u32, subject.wire, subject.port, subject.time);
+        let mut memory = batch.hold_one(&subject.bytes, subject.wire, subject.port, subject.time);
         let mut outputs = Outputs::default();
         self.interpreter.run(&mut memory, &mut batch, &mut outputs);
         (memory, batch, outputs)

@@ -3,9 +3,9 @@
 use crate::arguments::seeing::WhyArguments;
 use crate::failure::Failure;
 use crate::render;
+use crate::render::answer::list;
 use gateway::Asked;
 use gateway::control::ask;
-use serde_json::Value;
 use std::time::SystemTime;
 
 /// Runs the command.
@@ -15,13 +15,13 @@ pub(crate) fn run(arguments: &WhyArguments, json: bool) -> Result<(), Failure> {
     if json {
         return Ok(render::json(&answer["why"])?);
     }
-    let packets = answer["why"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let packets = list(&answer, "why");
     if packets.is_empty() {
         return Ok(render::text("no packet that the filter holds for was dropped or punted\n")?);
     }
     let now =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let stories: Vec<String> =
-        packets.iter().map(|packet: &Value| render::seen::story(packet, now, arguments.steps)).collect();
+        packets.iter().map(|packet| render::seen::story(packet, now, arguments.steps)).collect();
     Ok(render::text(&stories.join("\n"))?)
 }

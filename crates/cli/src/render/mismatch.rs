@@ -28,28 +28,15 @@ pub(crate) fn of_case(program: &Program, sources: &Sources, mismatch: &Mismatch)
 /// A failed STF file.
 pub(crate) fn of_stf(program: &Program, file: &str, mismatch: &StfMismatch) -> String {
     let port = mismatch.port;
+    let left = mismatch.found.as_deref().map(hex);
     let mut text = format!("{file}:{}: ", mismatch.line);
-    match (&mismatch.expected, &mismatch.found) {
-        (Some(wanted), Some(sent)) => {
-            text.push_str(&format!(
-                "expected on port {port}: {}\n  but this left: {}\n",
-                pattern(wanted),
-                hex(sent)
-            ));
-        }
-        (Some(wanted), None) => {
-            text.push_str(&format!(
-                "expected on port {port}: {}\n  but nothing left there\n",
-                pattern(wanted)
-            ));
-        }
-        (None, Some(sent)) => {
-            text.push_str(&format!(
-                "the packet of this line left by port {port}, which nothing expects: {}\n",
-                hex(sent)
-            ));
-        }
-        (None, None) => {}
+    if let Some(wanted) = &mismatch.expected {
+        let left = left.map_or("nothing left there".to_owned(), |left| format!("this left: {left}"));
+        text.push_str(&format!("expected on port {port}: {}\n  but {left}\n", pattern(wanted)));
+    } else if let Some(left) = left {
+        text.push_str(&format!(
+            "the packet of this line left by port {port}, which nothing expects: {left}\n"
+        ));
     }
     if let Some(counter) = &mismatch.counter {
         text.push_str(&format!("{counter}\n"));

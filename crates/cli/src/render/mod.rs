@@ -1,5 +1,6 @@
 //! Text and JSON for people and programs to read.
 
+pub(crate) mod answer;
 pub(crate) mod diagnostic;
 pub(crate) mod kernel;
 pub(crate) mod mismatch;

@@ -131,13 +131,12 @@ fn reasons(
         })
         .collect();
     let columns = [
-        (title, Side::Left),
-        ("packets", Side::Right),
-        ("share", Side::Right),
-        ("which means", Side::Wrapped),
-        ("where", Side::Left),
+        Side::Left.columns(&[title]),
+        Side::Right.columns(&["packets", "share"]),
+        Side::Wrapped.columns(&["which means"]),
+        Side::Left.columns(&["where"]),
     ];
-    format!("{}\n", table(&columns, rows))
+    format!("{}\n", table(&columns.concat(), rows))
 }
 
 /// `firewall.rav:32, 48`; of many places the first few.
@@ -171,13 +170,8 @@ fn ports(report: &Report) -> String {
             ]
         })
         .collect();
-    let columns = [
-        ("Port", Side::Left),
-        ("came in", Side::Right),
-        ("", Side::Right),
-        ("went out", Side::Right),
-        ("", Side::Right),
-    ];
+    let columns =
+        [Side::Left.columns(&["Port"]), Side::Right.columns(&["came in", "", "went out", ""])].concat();
     let lost = match report.outputs_lost {
         0 => String::new(),
         lost => format!("  {} for ports that do not exist were lost\n", of(lost, "copy or made packet")),
@@ -207,16 +201,8 @@ fn tables(report: &Report) -> String {
             row
         })
         .collect();
-    let columns = [
-        ("Table", Side::Left),
-        ("entries", Side::Right),
-        ("of at most", Side::Right),
-        ("inserted", Side::Right),
-        ("changed", Side::Right),
-        ("expired", Side::Right),
-        ("evicted", Side::Right),
-        ("refused", Side::Right),
-    ];
+    let numbers = ["entries", "of at most", "inserted", "changed", "expired", "evicted", "refused"];
+    let columns = [Side::Left.columns(&["Table"]), Side::Right.columns(&numbers)].concat();
     format!("{}\n", table(&columns, rows))
 }
 
@@ -232,7 +218,7 @@ fn counters(report: &Report) -> String {
         return String::new();
     }
     let columns =
-        [("Counter", Side::Left), ("cell", Side::Right), ("packets", Side::Right), ("bytes", Side::Right)];
+        [Side::Left.columns(&["Counter"]), Side::Right.columns(&["cell", "packets", "bytes"])].concat();
     let counted: usize = report.counters.values().map(Vec::len).sum();
     let more = match counted.saturating_sub(rows.len()) {
         0 => String::new(),

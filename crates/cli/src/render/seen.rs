@@ -1,30 +1,24 @@
 //! Packets of a running gateway with what became of them: on one line, in a few, and in full.
 
+use super::answer::{list, text};
 use super::quantity::seconds;
 use serde_json::Value;
 
-fn text<'a>(packet: &'a Value, name: &str) -> &'a str {
-    packet[name].as_str().unwrap_or_default()
-}
-
-fn listed(values: &Value) -> String {
-    let words = values.as_array().into_iter().flatten();
-    words
-        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-        .collect::<Vec<_>>()
-        .join(", ")
+fn listed(packet: &Value, name: &str) -> String {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    list(packet, name).iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// What became of it: `drop no_route (no prefix holds the destination) at router.rav:201`, `send to 2`.
 pub(crate) fn outcome(packet: &Value) -> String {
     let verdict = text(packet, "verdict");
     let Some(reason) = packet["reason"].as_str() else {
-        let out = listed(&packet["out"]);
+        let out = listed(packet, "out");
         return if out.is_empty() { format!("{verdict}, by no port") } else { format!("{verdict} to {out}") };
     };
     let help = text(packet, "help");
     let help = if help.is_empty() { String::new() } else { format!(" ({help})") };
-    let places = listed(&packet["places"]);
+    let places = listed(packet, "places");
     let places = if places.is_empty() { String::new() } else { format!(" at {places}") };
     format!("{verdict} {reason}{help}{places}")
 }
@@ -35,7 +29,7 @@ pub(crate) fn line(packet: &Value) -> String {
 }
 
 fn steps(packet: &Value) -> impl Iterator<Item = (&str, &str)> + Clone {
-    packet["steps"].as_array().into_iter().flatten().map(|step| (text(step, "place"), text(step, "step")))
+    list(packet, "steps").iter().map(|step| (text(step, "place"), text(step, "step")))
 }
 
 /// When, what and why, and the way through the program; every step of it if `all` of them are wanted. `now`

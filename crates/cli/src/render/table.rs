@@ -13,6 +13,13 @@ pub(crate) enum Side {
     Wrapped,
 }
 
+impl Side {
+    /// Columns with these headings, all on this side.
+    pub(crate) fn columns<'a>(self, headings: &[&'a str]) -> Vec<(&'a str, Side)> {
+        headings.iter().map(|heading| (*heading, self)).collect()
+    }
+}
+
 /// A table: its columns with their headings, and its rows. Every row is indented by two blanks; the headings
 /// are underlined.
 pub(crate) fn table(columns: &[(&str, Side)], rows: Vec<Vec<String>>) -> String {

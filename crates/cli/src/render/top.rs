@@ -11,6 +11,7 @@
 //! +--------------------------------------------+
 //! ```
 
+use super::answer::{Interval, list, number, text, whole};
 use super::quantity::{count, seconds, share};
 use super::seen::stage_name;
 use engine::value::scaled;
@@ -29,34 +30,24 @@ const REASONS: u16 = 5;
 /// What a gateway did in one interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// The picture at its beginning; null where the program took over in it.
-    before: Value,
-    /// The picture at its end.
-    now: Value,
+    interval: Interval,
     /// Where the time went in it; null where that was not measured.
     measured: Value,
-    seconds: f64,
 }
 
 impl Sample {
     /// What happened between two pictures.
     pub(crate) fn new(before: &Value, now: Value, measured: Value) -> Sample {
-        let age = |view: &Value| view["seconds"].as_f64().unwrap_or(0.0);
-        let same = before["generation"] == now["generation"];
-        let before = if same { before.clone() } else { Value::Null };
-        let seconds = (age(&now) - age(&before)).max(1e-3);
-        Sample { before, now, measured, seconds }
+        Sample { interval: Interval::new(before.clone(), now), measured }
     }
 
     /// By how much the number at a place grew in a second.
     fn rate(&self, place: &str) -> f64 {
-        let at = |view: &Value| view.pointer(place).and_then(Value::as_u64).unwrap_or(0);
-        at(&self.now).saturating_sub(at(&self.before)) as f64 / self.seconds
+        self.interval.per_second(place)
     }
 
     fn lost(&self) -> f64 {
-        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
-        (0..ports).map(|port| self.lost_at(port)).sum()
+        (0..self.interval.ports()).map(|port| self.lost_at(port)).sum()
     }
 
     fn lost_at(&self, port: usize) -> f64 {
@@ -67,22 +58,21 @@ impl Sample {
 
     /// Everything that is shown, for programs.
     pub(crate) fn document(&self) -> Value {
+        let Interval { now, seconds, .. } = &self.interval;
         let rates = |kind: &str| -> Value {
-            let names = self.now["report"][kind].as_object().into_iter().flatten();
+            let kind = format!("/report/{kind}");
+            let names = self.interval.members(&kind);
             names
-                .map(|(name, _)| {
-                    (name.clone(), self.rate(&format!("/report/{kind}/{}", escaped(name))).into())
-                })
+                .map(|(name, _)| (name.clone(), self.rate(&format!("{kind}/{}", escaped(name))).into()))
                 .collect::<serde_json::Map<_, _>>()
                 .into()
         };
-        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
-        let ports: Vec<Value> = (0..ports)
+        let ports: Vec<Value> = (0..self.interval.ports())
             .map(|port| {
                 let rate = |what: &str| self.rate(&format!("/report/ports/{port}/{what}"));
                 serde_json::json!({
                     "port": port + 1,
-                    "interface": self.now["ports"][port]["interface"],
+                    "interface": now["ports"][port]["interface"],
                     "received": rate("received"),
                     "received_bytes": rate("received_bytes"),
                     "transmitted": rate("transmitted"),
@@ -91,8 +81,8 @@ impl Sample {
             })
             .collect();
         serde_json::json!({
-            "seconds": self.seconds,
-            "generation": self.now["generation"],
+            "seconds": seconds,
+            "generation": now["generation"],
             "received": self.rate("/report/received/packets"),
             "received_bytes": self.rate("/report/received/bytes"),
             "forwarded": self.rate("/report/forwarded/packets"),
@@ -102,7 +92,7 @@ impl Sample {
             "drops": rates("drops"),
             "punts": rates("punts"),
             "ports": ports,
-            "tables": self.now["report"]["tables"],
+            "tables": now["report"]["tables"],
             "measured": self.measured,
         })
     }
@@ -145,8 +135,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         return;
     };
     let sample = &view.samples[last];
-    let named = |what: &str| sample.now["report"][what].as_object().map_or(0, |named| named.len()) as u16;
-    let ports = sample.now["ports"].as_array().map_or(0, Vec::len) as u16;
+    let named = |what: &str| sample.interval.members(&format!("/report/{what}")).count() as u16;
+    let ports = sample.interval.ports() as u16;
     // The dearest stages of the program stand below the ports, as many as leave room for the reasons.
     let costs = stage_rows(sample);
     let wanted = ports + 2 + if costs.is_empty() { 0 } else { costs.len() as u16 + 2 };
@@ -203,10 +193,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
 }
 
 fn heading(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
-    let program = sample.now["report"]["program"].as_str().unwrap_or_default();
-    let program = program.rsplit('/').next().unwrap_or_default();
-    let age = sample.now["seconds"].as_f64().unwrap_or(0.0);
-    let first = format!("{program}  generation {}  for {}", sample.now["generation"], seconds(age));
+    let now = &sample.interval.now;
+    let program = text(&now["report"], "program").rsplit('/').next().unwrap_or_default();
+    let age = seconds(number(now, "seconds"));
+    let first = format!("{program}  generation {}  for {age}", now["generation"]);
     let second = format!(
         "in {} {}   out {}   dropped {}   punted {}   lost {}",
         packets(sample.rate("/report/received/packets")),
@@ -265,12 +255,11 @@ fn table(
 }
 
 fn port_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
-    let ports = sample.now["ports"].as_array().map_or(0, Vec::len);
-    let rows = (0..ports).map(|port| {
+    let rows = list(&sample.interval.now, "ports").iter().enumerate().map(|(port, view)| {
         let rate = |what: &str| sample.rate(&format!("/report/ports/{port}/{what}"));
         let lost = sample.lost_at(port);
         let row = Row::new(vec![
-            format!("{} {}", port + 1, sample.now["ports"][port]["interface"].as_str().unwrap_or_default()),
+            format!("{} {}", port + 1, text(view, "interface")),
             packets(rate("received")),
             packets(rate("transmitted")),
             packets(lost),
@@ -283,20 +272,19 @@ fn port_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
 
 /// What is between packets, and the stages and handlers that were entered, the dearest first.
 fn stage_rows(sample: &Sample) -> Vec<&Value> {
-    let all = sample.measured["program"]["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut rows: Vec<&Value> = all.iter().filter(|stage| stage["cycles"].as_u64() > Some(0)).collect();
+    let all = list(&sample.measured["program"], "stages").iter();
+    let mut rows: Vec<&Value> = all.filter(|stage| stage["cycles"].as_u64() > Some(0)).collect();
     rows.sort_by_key(|stage| std::cmp::Reverse(stage["cycles"].as_u64()));
     rows
 }
 
 fn stages(frame: &mut Frame<'_>, area: Rect, costs: Vec<&Value>) {
     let rows = costs.into_iter().map(|stage| {
-        let number = |what: &str| stage[what].as_f64().unwrap_or(0.0);
         Row::new(vec![
             stage_name(stage),
-            end_of(stage["place"].as_str().unwrap_or_default(), usize::from(area.width) * 3 / 8),
-            seconds(number("nanoseconds_per_packet") / 1e9),
-            format!("{:.0} %", number("share") * 100.0),
+            end_of(text(stage, "place"), usize::from(area.width) * 3 / 8),
+            seconds(number(stage, "nanoseconds_per_packet") / 1e9),
+            format!("{:.0} %", number(stage, "share") * 100.0),
         ])
     });
     let widths = [
@@ -319,19 +307,17 @@ fn end_of(place: &str, room: usize) -> String {
 }
 
 fn stops(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
-    let stops = sample.measured["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut rows: Vec<Row<'static>> = stops
+    let mut rows: Vec<Row<'static>> = list(&sample.measured, "stops")
         .iter()
         .map(|stop| {
-            let spent = stop["nanoseconds_per_packet"].as_f64().unwrap_or(0.0);
-            let part = stop["share"].as_f64().unwrap_or(0.0) * 100.0;
-            let name = stop["name"].as_str().unwrap_or_default().to_owned();
-            Row::new(vec![name, seconds(spent / 1e9), format!("{part:.1} %")])
+            let spent = seconds(number(stop, "nanoseconds_per_packet") / 1e9);
+            let part = format!("{:.1} %", number(stop, "share") * 100.0);
+            Row::new(vec![text(stop, "name").to_owned(), spent, part])
         })
         .collect();
     let latency = &sample.measured["latency"];
-    if latency["packets"].as_u64().unwrap_or(0) > 0 {
-        let at = |name: &str| seconds(latency[name].as_u64().unwrap_or(0) as f64 / 1e9);
+    if whole(latency, "packets") > 0 {
+        let at = |name: &str| seconds(whole(latency, name) as f64 / 1e9);
         rows.push(Row::new(vec!["stay p50".to_owned(), at("p50"), format!("p99 {}", at("p99"))]));
     }
     let widths = [Constraint::Length(10), Constraint::Length(9), Constraint::Fill(1)];
@@ -342,15 +328,9 @@ fn why(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     let all = sample.rate("/report/received/packets");
     let mut rows = Vec::new();
     for (kind, what) in [("drops", "drop"), ("punts", "punt")] {
-        for name in sample.now["report"][kind].as_object().into_iter().flat_map(|reasons| reasons.keys()) {
+        for (name, _) in sample.interval.members(&format!("/report/{kind}")) {
             let rate = sample.rate(&format!("/report/{kind}/{}", escaped(name)));
-            let places: Vec<&str> = sample.now["places"][name]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            let place = match places.as_slice() {
+            let place = match &sample.interval.places(name)[..] {
                 [] => String::new(),
                 [one] => (*one).to_owned(),
                 [first, more @ ..] => format!("{first} and {} more", more.len()),
@@ -382,24 +362,19 @@ fn why(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
 }
 
 fn fill(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
-    let fullness = |state: &Value| {
-        let number = |what: &str| state[what].as_f64().unwrap_or(0.0);
-        number("entries") / number("capacity").max(1.0)
-    };
-    let mut tables: Vec<_> = sample.now["report"]["tables"].as_object().into_iter().flatten().collect();
+    let fullness = |state: &Value| number(state, "entries") / number(state, "capacity").max(1.0);
+    let mut tables: Vec<_> = sample.interval.members("/report/tables").collect();
     tables.sort_by(|(_, a), (_, b)| fullness(b).total_cmp(&fullness(a)));
     let rows = tables.into_iter().map(|(name, state)| {
-        let number = |what: &str| state[what].as_u64().unwrap_or(0);
-        let rate = |what: &str| packets(sample.rate(&format!("/report/tables/{name}/{what}")));
-        let gone = sample.rate(&format!("/report/tables/{name}/expired"))
-            + sample.rate(&format!("/report/tables/{name}/evictions"));
+        let entries = whole(state, "entries");
+        let rate = |what: &str| sample.rate(&format!("/report/tables/{name}/{what}"));
         Row::new(vec![
             name.clone(),
-            count(number("entries")),
-            share(number("entries"), number("capacity")),
-            rate("inserts"),
-            packets(gone),
-            rate("refused"),
+            count(entries),
+            share(entries, whole(state, "capacity")),
+            packets(rate("inserts")),
+            packets(rate("expired") + rate("evictions")),
+            packets(rate("refused")),
         ])
     });
     let widths = [

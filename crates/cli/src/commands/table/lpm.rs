@@ -2,7 +2,7 @@
 
 use super::figures::Figures;
 use super::files::{import_failure, output, read_both};
-use crate::arguments::table::{FamilyChoice, LpmArguments, RouteFormat};
+use crate::arguments::table::{LpmArguments, RouteFormat};
 use crate::failure::Failure;
 use import::address::{self, AddressFamily};
 use import::routes::{self, ImportedRoutes};
@@ -62,8 +62,8 @@ fn load(file: &[u8], arguments: &LpmArguments) -> Result<ImportedRoutes, import:
         RouteFormat::Text => routes::read(file),
         RouteFormat::Cef => cisco::forwarding_table(file),
         RouteFormat::Mrt => mrt::read(file).map(|dump| match arguments.family {
-            FamilyChoice::V4 => dump.v4,
-            FamilyChoice::V6 => dump.v6,
+            AddressFamily::V4 => dump.v4,
+            AddressFamily::V6 => dump.v6,
         }),
     }
 }

@@ -1,9 +1,8 @@
 //! Rules from a file in any of the formats that hold rules.
 
 use super::files::import_failure;
-use crate::arguments::table::{FamilyChoice, RuleFormat, RuleSource};
+use crate::arguments::table::{RuleFormat, RuleSource};
 use crate::failure::Failure;
-use import::address::AddressFamily;
 use import::{ImportError, ImportedRules, Naming, cisco, classbench, iptables, nft};
 
 /// The rules of a file, and the lines that were left out told on standard error.
@@ -39,10 +38,7 @@ fn chain_options(source: &RuleSource) -> iptables::ChainOptions {
     iptables::ChainOptions {
         table: source.table.clone(),
         chain: source.chain.clone(),
-        family: match source.family {
-            FamilyChoice::V4 => AddressFamily::V4,
-            FamilyChoice::V6 => AddressFamily::V6,
-        },
+        family: source.family,
         interfaces: Naming::Themselves(source.interfaces.clone()),
         first_packets: source.first_packets,
         lenient: source.lenient,
