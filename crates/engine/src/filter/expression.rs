@@ -107,6 +107,11 @@ impl Expression {
         Expression::Leaf(Leaf { needs: needs.into_iter().collect(), pieces })
     }
 
+    /// The only part, or all of them joined.
+    pub(super) fn joined(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -> Expression {
+        if parts.len() == 1 { parts.remove(0) } else { join(parts) }
+    }
+
     /// Shows every condition.
     pub(super) fn each(&self, see: &mut dyn FnMut(&Leaf)) {
         match self {
@@ -212,10 +217,8 @@ impl Parser<'_> {
                 _ => any.push(vec![part]),
             }
         }
-        let one = |mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression| {
-            if parts.len() == 1 { parts.remove(0) } else { join(parts) }
-        };
-        Ok(one(any.into_iter().map(|all| one(all, Expression::All)).collect(), Expression::Any))
+        let parts = any.into_iter().map(|all| Expression::joined(all, Expression::All));
+        Ok(Expression::joined(parts.collect(), Expression::Any))
     }
 
     /// One condition, and whether it is spelled as in pcap-filter.

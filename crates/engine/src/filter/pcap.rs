@@ -292,7 +292,7 @@ fn addresses(
             Expression::made(header, format!("{} {condition}", if from { source } else { destination }))
         })
     });
-    Ok(any(each.collect()))
+    Ok(Expression::joined(each.collect(), Expression::Any))
 }
 
 fn both(direction: Option<Direction>, made: impl Fn(bool) -> Expression) -> Expression {
@@ -301,10 +301,6 @@ fn both(direction: Option<Direction>, made: impl Fn(bool) -> Expression) -> Expr
         Some(Direction::Destination) => made(false),
         Some(Direction::Both) | None => Expression::Any(vec![made(true), made(false)]),
     }
-}
-
-fn any(mut parts: Vec<Expression>) -> Expression {
-    if parts.len() == 1 { parts.remove(0) } else { Expression::Any(parts) }
 }
 
 fn ether(parser: &mut Parser<'_>, found: Qualifiers) -> Result<Expression, FilterError> {
@@ -399,7 +395,7 @@ fn ports(parser: &mut Parser<'_>, found: Qualifiers, kind: Kind) -> Result<Expre
             Expression::made(header, format!("{name}.{} {condition}", if from { "src" } else { "dst" }))
         })
     });
-    Ok(any(each.collect()))
+    Ok(Expression::joined(each.collect(), Expression::Any))
 }
 
 fn port(parser: &mut Parser<'_>) -> Result<u16, FilterError> {

@@ -190,7 +190,9 @@ impl Writer<'_> {
             "if ipv4.frag != 0 {{ goto end4p{path} }} match ipv4.proto {{ {arms}else => end4p{path} }}"
         );
         self.body(&known, !behind.is_empty(), &next);
-        self.transports(&behind, &format!("4p{path}"), &known);
+        if !behind.is_empty() {
+            self.ends(&behind, &format!("4p{path}"), &known);
+        }
     }
 
     fn ipv6(&mut self, path: usize, known: &Known) {
@@ -222,15 +224,9 @@ impl Writer<'_> {
             self.line(&format!(
                 "decoder extension{cut}(extension: ipv6_extension) {{ match extension.next {{ {later} }} }}"
             ));
-            self.transports(&behind, &cut, &in_fragment);
+            self.ends(&behind, &cut, &in_fragment);
         }
         self.ends(&behind, &whole, &known.without(&[Header::Fragment]));
-    }
-
-    fn transports(&mut self, behind: &[(Header, u8)], path: &str, known: &Known) {
-        if !behind.is_empty() {
-            self.ends(behind, path, known);
-        }
     }
 
     /// The last headers of a path, and its end where there is none of them.
