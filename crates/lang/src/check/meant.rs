@@ -153,9 +153,9 @@ impl Checker<'_> {
         };
         let fitting = self.headers_with(field);
         let meant = best(&fitting, |header| self.program.resemblance(name, header));
-        if let Some(&first) = meant.first() {
-            let layout = &self.program.layout(first).name;
+        if let Some(&first) = meant.iter().min() {
             let own = self.scope.own_header.filter(|own| meant.contains(own)).unwrap_or(first);
+            let layout = &self.program.layout(own).name;
             let label =
                 format!("the header of layout {layout} is called `{}`", self.program.headers[own.0].name);
             let mut names: Vec<&str> =
