@@ -25,7 +25,7 @@ use self::memory::{Region, Table};
 use self::study::Graph;
 use self::waiting::{drain, is_lost, is_under_way, until, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Parts, Setup, SlotOutput, Submission};
-use crate::study::pages::Number;
+use crate::number::Number;
 use crate::study::{GRAPH, SERIAL};
 pub use compile::{Code, compile, compiler_version, needs};
 use cudarc::driver::result::DriverError;

@@ -12,6 +12,7 @@ mod cuda;
 mod device;
 mod fault;
 mod host;
+mod number;
 mod opencl;
 pub mod ring;
 pub mod study;

@@ -21,7 +21,7 @@ use self::memory::{Region, Way};
 use crate::device::{
     Device, DeviceError, FIRST_RUN, Geometry, Input, PATIENCE, Parts, Setup, SlotOutput, Submission, wait_for,
 };
-use crate::study::pages::Number;
+use crate::number::Number;
 use crate::study::{GRAPH, SERIAL};
 pub use found::{OpenClDevice, devices};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};

@@ -40,7 +40,7 @@ impl fmt::Display for StudyMemory {
     }
 }
 
-/// Ways in which batches follow each other on a device, slower or less common than those of the product.
+/// Ways in which batches follow each other on a device that no product command selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudySubmission {
     /// Handing a slot over ends when it is done: nothing overlaps.

@@ -3,7 +3,7 @@
 use super::handles::{Context, Stream};
 use super::study::{self, Ours};
 use crate::device::SlotMemory;
-use crate::study::pages::Number;
+use crate::number::Number;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// Memory on the device.
-pub(super) struct Owned {
+struct Owned {
     place: sys::CUdeviceptr,
     context: Arc<Context>,
 }
@@ -120,7 +120,7 @@ impl<T: Number> Region<T> {
     /// The values. Nothing is under way with them.
     pub(super) fn as_mut(&mut self) -> &mut [T] {
         match &mut self.home {
-            Home::Ours(ours) => &mut ours.pages[..self.length],
+            Home::Ours(ours) => &mut ours.pages_mut()[..self.length],
             // SAFETY: so many values were allocated and written there, at a page's beginning, and the region
             // is borrowed.
             Home::Drivers(pinned) => unsafe {
@@ -133,7 +133,7 @@ impl<T: Number> Region<T> {
     fn host(&self) -> *mut c_void {
         match &self.home {
             Home::Drivers(pinned) => pinned.host,
-            Home::Ours(ours) => ours.pages.place(),
+            Home::Ours(ours) => ours.pages().place(),
         }
     }
 

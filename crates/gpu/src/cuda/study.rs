@@ -1,5 +1,5 @@
-//! The part of a CUDA device that only studies use ([`crate::study`]): memory of ours, perhaps registered
-//! with the driver, graphs, and round trips of words.
+//! The part of a CUDA device that only studies use ([`crate::study`]): memory that is copied, memory of ours
+//! that is registered with the driver, graphs, and round trips of words.
 
 #![allow(unsafe_code)]
 
@@ -7,47 +7,65 @@ mod pings;
 
 use super::handles::{Context, Stream};
 use super::memory::{Home, Pinned};
+use crate::number::Number;
 use crate::study::StudyMemory;
-use crate::study::pages::{Number, Pages};
+use crate::study::pages::Pages;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 pub use pings::pings;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Memory of ours.
-pub(super) struct Ours<T: Number> {
-    // Goes before the pages.
-    _registered: Option<Registered>,
-    pub(super) pages: Pages<T>,
+pub(super) enum Ours<T: Number> {
+    /// The driver knows nothing of it.
+    Pageable(Pages<T>),
+    /// The driver knows it.
+    Registered(Registered<T>),
+}
+
+impl<T: Number> Ours<T> {
+    pub(super) fn pages(&self) -> &Pages<T> {
+        match self {
+            Ours::Pageable(pages) => pages,
+            Ours::Registered(registered) => &registered.pages,
+        }
+    }
+
+    pub(super) fn pages_mut(&mut self) -> &mut Pages<T> {
+        match self {
+            Ours::Pageable(pages) => pages,
+            Ours::Registered(registered) => &mut registered.pages,
+        }
+    }
 }
 
 /// Pages that the driver was told of, so that it keeps them in their place and the device reaches them over
 /// the bus.
-struct Registered {
-    host: *mut c_void,
+pub(super) struct Registered<T: Number> {
+    pages: Pages<T>,
     place: sys::CUdeviceptr,
     context: Arc<Context>,
 }
 
-impl Registered {
-    fn new<T: Number>(context: &Arc<Context>, pages: &Pages<T>) -> Result<Registered, DriverError> {
+impl<T: Number> Registered<T> {
+    fn new(context: &Arc<Context>, pages: Pages<T>) -> Result<Registered<T>, DriverError> {
         context.enter()?;
         let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: the pages are whole, are told of once, and stay until this is dropped.
         unsafe { sys::cuMemHostRegister_v2(pages.place(), pages.bytes(), flags) }.result()?;
-        let mut registered = Registered { host: pages.place(), place: 0, context: Arc::clone(context) };
+        let mut registered = Registered { pages, place: 0, context: Arc::clone(context) };
+        let host = registered.pages.place();
         // SAFETY: the memory was told of with the flag that lets the device reach it.
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&mut registered.place, registered.host, 0) }.result()?;
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&mut registered.place, host, 0) }.result()?;
         Ok(registered)
     }
 }
 
-impl Drop for Registered {
+impl<T: Number> Drop for Registered<T> {
     fn drop(&mut self) {
         let _ = self.context.enter();
         // SAFETY: it was told of once; who owns a region has waited for what is under way.
-        let _ = unsafe { sys::cuMemHostUnregister(self.host) };
+        let _ = unsafe { sys::cuMemHostUnregister(self.pages.place()) };
     }
 }
 
@@ -59,13 +77,12 @@ pub(super) fn home<T: Number>(
 ) -> Result<(Home<T>, Option<sys::CUdeviceptr>), DriverError> {
     let pages = || Pages::new(length).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY));
     Ok(match memory {
-        StudyMemory::Pageable => (Home::Ours(Ours { _registered: None, pages: pages()? }), None),
+        StudyMemory::Pageable => (Home::Ours(Ours::Pageable(pages()?)), None),
         StudyMemory::Pinned => (Home::Drivers(Pinned::new(context, length * size_of::<T>())?), None),
         StudyMemory::Registered => {
-            let pages = pages()?;
-            let registered = Registered::new(context, &pages)?;
+            let registered = Registered::new(context, pages()?)?;
             let reached = registered.place;
-            (Home::Ours(Ours { _registered: Some(registered), pages }), Some(reached))
+            (Home::Ours(Ours::Registered(registered)), Some(reached))
         }
     })
 }

@@ -5,7 +5,8 @@
 
 use super::study;
 use crate::device::SlotMemory;
-use crate::study::pages::{Number, Pages};
+use crate::number::Number;
+use crate::study::pages::Pages;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::event::Event;
@@ -153,10 +154,16 @@ pub(super) fn make<T>(context: &Context, flags: u64, room: usize) -> opencl3::Re
     unsafe { Buffer::create(context, CL_MEM_READ_WRITE | flags, room, null_mut()) }
 }
 
-/// A buffer that lies in these pages, which it goes before.
-pub(super) fn make_in<T: Number>(context: &Context, pages: &Pages<T>) -> opencl3::Result<Buffer<T>> {
-    // SAFETY: there are so many values in the pages, and the buffer goes before them.
-    unsafe { Buffer::create(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, pages.len(), pages.place()) }
+/// A buffer that lies in these pages, and these as where the host finds its values.
+pub(super) fn make_in<T: Number>(
+    (context, queue): (&Context, &CommandQueue),
+    pages: Pages<T>,
+) -> opencl3::Result<(Buffer<T>, Home<T>)> {
+    let (room, flags) = (pages.len(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR);
+    // SAFETY: there are so many values in the pages, and the buffer goes before them: here, and in a region.
+    let buffer = unsafe { Buffer::create(context, flags, room, pages.place()) }?;
+    let mapped = map_all(queue, &buffer, room)?;
+    Ok((buffer, Home::Buffer { mapped, _pages: Some(pages) }))
 }
 
 /// Where the host finds all values of a buffer, to read and to write.

@@ -2,8 +2,9 @@
 //! of ours that the device works on.
 
 use super::memory::{Home, make, make_in, map_all};
+use crate::number::Number;
 use crate::study::StudyMemory;
-use crate::study::pages::{Number, Pages};
+use crate::study::pages::Pages;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::error_codes::{CL_OUT_OF_HOST_MEMORY, ClError};
@@ -23,11 +24,6 @@ pub(super) fn home<T: Number>(
             let mapped = map_all(queue, &staging, room)?;
             (make(context, 0, room)?, Home::Drivers { mapped, _staging: staging })
         }
-        StudyMemory::Registered => {
-            let pages = pages()?;
-            let buffer = make_in(context, &pages)?;
-            let mapped = map_all(queue, &buffer, room)?;
-            (buffer, Home::Buffer { mapped, _pages: Some(pages) })
-        }
+        StudyMemory::Registered => make_in((context, queue), pages()?)?,
     })
 }

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::study::pages::Number;
+use crate::number::Number;
 use opencl3::context::Context;
 use opencl3::error_codes::{CL_OUT_OF_HOST_MEMORY, ClError};
 use opencl3::memory::{

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::number::Number;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -10,17 +11,6 @@ use std::ptr::NonNull;
 /// Bytes of a page on every processor that has a device beside it; where pages are larger, a driver may
 /// refuse the memory.
 const PAGE: usize = 4096;
-
-/// A number of which any bits are a value.
-///
-/// # Safety
-/// Any bits are a value, zero is the default one, and an address that is a multiple of 4096 suits it.
-pub(crate) unsafe trait Number: Copy + Default + Send + 'static {}
-
-// SAFETY: so it is.
-unsafe impl Number for u8 {}
-// SAFETY: so it is.
-unsafe impl Number for u32 {}
 
 /// So many numbers.
 pub(crate) struct Pages<T: Number> {
