@@ -2,13 +2,13 @@
 //! on each packet.
 //!
 //! Packets have numbers without end. Memory holds a limited number of different packets, which come again and
-//! again. A program that keeps state may decide otherwise when a packet comes again, so the interpreter
-//! judges the packets of such a program twice.
+//! again. A program may decide otherwise when a packet comes again, so the interpreter judges every packet
+//! twice.
 
 use crate::measure::SEED;
 use exec::kernel::KernelOptions;
 use exec::{BackendKind, Outputs};
-use lang::ir::{Program, TableKind};
+use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 
 /// Ports of every program.
@@ -82,7 +82,7 @@ impl DeviceWorkload {
         let mut judge = judge.map_err(|error| error.to_string())?;
         let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
         let mut number = 0;
-        for pass in 0..if keeps_state(&self.program) { 2 } else { 1 } {
+        for pass in 0..2 {
             while self.right[pass].len() < self.len() {
                 self.fill(&mut batch, number, BATCH);
                 outputs.clear();
@@ -90,9 +90,6 @@ impl DeviceWorkload {
                 self.right[pass].extend_from_slice(batch.verdicts());
                 number += batch.len as u64;
             }
-        }
-        if self.right[1].is_empty() {
-            self.right[1] = self.right[0].clone();
         }
         Ok(())
     }
@@ -136,18 +133,6 @@ impl DeviceWorkload {
         let (found, right) = (verdicts[place], right[place]);
         Some(format!("the verdict on packet {} is {found:?} and not {right:?}", number + place as u64))
     }
-}
-
-/// Whether a program can decide otherwise when a packet comes again: packets change nothing but exact tables
-/// and the kinds of memory below.
-fn keeps_state(program: &Program) -> bool {
-    let Program { tables, meters, registers, pools, groups, every, .. } = program;
-    tables.iter().any(|table| table.kind == TableKind::Exact)
-        || !(meters.is_empty()
-            && registers.is_empty()
-            && pools.is_empty()
-            && groups.is_empty()
-            && every.is_empty())
 }
 
 /// Whether a program writes to packets, so that it has to get copies.

@@ -20,6 +20,7 @@ const QUICK_LARGE_PACKETS: usize = 256;
 const RULES: usize = 1000;
 /// Hosts behind a switch.
 const HOSTS: u64 = 4096;
+
 /// Tables' contents, made once for all programs.
 pub(crate) struct Contents {
     data: Data,

@@ -50,7 +50,9 @@ pub(crate) fn carry(
     let mut back = |policy: &mut Option<OffloadPolicy>, finished: Option<Done>| {
         if let Some(Done { packets, took }) = finished {
             on_device += packets as u64;
-            policy.iter_mut().for_each(|policy| policy.learn(ExecutionPlace::Device, packets, took));
+            if let Some(policy) = policy {
+                policy.learn(ExecutionPlace::Device, packets, took);
+            }
         }
     };
     loop {
@@ -67,7 +69,9 @@ pub(crate) fn carry(
             Decision::Run(ExecutionPlace::Device, packets) if places.is_ready() => places.submit(packets)?,
             Decision::Run(ExecutionPlace::Host, packets) if places.under_way() == 0 => {
                 let took = places.here(packets, &mut told)?;
-                policy.iter_mut().for_each(|policy| policy.learn(ExecutionPlace::Host, packets, took));
+                if let Some(policy) = policy {
+                    policy.learn(ExecutionPlace::Host, packets, took);
+                }
             }
             // What is under way comes first.
             _ if places.under_way() > 0 => back(policy, places.finish(true, &mut told)?),

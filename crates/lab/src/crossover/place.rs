@@ -148,7 +148,10 @@ impl<'a> Places<'a> {
         let device = self.device_source.open(&code, geometry, usage.setup);
         self.run.device = Some(device.map_err(|error| error.to_string())?);
         (self.slots, self.slot) = (usage.slots, 0);
-        self.run.upload().map_err(|error| error.to_string())
+        self.run.upload().map_err(|error| {
+            self.run.device = None;
+            error.to_string()
+        })
     }
 
     /// The number of the next packet.
@@ -221,7 +224,7 @@ impl<'a> Places<'a> {
             before += batch.len;
             parts.push(batch);
         }
-        self.run.device()?.submit(self.slot, packets)?;
+        self.run.submit(self.slot, packets)?;
         self.under_way.push_back(Flight { slot: self.slot, first: self.next, packets, begun, parts });
         self.next += packets as u64;
         self.slot = (self.slot + 1) % self.slots;
@@ -231,7 +234,7 @@ impl<'a> Places<'a> {
     /// Commits the oldest batch that is under way, if it is done; with `wait`, once it is.
     pub(crate) fn finish(&mut self, wait: bool, told: Told<'_>) -> Result<Option<Done>, String> {
         let Some(flight) = self.under_way.front() else { return Ok(None) };
-        let done = self.run.device().and_then(|device| device.poll(flight.slot, wait));
+        let done = self.run.poll(flight.slot, wait);
         if !done.map_err(|error| error.to_string())? {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A clock.
+/// The time of an experiment: to read it, and to wait.
 pub trait LabClock {
     /// Time since some beginning.
     fn now(&self) -> Duration;

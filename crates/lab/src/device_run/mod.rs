@@ -27,6 +27,9 @@ pub(crate) trait SlotKernel {
     /// Reads the verdicts on the packets behind `before` others; [`Verdict::PENDING`] stands for a packet
     /// that the host has to run.
     fn verdicts(&self, words: &[u32], before: usize, found: &mut [Verdict]);
+
+    /// Counts a slot that was submitted.
+    fn submitted(&mut self) {}
 }
 
 impl SlotKernel for Offload {
@@ -40,6 +43,10 @@ impl SlotKernel for Offload {
             let result = results.read(words, before + place);
             *verdict = results.verdict(result).unwrap_or(Verdict::PENDING);
         }
+    }
+
+    fn submitted(&mut self) {
+        self.handed();
     }
 }
 
@@ -69,6 +76,19 @@ impl<K: SlotKernel, D: Device + ?Sized> DeviceRun<K, D> {
     pub(crate) fn fill(&mut self, slot: usize, packets: usize) -> Result<SlotInput<'_, K>, DeviceError> {
         let (kernel, device) = self.parts()?;
         Ok(SlotInput { kernel, input: device.input(slot)?, whole: Whole { before: 0, packets } })
+    }
+
+    /// Submits a slot with so many packets.
+    pub(crate) fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        let (kernel, device) = self.parts()?;
+        device.submit(slot, packets)?;
+        kernel.submitted();
+        Ok(())
+    }
+
+    /// Whether the device has run a slot; with `wait`, it returns when that is so.
+    pub(crate) fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        self.device()?.poll(slot, wait)
     }
 
     /// What came back in a slot with so many packets, which is done.

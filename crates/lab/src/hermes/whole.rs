@@ -83,8 +83,8 @@ fn prepared(
 ) -> Result<Run, WholeError> {
     let offload = Offload::new(program, PORTS, SEED, options);
     let offload = offload.map_err(|error| WholeError::Program(error.to_string()))?;
-    let slots = usize::from(settings.cores) * usize::from(settings.warps);
     let twin = Twin::new(offload.kernel(), program, PORTS);
+    let slots = usize::from(settings.cores) * usize::from(settings.warps);
     let geometry = geometry(offload.kernel(), settings.warp.into(), slots);
     let device = Simulated::new(twin, geometry, (hardware, settings.warps), works.to_vec())?;
     let mut on_device = DeviceRun { kernel: offload, device: Some(Box::new(device)) };
@@ -117,8 +117,12 @@ struct Run {
     outputs: Outputs,
 }
 
-/// The bytes, verdicts and records of a slot.
-type Left = (Vec<u8>, Vec<u32>, Vec<u32>);
+/// What a warp left in its slot.
+struct Left {
+    bytes: Vec<u8>,
+    verdicts: Vec<u32>,
+    records: Vec<u32>,
+}
 
 impl Runner for Run {
     type Error = WholeError;
@@ -134,7 +138,7 @@ impl Runner for Run {
         let packets = usize::from(warp.packets);
         self.packets.fill(&mut self.batch, warp.first as usize, packets);
         self.on_device.fill(slot, packets)?.push(self.packets.frames.memory(), &self.batch);
-        self.on_device.device()?.submit(slot, packets)?;
+        self.on_device.submit(slot, packets)?;
         self.running[slot] = Some(warp);
         self.inside += packets;
         Ok(())
@@ -147,7 +151,11 @@ impl Runner for Run {
     fn advance(&mut self) -> Result<Option<Warp>, WholeError> {
         let Some(slot) = self.on_device.device()?.step() else { return Ok(None) };
         let output = self.on_device.device()?.output(slot)?;
-        let left = (output.bytes.to_vec(), output.verdicts.to_vec(), output.records.to_vec());
+        let left = Left {
+            bytes: output.bytes.to_vec(),
+            verdicts: output.verdicts.to_vec(),
+            records: output.records.to_vec(),
+        };
         let warp = self.running[slot].take();
         if let Some(warp) = warp {
             self.done.insert(warp.first, left);
@@ -157,11 +165,9 @@ impl Runner for Run {
 
     fn commit(&mut self, first: u64, packets: u64) -> Result<(), WholeError> {
         let packets = packets as usize;
-        let Some((bytes, verdicts, records)) = self.done.remove(&first) else {
-            return Err(WholeError::Left("warps"));
-        };
+        let Some(left) = self.done.remove(&first) else { return Err(WholeError::Left("warps")) };
         self.packets.fill(&mut self.batch, first as usize, packets);
-        let output = SlotOutput { bytes: &bytes, verdicts: &verdicts, records: &records };
+        let output = SlotOutput { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
         let whole = (Whole { before: 0, packets }, &output);
         self.on_device.kernel.commit(
             self.packets.frames.memory_mut(),

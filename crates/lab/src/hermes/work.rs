@@ -245,7 +245,8 @@ impl Job {
 /// The program of a function, with as many of its packets as have known work.
 fn first_packets(data: FunctionData) -> (Program, Vec<Vec<u8>>) {
     let frames = data.whole.packets.frames.iter().take(PACKETS);
-    (data.whole.program.clone(), frames.map(|frame| frame.bytes.to_vec()).collect())
+    let frames = frames.map(|frame| frame.bytes.to_vec()).collect();
+    (data.whole.program, frames)
 }
 
 /// The search with patterns, and packets of UDP of the three sizes of simple IMIX with payload of words.

@@ -215,12 +215,12 @@ impl<'a> Way<'a> {
 
     fn submit(&mut self, place: usize, burst: usize) -> Result<(), DeviceError> {
         let mut slots = self.slots(place, burst);
-        slots.try_for_each(|(slot, _, packets)| self.run.device()?.submit(slot, packets))
+        slots.try_for_each(|(slot, _, packets)| self.run.submit(slot, packets))
     }
 
     fn wait(&mut self, place: usize, burst: usize) -> Result<(), DeviceError> {
         let mut slots = self.slots(place, burst);
-        slots.try_for_each(|(slot, ..)| self.run.device()?.poll(slot, true).map(|_| ()))
+        slots.try_for_each(|(slot, ..)| self.run.poll(slot, true).map(|_| ()))
     }
 
     fn check(&mut self, workload: &DeviceWorkload, place: usize, burst: usize) -> Result<(), String> {

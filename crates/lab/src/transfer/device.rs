@@ -201,7 +201,7 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
             begin = self.clock.now();
         }
         let gathered = self.clock.now();
-        self.run.device()?.submit(slot, count)?;
+        self.run.submit(slot, count)?;
         let end = self.clock.now();
         self.slots[slot].spent = [gathered - begin, end - gathered];
         self.slots[slot].given = gathered;
@@ -216,7 +216,7 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
         delays: &mut Delays,
         now: Duration,
     ) -> Result<(Spans, Duration), DeviceError> {
-        self.run.device()?.poll(slot, true)?;
+        self.run.poll(slot, true)?;
         let back = self.clock.now();
         let parts = self.run.device()?.parts(slot).unwrap_or_default();
         let own = &self.slots[slot];

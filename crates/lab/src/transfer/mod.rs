@@ -5,17 +5,17 @@
 //! takes the figures of its way and batch away.
 
 mod charts;
-pub(crate) mod device;
+mod device;
 pub(crate) mod functions;
-pub(crate) mod host;
+mod host;
 mod ladder;
 mod naive;
 mod original;
 pub(crate) mod page;
 mod rows;
-pub(crate) mod spans;
+mod spans;
 mod view;
-pub(crate) mod ways;
+mod ways;
 
 use crate::device_run::{ChosenDevice, DeviceSource, LabClock, Wall};
 use crate::experiment::Row;

@@ -110,13 +110,19 @@ fn over_batches(pivot: &Pivot<'_>) -> Vec<Curve> {
 /// Curves over batches side by side, each with its title. What cannot be drawn is left out; its numbers are
 /// in the tables.
 fn figure(html: &mut String, charts: Vec<(String, Vec<Curve>)>, unit: &str, caption: &str) {
-    html.push_str("<figure><div class=\"pair\">");
+    let mut drawn = String::new();
     for (title, chart) in charts {
         if let Ok(svg) = curves(&chart, "packets of a batch", unit) {
-            let _ = write!(html, "<div><h4>{}</h4>{svg}</div>", escaped(&title));
+            let _ = write!(drawn, "<div><h4>{}</h4>{svg}</div>", escaped(&title));
         }
     }
-    let _ = writeln!(html, "</div><figcaption>{}</figcaption></figure>", escaped(caption));
+    if !drawn.is_empty() {
+        let caption = escaped(caption);
+        let _ = writeln!(
+            html,
+            "<figure><div class=\"pair\">{drawn}</div><figcaption>{caption}</figcaption></figure>"
+        );
+    }
 }
 
 /// Where the time of batches goes, by iteration.
