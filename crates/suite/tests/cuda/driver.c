@@ -323,7 +323,7 @@ int cuModuleLoadData(struct module **made, const char *text)
     alone("cuModuleLoadData");
     // What has gone wrong stays so for as long as the process.
     if (lost) return LOST;
-    rests = 0, armed = 0;
+    __atomic_store_n(&armed, 0, __ATOMIC_RELEASE);
     snprintf(path, sizeof path, "%s/kernel-%llx", folder, number);
     snprintf(built, sizeof built, "%s.so", path);
     // A text that has been built before is not built again.

@@ -30,7 +30,7 @@ static __thread struct warp *own;
 // What RAVELIN_CUDA_TROUBLE says happens after so many rests of lanes and kernels that do not run beside the processor: `lost:N` the device
 // is lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken, `quits:N` every
 // warp ends where it would rest, `timeless:N` the device's clock stands still.
-// They are counted from when there is a file `armed` in the folder: a device is opened without trouble, however long that takes.
+// Rests and kernels are counted from when there is a file `armed` in the folder: a device is opened without trouble, however long that takes.
 static long rests, running;
 static int armed;
 enum trouble { NONE, IS_LOST, IS_STUCK, IS_HALTED, IS_UNRECORDED, QUITS, IS_TIMELESS };
@@ -39,11 +39,17 @@ static enum trouble trouble(void)
     const char *wanted = getenv("RAVELIN_CUDA_TROUBLE"), *after = wanted ? strchr(wanted, ':') : 0;
     if (!after) return NONE;
     if (!__atomic_load_n(&armed, __ATOMIC_ACQUIRE)) {
+        static pthread_mutex_t arms = PTHREAD_MUTEX_INITIALIZER;
         char file[4096];
         snprintf(file, sizeof file, "%s/armed", getenv("RAVELIN_CUDA_FOLDER"));
         if (access(file, F_OK)) return NONE;
-        __atomic_store_n(&rests, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&armed, 1, __ATOMIC_RELEASE);
+        pthread_mutex_lock(&arms);
+        // Another lane may have begun to count.
+        if (!__atomic_load_n(&armed, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&rests, 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&armed, 1, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&arms);
     }
     if (__atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
     for (const char *letters = "lshuqt", *at = letters; *at; at++)
