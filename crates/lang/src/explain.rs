@@ -1,7 +1,8 @@
 //! What every code of a diagnostic means: cause, a program that triggers it, and how to mend it.
 //!
 //! The texts are Markdown, a file for each subject. Below the heading of a code stand its cause, the example,
-//! what to do and, where one edit mends the example, the mended example:
+//! what to do and, where one edit mends the example, the mended example. An example that is only a piece of a
+//! line is a paragraph:
 //!
 //! ````text
 //! ## E0501: A counter has no cells.

@@ -91,6 +91,9 @@ fn codes_are_explained_once_and_unknown_ones_are_not() {
         let explanation = explain(code).expect("codes are explained");
         let parts = [explanation.headline, &explanation.cause, &explanation.example, &explanation.fix];
         assert!(parts.iter().all(|part| !part.is_empty()), "{explanation:?}");
+        let is_code = explanation.example.ends_with('\n') || explanation.example.contains('`');
+        assert!(is_code || code == "E0066" || NOT_FROM_ONE_SHORT_FILE.contains(&code), "{explanation:?}");
+        assert!(explanation.fixed.is_none_or(|fixed| fixed.ends_with('\n')), "{code}");
     }
     assert_eq!(explain("E9999"), None);
     assert_eq!(explain("E0412").expect("it is explained").code, "E0412");
