@@ -14,20 +14,8 @@ const ROUNDS: usize = 200;
 /// How long a batch is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The kernel's body: mixes a packet's bytes and its column, inverts the bytes, and looks the result up.
-const BODY: &str = "
-{
-    if (i < packets) {
-        unsigned int sum = columns[i], at;
-        for (at = 0; at < 16; at++) {
-            sum = sum * 31u + bytes[16 * i + at];
-            bytes[16 * i + at] ^= 0xff;
-        }
-        verdicts[i] = table[sum % 64u];
-        records[i] = sum;
-    }
-}
-";
+/// The kernel's body, in the words that OpenCL, CUDA and C share.
+const BODY: &str = include_str!("check.c");
 
 /// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,32 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What reads the two inputs and asks `answer`, which the caller writes, for all answers.
-const FRAME: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-
-static void tell(u32 word) { fwrite(&word, 4, 1, stdout); }
-
-static u8 *input(u64 *bytes)
-{
-    if (fread(bytes, 8, 1, stdin) != 1) exit(3);
-    u8 *room = malloc(*bytes ? *bytes : 1);
-    if (!room || (*bytes && fread(room, *bytes, 1, stdin) != 1)) exit(4);
-    return room;
-}
-
-static void answer(const u32 *image, const u8 *asked, u64 bytes);
-
-int main(void)
-{
-    u64 words, bytes;
-    u8 *image = input(&words), *asked = input(&bytes);
-    answer((const u32 *)image, asked, bytes);
-    free(image);
-    free(asked);
-    return 0;
-}
-"#;
+const FRAME: &str = include_str!("plain.c");
 
 /// A compiled text.
 pub(super) struct Program {
@@ -48,7 +23,7 @@ impl Program {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("ravelin-device-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let source = [include_str!("plain.h"), &texts.concat(), FRAME, answer].concat();
+        let source = [include_str!("plain.h"), &texts.concat(), "\n", FRAME, answer].concat();
         std::fs::write(folder.join("text.c"), source).unwrap();
         let made = Command::new("cc")
             .args(["-std=c99", "-O2", "-Wall", "-Werror", "-Wno-unused-function"])
