@@ -210,11 +210,11 @@ impl Cuda {
         let mut arguments: Vec<*mut c_void> =
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
         arguments.insert(4, (&raw mut number).cast());
-        let size = (number.div_ceil(BLOCK).max(1), BLOCK);
+        let blocks = number.div_ceil(BLOCK).max(1);
         // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call;
         // the buffers hold what `packets` packets need, which the kernel does not go beyond, and none of them
         // goes before its stream is done.
-        unsafe { self.held.kernel.launch(size, false, stream, &mut arguments) }?;
+        unsafe { self.held.kernel.launch(blocks, BLOCK, false, stream, &mut arguments) }?;
         time(2)?;
         slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
         slot.records.take(stream, packets * record_words)?;
@@ -283,7 +283,7 @@ impl Device for Cuda {
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
         let Held { tables, last, streams, .. } = &mut *self.held;
-        let written = write(&self.name, &tables[table], (first, words), (&streams[0], last));
+        let written = write(&self.name, &tables[table], first, words, &streams[0], last);
         self.is_lost |= written.is_err();
         written
     }

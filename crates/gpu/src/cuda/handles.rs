@@ -63,7 +63,7 @@ impl Drop for Context {
 pub(super) struct Function {
     module: sys::CUmodule,
     handle: sys::CUfunction,
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
 }
 
 impl Function {
@@ -96,7 +96,8 @@ impl Function {
     /// it runs.
     pub(super) unsafe fn launch(
         &self,
-        (blocks, threads): (u32, u32),
+        blocks: u32,
+        threads: u32,
         together: bool,
         stream: &Stream,
         arguments: &mut [*mut c_void],

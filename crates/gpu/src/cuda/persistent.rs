@@ -93,13 +93,13 @@ impl CudaPersistent {
         }
         let stream = Stream::new(&context).map_err(failed("make a stream"))?;
         let ended = Event::new(&context, false).map_err(failed("make an event"))?;
-        let held = Served::new((&name, memory), (shape, &geometry), (stream, ended), (context, kernel))?;
+        let held = Served::new(&name, memory, shape, &geometry, stream, ended, kernel)?;
         let ring = Ring::new(shape, held.ring.shared());
         ring.clear(FIRST);
         let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
         RingWorkers::new(ring, &own).clear(FIRST);
         let own: Vec<u32> = own.into_iter().map(AtomicU32::into_inner).collect();
-        let written = write(&name, &held.own, (0, &own), (&held.stream, &held.ended));
+        let written = write(&name, &held.own, 0, &own, &held.stream, &held.ended);
         let mut made = CudaPersistent {
             name: name.clone(),
             geometry,
@@ -157,7 +157,7 @@ impl CudaPersistent {
         ];
         // SAFETY: its text was asked for with that entry point, for a geometry of so many tables; what it
         // works on goes, or makes place for another table, only after it has been seen to end.
-        let begun = unsafe { held.launch((self.blocks, WARP as u32), self.together, numbers) };
+        let begun = unsafe { held.launch(self.blocks, WARP as u32, self.together, numbers) };
         let failed = failure(&self.name, "start a kernel");
         if let Err(error) = begun {
             // Nothing has begun; whether the device is lost is what this says.
@@ -310,7 +310,7 @@ impl Device for CudaPersistent {
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
         let Served { tables, stream, ended, .. } = &*self.held;
-        let written = write(&self.name, &tables[table], (first, words), (stream, ended));
+        let written = write(&self.name, &tables[table], first, words, stream, ended);
         self.unless_lost(written)
     }
 

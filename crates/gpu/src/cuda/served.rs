@@ -34,11 +34,15 @@ impl Served {
     /// # Errors
     /// There is none.
     pub(super) fn new(
-        (name, memory): (&str, SlotMemory),
-        (shape, geometry): (RingShape, &Geometry),
-        (stream, ended): (Stream, Event),
-        (context, kernel): (Arc<Context>, Function),
+        name: &str,
+        memory: SlotMemory,
+        shape: RingShape,
+        geometry: &Geometry,
+        stream: Stream,
+        ended: Event,
+        kernel: Function,
     ) -> Result<Served, DeviceError> {
+        let context = Arc::clone(&kernel.context);
         let at = Place { name, context: &context, stream: &stream, memory };
         let Geometry { packets, stride, columns, record_words, slots, .. } = *geometry;
         Ok(Served {
@@ -63,7 +67,8 @@ impl Served {
     /// end.
     pub(super) unsafe fn launch(
         &self,
-        (blocks, threads): (u32, u32),
+        blocks: u32,
+        threads: u32,
         together: bool,
         mut numbers: [u32; 5],
     ) -> Result<(), DriverError> {
@@ -82,7 +87,7 @@ impl Served {
         arguments.splice(6..6, numbers.iter_mut().map(|number| (&raw mut *number).cast()));
         // SAFETY: the arguments are those of `serve_packets`, in order and type, and are copied by the call;
         // the regions hold every slot that an entry of the ring can name, and stay as the caller says.
-        unsafe { self.kernel.launch((blocks, threads), together, &self.stream, &mut arguments) }
+        unsafe { self.kernel.launch(blocks, threads, together, &self.stream, &mut arguments) }
     }
 }
 

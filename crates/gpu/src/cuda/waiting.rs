@@ -41,8 +41,10 @@ pub(super) fn drain(device: &str, stream: &Stream, last: &Event) -> Result<(), D
 pub(super) fn write(
     device: &str,
     table: &Table,
-    (first, words): (usize, &[u32]),
-    (stream, last): (&Stream, &Event),
+    first: usize,
+    words: &[u32],
+    stream: &Stream,
+    last: &Event,
 ) -> Result<(), DeviceError> {
     if words.is_empty() {
         return Ok(());

@@ -72,7 +72,7 @@ impl<T: Number> Region<T> {
                 let mapped = map_all(queue, &buffer, room)?;
                 (buffer, Home::Buffer { mapped, _pages: None })
             }
-            SlotMemory::Study(memory) => study::home((context, queue), room, memory)?,
+            SlotMemory::Study(memory) => study::home(context, queue, room, memory)?,
         };
         let mut region = Region { buffer, home, length, way };
         region.as_mut().fill(T::default());
@@ -156,7 +156,8 @@ pub(super) fn make<T>(context: &Context, flags: u64, room: usize) -> opencl3::Re
 
 /// A buffer that lies in these pages, and these as where the host finds its values.
 pub(super) fn make_in<T: Number>(
-    (context, queue): (&Context, &CommandQueue),
+    context: &Context,
+    queue: &CommandQueue,
     pages: Pages<T>,
 ) -> opencl3::Result<(Buffer<T>, Home<T>)> {
     let (room, flags) = (pages.len(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR);

@@ -12,7 +12,8 @@ use opencl3::memory::{Buffer, CL_MEM_ALLOC_HOST_PTR};
 
 /// A buffer with room for so many values, and where the host finds them.
 pub(super) fn home<T: Number>(
-    (context, queue): (&Context, &CommandQueue),
+    context: &Context,
+    queue: &CommandQueue,
     room: usize,
     memory: StudyMemory,
 ) -> opencl3::Result<(Buffer<T>, Home<T>)> {
@@ -24,6 +25,6 @@ pub(super) fn home<T: Number>(
             let mapped = map_all(queue, &staging, room)?;
             (make(context, 0, room)?, Home::Drivers { mapped, _staging: staging })
         }
-        StudyMemory::Registered => make_in((context, queue), pages()?)?,
+        StudyMemory::Registered => make_in(context, queue, pages()?)?,
     })
 }

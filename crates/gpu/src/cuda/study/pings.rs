@@ -46,7 +46,7 @@ pub fn pings(device: &CudaFound, rounds: u32) -> Result<Vec<Duration>, DeviceErr
         [(&raw mut place).cast(), (&raw mut number).cast(), (&raw mut longest).cast()];
     // SAFETY: the arguments are those of `answer`, in order and type, and are copied by the call; the words
     // are there until the stream is done.
-    unsafe { kernel.launch((1, 32), false, &stream, &mut arguments) }.map_err(failed("start a kernel"))?;
+    unsafe { kernel.launch(1, 32, false, &stream, &mut arguments) }.map_err(failed("start a kernel"))?;
     let away = ask(&name, &words, rounds);
     // It ends by itself, whether it was asked to the end or not; where it does not, what it works on stays.
     let ended = drain(&name, &stream, &last);
