@@ -263,7 +263,7 @@ impl Offloaded {
         let (Some(device), Some(front)) = (&mut self.device, front) else { return Ok(false) };
         let output = device.output(front.slot)?;
         let whole = Whole { before: front.run, packets: front.packets };
-        self.offload.commit(memory, batch, (whole, &output), outputs);
+        self.offload.commit(memory, batch, whole, &output, outputs);
         self.count_off(batch.len);
         Ok(true)
     }

@@ -148,7 +148,7 @@ impl<K: SlotKernel> SlotResults<'_, K> {
 impl SlotResults<'_, Offload> {
     /// Commits the next batch.
     pub(crate) fn commit(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
-        self.kernel.commit(memory, batch, (self.whole, &self.output), outputs);
+        self.kernel.commit(memory, batch, self.whole, &self.output, outputs);
         self.whole.before += batch.len;
     }
 }

@@ -168,13 +168,9 @@ impl Runner for Run {
         let Some(left) = self.done.remove(&first) else { return Err(WholeError::Left("warps")) };
         self.packets.fill(&mut self.batch, first as usize, packets);
         let output = SlotOutput { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
-        let whole = (Whole { before: 0, packets }, &output);
-        self.on_device.kernel.commit(
-            self.packets.frames.memory_mut(),
-            &mut self.batch,
-            whole,
-            &mut self.outputs,
-        );
+        let whole = Whole { before: 0, packets };
+        let memory = self.packets.frames.memory_mut();
+        self.on_device.kernel.commit(memory, &mut self.batch, whole, &output, &mut self.outputs);
         self.verdicts.extend_from_slice(self.batch.verdicts());
         self.inside -= packets;
         Ok(())

@@ -18,7 +18,8 @@ impl Offload {
         &mut self,
         memory: &mut [u8],
         batch: &mut Batch,
-        (whole, returned): (Whole, &SlotOutput<'_>),
+        whole: Whole,
+        returned: &SlotOutput<'_>,
         outputs: &mut Outputs,
     ) {
         let Whole { before, packets } = whole;

@@ -147,7 +147,7 @@ impl Offload {
         let now = Sent::of(self.native.state(), table);
         self.native.finish_matching(table);
         let state = self.native.state();
-        let image = image(&state.tables, (table, search), &mut self.mirrors[place])?;
+        let image = image(&state.tables, table, search, &mut self.mirrors[place])?;
         let header = header(state, table, image.words.len());
         let same_default = self.sent[place].is_some_and(|sent| sent.default == now.default);
         let sent = of(same_default, header, image);
@@ -231,7 +231,8 @@ struct Image<'a> {
 /// The image of a table; `mirror` is where that of an exact one is kept.
 fn image<'a>(
     tables: &'a TableSet<Fast>,
-    (table, search): (u32, KernelSearch),
+    table: u32,
+    search: KernelSearch,
     mirror: &'a mut Option<DeviceExact>,
 ) -> Result<Image<'a>, DeviceImageError> {
     let (words, rows): (_, &Rows) = match tables.places[table as usize] {
