@@ -67,7 +67,8 @@ impl DeviceWorkload {
     /// The program cannot be loaded.
     pub(crate) fn new(
         name: &'static str,
-        (program, options): (Program, KernelOptions),
+        program: Program,
+        options: KernelOptions,
         packets: Packets,
     ) -> Result<DeviceWorkload, String> {
         let pristine = changes_packets(&program).then(|| packets.frames.memory().to_vec());

@@ -101,6 +101,6 @@ impl Case {
             }
             _ => Packets::by_port_1(routed(&contents.data, &contents.classifier, size, filling, count)),
         };
-        DeviceWorkload::new(self.name, (program, self.options), packets)
+        DeviceWorkload::new(self.name, program, self.options, packets)
     }
 }

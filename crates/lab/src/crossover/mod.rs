@@ -95,7 +95,7 @@ pub fn measure(
         }
         progress(&format!("crossover: {}, the interpreter", case.name));
         let mut workload = case.workload(&contents).map_err(LabError::Program)?;
-        rows.extend(program(bench, plan, &mut workload, (progress, &mut left_out)));
+        rows.extend(program(bench, plan, &mut workload, progress, &mut left_out));
     }
     let mode = format!(
         "64 bytes (60 in memory) unless a program says otherwise, {}; packets in memory, programs that change them get copies, and copying \
@@ -107,15 +107,13 @@ pub fn measure(
     Ok((rows, mode, left_out))
 }
 
-/// What hears of what is being done, and of what is left out.
-type Told<'a> = (&'a mut dyn FnMut(&str), &'a mut Vec<String>);
-
 /// All about one program.
 fn program(
     bench: &CrossoverBench<'_>,
     plan: &LabPlan,
     workload: &mut DeviceWorkload,
-    (progress, left_out): Told<'_>,
+    progress: &mut dyn FnMut(&str),
+    left_out: &mut Vec<String>,
 ) -> Vec<Row> {
     let name = workload.name;
     let refused = |what: &str, unit: &str, why: String| vec![Row::refused(name, what, unit, &why)];
@@ -130,7 +128,7 @@ fn program(
     };
     let mut rows = batches.rows(name);
     progress(&format!("crossover: {name}, by load"));
-    match by_load(bench, plan, &mut places, (&batches, left_out)) {
+    match by_load(bench, plan, &mut places, &batches, left_out) {
         Ok(loads) => rows.extend(loads.rows(name)),
         Err(why) => rows.extend(refused(rows::CARRIED, rows::MPPS, why)),
     }
@@ -145,9 +143,9 @@ fn by_batch(
     left_out: &mut Vec<String>,
 ) -> Result<Batches, String> {
     let sizes: &[usize] = if plan.quick { &QUICK_BATCHES } else { &BATCHES };
-    let trial = (sizes[sizes.len() / 2], plan.length);
-    let best = best_usage(bench.device_source, places, trial)?;
-    let usage = best_form(places, best, trial)?;
+    let trial = sizes[sizes.len() / 2];
+    let (seconds, usage) = best_usage(bench.device_source, places, trial, plan.length)?;
+    let usage = best_form(places, seconds, usage, trial, plan.length)?;
     let mut times = Vec::new();
     for &size in sizes {
         // Of fewer than two batches nothing could be said.
@@ -176,7 +174,8 @@ fn by_batch(
 fn best_usage(
     device_source: &dyn DeviceSource,
     places: &mut Places<'_>,
-    (size, length): (usize, Length),
+    size: usize,
+    length: Length,
 ) -> Result<(f64, Usage), String> {
     let options = places.options();
     let mut best: Option<(f64, Usage)> = None;
@@ -208,8 +207,10 @@ fn best_usage(
 /// The same with the form in which packets travel fastest. Afterwards the program is loaded with it.
 fn best_form(
     places: &mut Places<'_>,
-    (mut least, mut usage): (f64, Usage),
-    (size, length): (usize, Length),
+    mut least: f64,
+    mut usage: Usage,
+    size: usize,
+    length: Length,
 ) -> Result<Usage, String> {
     let mut loaded = usage.options;
     for (form, back) in
@@ -246,7 +247,8 @@ fn by_load(
     bench: &CrossoverBench<'_>,
     plan: &LabPlan,
     places: &mut Places<'_>,
-    (batches, left_out): (&Batches, &mut Vec<String>),
+    batches: &Batches,
+    left_out: &mut Vec<String>,
 ) -> Result<Loads, String> {
     let rates = [ExecutionPlace::Host, ExecutionPlace::Device].map(|place| batches.rate(place));
     let highest = rates[0].max(rates[1]);

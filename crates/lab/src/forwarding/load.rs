@@ -65,7 +65,8 @@ pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
 /// What the kernel says.
 pub fn flood(
     net: &Net,
-    (frames, how): (&[Vec<u8>], SentAs),
+    frames: &[Vec<u8>],
+    how: SentAs,
     processor: usize,
     before: Duration,
     time: Duration,

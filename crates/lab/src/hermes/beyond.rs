@@ -145,10 +145,10 @@ impl Bench<'_> {
             let works = best.works(traffic);
             let lengths = works.iter().map(|work| work.bytes).take(frames.len());
             let arrivals = Source::Poisson(0.9 * capacity).times(lengths, 0);
-            let device = (&best.hardware, &best.scheduler);
-            let judged = judged((&job.program, &job.options), &frames, device, (&arrivals, &works));
+            let (hardware, scheduler) = (&best.hardware, &best.scheduler);
+            let judged = judged(&job.program, &job.options, &frames, hardware, scheduler, &arrivals, &works);
             let judged = judged.map_err(|error| told(&error))?;
-            let alone = simulate(&best.hardware, &best.scheduler, Load::new(&arrivals, &works));
+            let alone = simulate(hardware, scheduler, Load::new(&arrivals, &works));
             if alone.map_err(|error| told(&error))? != judged.outcome {
                 return Err(LabError::Program(format!(
                     "{}: packets take other times than works",

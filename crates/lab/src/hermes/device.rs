@@ -54,7 +54,8 @@ impl Simulated {
     pub(crate) fn new(
         kernel: Twin,
         geometry: Geometry,
-        (hardware, warps): (&Hardware, u8),
+        hardware: &Hardware,
+        warps: u8,
         works: Vec<Work>,
     ) -> Result<Simulated, DeviceError> {
         let places = usize::from(hardware.cores) * usize::from(warps);
@@ -253,7 +254,7 @@ mod tests {
         let make = |slots| {
             let twin = Twin::new(offload.kernel(), &program, PORTS);
             let works = [99, 9, 49].map(work).to_vec();
-            Simulated::new(twin, geometry(offload.kernel(), 40, slots), (&hardware, 2), works)
+            Simulated::new(twin, geometry(offload.kernel(), 40, slots), &hardware, 2, works)
         };
         let error = make(5).err().expect("it has fewer places").to_string();
         assert!(error.contains("places for 4 warps, and not for 5 slots"), "{error}");

@@ -63,12 +63,15 @@ pub(crate) struct Judged {
 /// # Errors
 /// It cannot be run, or what comes of it is something else than the interpreter's.
 pub(crate) fn judged(
-    (program, options): (&Program, &KernelOptions),
+    program: &Program,
+    options: &KernelOptions,
     frames: &Frames,
-    (hardware, settings): (&Hardware, &HermesSettings),
-    (arrivals, works): (&[u64], &[Work]),
+    hardware: &Hardware,
+    settings: &HermesSettings,
+    arrivals: &[u64],
+    works: &[Work],
 ) -> Result<Judged, WholeError> {
-    let mut run = prepared((program, options), frames, (hardware, settings), works)?;
+    let mut run = prepared(program, options, frames, hardware, settings, works)?;
     let outcome = simulate_on(&mut run, settings, Load::new(arrivals, works))?;
     judge(program, Packets::by_sender(frames.clone()), &run)?;
     Ok(Judged { outcome, tally: run.on_device.kernel.tally() })
@@ -76,9 +79,11 @@ pub(crate) fn judged(
 
 /// The program on the device, before its first packet.
 fn prepared(
-    (program, options): (&Program, &KernelOptions),
+    program: &Program,
+    options: &KernelOptions,
     frames: &Frames,
-    (hardware, settings): (&Hardware, &HermesSettings),
+    hardware: &Hardware,
+    settings: &HermesSettings,
     works: &[Work],
 ) -> Result<Run, WholeError> {
     let offload = Offload::new(program, PORTS, SEED, options);
@@ -86,7 +91,7 @@ fn prepared(
     let twin = Twin::new(offload.kernel(), program, PORTS);
     let slots = usize::from(settings.cores) * usize::from(settings.warps);
     let geometry = geometry(offload.kernel(), settings.warp.into(), slots);
-    let device = Simulated::new(twin, geometry, (hardware, settings.warps), works.to_vec())?;
+    let device = Simulated::new(twin, geometry, hardware, settings.warps, works.to_vec())?;
     let mut on_device = DeviceRun { kernel: offload, device: Some(Box::new(device)) };
     on_device.upload()?;
     Ok(Run {

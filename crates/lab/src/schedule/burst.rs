@@ -49,7 +49,8 @@ struct Way<'a> {
 /// Rows of all bursts on a device that is called `name` in them: a kernel that keeps running, beside each way
 /// to launch one that the device has. With what was left out.
 pub(crate) fn rows(
-    (device_source, clock): (&dyn DeviceSource, &dyn LabClock),
+    device_source: &dyn DeviceSource,
+    clock: &dyn LabClock,
     name: &str,
     workload: &mut DeviceWorkload,
     often: Often,
@@ -57,7 +58,7 @@ pub(crate) fn rows(
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     let whole = format!("{name}, bursts");
     let refused = |case: &str, why: &str| Row::refused(case, ALONE, "µs", why);
-    let mut kept = match Way::open((device_source, clock), workload, Submission::Persistent) {
+    let mut kept = match Way::open(device_source, clock, workload, Submission::Persistent) {
         Ok(way) => Some(way),
         Err(error @ DeviceError::Missing { .. }) => {
             rows.push(Row::absent(&whole, ALONE, &error.to_string()));
@@ -67,7 +68,7 @@ pub(crate) fn rows(
     };
     let mut launched = Vec::new();
     for submission in device_source.submissions() {
-        match Way::open((device_source, clock), workload, *submission) {
+        match Way::open(device_source, clock, workload, *submission) {
             Ok(way) => launched.push(way),
             // What the device does not have is left out.
             Err(DeviceError::Missing { .. }) => {}
@@ -134,7 +135,8 @@ fn beside(case: &str, kept: Option<&Way<'_>>, launched: &Way<'_>) -> Vec<Row> {
 impl<'a> Way<'a> {
     /// A device with room for bursts of every size.
     fn open(
-        (device_source, clock): (&dyn DeviceSource, &'a dyn LabClock),
+        device_source: &dyn DeviceSource,
+        clock: &'a dyn LabClock,
         workload: &DeviceWorkload,
         submission: Submission,
     ) -> Result<Way<'a>, DeviceError> {

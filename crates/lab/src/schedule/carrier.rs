@@ -49,12 +49,14 @@ pub(super) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Every load so often and so long.
+    /// Measures every load `runs` times, for `time` each.
     pub(super) fn new(
         used: &'a Used<'a>,
         workload: &'a mut DeviceWorkload,
-        (stations, lanes): (Vec<Station>, Vec<Lane>),
-        (runs, time): (usize, Duration),
+        stations: Vec<Station>,
+        lanes: Vec<Lane>,
+        runs: usize,
+        time: Duration,
     ) -> Carrier<'a> {
         let stations = stations.into_iter().map(Some).collect();
         Carrier { used, workload, stations, lanes, runs, time }
@@ -74,11 +76,11 @@ impl<'a> Carrier<'a> {
     }
 
     /// So many packets a second, a part of a rate.
-    pub(super) fn load(&mut self, case: String, (part, pattern): (f64, Pattern), capacity: f64) -> Load {
+    pub(super) fn load(&mut self, case: String, part: f64, pattern: Pattern, capacity: f64) -> Load {
         let rate = part * capacity;
         let mut cells: Vec<Cell> = self.lanes.iter().map(|_| Cell::default()).collect();
         for round in 0..self.runs {
-            let times = times(pattern, (rate, self.time), round);
+            let times = times(pattern, rate, self.time, round);
             self.round(Due::At(&times), &mut cells, round);
         }
         Load { case, part: Some(part), cells }
@@ -89,11 +91,12 @@ impl<'a> Carrier<'a> {
     pub(super) fn beside(
         &mut self,
         rate: Option<f64>,
-        (rounds, time): (usize, Duration),
+        rounds: usize,
+        time: Duration,
     ) -> Option<Vec<[LoadResult; 2]>> {
         let ends = [self.lanes.len().checked_sub(1)?, 0];
         let round = |round: usize| {
-            let times = rate.map(|rate| times(Pattern::Poisson, (rate, time), round));
+            let times = rate.map(|rate| times(Pattern::Poisson, rate, time, round));
             let due = times.as_deref().map_or(Due::Always(time.as_nanos() as u64), Due::At);
             let mut carried = [None, None];
             for place in in_turn(ends.len(), round) {
@@ -162,7 +165,7 @@ fn in_turn(places: usize, round: usize) -> impl Iterator<Item = usize> {
 }
 
 /// When packets fall due at a rate for a time. Every round has other arrivals, the same for all schedules.
-fn times(pattern: Pattern, (rate, time): (f64, Duration), round: usize) -> Vec<u64> {
+fn times(pattern: Pattern, rate: f64, time: Duration, round: usize) -> Vec<u64> {
     let rate = rate.max(1.0);
     let count = (rate * time.as_secs_f64()) as usize;
     pattern.times(rate, count.clamp(PACKETS.0, PACKETS.1), 1 + round as u64)

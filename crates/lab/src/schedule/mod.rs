@@ -154,7 +154,7 @@ pub fn measure(
             progress(&format!("schedule: {}, bursts", used.name));
             let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
             let name = used.name.split(' ').next().unwrap_or_default();
-            let (bursts, left) = burst::rows((used.device_source, &clock), name, &mut workload, often);
+            let (bursts, left) = burst::rows(used.device_source, &clock, name, &mut workload, often);
             of_bursts.extend(bursts);
             left_out.extend(left);
         }
@@ -165,7 +165,7 @@ pub fn measure(
                 continue;
             }
             let mut told = Progress { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
-            match Measured::of(bench, (plan, time.min(1.0)), (used, &name), (&mut workload, &mut told)) {
+            match Measured::of(bench, plan, time.min(1.0), used, &name, &mut workload, &mut told) {
                 Ok(measured) => rows.extend(measured.rows()),
                 Err(Refusal::Absent(why)) => rows.push(Row::absent(&name, DONE, &why)),
                 Err(Refusal::Failed(why)) => rows.push(Row::refused(&name, DONE, MPPS, &why)),
@@ -209,9 +209,12 @@ struct Measured {
 impl Measured {
     fn of(
         bench: &ScheduleBench<'_>,
-        (plan, part): (&LabPlan, f64),
-        (used, name): (&Used<'_>, &str),
-        (workload, told): (&mut DeviceWorkload, &mut Progress<'_>),
+        plan: &LabPlan,
+        part: f64,
+        used: &Used<'_>,
+        name: &str,
+        workload: &mut DeviceWorkload,
+        told: &mut Progress<'_>,
     ) -> Result<Measured, Refusal> {
         let time = match plan.length {
             Length::Seconds(seconds) => Duration::from_secs_f64(seconds),
@@ -240,7 +243,7 @@ impl Measured {
         }
         let mut loads = Vec::new();
         let short = time.mul_f64(LOAD_TIME * part);
-        let mut carrier = Carrier::new(used, workload, (stations, lanes), (plan.runs.max(1), short));
+        let mut carrier = Carrier::new(used, workload, stations, lanes, plan.runs.max(1), short);
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
         // What the device carried before says it where the fixed batch has failed since.
@@ -248,11 +251,11 @@ impl Measured {
         let capacity = capacity.map_or(calibrated.rate, |rate| rate.median);
         loads.push(saturated);
         let runs = plan.runs.max(1);
-        let rounds =
+        let (rounds, time) =
             if used.wanted { (WANTED_OFTEN * runs, time.mul_f64(WANTED_TIME)) } else { (runs, short) };
         let beside = [Some(HALF * capacity), None].map(|rate| {
             (told.progress)(&format!("schedule: {name}, hermes beside {}", batch.name));
-            if bench.is_over() { None } else { carrier.beside(rate, rounds) }
+            if bench.is_over() { None } else { carrier.beside(rate, rounds, time) }
         });
         let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
         let even = parts.iter().filter(|part| EVEN_LOADS.contains(part) && !plan.quick);
@@ -264,7 +267,7 @@ impl Measured {
                 continue;
             }
             (told.progress)(&format!("schedule: {name}, {case}"));
-            loads.push(carrier.load(case, (part, pattern), capacity));
+            loads.push(carrier.load(case, part, pattern, capacity));
         }
         Ok(Measured { device: name.to_owned(), calibrated, lanes: carrier.end(), loads, beside })
     }

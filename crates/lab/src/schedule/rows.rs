@@ -138,16 +138,18 @@ pub(super) fn beside(
     let late = "99 % of delays below at load 0.50; on threads of this machine a ratio of 2 is wanted";
     let rate = "packets done at saturation; on threads of this machine a ratio of 0.9 is wanted";
     let mut rows =
-        pair((&case, late), batch, (MICROS, Better::Less), half, &|carried| carried.within(0.99) * 1e6);
-    rows.extend(pair((&case, rate), batch, (MPPS, Better::More), saturated, &|carried| carried.rate() / 1e6));
+        pair(&case, late, batch, MICROS, Better::Less, half, &|carried| carried.within(0.99) * 1e6);
+    rows.extend(pair(&case, rate, batch, MPPS, Better::More, saturated, &|carried| carried.rate() / 1e6));
     rows
 }
 
 /// A figure of two schedules, and how much better the first is by round; or why there is none.
 fn pair(
-    (case, what): (&str, &str),
+    case: &str,
+    what: &str,
     batch: &str,
-    (unit, better): (&str, Better),
+    unit: &str,
+    better: Better,
     rounds: Result<&[[LoadResult; 2]], Missed>,
     value: &dyn Fn(&LoadResult) -> f64,
 ) -> Vec<Row> {

@@ -16,6 +16,7 @@ use crate::plan::LabPlan;
 use crate::traffic::LabError;
 use setting::{Setting, lost};
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -127,8 +128,8 @@ struct Steady {
     account: Account,
     /// What host b saw.
     arrived: Arrived,
-    /// Resident memory in KiB, at a tenth of the time and then every second: least and most.
-    resident: (u64, u64),
+    /// Resident memory in KiB, at a tenth of the time and then every second.
+    resident: RangeInclusive<u64>,
     /// Open descriptors at the start and at the end.
     descriptors: (u64, u64),
 }
@@ -167,8 +168,8 @@ struct Overload {
     account: Account,
     /// The longest time that control took to answer, in milliseconds.
     slowest_answer_ms: f64,
-    /// Resident memory in KiB: least and most.
-    resident: (u64, u64),
+    /// Resident memory in KiB.
+    resident: RangeInclusive<u64>,
     /// What host b saw at half load, from a second after the overload on.
     after: Arrived,
 }
@@ -222,7 +223,7 @@ fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
         let setting = Setting::start(plan, directory, &program)?;
         let frames = setting.traffic().frames();
         let once = |time| {
-            flood(&setting.net, (&frames, SentAs::Singly), plan.processors.0, WARM_UP, time).map_err(system)
+            flood(&setting.net, &frames, SentAs::Singly, plan.processors.0, WARM_UP, time).map_err(system)
         };
         let first = once(Duration::from_millis(500))?;
         let times = first.offered / first.arrived.max(1.0);

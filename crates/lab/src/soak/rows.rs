@@ -3,6 +3,7 @@
 use super::traffic::Arrived;
 use super::{Account, Capacity, HALF, OVERLOAD, Overload, Steady, TAKEOVER_LOAD, Takeovers};
 use crate::experiment::{Figure, Row};
+use std::ops::RangeInclusive;
 
 const PACKETS: &str = "packets";
 const LOAD: &str = "sent, of what the gateway carries";
@@ -31,7 +32,7 @@ impl Steady {
         ];
         rows.extend(part.account(&self.account));
         rows.extend(part.arrived(&self.arrived));
-        rows.push(part.resident(self.resident));
+        rows.push(part.resident(&self.resident));
         let (start, end) = self.descriptors;
         rows.push(part.row(
             "open descriptors more than at the start",
@@ -73,7 +74,7 @@ impl Overload {
         ];
         rows.extend(part.account(&self.account));
         rows.push(part.row("slowest answer of control", "ms", self.slowest_answer_ms));
-        rows.push(part.resident(self.resident));
+        rows.push(part.resident(&self.resident));
         rows.extend(Part("half load a second after the overload").arrived(&self.after));
         rows
     }
@@ -136,8 +137,8 @@ impl Part {
         if exact { self.packets(what, 0) } else { Row::refused(self.0, what, PACKETS, "the sums differ") }
     }
 
-    fn resident(&self, (least, most): (u64, u64)) -> Row {
-        let figure = Figure::of([least as f64 / 1024.0, most as f64 / 1024.0]);
+    fn resident(&self, kibibytes: &RangeInclusive<u64>) -> Row {
+        let figure = Figure::of([kibibytes.start(), kibibytes.end()].map(|end| *end as f64 / 1024.0));
         Row::alone(self.0, "resident memory", "MiB", figure, None)
     }
 }
@@ -173,7 +174,7 @@ mod tests {
             seconds: 1.0,
             account: Account::default(),
             slowest_answer_ms: 1.0,
-            resident: (1, 1),
+            resident: 1..=1,
             after: Arrived::default(),
         };
         let missing = |rate| overload(rate).rows().into_iter().filter(|row| row.ours.is_none()).count();

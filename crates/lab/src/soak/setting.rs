@@ -6,6 +6,7 @@ use crate::forwarding::net::{CableOffloads, Net, Way};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -95,11 +96,11 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// The gateway's resident memory from a time on until it is told to stop: least and most, in KiB.
-    pub(super) fn resident(&self, from: Duration, on: &AtomicBool) -> Result<(u64, u64), String> {
+    /// The gateway's resident memory from a time on until it is told to stop, in KiB.
+    pub(super) fn resident(&self, from: Duration, on: &AtomicBool) -> Result<RangeInclusive<u64>, String> {
         let path = format!("/proc/{}/status", self.gateway.id());
-        let (start, mut range) = (Instant::now(), (u64::MAX, 0));
-        while on.load(Ordering::Relaxed) || range.1 == 0 {
+        let (start, mut least, mut most) = (Instant::now(), u64::MAX, 0);
+        while on.load(Ordering::Relaxed) || most == 0 {
             thread::sleep(Duration::from_millis(200));
             if start.elapsed() < from && on.load(Ordering::Relaxed) {
                 continue;
@@ -107,9 +108,9 @@ impl<'a> Setting<'a> {
             let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
             let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
             let now = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
-            range = (range.0.min(now), range.1.max(now));
+            (least, most) = (least.min(now), most.max(now));
         }
-        Ok(range)
+        Ok(least..=most)
     }
 
     pub(super) fn descriptors(&self) -> Result<u64, String> {

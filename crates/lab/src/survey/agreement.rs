@@ -59,7 +59,8 @@ impl Traffic {
 /// The rows of a program, and how many packets were compared.
 pub(super) fn rows(
     device_source: &dyn DeviceSource,
-    (name, text): (&str, &str),
+    name: &str,
+    text: &str,
     traffic: &Traffic,
 ) -> (Vec<Row>, u64) {
     let refused = |why: &str| (vec![Row::refused(name, PACKETS, "packets", why)], 0);

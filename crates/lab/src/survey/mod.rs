@@ -99,7 +99,7 @@ pub fn survey(
     let on_ladder = |mode: String| told(machine, mode, ladder.runs, ladder.length.line());
     let mut experiments = vec![agreed];
     if begin.elapsed() < kept {
-        let (rows, mode, later) = persistent::rows((device_source, &clock), &ladder, begin + kept, progress)?;
+        let (rows, mode, later) = persistent::rows(device_source, &clock, &ladder, begin + kept, progress)?;
         left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
         experiments.push(Experiment {
             experiment: persistent::NAME.to_owned(),
@@ -171,7 +171,7 @@ fn compare(
             continue;
         }
         progress(&format!("gpu: {name} and the interpreter"));
-        let (own, count) = agreement::rows(device_source, (name, text), &traffic);
+        let (own, count) = agreement::rows(device_source, name, text, &traffic);
         rows.extend(own);
         packets += count;
     }

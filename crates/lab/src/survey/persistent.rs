@@ -26,7 +26,8 @@ const PROGRAMS: [&str; 2] = ["lpm", "firewall_rules (trees)"];
 /// # Errors
 /// Tables cannot be made.
 pub(super) fn rows(
-    (device_source, clock): (&dyn DeviceSource, &dyn LabClock),
+    device_source: &dyn DeviceSource,
+    clock: &dyn LabClock,
     plan: &LabPlan,
     until: Instant,
     progress: &mut dyn FnMut(&str),
@@ -43,7 +44,7 @@ pub(super) fn rows(
         }
         progress(&format!("gpu: {}, bursts", case.name));
         let mut workload = case.workload(&contents).map_err(LabError::Program)?;
-        let (own, later) = burst::rows((device_source, clock), case.name, &mut workload, often);
+        let (own, later) = burst::rows(device_source, clock, case.name, &mut workload, often);
         rows.extend(own);
         left_out.extend(later);
     }

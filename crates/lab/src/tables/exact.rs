@@ -48,7 +48,7 @@ fn sized(
         let case = format!("{case}, {traffic}");
         progress(&case);
         let count = if bench.quick { 1 << 14 } else { 1 << 20 };
-        let (queries, right) = asked(count, law.as_ref(), [&keys, &strangers], words);
+        let (queries, right) = asked(count, law.as_ref(), &keys, &strangers, words);
         // As rte_hash's program has it, values are a word and become answers here.
         let mut values = [0; BATCH_MAX];
         let mut contenders = vec![
@@ -84,7 +84,7 @@ fn sized(
     rows.extend(cost(&case, seconds, bytes, &peers));
 
     progress(&format!("{case}: changes"));
-    rows.extend(changes(bench, &case, (&keys, words), &mut table, peer.as_ref())?);
+    rows.extend(changes(bench, &case, &keys, words, &mut table, peer.as_ref())?);
     Ok(rows)
 }
 
@@ -92,7 +92,8 @@ fn sized(
 fn asked(
     count: usize,
     law: Option<&Weighted>,
-    [keys, strangers]: [&[u64]; 2],
+    keys: &[u64],
+    strangers: &[u64],
     words: usize,
 ) -> (Vec<u64>, Vec<u32>) {
     let (mut queries, mut right) = (Vec::with_capacity(count * words), Vec::with_capacity(count));
@@ -114,7 +115,8 @@ fn asked(
 fn changes(
     bench: &Bench,
     case: &str,
-    (keys, words): (&[u64], usize),
+    keys: &[u64],
+    words: usize,
     table: &mut ExactTable,
     peer: Option<&Rc<RefCell<Peer>>>,
 ) -> Result<Vec<Row>, String> {

@@ -40,7 +40,7 @@ pub(super) fn stacks(bars: &[Stack]) -> String {
     for bar in bars {
         let top = next + if bar.is_apart { GAP } else { 0.0 };
         next = top + line;
-        text(&mut svg, (LABELS - 8.0, top + 13.0), "end", 13, &bar.label);
+        text(&mut svg, LABELS - 8.0, top + 13.0, "end", 13, &bar.label);
         let sum: f64 = bar.parts.iter().map(|(_, size)| size).sum();
         let mut left = LABELS;
         for (colour, size) in &bar.parts {
@@ -61,7 +61,7 @@ pub(super) fn stacks(bars: &[Stack]) -> String {
             }
             left += wide;
         }
-        text(&mut svg, (WIDE - NOTES + 8.0, top + 13.0), "start", 12, &bar.note);
+        text(&mut svg, WIDE - NOTES + 8.0, top + 13.0, "start", 12, &bar.note);
     }
     svg + "</svg>"
 }
@@ -87,7 +87,7 @@ pub(super) fn ladder(groups: &[(String, Vec<Step>)], unit: &str) -> String {
         );
         top += line;
         for step in steps {
-            text(&mut svg, (LABELS - 8.0, top + 12.0), "end", 13, &step.label);
+            text(&mut svg, LABELS - 8.0, top + 12.0, "end", 13, &step.label);
             match &step.value {
                 Ok([median, low, high]) => {
                     let colour = if step.is_base { "#2f81d6" } else { "#8fb7e3" };
@@ -101,7 +101,7 @@ pub(super) fn ladder(groups: &[(String, Vec<Step>)], unit: &str) -> String {
                         x(*high)
                     );
                     let told = format!("{} {unit}", short(*median));
-                    text(&mut svg, (x(*high) + 8.0, top + 12.0), "start", 12, &told);
+                    text(&mut svg, x(*high) + 8.0, top + 12.0, "start", 12, &told);
                 }
                 Err(why) => {
                     let _ = write!(
@@ -125,7 +125,7 @@ fn begin(width: f64, height: f64) -> String {
     )
 }
 
-fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, words: &str) {
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, size: u32, words: &str) {
     let words = escaped(words);
     let _ = write!(
         svg,

@@ -93,7 +93,8 @@ impl Loaded {
     /// The device refuses the kernel, or does not have the setting; or the program has not.
     pub(crate) fn on<'a>(
         &self,
-        (device_source, clock): (&dyn DeviceSource, &'a dyn LabClock),
+        device_source: &dyn DeviceSource,
+        clock: &'a dyn LabClock,
         setting: Setting,
         packets: usize,
     ) -> Result<Box<dyn Way + 'a>, String> {
@@ -109,7 +110,7 @@ impl Loaded {
                 let kernel = NaiveKernel::new(naive, setting)?;
                 let geometry = kernel.geometry(packets, setting.depth, self.tables.len());
                 let device = open(&kernel, geometry).map_err(failed)?;
-                Ok(OnDevice::boxed((kernel, device), (clock, setting), false))
+                Ok(OnDevice::boxed(kernel, device, clock, setting, false))
             }
             Code::Program { empty, options, is_bare } => {
                 let kernel = Offload::new(empty, PORTS, SEED, &setting.options(options));
@@ -117,7 +118,7 @@ impl Loaded {
                 let geometry = offload::geometry(kernel.kernel(), packets, setting.depth);
                 let code = ProgramCode { kernel: kernel.kernel(), program: empty };
                 let device = open(&code, geometry).map_err(failed)?;
-                Ok(OnDevice::boxed((kernel, device), (clock, setting), *is_bare))
+                Ok(OnDevice::boxed(kernel, device, clock, setting, *is_bare))
             }
         }
     }
@@ -157,8 +158,10 @@ struct Slot {
 
 impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
     fn boxed(
-        (kernel, device): (K, Box<dyn Device>),
-        (clock, setting): (&'a dyn LabClock, Setting),
+        kernel: K,
+        device: Box<dyn Device>,
+        clock: &'a dyn LabClock,
+        setting: Setting,
         is_bare: bool,
     ) -> Box<dyn Way + 'a> {
         let run = DeviceRun { kernel, device: Some(device) };
@@ -171,7 +174,8 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
         &mut self,
         packets: &Packets,
         slot: usize,
-        (first, count): (usize, usize),
+        first: usize,
+        count: usize,
     ) -> Result<(), DeviceError> {
         let starts = &mut self.slots[slot].starts;
         let mut input = self.run.fill(slot, count)?;
@@ -188,15 +192,16 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
         &mut self,
         packets: &Packets,
         slot: usize,
-        (first, count): (usize, usize),
+        first: usize,
+        count: usize,
         now: Duration,
     ) -> Result<Duration, DeviceError> {
         let mut begin = now;
         self.slots[slot].starts.clear();
         if !self.setting.ready {
-            self.gather(packets, slot, (first, count))?;
+            self.gather(packets, slot, first, count)?;
         } else if !self.slots[slot].ready {
-            self.gather(packets, slot, (0, count))?;
+            self.gather(packets, slot, 0, count)?;
             self.slots[slot].ready = true;
             begin = self.clock.now();
         }
@@ -242,7 +247,8 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
     fn go(
         &mut self,
         packets: &Packets,
-        (first, batch): (usize, usize),
+        first: usize,
+        batch: usize,
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, DeviceError> {
@@ -258,7 +264,7 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
             }
             if step < count {
                 let from = (first + step * batch) % PACKETS;
-                now = self.give(packets, step % depth, (from, batch), now)?;
+                now = self.give(packets, step % depth, from, batch, now)?;
             }
         }
         Ok(spans)
@@ -282,11 +288,12 @@ impl<'a, K: SlotKernel + 'a> Way for OnDevice<'a, K> {
     fn run(
         &mut self,
         packets: &Packets,
-        from: (usize, usize),
+        first: usize,
+        batch: usize,
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, String> {
-        self.go(packets, from, found, delays).map_err(|error| error.to_string())
+        self.go(packets, first, batch, found, delays).map_err(|error| error.to_string())
     }
 }
 
@@ -387,7 +394,7 @@ mod tests {
         let loaded = Loaded::program(&data.whole, false, &KernelOptions::default()).expect("a kernel");
         let clock = Wall::default();
         let lie_after = |left: usize, setting: Setting| {
-            Contender::new("a way", None, loaded.on((&Liars(left), &clock), setting, 128))
+            Contender::new("a way", None, loaded.on(&Liars(left), &clock, setting, 128))
         };
         let serial = Setting {
             over: CopiedPart::Header,
@@ -405,7 +412,7 @@ mod tests {
             // Among the first batches, in the middle, and never.
             let mut ways = [lie_after(0, setting), lie_after(70, setting), lie_after(usize::MAX, setting)];
             let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-            let came = in_turn(&data, &mut ways, 128, (2, Length::Repeat(32)));
+            let came = in_turn(&data, &mut ways, 128, 2, Length::Repeat(32));
             for (came, lied) in came.iter().zip([true, true, false]) {
                 let rows = rows::of("a case", came, Some(500.0));
                 if lied {

@@ -93,7 +93,7 @@ impl FunctionData {
                     _ => rule_entries(table, &rules)?,
                 };
             }
-            DeviceWorkload::new(function.name(), (program, KernelOptions::default()), packets.clone())
+            DeviceWorkload::new(function.name(), program, KernelOptions::default(), packets.clone())
         };
         let whole = judged(function.text())?;
         let bare = function.bare_text().map(judged).transpose()?;

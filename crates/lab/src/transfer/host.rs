@@ -115,7 +115,8 @@ impl Way for Cores {
     fn run(
         &mut self,
         _: &Packets,
-        (first, batch): (usize, usize),
+        first: usize,
+        batch: usize,
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, String> {

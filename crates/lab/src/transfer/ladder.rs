@@ -135,7 +135,7 @@ impl<'a> Ladder<'a> {
         let mut ways: Vec<Contender> =
             settings.iter().map(|setting| Contender::new("", None, self.on(*setting, batch))).collect();
         let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-        let came = in_turn(self.data, &mut ways, batch, (self.plan.runs, self.plan.length));
+        let came = in_turn(self.data, &mut ways, batch, self.plan.runs, self.plan.length);
         let mut rows: Vec<Row> =
             told.iter().flat_map(|(name, place)| self.told(name, &came[*place], batch)).collect();
         let of = |setting: Setting, what: &str| {
@@ -164,7 +164,7 @@ impl<'a> Ladder<'a> {
             ChosenDevice::Host if !has => {
                 Err("threads of this machine have no memory and no queues of their own".to_owned())
             }
-            device => self.loaded.on((device, self.clock), setting, batch),
+            device => self.loaded.on(device, self.clock, setting, batch),
         }
     }
 

@@ -137,11 +137,13 @@ impl Iteration {
     fn contender<'a>(
         self,
         loaded: &Loaded,
-        device: (&dyn DeviceSource, &'a dyn LabClock),
+        device_source: &dyn DeviceSource,
+        clock: &'a dyn LabClock,
         batch: usize,
     ) -> Contender<'a> {
         let number = 1 + Iteration::ALL.iter().position(|known| *known == self).unwrap_or(0);
-        Contender::new(self.name(), Some(Of::Device(number)), loaded.on(device, self.setting(), batch))
+        let way = loaded.on(device_source, clock, self.setting(), batch);
+        Contender::new(self.name(), Some(Of::Device(number)), way)
     }
 
     /// What it is.
@@ -200,10 +202,10 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                 progress(&format!("transfer: {case}, {batch} packets at once"));
                 let mut iterations: Vec<Contender> = Iteration::ALL
                     .iter()
-                    .map(|iteration| iteration.contender(&loaded, (&device, &clock), batch))
+                    .map(|iteration| iteration.contender(&loaded, &device, &clock, batch))
                     .collect();
                 let mut ways: Vec<&mut Contender> = processors.iter_mut().chain(&mut iterations).collect();
-                let came = in_turn(&data, &mut ways, batch, (plan.runs, plan.length));
+                let came = in_turn(&data, &mut ways, batch, plan.runs, plan.length);
                 for (way, came) in ways.iter().zip(&came) {
                     let paper = way.paper.filter(|_| compared);
                     let paper = paper.and_then(|paper| original::megabytes(paper, batch));

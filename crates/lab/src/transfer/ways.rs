@@ -23,8 +23,8 @@ pub(crate) trait Way {
         false
     }
 
-    /// Runs batches of a size, one behind the other, whose packets begin at a place and go round, until all
-    /// places for verdicts are filled. The last argument takes every packet's delay, from when it was fetched
+    /// Runs batches of `batch` packets, one behind the other, until all places for verdicts are filled. The
+    /// packets begin at `first` and go round. `delays` takes every packet's delay, from when it was fetched
     /// until its verdict is known.
     ///
     /// # Errors
@@ -32,7 +32,8 @@ pub(crate) trait Way {
     fn run(
         &mut self,
         packets: &Packets,
-        from: (usize, usize),
+        first: usize,
+        batch: usize,
         found: &mut [Verdict],
         delays: &mut Delays,
     ) -> Result<Spans, String>;
@@ -85,7 +86,7 @@ pub(crate) fn run(
     let mut first = 0;
     loop {
         found.fill(Verdict::PENDING);
-        let spans = way.run(&workload.packets, (first, batch), &mut found, &mut run.delays)?;
+        let spans = way.run(&workload.packets, first, batch, &mut found, &mut run.delays)?;
         for (place, found) in found.chunks(batch).enumerate() {
             let first = if way.repeats() { 0 } else { (first + place * batch) % PACKETS };
             if let Some(wrong) = workload.wrong(first as u64, found) {
@@ -106,7 +107,8 @@ pub(crate) fn in_turn(
     data: &FunctionData,
     ways: &mut [&mut Contender<'_>],
     batch: usize,
-    (runs, length): (usize, Length),
+    runs: usize,
+    length: Length,
 ) -> Vec<Came> {
     let begin = |contender: &&mut Contender<'_>| match &contender.way {
         Ok(_) => Came::Runs(Vec::new()),

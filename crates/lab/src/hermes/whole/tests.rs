@@ -54,7 +54,7 @@ fn programs_that_ship_mean_the_same_over_the_simulated_device() {
         }
         for (warps, tasks, commits) in [(8, 1024, 1024), (5, 2, 8)] {
             let settings = HermesSettings { cores: 3, warps, tasks, commits, ..HermesSettings::default() };
-            let judged = judged((&program, &options), &frames, (&hardware, &settings), (&arrivals, &works));
+            let judged = judged(&program, &options, &frames, &hardware, &settings, &arrivals, &works);
             let Judged { outcome, tally } = judged.unwrap_or_else(|error| panic!("{name}: {error}"));
             let alone = simulate(&hardware, &settings, Load::new(&arrivals, &works)).expect("it can be");
             assert_eq!(
@@ -80,8 +80,8 @@ fn what_the_interpreter_does_not_say_is_told() {
     let other = compiled("wire", Decode::Lazy).expect("it ships");
     let run = |judge: &Program| {
         let options = KernelOptions::default();
-        let device = (&hardware, &settings);
-        let mut run = prepared((&program, &options), &frames, device, &works).expect("it has a kernel");
+        let run = prepared(&program, &options, &frames, &hardware, &settings, &works);
+        let mut run = run.expect("it has a kernel");
         simulate_on(&mut run, &settings, Load::new(&arrivals, &works)).expect("it runs");
         self::judge(judge, Packets::by_sender(frames.clone()), &run)
     };
@@ -141,7 +141,7 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
                 Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
             let offloaded = Offloaded::new(offload, schedule.depth(), |kernel, geometry| {
                 let twin = Twin::new(kernel, &program, PORTS);
-                Ok(Box::new(Simulated::new(twin, geometry, (&hardware, 32), works())?))
+                Ok(Box::new(Simulated::new(twin, geometry, &hardware, 32, works())?))
             });
             let mut offloaded = offloaded.expect("it is made");
             let mut device_queue =
