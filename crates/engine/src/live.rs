@@ -28,9 +28,8 @@ pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 
 use crate::filter::Filter;
+use exec::Draft;
 use exec::replace::{ReplaceError, TakeoverReport, make_ready, take_over};
-use exec::{Backend, Draft};
-use lang::ir::Program;
 use look::{Counted, Look};
 use measure::Measuring;
 use ports::live::clock::Clock;
@@ -84,8 +83,8 @@ impl Takeover {
     fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>, now: u64) {
         let Takeover { mut new, discard, vote, answer, worker } = self;
         let begun = Instant::now();
-        let old: (&mut dyn Backend, &Program) = (generation.backend.as_mut(), &generation.program);
-        let taken = take_over(old, (new.backend.as_mut(), &new.program), &discard, now);
+        let (old, old_program) = (generation.backend.as_mut(), &generation.program);
+        let taken = take_over(old, old_program, new.backend.as_mut(), &new.program, &discard, now);
         let all = vote.cast(taken.is_ok());
         let taken_over = match taken {
             Ok((mut report, exchanged)) if all => {
@@ -237,7 +236,7 @@ impl Remote {
             (generation.program.clone(), tables.iter().map(|table| table.entries).collect::<Vec<_>>())
         })?;
         for (new, (old, held)) in generations.iter_mut().zip(parts) {
-            make_ready(&old, &held, (new.backend.as_mut(), &new.program));
+            make_ready(&old, &held, new.backend.as_mut(), &new.program);
         }
         Some(())
     }

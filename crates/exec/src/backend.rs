@@ -90,11 +90,12 @@ pub trait AsyncBackend {
 /// A back end that shows how it runs packets: step by step, or with the cost of each stage. It works on the
 /// same tables and with the same outcome as [`Backend::run`].
 pub trait Inspect {
-    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program` contains
-    /// the program and the number of ports with which this back end was loaded.
+    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program`
+    /// and `ports` are what this back end was loaded with.
     fn run_observed(
         &mut self,
-        program: (&Program, u16),
+        program: &Program,
+        ports: u16,
         observer: &mut (dyn Observer + Send),
         memory: &mut [u8],
         batch: &mut Batch,

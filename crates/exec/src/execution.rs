@@ -93,7 +93,8 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
 impl<F: TableFamily, E: Engine<F> + 'static> Inspect for Execution<F, E> {
     fn run_observed(
         &mut self,
-        (program, ports): (&Program, u16),
+        program: &Program,
+        ports: u16,
         observer: &mut (dyn Observer + Send),
         memory: &mut [u8],
         batch: &mut Batch,

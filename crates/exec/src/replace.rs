@@ -70,6 +70,21 @@ pub struct Exchanged {
 }
 
 impl Exchanged {
+    /// Notes the tables that are not exchanged and whose entries hold items of pools.
+    fn note_items(&mut self, old: &Program, new: &Program) {
+        let is_kept = |table: &u32| self.tables.iter().any(|(from, _)| from == table);
+        let is_copied = |table: &u32| !self.tables.iter().any(|(_, to)| to == table);
+        let given = (0..old.tables.len() as u32).filter(|table| !is_kept(table)).filter_map(|table| {
+            let pool = pool_of(old, table)?;
+            self.shared.pools.iter().find(|(from, _)| *from == pool).map(|(_, to)| (table, *to))
+        });
+        self.given = given.collect();
+        let taken = (0..new.tables.len() as u32)
+            .filter(is_copied)
+            .filter_map(|table| Some((table, pool_of(new, table)?)));
+        self.taken = taken.collect();
+    }
+
     /// Undoes the exchange: `old` goes on as if nothing had happened.
     pub fn undo(self, old: &mut dyn Backend, new: &mut dyn Backend) {
         for (from, to) in self.tables {
@@ -116,8 +131,10 @@ impl Exchanged {
 /// A table or group has another shape in the new program and is not given up, or `new` has no room. Then
 /// `new` cannot be used, and `old` is unchanged.
 pub fn take_over(
-    (old, old_program): (&mut dyn Backend, &Program),
-    (new, new_program): (&mut dyn Backend, &Program),
+    old: &mut dyn Backend,
+    old_program: &Program,
+    new: &mut dyn Backend,
+    new_program: &Program,
     discard: &[String],
     now: u64,
 ) -> Result<(TakeoverReport, Exchanged), ReplaceError> {
@@ -133,10 +150,13 @@ pub fn take_over(
         counters: kept(&plan.counters),
         events: kept(&plan.events),
     };
-    let taken = tables((old, old_program), (new, new_program), &plan, now, (&mut report, &mut exchanged))
-        .and_then(|()| groups(old, new, &plan, (&mut report, &mut exchanged)));
+    let taken = tables(old, new, new_program, &plan, now, &mut report, &mut exchanged)
+        .and_then(|()| groups(old, new, &plan, &mut report, &mut exchanged));
     match taken {
-        Ok(()) => Ok((report, exchanged)),
+        Ok(()) => {
+            exchanged.note_items(old_program, new_program);
+            Ok((report, exchanged))
+        }
         Err(error) => {
             exchanged.undo(old, new);
             Err(error)
@@ -147,7 +167,7 @@ pub fn take_over(
 /// Prepares a program to take over from one whose tables have `held` entries each; its loader calls this
 /// while the other program runs. Provides the memory of tables that have the same shape in both programs but
 /// are not declared in the same way.
-pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Backend, &Program)) {
+pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_program: &Program) {
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };
         let lives = |program: &Program, table: u32| {
@@ -192,15 +212,21 @@ fn anew(plan: &Replacement) -> Vec<(&'static str, String, String, String)> {
         .collect()
 }
 
-/// Exchanges or copies the tables, and notes whose entries hold items of pools.
+/// The pool of which the entries of a table hold items.
+fn pool_of(program: &Program, table: u32) -> Option<u32> {
+    program.tables[table as usize].releases
+}
+
+/// Exchanges or copies the tables.
 fn tables(
-    (old, old_program): (&mut dyn Backend, &Program),
-    (new, new_program): (&mut dyn Backend, &Program),
+    old: &mut dyn Backend,
+    new: &mut dyn Backend,
+    new_program: &Program,
     plan: &Replacement,
     now: u64,
-    (report, exchanged): (&mut TakeoverReport, &mut Exchanged),
+    report: &mut TakeoverReport,
+    exchanged: &mut Exchanged,
 ) -> Result<(), ReplaceError> {
-    let pool_of = |program: &Program, table: u32| program.tables[table as usize].releases;
     for (name, fate) in &plan.tables {
         let &Fate::Kept { old: from, new: to } = fate else { continue };
         let pool = pool_of(new_program, to);
@@ -230,17 +256,6 @@ fn tables(
             report.ended.push((name.clone(), ended));
         }
     }
-    let is_kept = |table: &u32| exchanged.tables.iter().any(|(from, _)| from == table);
-    let is_copied = |table: &u32| !exchanged.tables.iter().any(|(_, to)| to == table);
-    let given = (0..old_program.tables.len() as u32).filter(|table| !is_kept(table)).filter_map(|table| {
-        let pool = pool_of(old_program, table)?;
-        exchanged.shared.pools.iter().find(|(from, _)| *from == pool).map(|(_, to)| (table, *to))
-    });
-    exchanged.given = given.collect();
-    let taken = (0..new_program.tables.len() as u32)
-        .filter(is_copied)
-        .filter_map(|table| Some((table, pool_of(new_program, table)?)));
-    exchanged.taken = taken.collect();
     Ok(())
 }
 
@@ -249,7 +264,8 @@ fn groups(
     old: &mut dyn Backend,
     new: &mut dyn Backend,
     plan: &Replacement,
-    (report, exchanged): (&mut TakeoverReport, &mut Exchanged),
+    report: &mut TakeoverReport,
+    exchanged: &mut Exchanged,
 ) -> Result<(), ReplaceError> {
     for (name, fate) in &plan.groups {
         let &Fate::Kept { old: from, new: to } = fate else { continue };

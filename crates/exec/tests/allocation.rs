@@ -109,9 +109,9 @@ fn a_takeover_does_not_touch_what_packets_did_not_make() {
     running.learn(0, &made, 1).expect("room");
     let mut carried = None;
     let taking = measure(|| {
-        let old: (&mut dyn exec::Backend, &Program) = (running.as_mut(), &program);
         let (told, exchanged) =
-            exec::replace::take_over(old, (next.as_mut(), &program), &[], 1).expect("it is the same");
+            exec::replace::take_over(running.as_mut(), &program, next.as_mut(), &program, &[], 1)
+                .expect("it is the same");
         exchanged.keep(running.as_mut(), next.as_mut());
         carried = Some(told);
     });
@@ -142,8 +142,7 @@ fn taken_over_after(packets: u32, old: &str, new: &str) -> (u64, u64) {
     assert_eq!(flooded, packets as usize, "each found room everywhere");
     let mut given_up = None;
     let taking = measure(|| {
-        let taken =
-            exec::replace::take_over((old.as_mut(), &old_program), (new.as_mut(), &new_program), &[], 1);
+        let taken = exec::replace::take_over(old.as_mut(), &old_program, new.as_mut(), &new_program, &[], 1);
         let (carried, exchanged) = taken.expect("fits");
         assert!(carried.tables.iter().all(|(_, entries)| *entries == u64::from(packets)), "{carried:?}");
         given_up = Some(exchanged.keep(old.as_mut(), new.as_mut()));
@@ -221,7 +220,7 @@ fn programs_that_take_over_one_after_the_other_find_entries_where_they_belong() 
             let mut next = loaded(number);
             let taking = measure(|| {
                 let (old, new) = (&programs[(number - 1) % 2], &programs[number % 2]);
-                let taken = exec::replace::take_over((running.as_mut(), old), (next.as_mut(), new), &[], 1);
+                let taken = exec::replace::take_over(running.as_mut(), old, next.as_mut(), new, &[], 1);
                 let _ = taken.expect("fits").1.keep(running.as_mut(), next.as_mut());
             });
             running = next;

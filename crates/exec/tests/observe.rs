@@ -55,7 +55,7 @@ fn what_is_observed_goes_on_as_if_it_were_not() {
         if round % 3 == 1 {
             shown += 20;
             let inspect = observed.inspect().expect("it shows its steps");
-            inspect.run_observed((&program, 5), &mut seen, &mut memory, &mut other, &mut others);
+            inspect.run_observed(&program, 5, &mut seen, &mut memory, &mut other, &mut others);
         } else {
             observed.run(&mut memory, &mut other, &mut others);
         }

@@ -35,13 +35,14 @@ fn filled(back_end: BackendKind) -> (Program, Box<dyn Backend>) {
 
 /// Lets a program take over for good.
 fn carry_over(
-    (old, old_program): (&mut dyn Backend, &Program),
-    (new, new_program): (&mut dyn Backend, &Program),
+    old: &mut dyn Backend,
+    old_program: &Program,
+    new: &mut dyn Backend,
+    new_program: &Program,
     discard: &[String],
     now: u64,
 ) -> Result<TakeoverReport, ReplaceError> {
-    let (mut carried, exchanged) =
-        take_over((&mut *old, old_program), (&mut *new, new_program), discard, now)?;
+    let (mut carried, exchanged) = take_over(old, old_program, new, new_program, discard, now)?;
     carried.events_given_up = exchanged.keep(old, new);
     Ok(carried)
 }
@@ -57,7 +58,7 @@ fn what_packets_made_goes_over_and_goes_when_its_time_is_up() {
         let new = program(&text);
         let nets = running.entries(1);
         let mut next = loaded(&new, back_end);
-        let carried = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 2_000).expect("fits");
+        let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 2_000).expect("fits");
         assert_eq!(carried.tables, [("hosts".to_string(), 1), ("nets".to_string(), 1)]);
         let keys: Vec<Option<Vec<u128>>> =
             next.entries(0).iter().map(|(entry, _)| entry.exact_key()).collect();
@@ -83,7 +84,7 @@ fn another_shape_is_refused_unless_its_entries_are_given_up() {
     ] {
         let new = program(&OLD.replacen(from, to, 1).replace("entries { 1 => 1 }", ""));
         let mut next = loaded(&new, BackendKind::Native);
-        let refused = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 2_000);
+        let refused = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 2_000);
         assert!(
             matches!(&refused, Err(ReplaceError::Misfit { name, .. }) if name == "hosts"),
             "{to}: {refused:?}"
@@ -91,7 +92,7 @@ fn another_shape_is_refused_unless_its_entries_are_given_up() {
         assert!(next.entries(1).is_empty(), "nothing has gone over");
         let given_up = ["hosts".to_string()];
         let carried =
-            carry_over((running.as_mut(), &old), (next.as_mut(), &new), &given_up, 2_000).expect("given up");
+            carry_over(running.as_mut(), &old, next.as_mut(), &new, &given_up, 2_000).expect("given up");
         assert_eq!(carried.tables.len(), 2, "{to}");
     }
 }
@@ -105,7 +106,7 @@ fn no_room_is_told() {
         1,
     ));
     let mut next = loaded(&new, BackendKind::Native);
-    let refused = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 2_000);
+    let refused = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 2_000);
     assert!(matches!(&refused, Err(ReplaceError::Entry { name, .. }) if name == "hosts"), "{refused:?}");
 }
 
@@ -149,7 +150,7 @@ fn members_that_packets_made_go_over_and_others_do_not() {
 
         let new = program(&WITH_GROUPS.replace("5: 1", "5: 3"));
         let mut next = loaded(&new, back_end);
-        let carried = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 0).expect("fits");
+        let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 0).expect("fits");
         assert_eq!(carried.groups, [("listeners".to_string(), 1)]);
         assert_eq!(next.learned_members(0), [(5, vec![2])], "it may go over once more");
         assert!(next.leave(0, 5, &[2]) && next.leave(0, 5, &[3]) && !next.leave(0, 5, &[1]));
@@ -168,7 +169,7 @@ fn a_group_of_another_shape_or_without_room_is_refused() {
     let mut replaced = |text: &str, given_up: &[String]| {
         let new = program(text);
         let mut next = loaded(&new, BackendKind::Native);
-        carry_over((running.as_mut(), &old), (next.as_mut(), &new), given_up, 0)
+        carry_over(running.as_mut(), &old, next.as_mut(), &new, given_up, 0)
     };
     let shaped = "group listeners: u16 { buckets 8 capacity 3 } start stage all() { flood }";
     let refused = replaced(shaped, &[]).expect_err("another shape");
@@ -203,13 +204,13 @@ fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone
         // Two entries of the second table have no room in the smaller one: the first one is given back.
         let mut next = loaded(&new, back_end);
         let refused =
-            take_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 5_000).expect_err("no room");
+            take_over(running.as_mut(), &old, next.as_mut(), &new, &[], 5_000).expect_err("no room");
         assert!(matches!(refused, ReplaceError::Entry { .. }), "{refused}");
         assert_eq!((running.entries(0), running.tables()), (entries.clone(), reports.clone()));
         // It fits, but somebody else did not agree.
         let mut next = loaded(&old, back_end);
         let (carried, exchanged) =
-            take_over((running.as_mut(), &old), (next.as_mut(), &old), &[], 5_000).expect("fits");
+            take_over(running.as_mut(), &old, next.as_mut(), &old, &[], 5_000).expect("fits");
         assert_eq!(carried.tables, [("hosts".to_string(), 3), ("fixed".to_string(), 3)]);
         assert!(running.entries(0).is_empty());
         exchanged.undo(running.as_mut(), next.as_mut());
@@ -218,7 +219,7 @@ fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone
         // again.
         let mut next = loaded(&old, back_end);
         let (_, exchanged) =
-            take_over((running.as_mut(), &old), (next.as_mut(), &old), &[], 5_000).expect("fits");
+            take_over(running.as_mut(), &old, next.as_mut(), &old, &[], 5_000).expect("fits");
         let _ = exchanged.keep(running.as_mut(), next.as_mut());
         assert_eq!(next.entries(0), entries);
         let report = next.tables().remove(0);
@@ -246,7 +247,7 @@ fn a_table_changes_its_owner_while_entries_that_ended_together_are_still_taken_o
     let held = old.running_tables().remove(0).entries;
     assert!((32..40).contains(&held), "a packet takes out a few, not {}", 40 - held);
     assert_eq!(figures(old.running_tables().remove(0)), (held, 40, 40 - held));
-    let taken = take_over((old.as_mut(), &source), (new.as_mut(), &source), &[], 10_000_000_000);
+    let taken = take_over(old.as_mut(), &source, new.as_mut(), &source, &[], 10_000_000_000);
     let (carried, exchanged) = taken.expect("fits");
     assert_eq!(carried.tables, [("hosts".to_string(), held)]);
     let _ = exchanged.keep(old.as_mut(), new.as_mut());
@@ -305,7 +306,7 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             assert_eq!(at(running.as_mut(), 5 * SECOND, &[4]), [Flood]);
             let carried =
-                carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 5 * SECOND).expect("fits");
+                carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 5 * SECOND).expect("fits");
             assert_eq!((carried.anew.len(), carried.events_given_up), (0, 0), "{carried:?}");
             let number =
                 |names: Vec<&str>, name: &str| names.iter().position(|other| *other == name).unwrap() as u32;
@@ -341,8 +342,7 @@ fn what_is_declared_otherwise_begins_anew_and_that_is_said() {
         let (old, new) = (program(EVERYTHING), program(&text));
         let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
         at(running.as_mut(), 5 * SECOND, &[4]);
-        let carried =
-            carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 5 * SECOND).expect("fits");
+        let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 5 * SECOND).expect("fits");
         let anew: Vec<(&str, &str)> =
             carried.anew.iter().map(|(kind, name, ..)| (*kind, name.as_str())).collect();
         assert_eq!(
@@ -375,12 +375,12 @@ fn members_keep_their_buckets_where_nobody_else_changed_the_group() {
         at(running.as_mut(), 1, &[4]);
         let before = at(running.as_mut(), 1, &all);
         let mut next = loaded(&fresh, back_end);
-        carry_over((running.as_mut(), &fresh), (next.as_mut(), &fresh), &[], 1).expect("fits");
+        carry_over(running.as_mut(), &fresh, next.as_mut(), &fresh, &[], 1).expect("fits");
         assert_eq!(at(next.as_mut(), 1, &all), before, "every flow stays where it was");
         // 5 joined behind 77; in ascending order it would be the other way round.
         next.join(0, 0, &[900]).expect("room");
         let mut last = loaded(&fresh, back_end);
-        carry_over((next.as_mut(), &fresh), (last.as_mut(), &fresh), &[], 1).expect("fits");
+        carry_over(next.as_mut(), &fresh, last.as_mut(), &fresh, &[], 1).expect("fits");
         assert_eq!(last.learned_members(0), [(0, vec![5]), (0, vec![77])]);
         assert_ne!(at(last.as_mut(), 1, &all), before);
     }
@@ -434,8 +434,7 @@ fn an_entry_keeps_its_item_of_a_pool_and_nobody_else_gets_it() {
             let (old, new) = (program(NAT), program(&text));
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             at(running.as_mut(), SECOND, &[1, 2, 3]);
-            let carried =
-                carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], SECOND).expect("fits");
+            let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], SECOND).expect("fits");
             assert!(carried.ended.is_empty(), "{what}: {carried:?}");
             let table = new.tables.iter().position(|table| table.name == "out").unwrap() as u32;
             at(next.as_mut(), SECOND, &[4]);
@@ -459,7 +458,7 @@ fn an_entry_whose_item_the_pool_no_longer_has_ends_and_that_is_said() {
         let (old, new) = (program(NAT), program(&NAT.replace("1000..1009", "1001..1004")));
         let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
         at(running.as_mut(), SECOND, &[1, 2, 3]);
-        let carried = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], SECOND).expect("fits");
+        let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], SECOND).expect("fits");
         assert_eq!((carried.tables, carried.ended), (vec![("out".into(), 2)], vec![("out".into(), 1)]));
         assert_eq!(items(next.as_mut()), [1001, 1002]);
         at(next.as_mut(), SECOND, &[1]);
@@ -475,7 +474,7 @@ fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_take
         at(running.as_mut(), SECOND, &[1, 2]);
         let mut next = loaded(&old, back_end);
         let given_up = ["out".to_string()];
-        carry_over((running.as_mut(), &old), (next.as_mut(), &old), &given_up, SECOND).expect("fits");
+        carry_over(running.as_mut(), &old, next.as_mut(), &old, &given_up, SECOND).expect("fits");
         at(next.as_mut(), SECOND, &[3]);
         assert_eq!(items(next.as_mut()), [1000]);
         // An item that a packet took and put nowhere stays taken.
@@ -483,7 +482,7 @@ fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_take
         let new = program(&taking);
         let (mut running, mut next) = (loaded(&new, back_end), loaded(&new, back_end));
         at(running.as_mut(), SECOND, &[4]);
-        carry_over((running.as_mut(), &new), (next.as_mut(), &new), &[], SECOND).expect("fits");
+        carry_over(running.as_mut(), &new, next.as_mut(), &new, &[], SECOND).expect("fits");
         at(next.as_mut(), SECOND, &[1]);
         assert_eq!(items(next.as_mut()), [1001]);
     }
@@ -500,7 +499,7 @@ fn entries_of_the_text_and_from_outside_hold_their_items() {
         assert_eq!(items(running.as_mut()), [1000, 1001, 1002]);
         // What came from outside does not go over, and what packets made stays.
         let mut next = loaded(&old, back_end);
-        carry_over((running.as_mut(), &old), (next.as_mut(), &old), &[], SECOND).expect("fits");
+        carry_over(running.as_mut(), &old, next.as_mut(), &old, &[], SECOND).expect("fits");
         assert_eq!(items(next.as_mut()), [1000, 1002]);
         at(next.as_mut(), SECOND, &[2, 3]);
         assert_eq!(items(next.as_mut()), [1000, 1001, 1002, 1003]);
@@ -540,7 +539,7 @@ fn with_nat44_a_second_host_does_not_get_the_port_of_the_first_after_a_reload() 
             };
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             let first = port(running.as_mut(), datagram(1, 40000));
-            carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], SECOND).expect("fits");
+            carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], SECOND).expect("fits");
             assert_eq!(port(next.as_mut(), datagram(1, 40000)), first, "the first host keeps its own");
             assert_ne!(port(next.as_mut(), datagram(5, 40000)), first, "{back_end:?} {to}");
         }

@@ -126,7 +126,7 @@ struct Lanes(Twin);
 impl HostWarp for Lanes {
     fn run(&self, lane: HostLane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
         let tables: Vec<&[u32]> = tables.iter().map(|words| words.as_slice()).collect();
-        self.0.run((lane.bytes, lane.all), lane.columns, lane.record, &tables)
+        self.0.run(lane.bytes, lane.all, lane.columns, lane.record, &tables)
     }
 }
 
@@ -406,13 +406,14 @@ impl Backend for Offloaded {
 impl Inspect for Offloaded {
     fn run_observed(
         &mut self,
-        program: (&Program, u16),
+        program: &Program,
+        ports: u16,
         observer: &mut (dyn Observer + Send),
         memory: &mut [u8],
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) {
-        self.offload.backend().run_observed(program, observer, memory, batch, outputs);
+        self.offload.backend().run_observed(program, ports, observer, memory, batch, outputs);
         self.offload.ran_here(batch.len);
         if !self.begun.is_empty() {
             // The device's results are not needed, but it must have finished before its slot is filled again.

@@ -201,9 +201,8 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
     let mut outputs = Outputs::default();
     for (place, batch) in batches.iter_mut().enumerate() {
         if place == 1 || place == 2 {
-            let program = (&program, PORTS);
             let inspect = backend.inspect().expect("it shows its steps");
-            inspect.run_observed(program, &mut Nobody, frames.memory_mut(), batch, &mut outputs);
+            inspect.run_observed(&program, PORTS, &mut Nobody, frames.memory_mut(), batch, &mut outputs);
         } else {
             backend.run(frames.memory_mut(), batch, &mut outputs);
         }

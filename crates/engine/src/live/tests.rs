@@ -4,7 +4,7 @@
 mod held;
 
 use super::*;
-use exec::{BackendKind, EntryPlace, load_measurable};
+use exec::{Backend, BackendKind, EntryPlace, load_measurable};
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};

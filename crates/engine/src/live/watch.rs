@@ -308,9 +308,9 @@ impl Watches {
                 }
             }
         }
-        let program = (&*generation.program, generation.ledger.ports());
         if let Some(inspect) = generation.backend.inspect().filter(|_| wanted) {
-            inspect.run_observed(program, &mut self.recorder, memory, batch, outputs);
+            let (program, ports) = (&generation.program, generation.ledger.ports());
+            inspect.run_observed(program, ports, &mut self.recorder, memory, batch, outputs);
             self.rest = Some(Instant::now() + begun.elapsed() * REST);
         } else {
             stopwatch.run(generation, memory, batch, outputs);

@@ -192,7 +192,7 @@ impl<'a> Writer<'a> {
                 self.line("}");
             }
             (Op::Scan { table, start, end }, _) => {
-                self.scan(*table, (*start, *end), &instruction.results, site)
+                self.scan(*table, *start, *end, &instruction.results, site)
             }
             (Op::Count { counter, index }, _) => self.count(*counter, *index, site),
             _ => {}
@@ -358,7 +358,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A search for patterns in the captured bytes from one position to another.
-    fn scan(&mut self, table: u32, (start, end): (Value, Value), results: &[Value], site: (BlockId, usize)) {
+    fn scan(&mut self, table: u32, start: Value, end: Value, results: &[Value], site: (BlockId, usize)) {
         let declared = &self.program.tables[table as usize];
         let argument = self.argument(table);
         let bloom = if self.plan.searches[self.place(table)] == KernelSearch::Bloom { "_bloom" } else { "" };

@@ -52,7 +52,7 @@ impl Shape {
                 ranges = shape.ranges(function)?;
             }
         }
-        let plan = shape.plan(program, ports, options, (ranges, least))?;
+        let plan = shape.plan(program, ports, options, ranges, least)?;
         Ok((shape, plan))
     }
 
@@ -252,7 +252,8 @@ impl Shape {
         program: &Program,
         ports: u16,
         options: &KernelOptions,
-        (ranges, least): (Vec<Range<u32>>, u32),
+        ranges: Vec<Range<u32>>,
+        least: u32,
     ) -> Result<KernelPlan, NoForm> {
         let function = &program.functions[0];
         let uses = |wanted: fn(&Op) -> bool| self.used(function).any(|instruction| wanted(&instruction.op));

@@ -44,7 +44,8 @@ impl Twin {
     /// If there are fewer columns, words or tables than the plan says, or if words are no table's image.
     pub fn run(
         &self,
-        (bytes, all): (&mut [u8], &[u8]),
+        bytes: &mut [u8],
+        all: &[u8],
         columns: &[u32],
         record: &mut [u32],
         tables: &[&[u32]],
@@ -251,7 +252,7 @@ impl<'a> Lane<'a> {
                 _ => return Err(Again),
             },
             Op::Scan { table, start, end } => {
-                return self.scan(*table, (*start, *end), &instruction.results, site);
+                return self.scan(*table, *start, *end, &instruction.results, site);
             }
             Op::Count { counter, index } => {
                 let size = self.twin.program.counters[*counter as usize].size;
@@ -400,7 +401,8 @@ impl<'a> Lane<'a> {
     fn scan(
         &mut self,
         table: u32,
-        (start, end): (Value, Value),
+        start: Value,
+        end: Value,
         results: &[Value],
         site: (BlockId, usize),
     ) -> Result<(), Again> {

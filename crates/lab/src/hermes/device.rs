@@ -146,7 +146,7 @@ impl Simulated {
                 *word = records[place * packets + packet];
             }
             let bytes = &mut bytes[packet * stride..][..stride];
-            let verdict = self.kernel.run((bytes, &all), &own, &mut record, &tables);
+            let verdict = self.kernel.run(bytes, &all, &own, &mut record, &tables);
             let bit = packet * verdict_bits;
             verdicts[bit / 32] |= verdict << (bit % 32);
             for (place, word) in record.iter().enumerate() {
