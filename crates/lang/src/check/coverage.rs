@@ -104,7 +104,8 @@ impl<'p> Above<'p> {
     /// Adds a pattern that is no list; `whole` is the range of a single number.
     fn add(&mut self, pattern: &'p Pattern, whole: Option<(u128, u128)>) {
         if let Some(whole) = whole {
-            return self.cover(range(pattern, whole));
+            let (low, high) = range(pattern, whole);
+            return self.cover(low, high);
         }
         match first_number(pattern) {
             Some(number) => self.keyed.entry(number).or_default().push(self.rows.len()),
@@ -113,7 +114,7 @@ impl<'p> Above<'p> {
         self.rows.push(pattern);
     }
 
-    fn cover(&mut self, (mut low, mut high): (u128, u128)) {
+    fn cover(&mut self, mut low: u128, mut high: u128) {
         while let Some((&first, &last)) = self.covered.range(..=high.saturating_add(1)).next_back() {
             if last.saturating_add(1) < low {
                 break;

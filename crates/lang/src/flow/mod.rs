@@ -218,10 +218,12 @@ fn check_decoded(
         let own = program.stages[stage.0].header;
         let known = |header: HeaderId| own == Some(header) || flow.available[stage.0].contains(&header);
         let mut told: BTreeSet<HeaderId> = BTreeSet::new();
-        let reads =
-            flow.facts[stage.0].reads.iter().filter_map(|&(read, span)| Some((read.header()?, span, false)));
-        let requires = program.stages[stage.0].requires.iter().map(|&(header, span)| (header, span, true));
-        for (header, span, required) in requires.chain(reads) {
+        let reads = flow.facts[stage.0].reads.iter().filter_map(|&(read, span)| Some((read.header()?, span)));
+        let reads = reads.map(|(header, span)| HeaderUse { header, span, required: false });
+        let requires = program.stages[stage.0].requires.iter();
+        let requires = requires.map(|&(header, span)| HeaderUse { header, span, required: true });
+        for header_use in requires.chain(reads) {
+            let header = header_use.header;
             if known(header) || !told.insert(header) {
                 continue;
             }
@@ -231,11 +233,17 @@ fn check_decoded(
             let start = (removes || paths < MOST_PATHS).then_some(start);
             paths += 1;
             let decoders = decoders.get(&header).map_or(&[][..], Vec::as_slice);
-            let read = (header, span, required);
-            diagnostics.push(not_decoded(program, flow, (start, reached), stage, read, decoders));
+            diagnostics.push(not_decoded(program, flow, start, reached, stage, header_use, decoders));
         }
     }
     undecoded
+}
+
+/// Where a stage reads a header, or requires it.
+struct HeaderUse {
+    header: HeaderId,
+    span: Span,
+    required: bool,
 }
 
 /// The diagnostic for a header that some path does not decode, from a start with that path and a packet that
@@ -243,11 +251,13 @@ fn check_decoded(
 fn not_decoded(
     program: &Program,
     flow: &Flow,
-    (start, reached): (Option<StageId>, &BTreeSet<StageId>),
+    start: Option<StageId>,
+    reached: &BTreeSet<StageId>,
     stage: StageId,
-    (header, span, required): (HeaderId, Span, bool),
+    header_use: HeaderUse,
     decoders: &[StageId],
 ) -> Diagnostic {
+    let HeaderUse { header, span, required } = header_use;
     let name = &program.headers[header.0].name;
     let label = if required { "required here" } else { "read here" };
     let mut diagnostic = Diagnostic::error(

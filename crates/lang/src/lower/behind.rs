@@ -265,7 +265,7 @@ impl Lowering<'_> {
             let covering = search.covering.clone();
             let found = HeaderId(self.source.headers.len() + index);
             let change = self.whole_change(search, selector, position, span);
-            self.write_checksum(found, checksum, (position, bytes), change, &covering, span);
+            self.write_checksum(found, position, bytes, change, &covering, span);
             search.exits.extend(self.code.suspend());
         }
     }

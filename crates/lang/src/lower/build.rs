@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A way on that has not been taken yet: where it starts and what is known there.
 pub(crate) type Exit = (BlockId, Env);
 
+/// The ways on where a condition holds and where it does not; a way that cannot be taken is missing.
+pub(crate) type Ways = (Option<Exit>, Option<Exit>);
+
 /// The function that is being built, and what is known at the point where it goes on.
 pub(crate) struct Builder<'p> {
     kinds: &'p dyn Fn(&Type) -> ColumnKind,
@@ -195,7 +198,7 @@ impl Builder<'_> {
     }
 
     /// Makes two ways on from a one-bit value, or one if its outcome is known here.
-    pub(crate) fn fork(&mut self, condition: Value, span: Span) -> (Option<Exit>, Option<Exit>) {
+    pub(crate) fn fork(&mut self, condition: Value, span: Span) -> Ways {
         if self.current.is_none() {
             return (None, None);
         }

@@ -1,7 +1,7 @@
 //! Conditions: ways on for true and false, with what each way knows.
 
 use super::Lowering;
-use super::build::Exit;
+use super::build::{Exit, Ways};
 use super::env::Range;
 use super::expressions::Shape;
 use crate::ast::BinaryOp;
@@ -12,8 +12,8 @@ use crate::flow::facts::Subject;
 type Side = (Range, Option<Subject>);
 
 impl Lowering<'_> {
-    /// The ways on where the condition holds and where it does not; a way that cannot be taken is missing.
-    pub(crate) fn condition(&mut self, expr: &Expr) -> (Option<Exit>, Option<Exit>) {
+    /// Lowers a condition; returns the ways on from it.
+    pub(crate) fn condition(&mut self, expr: &Expr) -> Ways {
         match &expr.kind {
             ExprKind::Not(inner) => {
                 let (yes, no) = self.condition(inner);

@@ -8,9 +8,9 @@
 //! difference, and a checksum of zero that says "none" stays zero.
 
 use super::Lowering;
-use super::build::{Builder, Exit};
+use super::build::{Builder, Exit, Ways};
 use super::env::{Range, Variable};
-use crate::check::hir::{Checksum, HeaderId};
+use crate::check::hir::HeaderId;
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{CoveredPlace, Read};
@@ -88,8 +88,10 @@ impl Lowering<'_> {
     pub(crate) fn note_change(
         &mut self,
         sums: &[Variable],
-        (header, field): (HeaderId, usize),
-        (old, new): (Value, Value),
+        header: HeaderId,
+        field: usize,
+        old: Value,
+        new: Value,
         span: Span,
     ) {
         let described = &self.source.layout(header).fields[field];
@@ -160,7 +162,7 @@ impl Lowering<'_> {
     /// Lowers what is done on two ways on, the first of them first, and goes on where they meet.
     pub(crate) fn meet_ways(
         &mut self,
-        (first, second): (Option<Exit>, Option<Exit>),
+        (first, second): Ways,
         span: Span,
         mut done: impl FnMut(&mut Self, bool),
     ) {
@@ -207,7 +209,7 @@ impl Lowering<'_> {
         if self.code.env.is_certain(header) {
             self.prove(header, 0, span);
             let proven = self.first_run(header);
-            self.write_checksum(header, checksum, (start, proven), change, &covering, span);
+            self.write_checksum(header, start, proven, change, &covering, span);
         } else {
             let behind = self.code.handed_on(Read::Perhaps(header));
             let none = self.code.constant(0, 32, span);
@@ -218,7 +220,7 @@ impl Lowering<'_> {
                 self.code.resume(exit);
                 let bytes = checksum.offset + 2;
                 exits.extend(self.code.need_or_pass(start, bytes, None, span));
-                self.write_checksum(header, checksum, (start, bytes), change, &covering, span);
+                self.write_checksum(header, start, bytes, change, &covering, span);
                 exits.extend(self.code.suspend());
             }
             self.join(exits, span);
@@ -233,12 +235,13 @@ impl Lowering<'_> {
     pub(super) fn write_checksum(
         &mut self,
         header: HeaderId,
-        checksum: Checksum,
-        (base, proven): (Value, u32),
+        base: Value,
+        proven: u32,
         change: Change,
         covering: &[HeaderId],
         span: Span,
     ) {
+        let Some(checksum) = self.source.layout(header).checksum else { return };
         let offset = checksum.offset;
         let old = self.code.emit(16, Op::Load { base, offset, bytes: 2, proven }, span);
         let inverted = self.code.with_constant(BinaryOp::Xor, old, 0xffff, span);
@@ -257,7 +260,7 @@ impl Lowering<'_> {
             new = self.code.emit(16, Op::Select(absent, none, new), span);
         }
         self.code.effect(Op::Store { base, offset, bytes: 2, value: new, proven }, span);
-        self.tell_zeros(header, checksum, (base, proven), new, span);
+        self.tell_zeros(header, checksum, base, proven, new, span);
         if covering.is_empty() {
             return;
         }

@@ -151,7 +151,7 @@ impl Lowering<'_> {
         if let Some((header, field, value)) = announces {
             let width = self.source.layout(header).fields[field].ty.width().unwrap_or(1);
             let number = self.code.constant(value, width, span);
-            self.change_field(header, field, (number, Range::one(value)), span);
+            self.change_field(header, field, number, Range::one(value), span);
             self.write_checksums(span);
         }
         let by = self.code.constant(made.bytes.len() as u128, 32, span);
@@ -182,7 +182,7 @@ impl Lowering<'_> {
     /// Lengthens the headers around a place by what goes in there.
     fn lengthen(&mut self, by: Value, span: Span) {
         for (header, field) in self.counting_outside(span) {
-            self.change_length((header, field), BinaryOp::AddSaturate, by, span);
+            self.change_length(header, field, BinaryOp::AddSaturate, by, span);
         }
         self.write_checksums(span);
     }
@@ -197,7 +197,7 @@ impl Lowering<'_> {
                 let behind = self.code.emit(32, Op::Binary(BinaryOp::SubSaturate, end, last), span);
                 by = self.code.emit(32, Op::Binary(BinaryOp::Add, by, behind), span);
             }
-            self.change_length((header, field), BinaryOp::SubSaturate, by, span);
+            self.change_length(header, field, BinaryOp::SubSaturate, by, span);
         }
         self.write_checksums(span);
     }
@@ -210,7 +210,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    fn change_length(&mut self, (header, field): (HeaderId, usize), op: BinaryOp, by: Value, span: Span) {
+    fn change_length(&mut self, header: HeaderId, field: usize, op: BinaryOp, by: Value, span: Span) {
         let (before, _) = self.load_field(header, field, span);
         let width = self.code.function.width(before);
         let length = self.code.resized(before, 32, span);
@@ -224,7 +224,7 @@ impl Lowering<'_> {
         // What is behind the header keeps its own length: a pseudo header does not change.
         let mut sums = self.sums_of(header, field, span);
         sums.retain(|sum| matches!(sum, Variable::Sum(_)));
-        self.note_change(&sums, (header, field), (before, length), span);
+        self.note_change(&sums, header, field, before, length, span);
     }
 
     /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.

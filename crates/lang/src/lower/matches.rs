@@ -146,7 +146,7 @@ impl Lowering<'_> {
             (Pattern::Bind(_), _) => (self.code.suspend().into_iter().collect(), Vec::new()),
             (Pattern::Range(low, high), Shape::Scalar { value, range, subject }) => {
                 let range = subject.map_or(*range, |subject| self.code.env.range_of(subject, *range));
-                self.code.test_range(*value, (*low, *high), range, *subject, span)
+                self.code.test_range(*value, *low, *high, range, *subject, span)
             }
             (Pattern::Either(parts), _) => {
                 let mut fits = Vec::new();
@@ -185,7 +185,7 @@ impl Lowering<'_> {
                 let types: Vec<u128> = declared.value_columns().iter().map(|(_, ty)| ty.largest()).collect();
                 let number = *number as u128;
                 let (fits, mut fails) =
-                    self.code.test_range(columns[0], (number, number), Range::new(0, 255), None, span);
+                    self.code.test_range(columns[0], number, number, Range::new(0, 255), None, span);
                 let shapes: Vec<Shape> = (first..first + patterns.len())
                     .map(|column| scalar(columns[column], Range::new(0, types[column])))
                     .collect();
@@ -254,12 +254,12 @@ impl Builder<'_> {
     fn test_range(
         &mut self,
         value: Value,
-        wanted: (u128, u128),
+        low: u128,
+        high: u128,
         range: Range,
         subject: Option<crate::flow::facts::Subject>,
         span: Span,
     ) -> (Vec<Exit>, Vec<Exit>) {
-        let (low, high) = wanted;
         let Some(inside) = range.meet(Range::new(low, high)) else {
             return (Vec::new(), self.suspend().into_iter().collect());
         };

@@ -154,7 +154,7 @@ impl Lowering<'_> {
                 .place(described.span, "its constraint"),
             );
         }
-        self.change_field(header, field, (value, range), span);
+        self.change_field(header, field, value, range, span);
     }
 
     /// Writes a field and notes what that changes in checksums.
@@ -162,7 +162,8 @@ impl Lowering<'_> {
         &mut self,
         header: HeaderId,
         field: usize,
-        (value, range): (crate::ir::Value, Range),
+        value: crate::ir::Value,
+        range: Range,
         span: Span,
     ) {
         self.break_seal(Some(header), Breaks::Bytes, span);
@@ -185,7 +186,7 @@ impl Lowering<'_> {
         self.code.env.forget(Subject::Field(header, field));
         self.code.env.ranges.insert(Subject::Field(header, field), range);
         if let Some(before) = before {
-            self.note_change(&sums, (header, field), (before, value), span);
+            self.note_change(&sums, header, field, before, value, span);
         }
     }
 

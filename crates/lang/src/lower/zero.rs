@@ -22,7 +22,8 @@ impl Lowering<'_> {
         &mut self,
         header: HeaderId,
         checksum: Checksum,
-        (base, proven): (Value, u32),
+        base: Value,
+        proven: u32,
         written: Value,
         span: Span,
     ) {
@@ -35,13 +36,13 @@ impl Lowering<'_> {
         let (yes, no) = self.code.fork(zero, span);
         self.meet_ways((no, yes), span, |lowering, differs| {
             if !differs {
-                lowering.tell_zero(header, checksum, (base, proven), span);
+                lowering.tell_zero(header, checksum, base, proven, span);
             }
         });
     }
 
     /// The same where the checksum was written as 0.
-    fn tell_zero(&mut self, header: HeaderId, checksum: Checksum, (base, proven): (Value, u32), span: Span) {
+    fn tell_zero(&mut self, header: HeaderId, checksum: Checksum, base: Value, proven: u32, span: Span) {
         let mut bytes = proven;
         let mut more = None;
         if let Some(end) = self.end_of_covered(header, checksum, span) {
