@@ -128,7 +128,7 @@ impl LpmTable {
     ) -> Result<LpmTable, Unmade> {
         let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
         let epochs = Arc::new(Epochs::new());
-        let made = make(spec, &routes, &codes, (heap, most), &epochs)?;
+        let made = make(spec, &routes, &codes, heap, most, &epochs)?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
         let Made { nodes, direct, heap } = made;
         Ok(LpmTable { spec, variant, routes, codes, nodes, direct, heap, most, current, epochs })
@@ -227,8 +227,8 @@ impl LpmTable {
         match self.follow(region) {
             Ok(()) => Ok(()),
             Err(Exhausted) => {
-                let room = (self.heap * 2, self.most);
-                self.replace(make(self.spec, &self.routes, &self.codes, room, &self.epochs)?);
+                let heap = self.heap * 2;
+                self.replace(make(self.spec, &self.routes, &self.codes, heap, self.most, &self.epochs)?);
                 Ok(())
             }
         }
@@ -251,7 +251,7 @@ impl LpmTable {
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
         self.routes.recode(|code| next.next().unwrap_or(code));
-        match make(self.spec, &self.routes, &codes, (self.heap, self.most), &self.epochs) {
+        match make(self.spec, &self.routes, &codes, self.heap, self.most, &self.epochs) {
             Ok(made) => {
                 self.codes = codes;
                 self.replace(made);
@@ -310,20 +310,21 @@ fn make(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    (mut heap, whole): (usize, usize),
+    mut heap: usize,
+    whole: usize,
     epochs: &Arc<Epochs>,
 ) -> Result<Made, Unmade> {
     let mut most = heap.min(GENEROUS);
     let mut generous = spec.width > 32;
     while generous {
-        match attempt(spec, routes, codes, (most, whole, true), epochs)? {
+        match attempt(spec, routes, codes, most, whole, true, epochs)? {
             Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
             None if most < GENEROUS.min(whole) => most = (most * 2).min(GENEROUS),
             _ => generous = false,
         }
     }
     loop {
-        if let Some(made) = attempt(spec, routes, codes, (heap, whole, false), epochs)? {
+        if let Some(made) = attempt(spec, routes, codes, heap, whole, false, epochs)? {
             return Ok(made);
         }
         if heap >= whole {
@@ -339,7 +340,9 @@ fn attempt(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    (heap, whole, generous): (usize, usize, bool),
+    heap: usize,
+    whole: usize,
+    generous: bool,
     epochs: &Arc<Epochs>,
 ) -> Result<Option<Made>, Unmade> {
     let Form { cell_bits, indexed, palette } = codes.form();
@@ -378,10 +381,9 @@ pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
     coded.sort_unstable_by_key(|(region, _)| (region.bits, region.length));
     let form = Form { cell_bits: if spec.width == 32 { 32 } else { 0 }, indexed: false, palette: 0 };
     let (routes, codes) = (Routes::from_sorted(spec.width, coded), Codes::new(form));
-    let room = (1 << 27, MOST_WORDS, false);
     // With room for more than may be needed.
     let spec = LpmSpec { capacity: spec.capacity * 2 + 1000, ..spec };
-    let made = attempt(spec, &routes, &codes, room, &Arc::new(Epochs::new()));
+    let made = attempt(spec, &routes, &codes, 1 << 27, MOST_WORDS, false, &Arc::new(Epochs::new()));
     let nodes = made.ok().flatten().expect("room").nodes;
     nodes.end() - nodes.snapshot.layout.heap
 }
