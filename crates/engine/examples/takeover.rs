@@ -146,7 +146,7 @@ fn told(mut nanoseconds: Vec<u64>) -> String {
 
 /// Programs take over from a first one whose packets made so many entries; between them as many times none
 /// does.
-fn case(name: &str, (rules, learned): (u128, u128), new: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
+fn case(name: &str, rules: u128, learned: u128, new: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
     let longest = Longest::default();
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = workers(vec![vec![lane(&longest, false)?, lane(&longest, true)?]], &clock)?;
@@ -219,14 +219,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         "Passed: by the clock. Worked: by that of the worker's thread. Answered: as the answer to a reload says."
     );
     for rules in [100, 10_000, 100_000] {
-        case("the same program", (rules, 100), TEXT, rounds)?;
+        case("the same program", rules, 100, TEXT, rounds)?;
     }
-    case("the same program", (100, 1_000_000), TEXT, rounds)?;
-    case("with another capacity and idle time", (100, 1_000_000), &other_lives, rounds)?;
-    case("with a table before", (100, 1_000_000), &other_place, rounds)?;
+    case("the same program", 100, 1_000_000, TEXT, rounds)?;
+    case("with another capacity and idle time", 100, 1_000_000, &other_lives, rounds)?;
+    case("with a table before", 100, 1_000_000, &other_place, rounds)?;
     for learned in [1_000, 10_000, 100_000] {
         let evicts = TEXT.replace("evict lru", "evict refuse").replace("in_port\n", "in_port else {}\n");
-        case("copied: with another way to evict", (100, learned), &evicts, rounds.min(10))?;
+        case("copied: with another way to evict", 100, learned, &evicts, rounds.min(10))?;
     }
     Ok(())
 }

@@ -270,11 +270,11 @@ impl PuntQueue {
             let bytes = batch.bytes(memory, index).unwrap_or_default();
             let number = usize::from(verdict.argument());
             let (Some(reason), Some(lost)) = (reasons.get(number), lost.get_mut(number)) else { continue };
-            *lost += u64::from(!self.push((number, reason), bytes, batch, index));
+            *lost += u64::from(!self.push(number, reason, bytes, batch, index));
         }
     }
 
-    fn push(&self, (number, reason): (usize, &Arc<str>), bytes: &[u8], batch: &Batch, index: usize) -> bool {
+    fn push(&self, number: usize, reason: &Arc<str>, bytes: &[u8], batch: &Batch, index: usize) -> bool {
         let port = batch.port[index];
         let share = match (self.urgency)(reason, bytes) {
             Some(urgent) => self.rooms.of_urgent(urgent, port, bytes),
