@@ -452,7 +452,8 @@ impl Config {
             };
         let message =
             format!("other {what} than the gateway runs with: stop it and start it anew to have them");
-        Err(ConfigError::at(place.unwrap_or((1, 1)), message))
+        let (line, column) = place.unwrap_or((1, 1));
+        Err(ConfigError { line, column, message })
     }
 
     /// Tests whether the program has the tables that the addresses of this file need.
@@ -471,19 +472,14 @@ impl Config {
             RoutingError::Program { family: Some(false), .. } => six,
             _ => four.or(six),
         };
-        ConfigError::at(place.unwrap_or((1, 1)), error.to_string())
-    }
-}
-
-impl ConfigError {
-    /// An error at this line and column that can only be found with the program.
-    pub fn at((line, column): (usize, usize), message: String) -> ConfigError {
-        ConfigError { line, column, message }
+        let (line, column) = place.unwrap_or((1, 1));
+        ConfigError { line, column, message: error.to_string() }
     }
 }
 
 fn place(text: &str, offset: usize, message: String) -> ConfigError {
-    ConfigError::at(line_and_column(text, offset), message)
+    let (line, column) = line_and_column(text, offset);
+    ConfigError { line, column, message }
 }
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {

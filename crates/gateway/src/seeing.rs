@@ -142,7 +142,7 @@ pub(crate) fn watch(
 fn view(seen: Seen, places: &[Vec<String>]) -> PacketView {
     let Seen { port, time, ref bytes, wire, verdict, ref out, .. } = seen;
     let steps = seen.steps.as_ref().map(|moments| told(&seen.program, &seen.sources, moments));
-    let mut view = of_packet((time, port, wire, bytes), verdict, &seen.program, places);
+    let mut view = of_packet(time, port, wire, bytes, verdict, &seen.program, places);
     view.out.clone_from(out);
     if let Some(place) = steps.as_deref().and_then(last_place).filter(|_| view.reason.is_some()) {
         view.places = vec![place];
@@ -156,7 +156,10 @@ fn last_place(steps: &[TraceStep]) -> Option<String> {
 }
 
 fn of_packet(
-    (time, port, wire, bytes): (u64, u16, u32, &[u8]),
+    time: u64,
+    port: u16,
+    wire: u32,
+    bytes: &[u8],
     verdict: Verdict,
     program: &Program,
     places: &[Vec<String>],
@@ -294,8 +297,8 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> ControlAnswer {
     // To find a path, a whole program with its tables is needed, so only the paths of packets that are shown
     // are found.
     let shown = found.split_off(first).into_iter().map(|(part, places, example, verdict)| {
-        let seen = (example.time, example.port, example.wire, example.bytes());
-        let mut view = of_packet(seen, verdict, &part.program, places);
+        let (time, port, wire) = (example.time, example.port, example.wire);
+        let mut view = of_packet(time, port, wire, example.bytes(), verdict, &part.program, places);
         view.steps = path(part, example, verdict);
         if let Some(place) = view.steps.as_deref().and_then(last_place) {
             view.places = vec![place];

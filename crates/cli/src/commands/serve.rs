@@ -175,8 +175,9 @@ fn loaded_filled(
     let mut program = (compiled.program.take())
         .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
     for table in &config.tables {
-        let mut again = program::refill(&mut program, table, allowance).map_err(|error| {
-            let error = ConfigError::at(table.place, error);
+        let mut again = program::refill(&mut program, table, allowance).map_err(|message| {
+            let (line, column) = table.place;
+            let error = ConfigError { line, column, message };
             format!("{}: {error}", file.display())
         })?;
         if again.default.is_none() {

@@ -92,8 +92,8 @@ pub(crate) fn behind(number: u16, port: PortNumber) -> (Filled, Entry) {
 }
 
 /// The addresses that errors about packets of a port come from.
-pub(crate) fn interface(port: PortNumber, own: (Mac, Ipv4Addr, Ipv6Addr)) -> (Filled, Entry) {
-    let value = vec![mac(own.0), number(IpAddr::V4(own.1)), number(IpAddr::V6(own.2))];
+pub(crate) fn interface(port: PortNumber, own: Mac, four: Ipv4Addr, six: Ipv6Addr) -> (Filled, Entry) {
+    let value = vec![mac(own), number(IpAddr::V4(four)), number(IpAddr::V6(six))];
     (Filled::Interfaces, entry(Match::Exact(port.into()), value))
 }
 

@@ -95,7 +95,7 @@ impl<'a> Ipv6<'a> {
     pub(crate) fn icmp_is_right(&self) -> bool {
         self.next == ICMPV6
             && self.payload.len() >= 4
-            && icmpv6_sum((self.source, self.destination), self.payload) == 0xffff
+            && icmpv6_sum(self.source, self.destination, self.payload) == 0xffff
     }
 }
 
@@ -132,8 +132,10 @@ pub(crate) fn finish_ipv4(header: &mut [u8]) {
 
 /// A frame with an ICMP message, whose checksum is filled in.
 pub(crate) fn ipv4(
-    (to, from): (Mac, Mac),
-    (source, destination): (Ipv4Addr, Ipv4Addr),
+    to: Mac,
+    from: Mac,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
     dscp: u8,
     mut message: Vec<u8>,
 ) -> Vec<u8> {
@@ -158,13 +160,15 @@ pub(crate) fn ipv4(
 
 /// A frame with an ICMPv6 message, whose checksum is filled in.
 pub(crate) fn ipv6(
-    (to, from): (Mac, Mac),
-    (source, destination): (Ipv6Addr, Ipv6Addr),
+    to: Mac,
+    from: Mac,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
     hop_limit: u8,
     mut message: Vec<u8>,
 ) -> Vec<u8> {
     message[2..4].fill(0);
-    let check = !icmpv6_sum((source, destination), &message);
+    let check = !icmpv6_sum(source, destination, &message);
     message[2..4].copy_from_slice(&check.to_be_bytes());
     let mut frame = ethernet(to, from, 0x86dd);
     frame.extend([0x60, 0, 0, 0]);
@@ -177,7 +181,7 @@ pub(crate) fn ipv6(
 }
 
 /// The sum over the pseudo header (RFC 8200, 8.1) and a message: 0xffff where the checksum in it is right.
-fn icmpv6_sum((source, destination): (Ipv6Addr, Ipv6Addr), message: &[u8]) -> u16 {
+fn icmpv6_sum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let words = |bytes: &[u8]| u64::from(sum(bytes));
     let total = words(&source.octets())
         + words(&destination.octets())

@@ -80,7 +80,7 @@ pub(crate) fn echo(own: Mac, to: Mac, ip: &Ipv4<'_>) -> Option<Vec<u8>> {
     }
     let mut message = ip.payload.to_vec();
     message[0] = 0;
-    Some(frame::ipv4((to, own), (ip.destination, ip.source), 0, message))
+    Some(frame::ipv4(to, own, ip.destination, ip.source, 0, message))
 }
 
 /// The same of IPv6.
@@ -91,7 +91,7 @@ pub(crate) fn echo6(own: Mac, to: Mac, ip: &Ipv6<'_>) -> Option<Vec<u8>> {
     }
     let mut message = ip.payload.to_vec();
     message[0] = 129;
-    Some(frame::ipv6((to, own), (ip.destination, ip.source), 64, message))
+    Some(frame::ipv6(to, own, ip.destination, ip.source, 64, message))
 }
 
 /// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200,
@@ -153,8 +153,9 @@ pub(crate) fn error(own: (Mac, Ipv4Addr), to: Mac, ip: &Ipv4<'_>, cause: Cause) 
     if reports || ip.later_piece || many {
         return None;
     }
-    let message = quoting(cause.four(), &ip.bytes[..ip.bytes.len().min(REPEATED)]);
-    Some(frame::ipv4((to, own.0), (own.1, ip.source), CONTROL, message))
+    let (kind, code, value) = cause.four();
+    let message = quoting(kind, code, value, &ip.bytes[..ip.bytes.len().min(REPEATED)]);
+    Some(frame::ipv4(to, own.0, own.1, ip.source, CONTROL, message))
 }
 
 /// The same of IPv6 (RFC 4443, 2.4).
@@ -171,11 +172,12 @@ pub(crate) fn error6(own: (Mac, Ipv6Addr), to: Mac, ip: &Ipv6<'_>, cause: Cause)
     if reports || many {
         return None;
     }
-    let message = quoting(cause.six(), &ip.bytes[..ip.bytes.len().min(REPEATED6)]);
-    Some(frame::ipv6((to, own.0), (own.1, ip.source), 64, message))
+    let (kind, code, value) = cause.six();
+    let message = quoting(kind, code, value, &ip.bytes[..ip.bytes.len().min(REPEATED6)]);
+    Some(frame::ipv6(to, own.0, own.1, ip.source, 64, message))
 }
 
-fn quoting((kind, code, value): (u8, u8, u32), packet: &[u8]) -> Vec<u8> {
+fn quoting(kind: u8, code: u8, value: u32, packet: &[u8]) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0];
     message.extend(value.to_be_bytes());
     message.extend(packet);
@@ -312,7 +314,7 @@ mod tests {
     fn an_error_that_came_in_pieces_is_not_answered_either() {
         let piece = |kind: u8, offset: u8| {
             let from: [u8; 16] = [0xfd; 16];
-            let mut bytes = frame::ipv6((OWN, PEER), (from.into(), [0xfc; 16].into()), 64, vec![kind; 64]);
+            let mut bytes = frame::ipv6(OWN, PEER, from.into(), [0xfc; 16].into(), 64, vec![kind; 64]);
             bytes[ETHERNET + 5] += 8;
             bytes[ETHERNET + 6] = 44;
             bytes.splice(54..54, [ICMPV6, 0, 0, offset << 3 | 1, 0, 0, 0, 7]);

@@ -174,8 +174,8 @@ pub(crate) fn question(own: (Mac, IpAddr), target: IpAddr, to: Option<Mac>) -> O
                 Some(to) => (to, target),
                 None => (station_of(group_of(target)), group_of(target)),
             };
-            let message = discovery(135, 0, target, (1, own.0));
-            Some(frame::ipv6((to, own.0), (address, destination), 255, message))
+            let message = discovery(135, 0, target, 1, own.0);
+            Some(frame::ipv6(to, own.0, address, destination, 255, message))
         }
         _ => None,
     }
@@ -188,14 +188,14 @@ pub(crate) fn advertisement(own: (Mac, Ipv6Addr), asker: (Mac, Ipv6Addr)) -> Vec
     let nobody = asker.1.is_unspecified();
     let (to, destination) = if nobody { (station_of(ALL), ALL) } else { asker };
     // Router and override, and solicited where somebody did.
-    let message = discovery(136, if nobody { 0xa0 } else { 0xe0 }, own.1, (2, own.0));
-    frame::ipv6((to, own.0), (own.1, destination), 255, message)
+    let message = discovery(136, if nobody { 0xa0 } else { 0xe0 }, own.1, 2, own.0);
+    frame::ipv6(to, own.0, own.1, destination, 255, message)
 }
 
-fn discovery(kind: u8, flags: u8, target: Ipv6Addr, option: (u8, Mac)) -> Vec<u8> {
+fn discovery(kind: u8, flags: u8, target: Ipv6Addr, option: u8, mac: Mac) -> Vec<u8> {
     let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
     message.extend(target.octets());
-    message.extend([option.0, 1]);
-    message.extend(option.1);
+    message.extend([option, 1]);
+    message.extend(mac);
     message
 }

@@ -166,7 +166,7 @@ impl Router {
         if ip.next == ICMPV6 && matches!(ip.payload.first(), Some(135 | 136)) {
             let discovery = Discovery::read(&ip).filter(|_| ip.icmp_is_right());
             return match discovery {
-                Some(discovery) => self.discovery(packet.port, (from, ip.source), discovery, now, effects),
+                Some(discovery) => self.discovery(packet.port, from, ip.source, discovery, now, effects),
                 None => Fate::Malformed,
             };
         }
@@ -210,7 +210,8 @@ impl Router {
     fn discovery(
         &mut self,
         number: PortNumber,
-        (from, source): (Mac, Ipv6Addr),
+        from: Mac,
+        source: Ipv6Addr,
         discovery: Discovery,
         now: u64,
         effects: &mut Effects,

@@ -422,7 +422,7 @@ impl Router {
         let (four, six) = (self.own_ipv4(number), self.own_ipv6(number));
         (four.is_some() || six.is_some()).then(|| {
             let four = four.unwrap_or(Ipv4Addr::UNSPECIFIED);
-            effects::interface(number, (mac, four, six.unwrap_or(Ipv6Addr::UNSPECIFIED)))
+            effects::interface(number, mac, four, six.unwrap_or(Ipv6Addr::UNSPECIFIED))
         })
     }
 
