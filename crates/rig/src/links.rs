@@ -56,15 +56,20 @@ impl RigLinks<'_> {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn cable(&self, here: (&str, [u8; 6]), there: (&str, [u8; 6], &Namespace)) -> io::Result<()> {
-        let end = |name: &str, address: [u8; 6]| {
+    pub fn cable(
+        &self,
+        here: (&str, [u8; 6]),
+        there: (&str, [u8; 6]),
+        namespace: &Namespace,
+    ) -> io::Result<()> {
+        let end = |(name, address): (&str, [u8; 6])| {
             vec![LinkAttribute::IfName(name.to_owned()), LinkAttribute::Address(address.to_vec())]
         };
         let mut peer = LinkMessage::default();
-        peer.attributes = end(there.0, there.1);
-        peer.attributes.push(LinkAttribute::NetNsFd(there.2.network().as_raw_fd()));
+        peer.attributes = end(there);
+        peer.attributes.push(LinkAttribute::NetNsFd(namespace.network().as_raw_fd()));
         let mut link = LinkMessage::default();
-        link.attributes = end(here.0, here.1);
+        link.attributes = end(here);
         link.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
@@ -102,10 +107,10 @@ impl RigLinks<'_> {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn hand(&self, interface: &str, to: (&str, [u8; 6], &Namespace)) -> io::Result<()> {
+    pub fn hand(&self, interface: &str, to: (&str, [u8; 6]), namespace: &Namespace) -> io::Result<()> {
         let mut link = self.named(interface)?;
         link.attributes = vec![
-            LinkAttribute::NetNsFd(to.2.network().as_raw_fd()),
+            LinkAttribute::NetNsFd(namespace.network().as_raw_fd()),
             LinkAttribute::IfName(to.0.to_owned()),
             LinkAttribute::Address(to.1.to_vec()),
         ];
@@ -289,7 +294,7 @@ mod tests {
         };
         let right = Namespace::new().expect("a second one");
         let (ours, theirs) = (left.links().expect("links"), right.links().expect("links"));
-        ours.cable(("here", [2, 0, 0, 0, 0, 1]), ("there", [2, 0, 0, 0, 0, 2], &right)).expect("a cable");
+        ours.cable(("here", [2, 0, 0, 0, 0, 1]), ("there", [2, 0, 0, 0, 0, 2]), &right).expect("a cable");
         ours.up("here").expect("on");
         theirs.up("there").expect("on");
         theirs.offloads("there", false).expect("off");
@@ -311,9 +316,9 @@ mod tests {
         assert_eq!(times.len(), 3, "what was sent on a virtual cable is there when the call returns");
         assert!(times.is_sorted() && times[0] > 1_600_000_000_000_000_000);
         assert!(theirs.counters("there").expect("counters").received >= before + 3);
-        ours.cable(("one", [2, 0, 0, 0, 0, 3]), ("other", [2, 0, 0, 0, 0, 4], &right)).expect("a cable");
+        ours.cable(("one", [2, 0, 0, 0, 0, 3]), ("other", [2, 0, 0, 0, 0, 4]), &right).expect("a cable");
         ours.queue("one", 4096).expect("a longer queue");
-        ours.hand("one", ("eth7", [2, 0, 0, 0, 0, 5], &right)).expect("handed over");
+        ours.hand("one", ("eth7", [2, 0, 0, 0, 0, 5]), &right).expect("handed over");
         assert!(theirs.is_up("there").expect("is there") && !theirs.is_up("eth7").expect("is there"));
         assert!(ours.index("one").is_err() && theirs.index("eth7").is_ok());
         drop((ours, sender));

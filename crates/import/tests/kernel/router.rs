@@ -55,8 +55,8 @@ impl Router {
 
     fn made() -> io::Result<Router> {
         let (hosts, router) = (Namespace::new()?, Namespace::new()?);
-        hosts.links()?.cable(("in", HERE), ("from-in", ROUTER, &router))?;
-        hosts.links()?.cable(("out", THERE), ("to-out", [2, 0, 0, 0, 0, 3], &router))?;
+        hosts.links()?.cable(("in", HERE), ("from-in", ROUTER), &router)?;
+        hosts.links()?.cable(("out", THERE), ("to-out", [2, 0, 0, 0, 0, 3]), &router)?;
         for interface in ["in", "out"] {
             hosts.links()?.up(interface)?;
         }

@@ -96,7 +96,7 @@ impl Net {
         let net = Net::apart(way, offloads)?;
         let gateway = net.gateway.links()?;
         for end in net.ends() {
-            gateway.cable((end.name, end.ethernet), ("eth0", end.addresses.0, end.host))?;
+            gateway.cable((end.name, end.ethernet), ("eth0", end.addresses.0), end.host)?;
             if offloads == CableOffloads::Off {
                 gateway.offloads(end.name, false)?;
             }
@@ -122,7 +122,7 @@ impl Net {
         }
         for end in self.ends() {
             gateway.queue(end.name, QUEUE)?;
-            gateway.hand(end.name, ("eth0", end.addresses.0, end.host))?;
+            gateway.hand(end.name, ("eth0", end.addresses.0), end.host)?;
             self.settle(&end)?;
         }
         Ok(())
