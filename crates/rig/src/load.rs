@@ -143,7 +143,7 @@ impl FrameReceiver {
     ) -> io::Result<FrameReceiver> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
-            live::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), BUFFER)?;
+            live::set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, BUFFER)?;
             live::set_number(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
             sys::ask_for_times(&socket)?;
             port.map_or(Ok(()), |port| sys::only_port(&socket, port))?;

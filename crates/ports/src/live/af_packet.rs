@@ -32,7 +32,7 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
     let opened = open::open(wanted, lanes)?;
     let port = Port::watched(wanted, opened.held, lanes)?;
     let lanes = opened.lanes.into_iter().enumerate().map(|(index, lane)| Lane {
-        receive: Box::new(Incoming::new((lane.incoming, lane.ring), number, port.clone(), index)),
+        receive: Box::new(Incoming::new(lane.incoming, lane.ring, number, port.clone(), index)),
         send: Box::new(Outlet::new(lane.outgoing, port.clone(), index)),
     });
     Ok(Attached {

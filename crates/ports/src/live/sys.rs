@@ -138,12 +138,12 @@ pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: 
 /// Gives a socket's receive buffer so many bytes, or as many as may be had without the right to more
 /// (CAP_NET_ADMIN); says how many it has now.
 pub(crate) fn set_receive_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
-    set_buffer(fd, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), bytes)
+    set_buffer(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, bytes)
 }
 
 /// The same for its send buffer.
 pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
-    set_buffer(fd, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), bytes)
+    set_buffer(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes)
 }
 
 /// Sets the size of one of a socket's buffers by two options: one that needs CAP_NET_ADMIN, and one that does
@@ -151,7 +151,7 @@ pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
 ///
 /// # Errors
 /// What the kernel says.
-pub fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
+pub fn set_buffer(fd: &OwnedFd, forced: i32, plain: i32, bytes: usize) -> io::Result<usize> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;

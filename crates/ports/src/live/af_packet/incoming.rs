@@ -38,7 +38,8 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub(super) fn new(
-        (socket, ring): (OwnedFd, FrameRing),
+        socket: OwnedFd,
+        ring: FrameRing,
         number: PortNumber,
         port: Arc<Port>,
         lane: usize,
@@ -55,7 +56,7 @@ impl Incoming {
     }
 
     /// Goes on with a ring and a socket of an interface that is there again.
-    fn renew(&mut self, (socket, ring): (OwnedFd, FrameRing)) {
+    fn renew(&mut self, socket: OwnedFd, ring: FrameRing) {
         self.count_dropped();
         // The number stays, since others wait for it; if that fails nothing has changed and the port stays
         // away.
@@ -76,9 +77,9 @@ impl Receiver for Incoming {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         // What came before the interface vanished comes first: nothing follows it into the old ring.
         if self.ring.is_empty()
-            && let Some(renewed) = self.port.incoming[self.lane].take()
+            && let Some((socket, ring)) = self.port.incoming[self.lane].take()
         {
-            self.renew(renewed);
+            self.renew(socket, ring);
         }
         batch.clear();
         batch.headroom = HEADROOM as u32;

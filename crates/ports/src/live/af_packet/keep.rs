@@ -90,10 +90,10 @@ fn batch(interface: &str) -> Vec<u8> {
     attribute(&mut of_chain, 5, &DROP.to_be_bytes());
     attribute(&mut of_chain, 7, &text("filter"));
     let mut batch = Vec::new();
-    message(&mut batch, BEGIN, REQUEST, (0, TABLES), &[]);
-    message(&mut batch, NEW_TABLE, REQUEST | ACKNOWLEDGE | CREATE, (NETDEV, 0), &of_table);
-    message(&mut batch, NEW_CHAIN, REQUEST | ACKNOWLEDGE | CREATE, (NETDEV, 0), &of_chain);
-    message(&mut batch, END, REQUEST, (0, TABLES), &[]);
+    message(&mut batch, BEGIN, REQUEST, 0, TABLES, &[]);
+    message(&mut batch, NEW_TABLE, REQUEST | ACKNOWLEDGE | CREATE, NETDEV, 0, &of_table);
+    message(&mut batch, NEW_CHAIN, REQUEST | ACKNOWLEDGE | CREATE, NETDEV, 0, &of_chain);
+    message(&mut batch, END, REQUEST, 0, TABLES, &[]);
     batch
 }
 
@@ -108,7 +108,7 @@ fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-fn message(to: &mut Vec<u8>, kind: u16, flags: u16, (family, resource): (u8, u16), attributes: &[u8]) {
+fn message(to: &mut Vec<u8>, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) {
     to.extend_from_slice(&(20 + attributes.len() as u32).to_ne_bytes());
     to.extend_from_slice(&kind.to_ne_bytes());
     to.extend_from_slice(&flags.to_ne_bytes());

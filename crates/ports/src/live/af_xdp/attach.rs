@@ -52,7 +52,7 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
         let mode = interface.mode(place, chunk, zero_copy, workers.len());
         let (wanted, number) = (interface.wanted, interface.port);
         let held = Held::new(interface.witness, redirect);
-        let port = Port::watched((number, wanted), held, &memory, (chunk, zero_copy));
+        let port = Port::watched(number, wanted, held, &memory, chunk, zero_copy);
         attached.push((port.map_err(|error| (number, error))?, mode));
     }
     let mut all: Vec<Vec<Lane>> = attached.iter().map(|_| Vec::new()).collect();
@@ -100,14 +100,13 @@ struct Worker {
 
 /// Makes the memory and the sockets of every worker.
 fn open(interfaces: &[Interface<'_>], lanes: u16, zero_copy: bool) -> Result<Vec<Worker>, Refused> {
-    (0..usize::from(lanes))
-        .map(|lane| open_worker(interfaces, (lane, usize::from(lanes)), zero_copy))
-        .collect()
+    (0..usize::from(lanes)).map(|lane| open_worker(interfaces, lane, usize::from(lanes), zero_copy)).collect()
 }
 
 fn open_worker(
     interfaces: &[Interface<'_>],
-    lane: (usize, usize),
+    lane: usize,
+    lanes: usize,
     zero_copy: bool,
 ) -> Result<Worker, Refused> {
     let mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
@@ -126,7 +125,7 @@ fn open_worker(
     let mut ports = Vec::new();
     for (((interface, home), receiving), copies) in interfaces.iter().zip(homes).zip(receiving).zip(copies) {
         let sockets =
-            interface.sockets(lane, memory, first.clone()).map_err(|error| (interface.port, error))?;
+            interface.sockets(lane, lanes, memory, first.clone()).map_err(|error| (interface.port, error))?;
         first = first.or_else(|| sockets.first().map(|first| first.socket.fd.clone()));
         ports.push(PortParts { sockets, home, receiving, copies });
     }
@@ -137,8 +136,8 @@ impl PortParts {
     /// The lane of a port; `number` is the port's among those of the worker.
     fn lane(self, port: &Arc<Port>, lane: usize, pool: &Arc<Pool>, number: u32) -> io::Result<Lane> {
         let (entrance, exit) = port::halves(self.sockets)?;
-        let incoming = Incoming::new(entrance, (self.receiving, self.home), pool.chunk, port.clone(), lane);
-        let outlet = Outlet::new(exit, (pool.clone(), self.copies), port.clone(), lane, number);
+        let incoming = Incoming::new(entrance, self.receiving, self.home, pool.chunk, port.clone(), lane);
+        let outlet = Outlet::new(exit, pool.clone(), self.copies, port.clone(), lane, number);
         Ok(Lane { receive: Box::new(incoming), send: Box::new(outlet) })
     }
 }

@@ -49,7 +49,8 @@ pub(super) struct Incoming {
 impl Incoming {
     pub(super) fn new(
         entrance: Entrance,
-        (part, home): (Part, Home),
+        part: Part,
+        home: Home,
         chunk: usize,
         port: Arc<Port>,
         lane: usize,

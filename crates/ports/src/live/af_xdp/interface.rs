@@ -141,7 +141,8 @@ impl<'a> Interface<'a> {
     /// that sends.
     pub(super) fn sockets(
         &self,
-        (lane, lanes): (usize, usize),
+        lane: usize,
+        lanes: usize,
         memory: Memory<'_>,
         first: Option<Arc<OwnedFd>>,
     ) -> Result<Vec<QueueSocket>, AttachError> {

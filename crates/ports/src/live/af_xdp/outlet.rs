@@ -67,7 +67,8 @@ pub(super) struct Outlet {
 impl Outlet {
     pub(super) fn new(
         exit: Exit,
-        (pool, part): (Arc<Pool>, Part),
+        pool: Arc<Pool>,
+        part: Part,
         port: Arc<Port>,
         lane: usize,
         number: u32,

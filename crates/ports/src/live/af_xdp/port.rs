@@ -57,10 +57,12 @@ impl Port {
     /// # Errors
     /// No further thread can be had.
     pub(super) fn watched(
-        (number, wanted): (PortNumber, &WantedPort),
+        number: PortNumber,
+        wanted: &WantedPort,
         held: Held,
         memory: &[Arc<Pages>],
-        (chunk, zero_copy): (usize, bool),
+        chunk: usize,
+        zero_copy: bool,
     ) -> Result<Arc<Port>, AttachError> {
         let port = Arc::new(Port {
             wanted: wanted.clone(),
@@ -108,7 +110,7 @@ impl Port {
         }
         let sockets = |zero_copy| -> Result<Vec<Vec<QueueSocket>>, AttachError> {
             let each = self.memory.iter().enumerate().map(|(lane, pages)| {
-                interface.sockets((lane, lanes), Memory { pages, chunk: self.chunk, zero_copy }, None)
+                interface.sockets(lane, lanes, Memory { pages, chunk: self.chunk, zero_copy }, None)
             });
             each.collect()
         };

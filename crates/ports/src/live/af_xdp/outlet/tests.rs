@@ -51,7 +51,7 @@ fn what_the_interface_has_no_room_for_is_handed_over_again_soon() {
     let part = parts.pop().expect("two parts");
     let pool = Pool { pages: pages.clone(), chunk: CHUNK, home, homes: vec![Home::new(FRAMES).marks()] };
     let port = Arc::new(Port::unwatched(&wanted(), &[pages]));
-    let mut outlet = Outlet::new(exit, (Arc::new(pool), part), port, 0, 0);
+    let mut outlet = Outlet::new(exit, Arc::new(pool), part, port, 0, 0);
     kernel.word(FLAGS).store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
     outlet.flush();
     assert_eq!(outlet.due(), None, "nothing waits");
