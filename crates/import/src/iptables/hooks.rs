@@ -92,7 +92,7 @@ pub(super) fn others_decide_nothing(
     Ok(())
 }
 
-fn refuse(table: &Table<'_>, hook: &str, (line, column): (u32, u32), what: &str) -> ImportError {
+fn refuse(table: &Table<'_>, hook: &str, line: u32, column: u32, what: &str) -> ImportError {
     let what = format!(
         "the chain {hook} of the table `{}` decides about the same packets as well: {what}",
         shown(table.name)
@@ -109,12 +109,7 @@ fn rules<'a>(table: &Table<'a>, hook: &str) -> Result<Rules<'a>, ImportError> {
         let chain = append.and(words.next()).map(|chain| chain.text.to_string());
         let is_chain = |chain: &String| table.number(chain).is_some() || !passed(chain).is_empty();
         let Some(chain) = chain.filter(is_chain) else {
-            return Err(refuse(
-                table,
-                hook,
-                (line.number, 1),
-                "this line is no rule of a chain of its table",
-            ));
+            return Err(refuse(table, hook, line.number, 1, "this line is no rule of a chain of its table"));
         };
         let target =
             words.skip_while(|word| !matches!(&*word.text, "-j" | "--jump" | "-g" | "--goto")).nth(1);
@@ -135,7 +130,7 @@ fn drops_nothing(
         && table.chains[number].1 == Some(false)
     {
         let line = table.policies[number].unwrap_or(table.line);
-        return Err(refuse(table, hook, (line, 1), "its policy is DROP"));
+        return Err(refuse(table, hook, line, 1, "its policy is DROP"));
     }
     let (mut seen, mut open) = (BTreeSet::from([hook.to_owned()]), vec![hook.to_owned()]);
     while let Some(chain) = open.pop() {
@@ -149,7 +144,7 @@ fn drops_nothing(
                 && !translates.contains(&&*target.text)
             {
                 let what = format!("here by the target {}", shown(&target.text));
-                return Err(refuse(table, hook, (target.line, target.column), &what));
+                return Err(refuse(table, hook, target.line, target.column, &what));
             }
         }
     }
