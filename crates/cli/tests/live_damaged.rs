@@ -127,7 +127,7 @@ fn play(net: &mut Net, program: &Path, frames: impl Iterator<Item = Vec<u8>>) {
     silence(net);
     let mut lost = Vec::new();
     for at_once in AT_ONCE {
-        let attempt = Attempt::make(net, program, &played, (total, at_once));
+        let attempt = Attempt::make(net, program, &played, total, at_once);
         if attempt.lost.is_empty() {
             return judge(net, program, &played, &attempt.report);
         }
@@ -146,7 +146,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn make(net: &mut Net, program: &Path, played: &Path, (total, at_once): (u64, u64)) -> Attempt {
+    fn make(net: &mut Net, program: &Path, played: &Path, total: u64, at_once: u64) -> Attempt {
         let left = net.path("left.pcap");
         // That of the attempt before.
         let _ = fs::remove_file(&left);

@@ -84,7 +84,8 @@ type Finished = BTreeMap<(&'static str, &'static str), (u32, u64)>;
 /// judge.
 fn agree(
     (name, program): &(String, Program),
-    (arrivals, judge): (&Arrivals, &RunOutcome),
+    arrivals: &Arrivals,
+    judge: &RunOutcome,
     options: &KernelOptions,
     open: impl Fn(Offload) -> Offloaded,
     finished: &mut Finished,
@@ -120,7 +121,7 @@ fn every_form_means_the_same_on_threads() {
         for over in CopiedPart::ALL {
             for back in Back::ALL {
                 let options = KernelOptions { over, back, ..KernelOptions::default() };
-                agree(program, (&arrivals, &judge), &options, open, &mut finished);
+                agree(program, &arrivals, &judge, &options, open, &mut finished);
             }
         }
     }
@@ -163,7 +164,7 @@ fn forms_mean_the_same_as_opencl_text() {
                 Offloaded::on_opencl(offload, &device, memory(form), QueueDepth::BATCH).expect("it opens")
             };
             let options = KernelOptions { over, back, ..KernelOptions::default() };
-            agree(program, (&arrivals, &judge), &options, open, &mut finished);
+            agree(program, &arrivals, &judge, &options, open, &mut finished);
         }
     };
     let two = [("destination".to_owned(), own(DESTINATION)), ("two ends".to_owned(), own(TWO_ENDS))];

@@ -593,7 +593,7 @@ fn compare(program: &Program, arrivals: &Arrivals, tally: &mut Tally) {
             (Fate::Answer(_, kind, code, mtu), Some(sent)) => {
                 assert_eq!((sent.0, sent.5), (arrivals.ports[index], false), "{}", shown());
                 let own = second.row("interfaces", sent.0.into()).expect("only ports with an address answer");
-                check_error(frame.bytes, (&sent.2, sent.3), own, (*kind, *code, *mtu));
+                check_error(frame.bytes, &sent.2, sent.3, own, *kind, *code, *mtu);
                 answers += 1;
             }
             (Fate::Answer(..), None) => held += 1,
@@ -664,7 +664,7 @@ fn pieces(bytes: &[u8], wire: u32, mtu: u32) {
 
 /// An error has the addresses of the way back, right checksums, and quotes what fits of the packet. Its
 /// header counts what is on the wire.
-fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, code, mtu): (u8, u8, u16)) {
+fn check_error(cause: &[u8], error: &[u8], wire: u32, own: &[u128], kind: u8, code: u8, mtu: u16) {
     assert_eq!(error[..6], cause[6..12]);
     assert_eq!(error[6..12], (own[0] as u64).to_be_bytes()[2..]);
     assert_eq!(error[12..14], cause[12..14]);
