@@ -1,4 +1,5 @@
-//! The driver of a device in experiments: it fills slots, and reads or commits what came back.
+//! The driver of a device in experiments: it fills, submits and polls slots, and reads or commits what came
+//! back.
 //!
 //! ```text
 //! open ─► fill a slot: push, push, … ─► submit ─► poll ─► results: verdicts, or commit
