@@ -210,6 +210,13 @@ pub enum DeviceError {
     },
 }
 
+impl DeviceError {
+    /// [`DeviceError::Missing`]: what is missing, and how to get it or do without it.
+    pub fn missing(what: &str, how: &str) -> DeviceError {
+        DeviceError::Missing { what: what.to_owned(), how: how.to_owned() }
+    }
+}
+
 /// Asks until a batch is done.
 ///
 /// # Errors

@@ -156,8 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_what_to_do_and_a_device_with_its_failure() {
-        let missing =
-            DeviceError::Missing { what: "there is no driver".to_owned(), how: "install one".to_owned() };
+        let missing = DeviceError::missing("there is no driver", "install one");
         let failed = Err(DeviceError::Stalled { device: "A".to_owned(), milliseconds: 5000 });
         let report = Report {
             parts: vec![part("OpenCL", Ok("1 device".to_owned())), part("CUDA driver", Err(missing))],

@@ -3,7 +3,6 @@
 //! Code for exactly the device at hand needs no newer driver than the device itself. Where the compiler is
 //! older than the device, it writes PTX for the newest device it knows, which the driver translates.
 
-use super::found::missing;
 use crate::device::DeviceError;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys;
@@ -33,7 +32,7 @@ fn find() -> Result<(), DeviceError> {
     // SAFETY: loads a library, whose initialisation asks nothing of us.
     match unsafe { sys::is_culib_present() } {
         true => Ok(()),
-        false => Err(missing(
+        false => Err(DeviceError::missing(
             "there is no CUDA compiler library (libnvrtc.so)",
             "install NVIDIA's toolkit or the Python package `nvidia-cuda-nvrtc`, and put the library's folder into LD_LIBRARY_PATH",
         )),
@@ -41,7 +40,10 @@ fn find() -> Result<(), DeviceError> {
 }
 
 fn silent(error: NvrtcError) -> DeviceError {
-    missing(&format!("the CUDA compiler library does not answer ({error})"), "install another version of it")
+    DeviceError::missing(
+        &format!("the CUDA compiler library does not answer ({error})"),
+        "install another version of it",
+    )
 }
 
 /// The compiler's version: major and minor.
@@ -111,7 +113,7 @@ pub fn needs(text: &str, capability: u32) -> Result<String, DeviceError> {
 fn build(text: &str, capability: u32, options: &[&str]) -> Result<(Program, bool), DeviceError> {
     find()?;
     let (target, exact) = target(&known()?, capability).ok_or_else(|| {
-        missing(
+        DeviceError::missing(
             &format!("the CUDA compiler library knows no device of compute capability {capability} or below"),
             "install an older version of it",
         )

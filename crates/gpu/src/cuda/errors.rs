@@ -1,6 +1,6 @@
 //! Translates errors of a CUDA driver into errors of devices.
 
-use super::found::{CudaFound, missing};
+use super::found::CudaFound;
 use crate::device::DeviceError;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
@@ -17,7 +17,7 @@ pub(super) fn cause(error: DriverError) -> String {
 pub(super) fn not_loaded(device: &CudaFound, error: DriverError) -> DeviceError {
     use sys::CUresult::{CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
     match error.0 {
-        CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_NO_BINARY_FOR_GPU => missing(
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_NO_BINARY_FOR_GPU => DeviceError::missing(
             &format!("the driver of {} is too old for the CUDA compiler library", device.full_name()),
             "install NVIDIA's newest driver for it, or a compiler library that is not newer than it",
         ),

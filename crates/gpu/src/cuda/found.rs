@@ -60,10 +60,6 @@ impl CudaFound {
     }
 }
 
-pub(super) fn missing(what: &str, how: &str) -> DeviceError {
-    DeviceError::Missing { what: what.to_owned(), how: how.to_owned() }
-}
-
 /// Every CUDA device of this machine.
 ///
 /// # Errors
@@ -71,13 +67,16 @@ pub(super) fn missing(what: &str, how: &str) -> DeviceError {
 pub fn devices() -> Result<Vec<CudaFound>, DeviceError> {
     // SAFETY: loads a library of the driver, whose initialisation asks nothing of us.
     if !unsafe { sys::is_culib_present() } {
-        return Err(missing(
+        return Err(DeviceError::missing(
             "there is no CUDA driver (libcuda.so.1)",
             "install NVIDIA's driver for the graphics card, on Debian `nvidia-driver` and `libcuda1`",
         ));
     }
     let silent = |error: DriverError| {
-        missing(&format!("the CUDA driver does not answer ({})", cause(error)), "see `nvidia-smi`")
+        DeviceError::missing(
+            &format!("the CUDA driver does not answer ({})", cause(error)),
+            "see `nvidia-smi`",
+        )
     };
     result::init().map_err(silent)?;
     let mut version = 0;
@@ -85,7 +84,7 @@ pub fn devices() -> Result<Vec<CudaFound>, DeviceError> {
     unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(silent)?;
     let count = result::device::get_count().map_err(silent)?;
     if count == 0 {
-        return Err(missing("CUDA has no device", "see `nvidia-smi`"));
+        return Err(DeviceError::missing("CUDA has no device", "see `nvidia-smi`"));
     }
     (0..count).map(|ordinal| found(ordinal, version as u32)).collect::<Result<_, _>>().map_err(silent)
 }
@@ -128,21 +127,22 @@ pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> 
     };
     if !reaches {
         let what = format!("{name} does not reach {} memory of the processor", setup.memory);
-        return Err(missing(&what, "copy from pinned memory"));
+        return Err(DeviceError::missing(&what, "copy from pinned memory"));
     }
     let newer = "install NVIDIA's newest driver for it";
     match setup.submission {
         GRAPH if device.driver < GRAPHS => {
-            Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
+            Err(DeviceError::missing(&format!("the driver of {name} is too old for graphs"), newer))
         }
         GRAPH if setup.memory == PAGEABLE => {
-            Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
+            Err(DeviceError::missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
-        Submission::Persistent => {
-            Err(missing("a kernel that takes whole batches does not keep running", "submit to streams"))
-        }
+        Submission::Persistent => Err(DeviceError::missing(
+            "a kernel that takes whole batches does not keep running",
+            "submit to streams",
+        )),
         _ if setup.timed && device.driver < TIMES => {
-            Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
+            Err(DeviceError::missing(&format!("the driver of {name} is too old to tell times"), newer))
         }
         _ => Ok(()),
     }

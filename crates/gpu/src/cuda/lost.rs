@@ -2,7 +2,7 @@
 //! as long as the process lives, and opening a device beside a kernel that never ends could take as long; so
 //! they are not opened again.
 
-use super::found::{CudaFound, missing};
+use super::found::CudaFound;
 use crate::device::DeviceError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ pub(super) fn refuse(device: &CudaFound) -> Result<(), DeviceError> {
         "{} has failed or hung, and its driver keeps that for as long as this process",
         device.full_name()
     );
-    Err(missing(&what, "start Ravelin again to use it"))
+    Err(DeviceError::missing(&what, "start Ravelin again to use it"))
 }
 
 #[cfg(test)]

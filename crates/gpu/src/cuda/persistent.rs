@@ -15,7 +15,7 @@
 
 use super::compile;
 use super::errors::{failure, no_memory, not_loaded};
-use super::found::{CudaFound, missing};
+use super::found::CudaFound;
 use super::handles::{Context, Event, Function, Stream};
 use super::memory::Table;
 use super::served::Served;
@@ -89,7 +89,7 @@ impl CudaPersistent {
             let what = format!(
                 "{name} does not run two warps of this program at once, which a kernel that keeps running takes"
             );
-            return Err(missing(&what, "submit to streams"));
+            return Err(DeviceError::missing(&what, "submit to streams"));
         }
         let stream = Stream::new(&context).map_err(failed("make a stream"))?;
         let ended = Event::new(&context, false).map_err(failed("make an event"))?;

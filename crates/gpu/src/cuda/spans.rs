@@ -1,7 +1,7 @@
 //! How long a persistent kernel runs on a CUDA device before it is launched again, and whether a device can
 //! run one at all.
 
-use super::found::{CudaFound, missing};
+use super::found::CudaFound;
 use crate::device::{DeviceError, Geometry, SlotMemory};
 use crate::ring::RingShape;
 use crate::study::{PAGEABLE, PINNED, REGISTERED};
@@ -44,7 +44,7 @@ pub(super) fn can(
     let reaches = match memory {
         PAGEABLE | PINNED => {
             let what = format!("a kernel that keeps running does not copy from {memory} memory");
-            return Err(missing(&what, "use mapped memory"));
+            return Err(DeviceError::missing(&what, "use mapped memory"));
         }
         SlotMemory::Mapped => device.maps,
         REGISTERED => device.maps && device.registers,
@@ -52,31 +52,31 @@ pub(super) fn can(
     if !reaches {
         let what =
             format!("{name} does not reach {memory} memory, which a kernel that keeps running works on");
-        return Err(missing(&what, "submit to streams, from pinned memory"));
+        return Err(DeviceError::missing(&what, "submit to streams, from pinned memory"));
     }
     if device.capability < ORDERED {
         let what =
             format!("{name} has no order of loads and stores that a kernel that keeps running could rely on");
-        return Err(missing(&what, "submit to streams"));
+        return Err(DeviceError::missing(&what, "submit to streams"));
     }
     if !(1..=WARP).contains(&geometry.packets) {
         let what = format!(
             "a kernel that keeps running takes 1 to {WARP} packets at a time, and not {}",
             geometry.packets
         );
-        return Err(missing(&what, "make batches of so many, or submit to streams"));
+        return Err(DeviceError::missing(&what, "make batches of so many, or submit to streams"));
     }
     for span in [spans.quantum, spans.idle] {
         if !(SHORTEST..=LONGEST).contains(&span) {
             let what = format!(
                 "a kernel that keeps running ends by itself after {SHORTEST:?} to {LONGEST:?}, and not after {span:?}"
             );
-            return Err(missing(&what, "let it run as long, or submit to streams"));
+            return Err(DeviceError::missing(&what, "let it run as long, or submit to streams"));
         }
     }
     let Some(shape) = RingShape::new(geometry.slots) else {
         let what = format!("a kernel that keeps running takes 1 to 65,536 slots, and not {}", geometry.slots);
-        return Err(missing(&what, "ask for as many"));
+        return Err(DeviceError::missing(&what, "ask for as many"));
     };
     let all = geometry.slots.saturating_mul(geometry.slot_bytes());
     match all > device.memory {

@@ -25,17 +25,16 @@ pub fn devices() -> Result<Vec<OpenClDevice>, DeviceError> {
     // ask at that time.
     static ONE_ASKS: Mutex<()> = Mutex::new(());
     let _one = ONE_ASKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let missing = |what: &str, how: &str| DeviceError::Missing { what: what.to_owned(), how: how.to_owned() };
     let platforms = get_platforms().map_err(|error| match error.0 {
-        -2000 => missing(
+        -2000 => DeviceError::missing(
             "there is no OpenCL library (libOpenCL.so.1)",
             "install the loader, on Debian `ocl-icd-libopencl1`, and a driver, for processors `pocl-opencl-icd`",
         ),
-        -1001 => missing(
+        -1001 => DeviceError::missing(
             "the OpenCL library knows no driver",
             "install the graphics card's, or for processors `pocl-opencl-icd`",
         ),
-        _ => missing(&format!("the OpenCL library does not answer ({error})"), "see `clinfo`"),
+        _ => DeviceError::missing(&format!("the OpenCL library does not answer ({error})"), "see `clinfo`"),
     })?;
     let mut found = Vec::new();
     for platform in platforms {
@@ -56,7 +55,7 @@ pub fn devices() -> Result<Vec<OpenClDevice>, DeviceError> {
     }
     found.sort_by_key(|device| !device.accelerator);
     if found.is_empty() {
-        return Err(missing("OpenCL has no device", "see `clinfo`"));
+        return Err(DeviceError::missing("OpenCL has no device", "see `clinfo`"));
     }
     Ok(found)
 }

@@ -68,8 +68,7 @@ impl<K: SlotKernel, D: Device + ?Sized> DeviceRun<K, D> {
     }
 
     fn parts(&mut self) -> Result<(&mut K, &mut D), DeviceError> {
-        let closed =
-            || DeviceError::Missing { what: "no device is open".to_owned(), how: "open one".to_owned() };
+        let closed = || DeviceError::missing("no device is open", "open one");
         Ok((&mut self.kernel, self.device.as_deref_mut().ok_or_else(closed)?))
     }
 

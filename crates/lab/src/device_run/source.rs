@@ -100,13 +100,17 @@ impl ChosenDevice {
     pub(crate) fn find(choice: DeviceChoice) -> Result<ChosenDevice, LabError> {
         let opencl = || -> Result<ChosenDevice, DeviceError> {
             let found = gpu::opencl_devices()?.into_iter().next();
-            found.map(ChosenDevice::OpenCl).ok_or_else(|| missing("OpenCL has no device", "see `clinfo`"))
+            found
+                .map(ChosenDevice::OpenCl)
+                .ok_or_else(|| DeviceError::missing("OpenCL has no device", "see `clinfo`"))
         };
         let cuda = || -> Result<ChosenDevice, DeviceError> {
             // Without its compiler a device is of no use.
             gpu::compiler_version()?;
             let found = gpu::cuda_devices()?.into_iter().next();
-            found.map(ChosenDevice::Cuda).ok_or_else(|| missing("CUDA has no device", "see `nvidia-smi`"))
+            found
+                .map(ChosenDevice::Cuda)
+                .ok_or_else(|| DeviceError::missing("CUDA has no device", "see `nvidia-smi`"))
         };
         match choice {
             DeviceChoice::Best => Ok(cuda().or_else(|_| opencl()).unwrap_or(ChosenDevice::Host)),
@@ -178,17 +182,13 @@ impl DeviceSource for ChosenDevice {
             ChosenDevice::Cuda(found) => gpu::open_cuda(found, &text(Dialect::Cuda), geometry, setup)?,
             ChosenDevice::Host if setup.submission == Submission::Persistent => {
                 let what = "threads of this machine have no kernel that keeps running";
-                return Err(missing(what, "submit one behind the other"));
+                return Err(DeviceError::missing(what, "submit one behind the other"));
             }
             ChosenDevice::Host => Box::new(code.host(geometry)?),
         })
     }
 }
 
-fn missing(what: &str, how: &str) -> DeviceError {
-    DeviceError::Missing { what: what.to_owned(), how: how.to_owned() }
-}
-
 fn no_pings() -> DeviceError {
-    missing("a word is sent to and fro by CUDA alone", "ask for an NVIDIA device")
+    DeviceError::missing("a word is sent to and fro by CUDA alone", "ask for an NVIDIA device")
 }
