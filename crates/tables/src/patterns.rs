@@ -14,6 +14,7 @@ mod confirm;
 mod frequency;
 mod image;
 mod lanes;
+mod lanes_avx2;
 mod model;
 mod sift;
 #[cfg(test)]

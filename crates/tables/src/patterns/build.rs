@@ -6,8 +6,8 @@
 use super::arrange::{Choice, Shuffle, Text, arrange};
 use super::frequency::Frequency;
 use super::image::{
-    Counts, Entry, LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash,
-    short_bit,
+    Counts, Entry, LONG, MOST_GROUPS, POSITIONS, PatternsImage, Places, RUNS, SAME, SHORT_BUCKETS, WINDOW,
+    hash, short_bit,
 };
 use super::{PatternMatch, PatternsBuildError, SearchPattern};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub const LIMIT: u64 = 1 << 30;
 pub struct Scanner {
     bytes: Vec<u8>,
     counts: Counts,
+    /// Where the sections of the image begin: opened for each packet, it is not computed anew.
+    places: Places,
 }
 
 impl Scanner {
@@ -56,11 +58,12 @@ impl Scanner {
             return Err(PatternsBuildError::TooLarge { bytes: (pairs + patterns.len() as u64) * 16, limit });
         }
         let plan = Plan::of(patterns, groups);
-        let bytes = plan.counts.places().end as u64;
+        let places = plan.counts.places();
+        let bytes = places.end as u64;
         if bytes > limit {
             return Err(PatternsBuildError::TooLarge { bytes, limit });
         }
-        Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts })
+        Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts, places })
     }
 
     /// Bytes of the image of patterns of these lengths, at most: some may share a string or be runs, which
@@ -87,7 +90,7 @@ impl Scanner {
 
     /// The table over its own bytes; whoever searches many packets in a row opens it once.
     pub fn open(&self) -> PatternsImage<'_> {
-        PatternsImage::cut(&self.bytes, self.counts)
+        PatternsImage::cut(&self.bytes, self.counts, &self.places)
     }
 
     /// How many patterns the table has.
@@ -226,6 +229,14 @@ impl Plan {
         for position in self.shuffles.iter().flatten() {
             image[at..at + 256].copy_from_slice(position);
             at += 256;
+        }
+        let mut at = places.nibbles;
+        for position in self.shuffles.iter().flatten() {
+            for (byte, buckets) in position.iter().enumerate() {
+                image[at + (byte & 15)] |= buckets;
+                image[at + 16 + (byte >> 4)] |= buckets;
+            }
+            at += 32;
         }
         let mut slots: Vec<(usize, usize)> = Vec::with_capacity(self.strings.len());
         for (at, (text, _)) in self.strings.iter().enumerate() {

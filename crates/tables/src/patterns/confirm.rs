@@ -97,6 +97,9 @@ impl PatternsImage<'_> {
 
     /// Tells occurrences in order until `found` answers false, looking at `step` places at a time.
     fn tell_until(&self, haystack: &[u8], step: usize, mut found: impl FnMut(PatternMatch) -> bool) {
+        if self.is_empty() {
+            return;
+        }
         let haystack = searched(haystack);
         with_room(|room| {
             for from in (0..haystack.len()).step_by(step) {
@@ -171,6 +174,9 @@ impl PatternsImage<'_> {
     }
 
     fn unordered(&self, haystack: &[u8], mut found: impl FnMut(u32)) {
+        if self.is_empty() {
+            return;
+        }
         let haystack = searched(haystack);
         with_room(|room| {
             for from in (0..haystack.len()).step_by(SEGMENT) {

@@ -4,10 +4,12 @@
 //! gaps else.
 //!
 //! ```text
-//!   0  magic "RVPT"    4  version 1        8  bytes of the image    12  patterns
+//!   0  magic "RVPT"    4  version 2        8  bytes of the image    12  patterns
 //!  16  strings        20  entries         24  log2 of bitmap bits   28  log2 of directory slots
 //!  32  flags          36  long groups     40  short groups          44  pairs    48  runs    52  longest pattern
 //!  64  shuffles   (long + short groups) × POSITIONS × 256 bytes: bit b of byte v: bucket b lets v pass there
+//!      nibbles    (long + short groups) × POSITIONS × 32 bytes: the bucket bits of all bytes with a low half of 0 to 15,
+//!                 then those of all bytes with a high half of 0 to 15
 //!      bitmap     one bit a hash of a long window
 //!      shorts     with a short group: 2^16 bits, one a window of 2 bytes; 2^16 bits, one a hash of a window of 3
 //!      directory  slots + 1 × u32: the first entry of each slot, and the end
@@ -23,6 +25,7 @@
 //! Flags: bits 0 to 2 say that strings of 1, 2 and 3 bytes exist, bit 3 that longer ones do, bit 4 that a
 //! window of one letter four times over exists, bit 5 that run patterns exist.
 
+use super::sift::Sieve;
 use std::ops::Range;
 
 /// Bytes of the window by which a long string is hashed.
@@ -33,7 +36,7 @@ pub(super) const POSITIONS: usize = 5;
 pub(super) const MOST_GROUPS: usize = 4;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVPT");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 64;
 
 /// Bit of the flags: long strings exist.
@@ -85,6 +88,7 @@ pub(super) struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) shuffles: usize,
+    pub(super) nibbles: usize,
     pub(super) bitmap: usize,
     pub(super) shorts: usize,
     pub(super) directory: usize,
@@ -108,6 +112,7 @@ impl Counts {
         };
         let mut places = Places {
             shuffles: place((self.long_groups + self.short_groups) * POSITIONS * 256),
+            nibbles: place((self.long_groups + self.short_groups) * POSITIONS * 32),
             bitmap: place((1 << self.bitmap_log2) / 8),
             shorts: place(self.short_groups * SHORT_BITS / 4),
             directory: place(((1 << self.directory_log2) + 1) * 4),
@@ -218,8 +223,8 @@ pub enum PatternsImageError {
         /// The bytes given.
         bytes: usize,
     },
-    /// the image does not begin with RVPT and version 1
-    #[error("the image does not begin with RVPT and version 1")]
+    /// the image does not begin with RVPT and version 2
+    #[error("the image does not begin with RVPT and version 2")]
     Kind,
     /// the image has {bytes} bytes, but its header's counts ask for {needed}
     #[error("the image has {bytes} bytes, but its header's counts ask for {needed}")]
@@ -244,6 +249,7 @@ pub enum PatternsImageError {
 pub struct PatternsImage<'a> {
     pub(super) counts: Counts,
     pub(super) shuffles: &'a [[u8; 256]],
+    pub(super) nibbles: &'a [[u8; 32]],
     pub(super) bitmap: &'a [u8],
     pub(super) shorts: &'a [u8],
     pub(super) directory: &'a [[u8; 4]],
@@ -254,8 +260,8 @@ pub struct PatternsImage<'a> {
     pub(super) runs: &'a [[u8; 4]],
     pub(super) list: &'a [[u8; 16]],
     pub(super) pairs: &'a [[u8; 16]],
-    /// Whether the vector units that the fast first filter needs are there.
-    pub(super) lanes: bool,
+    /// How the first filter works on this machine.
+    pub(super) sieve: Sieve,
 }
 
 impl<'a> PatternsImage<'a> {
@@ -265,14 +271,16 @@ impl<'a> PatternsImage<'a> {
     /// [`PatternsImageError`] names the first thing that is wrong.
     pub fn open(bytes: &'a [u8]) -> Result<PatternsImage<'a>, PatternsImageError> {
         let counts = counts_of(bytes)?;
-        let image = PatternsImage::cut(bytes, counts);
-        image.check(&counts.places())?;
+        let places = counts.places();
+        let image = PatternsImage::cut(bytes, counts, &places);
+        image.check(&places)?;
         Ok(image)
     }
 
-    /// The same table searched without vector units: the same answers, slower.
-    pub fn portable(self) -> PatternsImage<'a> {
-        PatternsImage { lanes: false, ..self }
+    /// The same table by each form of the first filter that this machine has, the fastest first and the
+    /// portable one last: the same answers at different speeds.
+    pub fn forms(self) -> impl Iterator<Item = PatternsImage<'a>> {
+        Sieve::of_this_machine().into_iter().map(move |sieve| PatternsImage { sieve, ..self })
     }
 
     /// How many patterns the table has.
@@ -291,11 +299,12 @@ impl<'a> PatternsImage<'a> {
     }
 
     /// The sections of bytes whose size was checked.
-    pub(super) fn cut(bytes: &'a [u8], counts: Counts) -> PatternsImage<'a> {
-        let places = counts.places();
+    pub(super) fn cut(bytes: &'a [u8], counts: Counts, places: &Places) -> PatternsImage<'a> {
+        let groups = counts.long_groups + counts.short_groups;
         PatternsImage {
             counts,
-            shuffles: bytes[places.shuffles..places.bitmap].as_chunks().0,
+            shuffles: bytes[places.shuffles..places.nibbles].as_chunks().0,
+            nibbles: &bytes[places.nibbles..].as_chunks().0[..groups * POSITIONS],
             bitmap: &bytes[places.bitmap..places.bitmap + (1 << counts.bitmap_log2) / 8],
             shorts: &bytes[places.shorts..places.directory],
             directory: &bytes[places.directory..].as_chunks().0[..(1 << counts.directory_log2) + 1],
@@ -306,7 +315,7 @@ impl<'a> PatternsImage<'a> {
             runs: &bytes[places.runs..].as_chunks().0[..257],
             list: &bytes[places.list..].as_chunks().0[..counts.runs],
             pairs: &bytes[places.pairs..].as_chunks().0[..counts.pairs],
-            lanes: super::lanes::present(),
+            sieve: Sieve::fastest(),
         }
     }
 

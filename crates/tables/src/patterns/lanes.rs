@@ -6,7 +6,7 @@
 //! positions are combined by AND; a place passes if a bit is left.
 
 use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WINDOW};
-use super::sift::Passed;
+use super::sift::{Passed, Sieve};
 
 /// Whether this machine has what [`sift`] needs.
 #[cfg(not(target_arch = "x86_64"))]
@@ -36,7 +36,12 @@ pub(super) fn sift(_: &PatternsImage<'_>, _: &[u8], _: usize, _: usize, _: &mut 
 /// Adds to `passed` the places of `from..to` that may begin a window or a run.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
-    assert!(image.lanes && from <= to && to <= haystack.len() && to - from <= super::sift::SEGMENT);
+    assert!(
+        image.sieve == Sieve::Avx512
+            && from <= to
+            && to <= haystack.len()
+            && to - from <= super::sift::SEGMENT
+    );
     let flags = image.counts.flags;
     let groups = if flags & LONG == 0 { 0 } else { image.counts.long_groups };
     let work: Work = match (groups, image.counts.short_groups > 0, flags & RUNS != 0) {
@@ -57,7 +62,7 @@ pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: 
         (_, true, false) => wide::sift::<MOST_GROUPS, true, false>,
         (_, true, true) => wide::sift::<MOST_GROUPS, true, true>,
     };
-    // SAFETY: `image.lanes` holds only where `present` found every feature that the functions are compiled
+    // SAFETY: an image has this form only where `present` found every feature that the functions are compiled
     // for.
     unsafe { work(image, haystack, from, to, passed) }
 }

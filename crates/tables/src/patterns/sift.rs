@@ -1,12 +1,44 @@
 //! The first filter: finds the places of a packet where a window may begin, and where runs of one byte begin.
 //!
-//! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not
-//! agree in what they let pass too much; neither may lose a place where a window or a run begins.
+//! This is the portable form; `lanes` and `lanes_avx2` have the forms for vector units. Each may let too
+//! much pass, and they need not agree in what they let pass too much; none may lose a place where a window or
+//! a run begins.
 
 use super::image::{LONG, POSITIONS, PatternsImage, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, u32_in};
 
 /// Places of a packet looked at in one go; a place within them fits 16 bits.
 pub(super) const SEGMENT: usize = 4096;
+
+/// A form of the first filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sieve {
+    /// One place after the other, on any machine.
+    Portable,
+    /// 32 places at a time, with AVX2.
+    Avx2,
+    /// 64 places at a time, with AVX-512.
+    Avx512,
+}
+
+impl Sieve {
+    /// The forms that this machine has, the fastest first.
+    pub(super) fn of_this_machine() -> Vec<Sieve> {
+        let wide = super::lanes::present().then_some(Sieve::Avx512);
+        let narrow = super::lanes_avx2::present().then_some(Sieve::Avx2);
+        wide.into_iter().chain(narrow).chain([Sieve::Portable]).collect()
+    }
+
+    /// The first of them.
+    pub(super) fn fastest() -> Sieve {
+        if super::lanes::present() {
+            Sieve::Avx512
+        } else if super::lanes_avx2::present() {
+            Sieve::Avx2
+        } else {
+            Sieve::Portable
+        }
+    }
+}
 
 /// The places that passed, counted from the beginning of the segment, ascending.
 #[derive(Clone, Debug)]
@@ -65,9 +97,10 @@ impl PatternsImage<'_> {
     /// Fills `passed` with the places of `from..to`, at most [`SEGMENT`] of them.
     pub(super) fn sift(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         passed.clear();
-        if self.lanes {
-            super::lanes::sift(self, haystack, from, to, passed);
-            return;
+        match self.sieve {
+            Sieve::Avx512 => return super::lanes::sift(self, haystack, from, to, passed),
+            Sieve::Avx2 => return super::lanes_avx2::sift(self, haystack, from, to, passed),
+            Sieve::Portable => {}
         }
         if self.counts.flags & LONG != 0 {
             self.sift_long(haystack, from, to, passed);
