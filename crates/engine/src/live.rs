@@ -53,8 +53,8 @@ enum Request {
     Look(Look),
     /// Let another program take over, if it can do so at all workers.
     Replace(Box<Takeover>),
-    /// Send frames, in this order.
-    Send(Vec<Injected>),
+    /// Send frames, in this order. Whoever waits for that hears that the sender has gone.
+    Send(Vec<Injected>, Option<mpsc::Sender<()>>),
     /// Copy punted packets into this queue from now on, instead of an earlier one.
     Punts(PuntQueue),
     /// Watch packets.
@@ -245,7 +245,17 @@ impl Remote {
     /// frame for a port that does not exist is lost.
     pub fn send(&self, frames: Vec<Injected>) -> bool {
         // One worker sends all frames of the control plane, so that they stay in order.
-        self.lines().first().is_some_and(|line| line.request(Request::Send(frames)))
+        self.lines().first().is_some_and(|line| line.request(Request::Send(frames, None)))
+    }
+
+    /// As [`Remote::send`], and waits until the frames have been sent. So whoever sends much has no more
+    /// than these frames before the worker, which sends them between two batches.
+    pub fn send_in_turn(&self, frames: Vec<Injected>) -> bool {
+        let (sent, done) = mpsc::channel();
+        let asked = self.lines().first().is_some_and(|line| line.request(Request::Send(frames, Some(sent))));
+        // Nothing is ever sent: the worker lets go of the other end.
+        let _ = done.recv();
+        asked
     }
 
     /// A queue with copies of all packets that the program punts from now on; an earlier queue gets no more

@@ -15,6 +15,8 @@
 //! keep_from_kernel = false        # whether to keep what comes in from the kernel's own network stack; this is the default
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
+//! host = true                     # the machine is a host there, by an interface of its own; the default is that it is none
+//! host_interface = "h-eth0"       # its name; this is the default
 //! promiscuous = false             # take what is meant for other stations, too; the default unless there are `addresses` is true
 //! mtu = 1500                      # the largest packet that leaves there; the interface's is the default
 //! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
@@ -39,6 +41,7 @@ use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
+use packet::PortNumber;
 use ports::live::{Offloads, PortKind, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -95,6 +98,8 @@ pub struct Config {
 pub(crate) struct Places {
     /// The interface of each port.
     ports: Vec<Place>,
+    /// Where each port says that the machine is a host there.
+    hosts: Vec<Option<Place>>,
     control: Option<Place>,
     metrics: Option<Place>,
 }
@@ -210,6 +215,20 @@ struct FilePort {
     addresses: Vec<Spanned<String>>,
     promiscuous: Option<bool>,
     mtu: Option<Spanned<u16>>,
+    host: Option<Spanned<bool>>,
+    host_interface: Option<Spanned<String>>,
+}
+
+impl FilePort {
+    /// Whether the file says that the machine is a host there.
+    fn has_host(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| *host.get_ref())
+    }
+
+    /// Where it says how the host interface is called, or that there is one.
+    fn host_place(&self) -> Option<Range<usize>> {
+        self.host_interface.as_ref().map(Spanned::span).or_else(|| self.host.as_ref().map(Spanned::span))
+    }
 }
 
 impl FilePort {
@@ -300,6 +319,7 @@ impl Config {
         let stands = |span: Range<usize>| line_and_column(text, span.start);
         let places = Places {
             ports: file.port.iter().map(|port| stands(port.interface.span())).collect(),
+            hosts: file.port.iter().map(|port| port.host_place().map(stands)).collect(),
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
         };
@@ -324,14 +344,20 @@ impl Config {
 /// Makes an error from a place in the file's text and a message.
 type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
 
+/// The longest name that Linux gives an interface (IFNAMSIZ, with the zero at its end), in bytes.
+const LONGEST_NAME: usize = 15;
+
+fn is_interface_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(['/', '\0', ' '])
+}
+
 /// Refuses names that no interface can have, and an interface that is named for two ports.
 fn interfaces_differ(ports: &[FilePort], at: &At<'_>) -> Result<(), ConfigError> {
     let mut owners = HashMap::new();
     for (index, port) in ports.iter().enumerate() {
         let name = port.interface.get_ref();
         let span = Some(port.interface.span());
-        // The longest name that Linux gives an interface (IFNAMSIZ, with the zero at its end).
-        if name.is_empty() || name.len() > 15 || name.contains(['/', '\0', ' ']) {
+        if !is_interface_name(name) {
             return Err(at(span, format!("`{name}` cannot be the name of an interface")));
         }
         if let Some(owner) = owners.insert(name.clone(), index + 1) {
@@ -392,8 +418,9 @@ fn wanted(port: FilePort, directory: &Path, at: &At<'_>) -> Result<WantedPort, C
         let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
         return Err(at(Some(keep.span()), message.to_owned()));
     }
-    let keep_from_kernel = keep.is_some_and(|keep| *keep.get_ref());
-    let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty());
+    // The machine has packets by the host interface, and must not have them twice.
+    let keep_from_kernel = keep.map_or(port.has_host(), |keep| *keep.get_ref());
+    let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty() && !port.has_host());
     let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
     let middleware = middleware::read(shape, impair, trace, trace_size, directory)
         .map_err(|(span, message)| at(Some(span), message))?;
@@ -437,19 +464,22 @@ impl Config {
     /// metrics, which are fixed when the gateway starts.
     pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
         let ports = self.ports.len().max(other.ports.len());
-        let (what, place) =
-            if let Some(index) = (0..ports).find(|&index| self.ports.get(index) != other.ports.get(index)) {
-                let place = other.places.ports.get(index).or(other.places.ports.last());
-                (format!("ports (the first that differs is port {})", index + 1), place.copied())
-            } else if !self.workers.are(&other.workers) {
-                ("workers".to_owned(), Some(other.workers.place))
-            } else if self.control != other.control {
-                ("`control`".to_owned(), other.places.control)
-            } else if self.metrics != other.metrics {
-                ("`metrics`".to_owned(), other.places.metrics)
-            } else {
-                return Ok(());
-            };
+        let differs = |&index: &usize| {
+            let host = |config: &Config| config.routing.ports.get(index).and_then(|port| port.host.clone());
+            self.ports.get(index) != other.ports.get(index) || host(self) != host(other)
+        };
+        let (what, place) = if let Some(index) = (0..ports).find(differs) {
+            let place = other.places.ports.get(index).or(other.places.ports.last());
+            (format!("ports (the first that differs is port {})", index + 1), place.copied())
+        } else if !self.workers.are(&other.workers) {
+            ("workers".to_owned(), Some(other.workers.place))
+        } else if self.control != other.control {
+            ("`control`".to_owned(), other.places.control)
+        } else if self.metrics != other.metrics {
+            ("`metrics`".to_owned(), other.places.metrics)
+        } else {
+            return Ok(());
+        };
         let message =
             format!("other {what} than the gateway runs with: stop it and start it anew to have them");
         let (line, column) = place.unwrap_or((1, 1));
@@ -462,6 +492,13 @@ impl Config {
     /// The program lacks a table, or has it in another shape.
     pub fn routes_by(&self, program: &Program) -> Result<(), ConfigError> {
         routing::check(program, &self.routing).map_err(|error| self.explain(error))
+    }
+
+    /// An error about the host interface of a port, with its place in the file.
+    pub fn about_host(&self, port: PortNumber, message: String) -> ConfigError {
+        let place = self.places.hosts.get(usize::from(port).wrapping_sub(1)).copied().flatten();
+        let (line, column) = place.unwrap_or((1, 1));
+        ConfigError { line, column, message }
     }
 
     /// The same error with the place in the file that caused it.

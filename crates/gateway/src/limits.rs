@@ -1,5 +1,5 @@
-//! Limits of the control server and of the metrics: the number of clients, the length of questions, and the
-//! time for each.
+//! Limits of the control server, of the metrics and of host interfaces: the number of clients, the length of
+//! questions, the time for each, and the share of the machine in what leaves.
 
 use std::time::Duration;
 
@@ -34,3 +34,9 @@ pub(crate) const HTTP_CLIENTS: usize = 16;
 pub(crate) const HTTP_QUESTION: usize = 8 << 10;
 /// How long an HTTP client may take for its request and for reading the response.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most frames of the machine, as a host at ports, that leave between two batches of packets; a batch has
+/// up to 256.
+pub(crate) const HOST_TURN_FRAMES: usize = 64;
+/// The bytes after which no further frame of the machine leaves between two batches.
+pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;

@@ -5,7 +5,7 @@ use crate::control::{self, PortView};
 use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::metrics;
 use crate::remarks::Remarks;
-use crate::routing::Routing;
+use crate::routing::{Hosts, Routing};
 use engine::live::look::Counted;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
@@ -109,6 +109,9 @@ pub fn serve(
         ),
         None => None,
     };
+    let without = |port, error: &_| (telling.remark)(&format!("port {port} has no host interface: {error}"));
+    let hosts = Hosts::make(&config.routing, &config.ports, without)
+        .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     let attached =
@@ -126,8 +129,8 @@ pub fn serve(
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = live::workers(lanes, &clock).map_err(ServeError::Loop)?;
     let remarks = Remarks::to(telling.remark).map_err(ServeError::Loop)?;
-    let routing =
-        Routing::new(&loaded.program, &config.routing, remarks).map_err(|error| config.explain(error))?;
+    let routing = Routing::new(&loaded.program, &config.routing, hosts, remarks)
+        .map_err(|error| config.explain(error))?;
     for backend in &mut loaded.backends {
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }

@@ -225,9 +225,10 @@ impl LivePass<'_, '_> {
                 let since = since(losses(receivers, self.transmitter.sink()), self.generation);
                 question(self.generation, &since);
             }
-            Request::Send(frames) => {
+            Request::Send(frames, sent) => {
                 let ledger = &mut self.generation.ledger;
                 inject(frames, ledger, self.transmitter.sink(), self.clock)?;
+                drop(sent);
             }
             Request::Punts(queue) => *self.punts = Some(queue),
             Request::Watch(watcher) => self.watches.add(*watcher),

@@ -1,8 +1,8 @@
 //! Reads the addresses and routes of a gateway's file, and checks that they fit together before anything is
 //! applied.
 
-use super::{At, ConfigError, File};
-use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
+use super::{At, ConfigError, File, FilePort, LONGEST_NAME, is_interface_name};
+use crate::routing::{HostWish, InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
 use ports::live::PortKind;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -74,6 +74,7 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
             addresses,
             mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
             shared: port.kind == PortKind::Tap,
+            host: host(port, &ports, file, at)?,
         });
     }
     let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
@@ -94,6 +95,53 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
         routes.push(read);
     }
     Ok((RoutingSettings { ports, routes, kernel: kernel.is_some() }, first))
+}
+
+/// The interface by which the machine is to be a host at a port, if it is. Its name differs from those of all
+/// ports, and of the host interfaces of the `earlier` ones.
+fn host(
+    port: &FilePort,
+    earlier: &[PortSettings],
+    file: &File,
+    at: &At<'_>,
+) -> Result<Option<HostWish>, ConfigError> {
+    let wrong = |span, message: String| Err(at(Some(span), message));
+    let Some(demand) = port.host.as_ref().filter(|host| *host.get_ref()) else {
+        return match &port.host_interface {
+            Some(name) => wrong(name.span(), "`host_interface` is for a port with `host = true`".to_owned()),
+            None => Ok(None),
+        };
+    };
+    if port.kind == PortKind::Tap {
+        let message = "the machine is behind a TAP port, and so no host at it: leave out `host`";
+        return wrong(demand.span(), message.to_owned());
+    }
+    let (name, span) = match &port.host_interface {
+        Some(name) => (name.get_ref().clone(), name.span()),
+        None => (host_name(port.interface.get_ref()), demand.span()),
+    };
+    if !is_interface_name(&name) {
+        return wrong(span, format!("`{name}` cannot be the name of an interface"));
+    }
+    let is_port = file.port.iter().any(|port| *port.interface.get_ref() == name);
+    let is_host = earlier.iter().filter_map(|port| port.host.as_ref()).any(|host| host.interface == name);
+    if is_port || is_host {
+        let message = format!(
+            "`{name}` is the interface of another port or its host interface: name another by `host_interface`"
+        );
+        return wrong(span, message);
+    }
+    Ok(Some(HostWish { interface: name, demanded: true }))
+}
+
+/// The name of a port's host interface where the file gives none: `h-` and the port's interface, as much of
+/// it as there is room for.
+fn host_name(interface: &str) -> String {
+    let mut name = format!("h-{interface}");
+    while name.len() > LONGEST_NAME {
+        name.pop();
+    }
+    name
 }
 
 fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(IpPrefix, Neighbour), ConfigError> {
@@ -209,6 +257,30 @@ mod tests {
     }
 
     #[test]
+    fn a_host_interface_has_a_name_that_fits_and_its_packets_are_kept_from_the_kernel() {
+        let hosts = |more: &str| {
+            let config = read(more).expect("is right");
+            let of = |port: &crate::routing::PortSettings| port.host.clone().map(|host| host.interface);
+            let kept = config.ports.iter().map(|port| (port.keep_from_kernel, port.promiscuous)).collect();
+            (config.routing.ports.iter().map(of).collect::<Vec<_>>(), kept)
+        };
+        let (none, kept): (_, Vec<_>) = hosts("host = false\n");
+        assert_eq!((none, kept), (vec![None, None], vec![(false, false), (false, true)]));
+        let (one, kept) = hosts("host = true\n");
+        assert_eq!((one, kept), (vec![None, Some("h-y".into())], vec![(false, false), (true, false)]));
+        let (one, kept) = hosts("host = true\nhost_interface = \"uplink\"\nkeep_from_kernel = false\n");
+        assert_eq!((one, kept), (vec![None, Some("uplink".into())], vec![(false, false); 2]));
+        assert_eq!(super::host_name("fifteen-letters"), "h-fifteen-lette");
+        let running = read("host = true\n").expect("is right");
+        let other = read("host = true\nhost_interface = \"uplink\"\n").expect("is right");
+        let error = running.takes(&other).expect_err("it has another name").to_string();
+        assert!(
+            error.starts_with("line 6, column 13: other ports (the first that differs is port 2)"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_shown_where_it_is() {
         let cases = [
             ("addresses = [\"10.0.2.1\"]\n", "line 7, column 14: `10.0.2.1` does not say how long"),
@@ -236,6 +308,30 @@ mod tests {
             (
                 "addresses = [\"fd00:2::1/64\"]\nmtu = 1279\n",
                 "line 8, column 7: an MTU of 1279 is too small: at least 1280",
+            ),
+            (
+                "host_interface = \"h\"\n",
+                "line 7, column 18: `host_interface` is for a port with `host = true`",
+            ),
+            (
+                "host = true\nkind = \"tap\"\n",
+                "line 7, column 8: the machine is behind a TAP port, and so no host at it",
+            ),
+            (
+                "host = true\nhost_interface = \"a long interface\"\n",
+                "line 8, column 18: `a long interface` cannot be the name of an interface",
+            ),
+            (
+                "host = true\nhost_interface = \"x\"\n",
+                "line 8, column 18: `x` is the interface of another port or its host interface",
+            ),
+            (
+                "host = true\n[[port]]\ninterface = \"h-y\"\n",
+                "line 7, column 8: `h-y` is the interface of another port or its host interface",
+            ),
+            (
+                "host = true\n[[port]]\ninterface = \"z\"\nhost = true\nhost_interface = \"h-y\"\n",
+                "line 11, column 18: `h-y` is the interface of another port or its host interface",
             ),
             ("mtu = 70000\n", "line 7, column 7: invalid value: integer `70000`"),
             (

@@ -30,6 +30,7 @@ macro_rules! fates {
 fates! {
     Answered "answered" "asked for an own address, by ARP, neighbour discovery or echo",
     Heard "heard" "said where a neighbour is",
+    Host "for the host" "handed to the machine by the host interface of the port",
     Sent "sent" "its neighbour was found, and it was sent there",
     QueueFull "neighbour queue full" "too many packets waited for their neighbour",
     Unreachable "neighbour unreachable" "nobody answered for the address of its neighbour",

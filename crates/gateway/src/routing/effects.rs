@@ -2,6 +2,7 @@
 
 use super::neighbours::Mac;
 use super::prefix::{IpPrefix, number};
+use super::router::Packet;
 use engine::live::Injected;
 use lang::ir::{Entry, Match};
 use packet::PortNumber;
@@ -105,11 +106,13 @@ fn mac(address: Mac) -> u128 {
     address.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// What is to be done, in this order: first the changes, then the frames.
+/// What is to be done, in this order: first the changes, then the frames and what is for the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) changes: Vec<Change>,
     pub(crate) frames: Vec<Injected>,
+    /// Packets for the machine, by the host interfaces of the ports that they came in by.
+    pub(crate) for_host: Vec<Packet>,
 }
 
 impl Effects {

@@ -7,12 +7,15 @@
 
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
-use super::prefix::IpPrefix;
+use super::prefix::{InterfaceAddress, IpPrefix};
 use super::router::{Link, Router, RoutingSettings, is_link_local};
 use super::rtnetlink::{Condition, Ties, Told, Wanted};
 use packet::PortNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+
+/// The most addresses of a port's host interface that become the gateway's.
+const HOST_ADDRESSES: usize = 256;
 
 /// What is known of the kernel.
 #[derive(Debug, Default)]
@@ -24,8 +27,12 @@ pub(crate) struct Follower {
     links: HashMap<PortNumber, Link>,
     /// How all interfaces hang together, by number.
     ties: HashMap<u32, Ties>,
-    /// The machine's addresses with their interfaces, and the round that saw each last.
-    addresses: HashMap<(u32, IpAddr), u64>,
+    /// The names of the ports' host interfaces.
+    host_names: HashMap<String, PortNumber>,
+    /// Ports by the numbers of their host interfaces.
+    hosts: HashMap<u32, PortNumber>,
+    /// The machine's addresses with their interfaces.
+    addresses: HashMap<(u32, IpAddr), Held>,
     table: KernelTable,
     /// What is being asked for.
     asking: Option<Wanted>,
@@ -40,12 +47,22 @@ pub(crate) struct Follower {
     overruns: u64,
 }
 
+/// An address of the machine.
+#[derive(Debug)]
+struct Held {
+    address: InterfaceAddress,
+    usable: bool,
+    /// The round that saw it last.
+    seen: u64,
+}
+
 impl Follower {
     /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first
     /// thing to ask is in [`question`](Follower::question).
-    pub(crate) fn new(settings: &RoutingSettings) -> Follower {
+    pub(crate) fn new(settings: &RoutingSettings, host_names: HashMap<String, PortNumber>) -> Follower {
         let interfaces = settings.ports.iter().map(|port| (port.interface.clone(), port.shared)).collect();
-        let mut follower = Follower { interfaces, routes: settings.kernel, ..Follower::default() };
+        let mut follower =
+            Follower { interfaces, host_names, routes: settings.kernel, ..Follower::default() };
         follower.begin();
         follower
     }
@@ -118,17 +135,20 @@ impl Follower {
                     if ties.is_none() {
                         self.addresses.retain(|(at, _), _| *at != index);
                     }
-                    if self.link(index, &name, link) {
+                    if self.host(index, &name, ties.is_some()) || self.link(index, &name, link) {
                         machine = true;
                         changed.extend(self.table.prefixes());
                     }
                     self.lost_if_idle();
                 }
-                Told::Address { index, address, there } => {
+                Told::Address { index, address, usable, there } => {
+                    let place = (index, address.address);
+                    let held = Held { address, usable, seen: self.round };
                     machine |= if there {
-                        self.addresses.insert((index, address), self.round).is_none()
+                        let before = self.addresses.insert(place, held);
+                        before.is_none_or(|before| (before.address, before.usable) != (address, usable))
                     } else {
-                        self.addresses.remove(&(index, address)).is_some()
+                        self.addresses.remove(&place).is_some()
                     };
                     self.lost_if_idle();
                 }
@@ -144,7 +164,7 @@ impl Follower {
                     self.again |= broken;
                     match self.asking.take() {
                         Some(Wanted::Addresses) if !self.again => {
-                            self.addresses.retain(|_, seen| *seen == self.round);
+                            self.addresses.retain(|_, held| held.seen == self.round);
                             machine = true;
                         }
                         Some(Wanted::Ipv6Routes) if !self.again => changed.extend(self.table.end()),
@@ -161,12 +181,17 @@ impl Follower {
             router.link(port, self.links.get(&port).copied(), now, effects);
         }
         if machine {
+            for port in self.host_names.values() {
+                router.readdress(*port, self.host_addresses(*port), now, effects);
+            }
             router.machine(self.machine(), effects);
         }
         changed.sort_unstable();
         changed.dedup();
         let up = |port| self.links.get(&port).is_some_and(|link| link.up);
-        let ports = Ports { ports: &self.ports, up: &up };
+        // A route by a host interface is one by its port.
+        let by_index = self.ports.iter().chain(&self.hosts).map(|(index, port)| (*index, *port)).collect();
+        let ports = Ports { ports: &by_index, up: &up };
         let routes = changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &ports))).collect();
         router.kernel_routes(routes, effects);
     }
@@ -196,8 +221,30 @@ impl Follower {
                 break;
             }
         }
-        let of_all = self.addresses.keys().filter(|(index, _)| !beyond.contains(index));
+        let of_all = self.addresses.keys();
+        let of_all = of_all.filter(|(index, _)| !beyond.contains(index) && !self.hosts.contains_key(index));
         of_all.map(|(_, address)| *address).filter(|own| !own.is_loopback() && !is_link_local(*own)).collect()
+    }
+
+    /// The addresses that the machine has as a host at a port, in an order that does not change.
+    fn host_addresses(&self, port: PortNumber) -> Vec<InterfaceAddress> {
+        let here = |index: &u32| self.hosts.get(index) == Some(&port);
+        let of_port = self.addresses.iter().filter(|((index, _), held)| held.usable && here(index));
+        let mut addresses: Vec<_> = of_port.map(|(_, held)| held.address).collect();
+        addresses.sort_unstable();
+        addresses.truncate(HOST_ADDRESSES);
+        addresses
+    }
+
+    /// Notes which host interface a link is. Says whether that changes something.
+    fn host(&mut self, index: u32, name: &str, there: bool) -> bool {
+        let before = self.hosts.get(&index).copied();
+        let port = self.host_names.get(name).copied().filter(|_| there);
+        match port {
+            Some(port) => self.hosts.insert(index, port),
+            None => self.hosts.remove(&index),
+        };
+        before != port
     }
 
     /// The kernel takes routes away with a link or address without saying so. While links and addresses are
@@ -271,7 +318,7 @@ mod tests {
     fn links_first_then_routes_and_all_again_when_something_was_lost() {
         let prefix: IpPrefix = "198.51.100.0/24".parse().expect("one");
         let mut router = Router::new(&RoutingSettings::default(), 10);
-        let mut follower = Follower::new(&settings(false));
+        let mut follower = Follower::new(&settings(false), HashMap::new());
         let mut effects = Effects::default();
         let mut take = |follower: &mut Follower, router: &mut Router, told: Vec<Told>| {
             follower.take(told, 0, router, &mut effects);
@@ -329,7 +376,8 @@ mod tests {
     fn addresses_of_the_machine_are_known_but_for_those_behind_a_port() {
         let address = |index, text: &str, there| Told::Address {
             index,
-            address: text.parse().expect("an address"),
+            address: InterfaceAddress { address: text.parse().expect("an address"), length: 24 },
+            usable: true,
             there,
         };
         let tied = |told: Told, on, part_of| match told {
@@ -342,7 +390,7 @@ mod tests {
             follower.machine().iter().map(|address| address.to_string()).collect::<Vec<_>>()
         };
         for behind in [false, true] {
-            let mut follower = Follower::new(&settings(behind));
+            let mut follower = Follower::new(&settings(behind), HashMap::new());
             let (mut router, mut effects) = (Router::new(&settings(behind), 10), Effects::default());
             let mut take = |follower: &mut Follower, told: Vec<Told>| {
                 follower.take(told, 0, &mut router, &mut effects);
@@ -380,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_numbered_next_hop_that_went_takes_its_routes_along_and_what_cannot_be_meant_stands_in_the_way() {
-        let mut follower = Follower::new(&settings(false));
+        let mut follower = Follower::new(&settings(false), HashMap::new());
         let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
         let [by_number, wide]: [IpPrefix; 2] =
             ["203.0.113.0/24", "203.0.0.0/16"].map(|text| text.parse().expect("one"));

@@ -68,7 +68,7 @@ fn held() -> io::Result<Vec<Held>> {
             Told::Link { index, name, .. } => {
                 names.insert(index, name);
             }
-            Told::Address { index, address, .. } => found.push((index, address)),
+            Told::Address { index, address, .. } => found.push((index, address.address)),
             _ => {}
         })?;
     }

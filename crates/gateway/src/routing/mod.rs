@@ -16,12 +16,14 @@ mod effects;
 mod filled_tables;
 mod follower;
 mod frame;
+mod hosts;
 mod icmp;
 mod kernel;
 mod kernel_addresses;
 mod link_frames;
 mod neighbours;
 mod numbers;
+mod own;
 mod packets;
 mod prefix;
 mod reassembly;
@@ -33,11 +35,12 @@ mod tests;
 mod view;
 
 pub use account::{AccountView, FateView};
+pub use hosts::Hosts;
 pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
 pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
 pub use rib::Source;
-pub use router::{PortSettings, RoutingSettings};
+pub use router::{HostWish, PortSettings, RoutingSettings};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
 use crate::remarks::Remarks;
@@ -114,6 +117,7 @@ fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<Filled
 pub struct Routing {
     state: Mutex<Controlled>,
     begun: Instant,
+    hosts: Hosts,
     remarks: Remarks,
     /// How many routes of the kernel are not followed.
     unmeant: AtomicUsize,
@@ -131,6 +135,7 @@ struct Controlled {
 
 /// The addresses and routes of a new file, until they take over or the reload fails.
 pub struct Staged<'a> {
+    routing: &'a Routing,
     state: MutexGuard<'a, Controlled>,
     router: Router,
     filled_tables: FilledTables,
@@ -145,6 +150,7 @@ impl Routing {
     pub fn new(
         program: &Program,
         settings: &RoutingSettings,
+        hosts: Hosts,
         remarks: Remarks,
     ) -> Result<Routing, RoutingError> {
         let begun = Instant::now();
@@ -153,11 +159,12 @@ impl Routing {
         let mut state = Controlled {
             active,
             router: Router::new(settings, filled_tables.hops),
-            follower: Follower::new(settings),
+            follower: Follower::new(settings, hosts.names()),
             netlink: None,
             filled_tables,
             remarked: (0, begun),
         };
+        state.router.is_host_at(hosts.ports());
         let netlink = Netlink::open(&[
             LinkChanges::Links,
             LinkChanges::Ipv4Addresses,
@@ -179,7 +186,7 @@ impl Routing {
             Err(_) if !active => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Routing { state: Mutex::new(state), begun, remarks, unmeant: AtomicUsize::new(0) })
+        Ok(Routing { state: Mutex::new(state), begun, hosts, remarks, unmeant: AtomicUsize::new(0) })
     }
 
     /// Fills the tables of a program that has just been loaded.
@@ -205,6 +212,7 @@ impl Routing {
             }
             routing.serve_packets(&for_packets.punts(link_frames::urgency), &for_packets);
         });
+        self.hosts.start(remote, ended, &self.remarks);
         let netlink = self.lock().netlink.take();
         if let Some(netlink) = netlink {
             let (routing, for_kernel, over) = (self.clone(), remote.clone(), ended.clone());
@@ -222,7 +230,7 @@ impl Routing {
         let state = self.lock();
         let mut router = Router::new(settings, filled_tables.hops);
         router.succeed(&state.router);
-        Ok(Staged { state, router, filled_tables, active })
+        Ok(Staged { routing: self, state, router, filled_tables, active })
     }
 
     /// The routes there are.
@@ -260,7 +268,7 @@ impl Routing {
                 state.router.packet(&reason, Packet { port, bytes, virtio }, now, &mut effects);
             }
             state.router.advance(now, &mut effects);
-            state.bring_about(effects, remote);
+            state.bring_about(effects, remote, &self.hosts);
         }
     }
 
@@ -333,7 +341,7 @@ impl Routing {
         let (now, mut effects) = (self.now(), Effects::default());
         let Controlled { router, follower, .. } = &mut *state;
         follower.take(told, now, router, &mut effects);
-        state.bring_about(effects, remote);
+        state.bring_about(effects, remote, &self.hosts);
     }
 
     fn lock(&self) -> MutexGuard<'_, Controlled> {
@@ -360,11 +368,11 @@ impl Controlled {
     }
 
     /// Changes the program's tables, a few entries between two batches, and then sends.
-    fn bring_about(&mut self, effects: Effects, remote: &Remote) {
+    fn bring_about(&mut self, effects: Effects, remote: &Remote, hosts: &Hosts) {
         if !self.active {
             return;
         }
-        let Effects { changes, frames } = effects;
+        let Effects { changes, frames, for_host } = effects;
         for part in changes.chunks(CHANGES) {
             let part: Vec<_> = part
                 .iter()
@@ -391,6 +399,9 @@ impl Controlled {
         if !frames.is_empty() {
             remote.send(frames);
         }
+        for packet in for_host {
+            hosts.hand_over(&packet);
+        }
     }
 }
 
@@ -405,7 +416,10 @@ impl Staged<'_> {
 
     /// Makes these addresses and routes the current ones, once the program has taken over.
     pub fn commit(self) {
-        let Staged { mut state, router, filled_tables, active } = self;
+        let Staged { routing, mut state, router, filled_tables, active } = self;
+        for error in routing.hosts.readdress(&state.router, &router) {
+            routing.remarks.say(error.to_string());
+        }
         state.follower.follow_routes(router.follows_kernel());
         (state.router, state.filled_tables, state.active) = (router, filled_tables, active);
     }

@@ -27,13 +27,60 @@ impl Router {
     /// Takes a packet that the program punted for this reason.
     pub(crate) fn packet(&mut self, reason: &str, packet: Packet, now: u64, effects: &mut Effects) {
         self.account.handed += 1;
+        let host = self.port(packet.port).is_some_and(|port| port.host);
         let fate = match reason {
+            "neighbours" | "ours" | "link_only" if host => self.beside_host(reason, packet, now, effects),
             "neighbours" => self.arp(&packet, now, effects),
             "ours" | "link_only" => return self.own_or_piece(packet, now, effects),
             "unresolved" => return self.unresolved(packet, now, effects),
             _ => Fate::Foreign,
         };
         self.account.count(fate);
+    }
+
+    /// Takes a packet at a port where the machine is a host. ARP and neighbour discovery are for both: the
+    /// gateway answers for the addresses that it has, and the machine gets to see everything else, which it
+    /// needs to find its neighbours and to notice that somebody else has an address that it wants (RFC 5227;
+    /// RFC 4862, 5.4). Other packets are for the machine alone.
+    fn beside_host(&mut self, reason: &str, packet: Packet, now: u64, effects: &mut Effects) -> Fate {
+        let fate = if reason == "neighbours" {
+            self.arp(&packet, now, effects)
+        } else {
+            match self.finding(&packet) {
+                Some((from, source, message)) => {
+                    self.discovery(packet.port, from, source, message, now, effects)
+                }
+                None => self.host_or_nobody(&packet),
+            }
+        };
+        match fate {
+            Fate::Answered | Fate::Broadcast => fate,
+            Fate::Heard => {
+                effects.for_host.push(packet);
+                fate
+            }
+            _ => {
+                effects.for_host.push(packet);
+                Fate::Host
+            }
+        }
+    }
+
+    /// Whether a packet that is no question about neighbours goes to the machine: one for all hosts of the
+    /// network of another port does not.
+    fn host_or_nobody(&self, packet: &Packet) -> Fate {
+        let way = Ipv4::read(&packet.bytes).and_then(|ip| self.rib.lookup(ip.destination.into()));
+        match way {
+            Some((_, _, Way::Broadcast(port))) if port != packet.port => Fate::Broadcast,
+            _ => Fate::Host,
+        }
+    }
+
+    /// The message of neighbour discovery in a packet.
+    fn finding(&self, packet: &Packet) -> Option<(Mac, Ipv6Addr, Discovery)> {
+        let (ip, from) = (Ipv6::read(&packet.bytes)?, frame::source(&packet.bytes)?);
+        let message = Discovery::read(&ip).filter(|_| ip.icmp_is_right())?;
+        Some((from, ip.source, message))
     }
 
     fn arp(&mut self, packet: &Packet, now: u64, effects: &mut Effects) -> Fate {
@@ -52,7 +99,7 @@ impl Router {
                 return Fate::Conflict;
             }
             let neighbour = Neighbour { port: packet.port, address: sender.into() };
-            let all = port.settings.addresses.iter().any(|own| own.broadcast() == Some(sender.into()));
+            let all = port.addresses.iter().any(|own| own.broadcast() == Some(sender.into()));
             if all || sender.is_multicast() || !self.is_near(neighbour) {
                 return Fate::WrongLink;
             }

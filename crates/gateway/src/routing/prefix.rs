@@ -104,7 +104,7 @@ impl FromStr for IpPrefix {
 }
 
 /// An address of an interface, and how many of its bits are those of the network there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,

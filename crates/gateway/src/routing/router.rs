@@ -23,8 +23,8 @@ use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
 use lang::ir::Entry;
 use packet::{PortNumber, VirtioHeader};
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// What the file says of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,17 @@ pub struct PortSettings {
     /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the
     /// gateway's.
     pub shared: bool,
+    /// The machine itself is to be a host there.
+    pub host: Option<HostWish>,
+}
+
+/// The interface by which the machine is to be a host at a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostWish {
+    /// Its name.
+    pub interface: String,
+    /// The file says so, and the gateway does not do without.
+    pub demanded: bool,
 }
 
 /// What the file says of addresses and routes.
@@ -54,7 +65,7 @@ pub struct RoutingSettings {
 impl RoutingSettings {
     /// Whether there is anything for control to do.
     pub fn is_active(&self) -> bool {
-        self.kernel || self.ports.iter().any(|port| !port.addresses.is_empty())
+        self.kernel || self.ports.iter().any(|port| !port.addresses.is_empty() || port.host.is_some())
     }
 }
 
@@ -83,6 +94,12 @@ pub(crate) struct Packet {
 #[derive(Clone)]
 pub(super) struct Port {
     pub(super) settings: PortSettings,
+    /// The addresses of the file, or those of the host interface in place of them.
+    pub(super) addresses: Vec<InterfaceAddress>,
+    /// Addresses of the link that the host interface has.
+    pub(super) link_locals: Vec<IpAddr>,
+    /// The machine is a host there.
+    pub(super) host: bool,
     pub(super) link: Option<Link>,
     pub(super) errors: ErrorRate,
 }
@@ -125,6 +142,8 @@ pub(crate) struct Router {
     kernel: bool,
     /// The addresses of the machine that the gateway runs on.
     machine: BTreeSet<IpAddr>,
+    /// The routes that follow from the addresses of the ports.
+    pub(super) own: BTreeMap<(IpPrefix, Source), Way>,
 }
 
 impl Router {
@@ -133,6 +152,9 @@ impl Router {
         let limits = Limits::new(hops, settings.ports.len());
         let port = |settings: &PortSettings| Port {
             settings: settings.clone(),
+            addresses: settings.addresses.clone(),
+            link_locals: Vec::new(),
+            host: false,
             link: None,
             errors: ErrorRate::new(0),
         };
@@ -150,17 +172,9 @@ impl Router {
             vias: HashMap::new(),
             kernel: settings.kernel,
             machine: BTreeSet::new(),
+            own: BTreeMap::new(),
         };
-        for (number, port) in (1..).zip(&settings.ports) {
-            for address in &port.addresses {
-                router.rib.set(address.prefix(), Source::Connected, Some(Way::Link(number)));
-                router.rib.set(IpPrefix::host(address.address), Source::Own, Some(Way::Itself));
-                if let Some(broadcast) = address.broadcast() {
-                    let all = IpPrefix::host(broadcast);
-                    router.rib.set(all, Source::Connected, Some(Way::Broadcast(number)));
-                }
-            }
-        }
+        router.set_own();
         for (prefix, via) in &settings.routes {
             router.rib.set(*prefix, Source::Static, Some(Way::Via(*via)));
         }
@@ -173,8 +187,13 @@ impl Router {
     /// neighbours still.
     pub(crate) fn succeed(&mut self, old: &Router) {
         for (port, old) in self.ports.iter_mut().zip(&old.ports) {
-            port.link = old.link;
+            (port.link, port.host) = (old.link, old.host);
+            if old.host {
+                port.addresses.clone_from(&old.addresses);
+                port.link_locals.clone_from(&old.link_locals);
+            }
         }
+        self.set_own();
         self.rib.succeed_links(&old.rib);
         if self.kernel {
             for (prefix, source, way, _) in old.rib.all() {
@@ -191,11 +210,7 @@ impl Router {
         self.answers = old.answers;
         self.reassembly = old.reassembly.clone();
         self.neighbours.succeed(&old.neighbours);
-        let vias: HashSet<Neighbour> = self.vias();
-        let (ports, rib, mut actions) = (&self.ports, &self.rib, Vec::new());
-        let stays = |known: &Neighbour| is_on_link(ports, rib, *known) || vias.contains(known);
-        self.neighbours.forget_where(|known| !stays(known), &mut actions);
-        for action in actions {
+        for action in self.forget_strangers() {
             if let Action::Unreachable(..) = action {
                 self.account.count(Fate::Unreachable);
             }
@@ -209,7 +224,7 @@ impl Router {
         self.settle(&mut effects);
     }
 
-    fn vias(&self) -> HashSet<Neighbour> {
+    pub(super) fn vias(&self) -> HashSet<Neighbour> {
         let via = |(_, way)| if let Way::Via(neighbour) = way { Some(neighbour) } else { None };
         self.rib.ways().filter_map(via).collect()
     }
@@ -312,9 +327,7 @@ impl Router {
                     self.numbers.all().map(|(number, known)| effects::behind(number, known.port));
                 neighbours.chain(self.links().map(|port| effects::behind(link_number(port), port))).collect()
             }
-            Filled::Interfaces => {
-                (1..=self.ports.len() as u16).filter_map(|number| self.interface(number)).collect()
-            }
+            Filled::Interfaces => self.interfaces().flatten().collect(),
         };
         let mut entries: Vec<Entry> =
             every.into_iter().filter(|(of, _)| *of == table).map(|(_, entry)| entry).collect();
@@ -416,38 +429,6 @@ impl Router {
         Some(effects::next_hop(self.numbers.of(neighbour)?, hop))
     }
 
-    fn interface(&self, number: PortNumber) -> Option<(Filled, Entry)> {
-        let port = self.port(number)?;
-        let mac = port.link?.mac;
-        let (four, six) = (self.own_ipv4(number), self.own_ipv6(number));
-        (four.is_some() || six.is_some()).then(|| {
-            let four = four.unwrap_or(Ipv4Addr::UNSPECIFIED);
-            effects::interface(number, mac, four, six.unwrap_or(Ipv6Addr::UNSPECIFIED))
-        })
-    }
-
-    /// The address that errors about packets of a port come from: its own, or that of another port (RFC 1812,
-    /// 4.3.2.4).
-    pub(super) fn own_ipv4(&self, number: PortNumber) -> Option<Ipv4Addr> {
-        self.own_address(number, |address| match address {
-            IpAddr::V4(four) => Some(four),
-            IpAddr::V6(_) => None,
-        })
-    }
-
-    /// The same of IPv6.
-    pub(super) fn own_ipv6(&self, number: PortNumber) -> Option<Ipv6Addr> {
-        self.own_address(number, |address| match address {
-            IpAddr::V6(six) => Some(six),
-            IpAddr::V4(_) => None,
-        })
-    }
-
-    fn own_address<T>(&self, number: PortNumber, of: impl Fn(IpAddr) -> Option<T>) -> Option<T> {
-        let first = |port: &Port| port.settings.addresses.iter().find_map(|address| of(address.address));
-        self.port(number).and_then(first).or_else(|| self.ports.iter().find_map(first))
-    }
-
     /// Brings every prefix of the program in line with the routes.
     fn settle(&mut self, effects: &mut Effects) {
         // What leads nowhere any more comes first, as it makes room.
@@ -461,7 +442,7 @@ impl Router {
     }
 
     /// The same for neighbours: a route may have come between a link and one of its hosts, or gone.
-    fn settle_hosts(&mut self, effects: &mut Effects) {
+    pub(super) fn settle_hosts(&mut self, effects: &mut Effects) {
         let known: Vec<Neighbour> = self.known.iter().copied().collect();
         for neighbour in known {
             self.update(IpPrefix::host(neighbour.address), effects);
@@ -470,7 +451,7 @@ impl Router {
     }
 
     /// Brings a prefix of the program in line with the routes.
-    fn update(&mut self, prefix: IpPrefix, effects: &mut Effects) {
+    pub(super) fn update(&mut self, prefix: IpPrefix, effects: &mut Effects) {
         let wanted = self.wanted(prefix);
         let neighbour = if let Some(Way::Via(neighbour)) = wanted { Some(neighbour) } else { None };
         let old = self.fib.get(&prefix).copied();
@@ -633,18 +614,19 @@ impl Port {
 
     /// Whether an address is one of its link.
     pub(super) fn reaches(&self, address: IpAddr) -> bool {
-        is_link_local(address) || self.settings.addresses.iter().any(|own| own.prefix().contains(address))
+        is_link_local(address) || self.addresses.iter().any(|own| own.prefix().contains(address))
     }
 
     /// Whether an address is the gateway's own at this port.
     pub(super) fn owns(&self, address: IpAddr) -> bool {
-        self.settings.addresses.iter().any(|own| own.address == address)
+        self.addresses.iter().any(|own| own.address == address)
+            || self.link_locals.contains(&address)
             || self.link.is_some_and(|link| IpAddr::V6(link_local(link.mac)) == address)
     }
 
     /// The own address that a host of the link is asked from.
     fn own_for(&self, address: IpAddr) -> Option<IpAddr> {
-        let own = self.settings.addresses.iter();
+        let own = self.addresses.iter();
         let near = own.clone().find(|own| own.prefix().contains(address)).map(|own| own.address);
         match address {
             IpAddr::V4(_) => near.or_else(|| own.map(|own| own.address).find(IpAddr::is_ipv4)),
@@ -654,7 +636,7 @@ impl Port {
 }
 
 /// Whether an address is one of a port's networks, or one that a route says is on its link.
-fn is_on_link(ports: &[Port], rib: &Rib, Neighbour { port: number, address }: Neighbour) -> bool {
+pub(super) fn is_on_link(ports: &[Port], rib: &Rib, Neighbour { port: number, address }: Neighbour) -> bool {
     let port = ports.get(usize::from(number).wrapping_sub(1));
     port.is_some_and(|port| port.reaches(address))
         || matches!(rib.lookup(address), Some((_, _, Way::Link(link))) if link == number)

@@ -15,7 +15,7 @@
 //! known makes a route one that is not meant.
 
 use super::neighbours::Mac;
-use super::prefix::IpPrefix;
+use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Unmeant, Way};
 use super::router::Link;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -147,8 +147,9 @@ pub(crate) struct Ties {
 pub(crate) enum Told {
     /// An interface is there, or has gone; `link` is nothing where it has no Ethernet address.
     Link { index: u32, name: String, link: Option<Link>, ties: Option<Ties> },
-    /// An address of this machine came or went; routes may have gone with it silently.
-    Address { index: u32, address: IpAddr, there: bool },
+    /// An address of this machine came or went; routes may have gone with it silently. It is `usable` unless
+    /// it is still looked whether somebody else has it (RFC 4862, 5.4), or somebody has.
+    Address { index: u32, address: InterfaceAddress, usable: bool, there: bool },
     /// A next hop with a number came, changed, or went with every route by it.
     Object { number: u32, object: Option<Object> },
     /// A route came (perhaps in place of others of its metric) or went.
@@ -233,17 +234,62 @@ fn link(body: &[u8], there: bool) -> Option<Told> {
 fn address(body: &[u8], there: bool) -> Option<Told> {
     const ADDRESS: u16 = 1;
     const LOCAL: u16 = 2;
-    let (family, index) = (*body.first()?, long(body, 4)?);
+    const FLAGS: u16 = 8;
+    // Somebody else has it, and it is not known yet whether somebody has.
+    const NOT_USABLE: u32 = 0x08 | 0x40;
+    const NO_NETWORK: u32 = 0x200;
+    let [family, length, flags, _] = *body.first_chunk()?;
+    let (index, mut flags) = (long(body, 4)?, u32::from(flags));
     let (mut local, mut other) = (None, None);
     for (kind, value) in attributes(body, 8) {
         match kind {
             LOCAL => local = ip(family, value),
             // At a link with two ends that of the other; where there is no other, the own one.
             ADDRESS => other = ip(family, value),
+            FLAGS => flags = long(value, 0)?,
             _ => {}
         }
     }
-    Some(Told::Address { index, address: local.or(other)?, there })
+    let address = local.or(other)?;
+    // Without a network on the link, or with that of the other end: the address stands alone.
+    let alone = flags & NO_NETWORK != 0 || other.is_some_and(|other| other != address);
+    let length = if alone { IpPrefix::host(address).length() } else { length };
+    let usable = flags & NOT_USABLE == 0;
+    Some(Told::Address { index, address: InterfaceAddress { address, length }, usable, there })
+}
+
+/// Gives an interface an address, of which it is not looked whether somebody else has it, or takes it away.
+pub(crate) fn set_address(index: u32, own: InterfaceAddress, there: bool) -> Vec<u8> {
+    const ACKNOWLEDGE: u16 = 4;
+    const CREATE: u16 = 0x400;
+    const WITHOUT_QUESTION: u8 = 2;
+    const ADDRESS: u16 = 1;
+    const LOCAL: u16 = 2;
+    const BROADCAST: u16 = 4;
+    let (kind, flags) = if there { (NEW_ADDRESS, CREATE | REPLACE) } else { (DELETE_ADDRESS, 0) };
+    let family = if own.address.is_ipv4() { INET } else { INET6 };
+    let mut body = vec![family, own.length, WITHOUT_QUESTION, 0];
+    body.extend(index.to_ne_bytes());
+    let all = own.broadcast().filter(|_| there).map(|all| (BROADCAST, all));
+    for (kind, address) in [(LOCAL, own.address), (ADDRESS, own.address)].into_iter().chain(all) {
+        let value = match address {
+            IpAddr::V4(four) => four.octets().to_vec(),
+            IpAddr::V6(six) => six.octets().to_vec(),
+        };
+        body.extend([4 + value.len() as u16, kind].map(u16::to_ne_bytes).concat());
+        body.extend(value);
+    }
+    let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
+    message.extend([kind, REQUEST | ACKNOWLEDGE | flags].map(u16::to_ne_bytes).concat());
+    message.extend([1u32, 0].map(u32::to_ne_bytes).concat());
+    message.extend(body);
+    message
+}
+
+/// What the kernel answers to a wish: 0 where it was granted, else the number of an error. `None` where a
+/// message is something else.
+pub(crate) fn answer(message: &[u8]) -> Option<i32> {
+    (short(message, 4)? == ERROR).then(|| long(message, 16).map(|code| code.cast_signed().wrapping_neg()))?
 }
 
 fn next_hop(body: &[u8], there: bool) -> Option<Told> {

@@ -21,6 +21,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+mod host;
+
 const SECOND: u64 = 1_000_000_000;
 const OWN: [Mac; 2] = [[2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 2, 1]];
 const A: Mac = [2, 0, 0, 0, 1, 2];
@@ -55,7 +57,11 @@ impl Scene {
 
     /// With room for so many next hops.
     fn with(hops: usize) -> Scene {
-        let router = Router::new(&Scene::settings(), hops);
+        Scene::of(&Scene::settings(), hops)
+    }
+
+    fn of(settings: &RoutingSettings, hops: usize) -> Scene {
+        let router = Router::new(settings, hops);
         let mut scene = Scene { router, now: SECOND, hops, tables: BTreeMap::new() };
         for number in [1, 2] {
             let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };

@@ -29,8 +29,13 @@ fn config(workers: u16) -> Config {
 
 fn routing() -> Routing {
     let program = loaded(&config(1)).expect("loads").program;
-    Routing::new(&program, &RoutingSettings::default(), Remarks::to(|_| ()).expect("a thread"))
-        .expect("the kernel answers")
+    Routing::new(
+        &program,
+        &RoutingSettings::default(),
+        Hosts::default(),
+        Remarks::to(|_| ()).expect("a thread"),
+    )
+    .expect("the kernel answers")
 }
 
 fn loaded(config: &Config) -> Result<Loaded, String> {

@@ -234,6 +234,14 @@ pub(crate) fn interface_link_type(fd: &OwnedFd, name: &str) -> io::Result<u16> {
     Ok(unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_family)
 }
 
+/// An interface's Ethernet address.
+pub(crate) fn interface_station(fd: &OwnedFd, name: &str) -> io::Result<[u8; 6]> {
+    let answer = ask(fd, name, libc::SIOCGIFHWADDR)?;
+    // SAFETY: SIOCGIFHWADDR has filled this member.
+    let address = unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_data;
+    Ok(std::array::from_fn(|at| address[at] as u8))
+}
+
 /// A socket to ask netfilter by, non-blocking.
 pub(crate) fn netfilter_socket() -> io::Result<OwnedFd> {
     socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)

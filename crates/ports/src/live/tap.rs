@@ -10,6 +10,9 @@
 //! out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
 
 mod calls;
+mod host;
+
+pub use host::{HostInterface, HostMemory};
 
 use super::clock::Now;
 use super::{
@@ -51,6 +54,11 @@ pub enum TapError {
         "{0} is in use: another process has that TAP device open, or interface {0} is no TAP device (`ip -d link show {0}` tells)"
     )]
     Taken(String),
+    /// an interface has this name
+    #[error(
+        "there is an interface {0} already (`ip link show {0}`): remove it, or name another by `host_interface`"
+    )]
+    NameTaken(String),
     /// as many queues cannot be had
     #[error(
         "TAP device {0} was made without `multi_queue`, so that one worker alone can serve it: make it with `ip tuntap add {0} mode tap multi_queue`, or let the gateway make it"

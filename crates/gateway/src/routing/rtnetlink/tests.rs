@@ -3,6 +3,7 @@
 use super::super::router::RoutingSettings;
 use super::*;
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::address::AddressAttribute;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, State};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteNextHop, RouteType, RouteVia,
@@ -235,10 +236,45 @@ fn links_and_addresses_are_read() {
     // The other end of a link with two, and the own one.
     let header = [2, 32, 0, 0, 7, 0, 0, 0];
     let told = read(&by_hand(NEW_ADDRESS, &header, &[(1, &[10, 0, 0, 2]), (2, &[10, 0, 0, 1])]));
-    assert_eq!(told, [Told::Address { index: 7, address: ip_of("10.0.0.1"), there: true }]);
-    let told = read(&by_hand(DELETE_ADDRESS, &[10, 64, 0, 0, 7, 0, 0, 0], &[(1, &[0x20; 16])]));
+    let address = |address: IpAddr, length, usable, there| Told::Address {
+        index: 7,
+        address: InterfaceAddress { address, length },
+        usable,
+        there,
+    };
+    assert_eq!(told, [address(ip_of("10.0.0.1"), 32, true, true)]);
     let six = IpAddr::from([0x20; 16]);
-    assert_eq!(told, [Told::Address { index: 7, address: six, there: false }]);
+    let told = read(&by_hand(DELETE_ADDRESS, &[10, 64, 0, 0, 7, 0, 0, 0], &[(1, &[0x20; 16])]));
+    assert_eq!(told, [address(six, 64, true, false)]);
+    // It is still looked whether somebody has it (0x40), somebody has (0x08), there is no network (0x200).
+    for (flags, length, usable) in [(0x40u32, 64, false), (0x08, 64, false), (0x280, 128, true)] {
+        let attributes = [(1, &[0x20; 16][..]), (8, &flags.to_ne_bytes())];
+        let told = read(&by_hand(NEW_ADDRESS, &[10, 64, 0, 0, 7, 0, 0, 0], &attributes));
+        assert_eq!(told, [address(six, length, usable, true)], "{flags:#x}");
+    }
+}
+
+#[test]
+fn the_kernel_is_asked_for_addresses_as_others_ask_for_them() {
+    for (own, there) in [("10.0.1.1/24", true), ("fd00:1::1/64", true), ("10.0.1.1/24", false)] {
+        let own: InterfaceAddress = own.parse().expect("an address");
+        let message = set_address(7, own, there);
+        let parsed = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&message).expect("is one");
+        let (change, new) = match parsed.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewAddress(change)) => (change, true),
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelAddress(change)) => (change, false),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((change.header.index, change.header.prefix_len, new), (7, own.length, there));
+        assert!(change.attributes.contains(&AddressAttribute::Local(own.address)), "{change:?}");
+        assert!(change.attributes.contains(&AddressAttribute::Address(own.address)), "{change:?}");
+        let all = change.attributes.contains(&AddressAttribute::Broadcast([10, 0, 1, 255].into()));
+        assert_eq!(all, there && own.address.is_ipv4());
+    }
+    let error = [&36u32.to_ne_bytes()[..], &ERROR.to_ne_bytes(), &[0; 10], &(-17i32).to_ne_bytes(), &[0; 16]];
+    assert_eq!(answer(&error.concat()), Some(17));
+    assert_eq!(answer(&[0; 36]), None);
+    assert_eq!(answer(&[]), None);
 }
 
 #[test]
@@ -261,7 +297,7 @@ proptest::proptest! {
             let length = bytes.len() as u32;
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             bytes[4..6].copy_from_slice(&kinds[kind].to_ne_bytes());
-            let mut follower = super::super::follower::Follower::new(&RoutingSettings::default());
+            let mut follower = super::super::follower::Follower::new(&RoutingSettings::default(), Default::default());
             let mut router = super::super::router::Router::new(&RoutingSettings::default(), 4);
             follower.take(read(&bytes), 0, &mut router, &mut Default::default());
         }

@@ -11,6 +11,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Opens a queue of a TAP device, which is made if there is none, with virtio-net headers before packets.
 pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
+    open_as(name, if several { libc::IFF_MULTI_QUEUE } else { 0 })
+}
+
+/// The same for a device that nobody has made yet: an interface of this name is an error (EBUSY).
+pub(super) fn make(name: &str) -> io::Result<OwnedFd> {
+    open_as(name, libc::IFF_TUN_EXCL)
+}
+
+fn open_as(name: &str, how: libc::c_int) -> io::Result<OwnedFd> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -18,9 +27,8 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
         .open("/dev/net/tun")?;
     let fd = OwnedFd::from(file);
     let mut request = sys::request(name)?;
-    let several = if several { libc::IFF_MULTI_QUEUE } else { 0 };
     request.ifr_ifru.ifru_flags =
-        (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several) as libc::c_short;
+        (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | how) as libc::c_short;
     // SAFETY: the request lives throughout the call, and TUNSETIFF reads and writes inside it.
     sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
     let length = VirtioHeader::LEN as libc::c_int;
@@ -48,6 +56,25 @@ pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
     request.ifr_ifru.ifru_flags = (sys::interface_flags(&asker, name)? | libc::IFF_UP) as libc::c_short;
     // SAFETY: the request lives throughout the call, which only reads it.
     sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })?;
+    Ok(())
+}
+
+/// Gives an interface an Ethernet address and an MTU.
+pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
+    let asker = sys::asker()?;
+    let mut request = sys::request(name)?;
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+    address.sa_family = libc::ARPHRD_ETHER;
+    for (to, from) in address.sa_data.iter_mut().zip(station) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_hwaddr = address;
+    // SAFETY: the request lives throughout the call, which only reads it.
+    sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFHWADDR, &raw mut request) })?;
+    request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+    // SAFETY: the request lives throughout the call, which only reads it.
+    sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFMTU, &raw mut request) })?;
     Ok(())
 }
 

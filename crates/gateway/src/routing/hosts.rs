@@ -1,0 +1,214 @@
+//! The machine as a host at ports: gives each port its host interface, hands packets for the machine to it,
+//! and sends what the machine sends by the port.
+//!
+//! ```text
+//!  packet loop ──punted──► Router ──for_host──► host interface (TAP) ──► Linux: ping, ssh, DHCP, BGP …
+//!  packet loop ◄── a few frames between two batches ── thread of the port ◄───┘
+//! ```
+//!
+//! Frames of the machine leave as they are, past the program. The machine has one turn between two batches,
+//! of a bounded number of frames and bytes; whatever else it sends waits in the queue of its interface, and
+//! is lost there when that is full. So it takes no more than a share of the worker's time and of a link.
+
+use super::prefix::InterfaceAddress;
+use super::router::{HostWish, Packet, Router, RoutingSettings};
+use super::rtnetlink;
+use crate::limits::{HOST_TURN_BYTES, HOST_TURN_FRAMES};
+use crate::remarks::Remarks;
+use engine::live::{Injected, Remote};
+use packet::PortNumber;
+use ports::live::{AttachError, HostInterface, HostMemory, Netlink, Offloads, PortKind, WantedPort, sys};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread waits for the machine before it looks whether the gateway has ended.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the kernel may take to give an interface an address.
+const ADDRESSED: Duration = Duration::from_secs(2);
+
+/// The error of the kernel where an interface has no such address (EADDRNOTAVAIL).
+const NOT_THERE: i32 = 99;
+
+/// The host interfaces of a gateway's ports.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts(Arc<BTreeMap<PortNumber, Host>>);
+
+/// The host interface of a port.
+#[derive(Debug)]
+struct Host {
+    interface: HostInterface,
+    /// Packets that were handed to the machine, and those that it did not take.
+    handed: AtomicU64,
+    refused: AtomicU64,
+    /// Packets that the machine sent.
+    sent: AtomicU64,
+}
+
+/// Why a port has no host interface.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// the interface cannot be made
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// it cannot have an address
+    #[error("{interface} cannot have the address {address}: {source}")]
+    Address {
+        /// The host interface.
+        interface: String,
+        /// The address.
+        address: InterfaceAddress,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl Hosts {
+    /// Makes the host interfaces that are wanted, each with the addresses of its port. `without` is told of
+    /// each port that has none, although it would be the default.
+    ///
+    /// # Errors
+    /// The first port that has none although the file demands it; then none is left.
+    pub fn make(
+        settings: &RoutingSettings,
+        ports: &[WantedPort],
+        mut without: impl FnMut(PortNumber, &HostError),
+    ) -> Result<Hosts, (PortNumber, HostError)> {
+        let mut hosts = BTreeMap::new();
+        for ((number, of_port), wanted) in (1..).zip(&settings.ports).zip(ports) {
+            let Some(wish) = &of_port.host else { continue };
+            match Host::make(wish, wanted, &of_port.addresses) {
+                Ok(host) => drop(hosts.insert(number, host)),
+                Err(error) if wish.demanded => return Err((number, error)),
+                Err(error) => without(number, &error),
+            }
+        }
+        Ok(Hosts(Arc::new(hosts)))
+    }
+
+    /// The ports that have one.
+    pub fn ports(&self) -> impl Iterator<Item = PortNumber> + '_ {
+        self.0.keys().copied()
+    }
+
+    /// Ports by the names of their host interfaces.
+    pub(super) fn names(&self) -> HashMap<String, PortNumber> {
+        self.0.iter().map(|(port, host)| (host.interface.name().to_owned(), *port)).collect()
+    }
+
+    /// Gives the host interfaces the addresses that the file has anew, and takes away those that it has no
+    /// more. Others, which somebody else gave them, stay. Says which could not be set.
+    pub(super) fn readdress(&self, old: &Router, new: &Router) -> Vec<HostError> {
+        let mut errors = Vec::new();
+        for (number, host) in self.0.iter() {
+            let of = |router: &Router| {
+                router.port(*number).map(|port| port.settings.addresses.clone()).unwrap_or_default()
+            };
+            let (old, new) = (of(old), of(new));
+            let gone = old.iter().filter(|address| !new.contains(address)).map(|address| (address, false));
+            let come = new.iter().filter(|address| !old.contains(address)).map(|address| (address, true));
+            for (address, there) in gone.chain(come) {
+                match set_address(host.interface.name(), *address, there) {
+                    // Somebody else was faster.
+                    Err(source) if there || source.raw_os_error() != Some(NOT_THERE) => {
+                        let interface = host.interface.name().to_owned();
+                        errors.push(HostError::Address { interface, address: *address, source });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        errors
+    }
+
+    /// Hands a packet to the machine by the host interface of the port that it came in by.
+    pub(super) fn hand_over(&self, packet: &Packet) {
+        if let Some(host) = self.0.get(&packet.port) {
+            let taken = host.interface.send(&packet.bytes, packet.virtio);
+            let figure = if taken { &host.handed } else { &host.refused };
+            figure.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends what the machine sends by each port, from a thread of its own, until `ended` says that the
+    /// gateway has ended.
+    pub(super) fn start(&self, remote: &Remote, ended: &Arc<AtomicBool>, remarks: &Remarks) {
+        let turn = Arc::new(Mutex::new(()));
+        for port in self.ports() {
+            let (hosts, remote, ended) = (self.clone(), remote.clone(), ended.clone());
+            let (turn, remarks) = (turn.clone(), remarks.clone());
+            thread::spawn(move || {
+                let host = &hosts.0[&port];
+                if let Err(error) = host.serve(port, &remote, &turn, &ended) {
+                    let name = host.interface.name();
+                    remarks.say(format!("port {port}: its host interface {name} has gone: {error}"));
+                }
+            });
+        }
+    }
+}
+
+impl Host {
+    fn make(wish: &HostWish, port: &WantedPort, addresses: &[InterfaceAddress]) -> Result<Host, HostError> {
+        let segments = port.kind != PortKind::AfXdp && port.offloads != Offloads::Off;
+        let interface = HostInterface::make(&wish.interface, &port.interface, segments)?;
+        for address in addresses {
+            set_address(&wish.interface, *address, true).map_err(|source| HostError::Address {
+                interface: wish.interface.clone(),
+                address: *address,
+                source,
+            })?;
+        }
+        Ok(Host { interface, handed: AtomicU64::new(0), refused: AtomicU64::new(0), sent: AtomicU64::new(0) })
+    }
+
+    fn serve(
+        &self,
+        port: PortNumber,
+        remote: &Remote,
+        turn: &Mutex<()>,
+        ended: &AtomicBool,
+    ) -> io::Result<()> {
+        let mut memory = HostMemory::default();
+        while !ended.load(Ordering::Relaxed) {
+            self.interface.wait(PATIENCE.as_nanos() as u64);
+            let (mut frames, mut bytes) = (Vec::new(), 0);
+            while frames.len() < HOST_TURN_FRAMES && bytes < HOST_TURN_BYTES {
+                let Some((frame, virtio)) = self.interface.receive(&mut memory)? else { break };
+                bytes += frame.len();
+                frames.push(Injected { port, bytes: frame, virtio });
+            }
+            if frames.is_empty() {
+                continue;
+            }
+            self.sent.fetch_add(frames.len() as u64, Ordering::Relaxed);
+            // All ports together have one turn.
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if !remote.send_in_turn(frames) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives an interface an address, or takes it away.
+fn set_address(interface: &str, address: InterfaceAddress, there: bool) -> io::Result<()> {
+    let mut netlink = Netlink::open(&[])?;
+    netlink.ask(&rtnetlink::set_address(sys::interface_index(interface)?, address, there))?;
+    let end = Instant::now() + ADDRESSED;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let Some(bytes) = netlink.receive(left.as_nanos() as u64)? else {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the kernel does not answer"));
+        };
+        match rtnetlink::answer(bytes) {
+            Some(0) => return Ok(()),
+            Some(code) => return Err(io::Error::from_raw_os_error(code)),
+            None => {}
+        }
+    }
+}
