@@ -4,7 +4,7 @@ use lang::ir::Program;
 use lang::pipeline::{CompileOptions, Decode};
 
 /// Every program that ships, with its text.
-pub const PROGRAMS: [(&str, &str); 19] = [
+pub const PROGRAMS: [(&str, &str); 20] = [
     ("wire", include_str!("../../../programs/wire.rav")),
     ("hub", include_str!("../../../programs/hub.rav")),
     ("mac_switch", include_str!("../../../programs/mac_switch.rav")),
@@ -21,6 +21,7 @@ pub const PROGRAMS: [(&str, &str); 19] = [
     ("dpi", include_str!("../../../programs/dpi.rav")),
     ("router", include_str!("../../../programs/router.rav")),
     ("nat44", include_str!("../../../programs/nat44.rav")),
+    ("stateful", include_str!("../../../programs/stateful.rav")),
     ("load_balancer", include_str!("../../../programs/load_balancer.rav")),
     ("vxlan_gateway", include_str!("../../../programs/vxlan_gateway.rav")),
     ("ids", include_str!("../../../programs/ids.rav")),

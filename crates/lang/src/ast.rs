@@ -3,11 +3,11 @@
 
 mod declared;
 mod edit;
-
-pub use edit::Edit;
-
+mod stages;
 mod tables;
 
+pub use edit::Edit;
+pub use stages::{Extern, Stage};
 pub use tables::*;
 
 use crate::source::Span;
@@ -71,6 +71,8 @@ pub enum Item {
     Function(Function),
     /// `decoder NAME(h: layout, …) { … }` or `stage NAME(…) { … }`
     Stage(Stage),
+    /// `extern stage NAME(…)` or `extern stage NAME(…) { … }`
+    Extern(Extern),
     /// `event NAME(…) { … }`
     Event(Event),
     /// `every 1s { … }`
@@ -233,27 +235,6 @@ pub struct Function {
     pub result: Type,
     /// Its value.
     pub value: Expr,
-}
-
-/// A decoder (it decodes one header first) or a stage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
-    /// Its name.
-    pub name: Name,
-    /// Packets begin here.
-    pub start: bool,
-    /// For a decoder: the name the header gets, and its layout.
-    pub header: Option<(Name, Name)>,
-    /// Values handed over by `goto`.
-    pub params: Vec<Param>,
-    /// `cap N`: how often a packet may pass here.
-    pub cap: Option<Expr>,
-    /// Headers that must have been decoded.
-    pub requires: Vec<Name>,
-    /// What it does.
-    pub body: Block,
-    /// The whole declaration.
-    pub span: Span,
 }
 
 /// `event NAME(params) { … }`

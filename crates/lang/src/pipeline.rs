@@ -1,6 +1,7 @@
 //! The stages of the compiler in order: files → tokens and syntax trees → checked program → stage graph → IR.
 
 mod circles;
+mod externs;
 mod modules;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
-//! The standard library: layouts written in the language, built into the compiler.
+//! The standard library: modules written in the language, built into the compiler.
 
 /// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
 pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
     match path {
         "std/net" => NET,
+        "std/connections" => CONNECTIONS,
         _ => &[],
     }
 }
@@ -22,3 +23,5 @@ const NET: &[(&str, &str)] = &[
     ("std/net/mpls.rav", include_str!("../../../std/net/mpls.rav")),
     ("std/net/udp.rav", include_str!("../../../std/net/udp.rav")),
 ];
+
+const CONNECTIONS: &[(&str, &str)] = &[("std/connections.rav", include_str!("../../../std/connections.rav"))];

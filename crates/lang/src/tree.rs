@@ -107,6 +107,7 @@ impl Listing {
                 self.nested(|list| list.line(words::expr(&it.value)));
             }
             Item::Stage(it) => self.stage(it),
+            Item::Extern(it) => self.external(it),
             Item::Event(it) => {
                 self.line(format!("event {} {}", it.name.text, words::params(&it.params)));
                 self.block(&it.body);
@@ -231,13 +232,17 @@ impl Listing {
             None => format!("stage {}", it.name.text),
         };
         let cap = it.cap.as_ref().map(|cap| format!(" cap {}", words::expr(cap))).unwrap_or_default();
-        let requires = if it.requires.is_empty() {
-            String::new()
-        } else {
-            format!(" requires {}", words::names(&it.requires))
-        };
+        let requires = words::requires(&it.requires);
         self.line(format!("{start}{head} {}{cap}{requires}", words::params(&it.params)));
         self.block(&it.body);
+    }
+
+    fn external(&mut self, it: &Extern) {
+        let requires = words::requires(&it.requires);
+        self.line(format!("extern stage {} {}{requires}", it.name.text, words::params(&it.params)));
+        if let Some(body) = &it.body {
+            self.block(body);
+        }
     }
 
     fn block(&mut self, block: &Block) {

@@ -18,6 +18,7 @@ impl Item {
             Item::Reason(item) => Some(("reason", &item.name)),
             Item::Function(item) => Some(("function", &item.name)),
             Item::Stage(item) => Some(("stage", &item.name)),
+            Item::Extern(item) => Some(("extern stage", &item.name)),
             Item::Event(item) => Some(("event", &item.name)),
             Item::Every(_) | Item::Test(_) => None,
         }

@@ -68,6 +68,7 @@ impl Parser<'_> {
             "reason" => self.reason(),
             "fn" => self.function(),
             "start" | "decoder" | "stage" => self.stage(),
+            "extern" => self.external(),
             "event" => {
                 self.advance();
                 let name = self.name("A name", "behind `event`")?;
@@ -249,6 +250,12 @@ impl Parser<'_> {
             self.params("of a stage")?
         };
         let cap = if self.take_word("cap") { Some(self.expression()?) } else { None };
+        let requires = self.requires()?;
+        let body = self.block()?;
+        Ok(Item::Stage(Stage { name, start, header, params, cap, requires, body, span: self.since(begin) }))
+    }
+
+    fn requires(&mut self) -> Parsed<Vec<Name>> {
         let mut requires = Vec::new();
         if self.take_word("requires") {
             loop {
@@ -258,8 +265,21 @@ impl Parser<'_> {
                 }
             }
         }
-        let body = self.block()?;
-        Ok(Item::Stage(Stage { name, start, header, params, cap, requires, body, span: self.since(begin) }))
+        Ok(requires)
+    }
+
+    fn external(&mut self) -> Parsed<Item> {
+        let begin = self.span();
+        self.advance();
+        if !self.take_word("stage") {
+            let fault = self.expected("`stage`", "behind `extern`, as in `extern stage admitted(by: port)`");
+            return self.fail(fault);
+        }
+        let name = self.name("A name", "behind `extern stage`")?;
+        let params = self.params("of a stage")?;
+        let requires = self.requires()?;
+        let body = if self.is(Sign::BraceOpen) { Some(self.block()?) } else { None };
+        Ok(Item::Extern(Extern { name, params, requires, body, span: self.since(begin) }))
     }
 
     pub(super) fn ty(&mut self) -> Parsed<Type> {

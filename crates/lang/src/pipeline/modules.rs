@@ -1,6 +1,6 @@
 //! Loads the modules that a program imports, and selects the declarations of them that belong to the program.
 
-use super::circles;
+use super::{circles, externs};
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, HashSet};
 /// A file of a program that the main file imports, directly or through others.
 pub(super) struct Module {
     pub(super) file: ast::File,
+    /// The import that was followed to it.
+    pub(super) import: Span,
     /// Names that it declares.
     declared: HashSet<String>,
     /// Names of it that are asked for.
@@ -19,8 +21,8 @@ pub(super) struct Module {
 }
 
 /// The main file and all modules that it imports, directly or through other modules. A module brings the
-/// imported names and its other declarations. If the main file declares a name that a module declares too and
-/// that no import names, the declaration of the main file counts.
+/// imported names and its other declarations. If the main file declares a constant, enum, layout, function or
+/// reason that a module declares too and that no import names, the declaration of the main file counts.
 pub(super) fn modules(
     main: ast::File,
     sources: &mut Sources,
@@ -53,7 +55,10 @@ pub(super) fn modules(
     }
     let loaded = loader.loaded;
     circles::report(&loaded, diagnostics);
-    taken_in(main, loaded)
+    let imports = loaded.values().map(|module| module.import).collect::<Vec<Span>>();
+    let mut files = taken_in(main, loaded);
+    externs::settle(&mut files, &imports, diagnostics);
+    files
 }
 
 /// Follows the imports of a program.
@@ -94,7 +99,10 @@ impl Loader<'_> {
         if let Some(file) = module(path, self.sources, self.load, self.diagnostics) {
             self.queue.extend(file.imports.iter().rev().cloned());
             let declared = file.items.iter().filter_map(|item| item.name().cloned()).collect();
-            self.loaded.insert(path.to_string(), Module { file, declared, wanted: HashSet::new() });
+            self.loaded.insert(
+                path.to_string(),
+                Module { file, import: import.span, declared, wanted: HashSet::new() },
+            );
             return true;
         }
         if self.missing.insert(path.to_string()) {
@@ -102,7 +110,9 @@ impl Loader<'_> {
             self.diagnostics.report(
                 Diagnostic::error("E0102", headline, import.span, "not found")
                     .of_kind(DiagnosticKind::Import)
-                    .help(format!("modules are `std.net` and files beside the program: `{path}.rav`")),
+                    .help(format!(
+                        "modules are `std.net`, `std.connections` and files beside the program: `{path}.rav`"
+                    )),
             );
         }
         false
@@ -148,7 +158,7 @@ fn taken_in(main: ast::File, loaded: BTreeMap<String, Module>) -> Vec<ast::File>
         .collect();
     let mut files = vec![main];
     for (path, Module { mut file, wanted, .. }) in loaded {
-        let standard = path.starts_with("std/");
+        let standard = path == "std/net";
         file.items.retain(|item| {
             let Some(name) = item.name() else { return !matches!(item, Item::Test(_)) };
             if wanted.contains(name) {
@@ -156,7 +166,11 @@ fn taken_in(main: ast::File, loaded: BTreeMap<String, Module>) -> Vec<ast::File>
             }
             // The standard layouts have common names, so each is there only for those who ask for it.
             let hidden = standard && matches!(item, Item::Layout(_));
-            !hidden && !own.contains(&(std::mem::discriminant(item), name.clone()))
+            let replaceable = matches!(
+                item,
+                Item::Const(_) | Item::Enum(_) | Item::Layout(_) | Item::Reason(_) | Item::Function(_)
+            );
+            !(hidden || replaceable && own.contains(&(std::mem::discriminant(item), name.clone())))
         });
         files.push(file);
     }

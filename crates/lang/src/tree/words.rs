@@ -9,6 +9,11 @@ pub(super) fn names(names: &[Name]) -> String {
     names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// ` requires a, b`, or nothing.
+pub(super) fn requires(headers: &[Name]) -> String {
+    if headers.is_empty() { String::new() } else { format!(" requires {}", names(headers)) }
+}
+
 pub(super) fn ty(ty: &Type) -> String {
     match &ty.kind {
         TypeKind::Uint(width) => format!("u{width}"),
