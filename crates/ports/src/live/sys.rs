@@ -182,11 +182,13 @@ pub(crate) fn send_directly(fd: &OwnedFd, directly: bool) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, i32::from(directly))
 }
 
-/// Asks an interface for packets that are meant for others, too, as long as the packet socket is open.
-pub(crate) fn take_all(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+/// Asks an interface for packets to all groups of stations, as long as the packet socket is open, and if
+/// `promiscuous` for those that are meant for others, too.
+pub(crate) fn take_all(fd: &OwnedFd, interface: u32, promiscuous: bool) -> io::Result<()> {
+    let kind = if promiscuous { libc::PACKET_MR_PROMISC } else { libc::PACKET_MR_ALLMULTI };
     let request = libc::packet_mreq {
         mr_ifindex: interface as i32,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_type: kind as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };

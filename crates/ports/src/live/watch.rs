@@ -78,16 +78,14 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// For the interface of this number, which is asked for packets that are meant for others, too, if `all`
-    /// is wanted.
+    /// For the interface of this number, which is asked for packets to all groups, and if `all` is wanted for
+    /// packets that are meant for others.
     ///
     /// # Errors
     /// There is none, or the right to open packet sockets is missing.
     pub(super) fn of(index: u32, all: bool) -> io::Result<Witness> {
         let socket = sys::packet_socket()?;
-        if all {
-            sys::take_all(&socket, index)?;
-        }
+        sys::take_all(&socket, index, all)?;
         // Protocol 0: it receives nothing.
         sys::bind_packet(&socket, index, 0)?;
         Ok(Witness { socket, index })

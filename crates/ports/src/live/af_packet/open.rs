@@ -150,10 +150,8 @@ impl<'a> Interface<'a> {
             .map_err(self.failed("asking for a ring"))?;
         let ring = FrameRing::map(&incoming, geometry).map_err(self.failed("mapping the ring"))?;
         sys::bind_packet(&incoming, self.index, libc::ETH_P_ALL).map_err(self.failed("binding to it"))?;
-        if self.wanted.promiscuous {
-            sys::take_all(&incoming, self.index)
-                .map_err(self.failed("asking for packets that are meant for others"))?;
-        }
+        sys::take_all(&incoming, self.index, self.wanted.promiscuous)
+            .map_err(self.failed("asking for packets that are meant for others"))?;
 
         let outgoing = socket(&self.wanted.interface)?;
         option(&outgoing, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
