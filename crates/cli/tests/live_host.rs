@@ -152,3 +152,118 @@ fn a_host_interface_whose_name_is_taken_is_an_error_at_its_place() {
     let rules = text(&net.run("g", "nft", &["list", "ruleset"]));
     assert!(!rules.contains("ravelin"), "{rules}");
 }
+
+/// A port for each host, at which the gateway's machine is a host; the second has no address yet.
+const CLIENT: &str = r#"
+[[port]]
+interface = "to-a"
+addresses = ["10.0.1.1/24"]
+host = true
+[[port]]
+interface = "to-b"
+host = true
+"#;
+
+/// What dhclient is to do with a lease: as the script of its distribution, but for the resolver's file, which
+/// belongs to the machine.
+const LEASE: &str = r#"#!/bin/sh
+case "$reason" in
+PREINIT) ip link set "$interface" up ;;
+BOUND | RENEW | REBIND | REBOOT)
+    ip address replace "$new_ip_address/$new_subnet_mask" valid_lft "$new_dhcp_lease_time" \
+        preferred_lft "$new_dhcp_lease_time" dev "$interface"
+    for router in $new_routers; do ip route replace default via "$router" dev "$interface"; done ;;
+EXPIRE | RELEASE | STOP | FAIL) ip -4 address flush dev "$interface" ;;
+esac
+"#;
+
+/// A DHCP server for a network, at an interface of a host.
+fn serve_leases(net: &Net, host: &str, interface: &str, network: &str, more: &[&str]) -> Running {
+    let leases = net.path(&format!("leases-{host}")).display().to_string();
+    let interface = format!("--interface={interface}");
+    let range = format!("--dhcp-range={network}.100,{network}.150,1h");
+    let file = format!("--dhcp-leasefile={leases}");
+    let fixed = ["--keep-in-foreground", "--conf-file=/dev/null", "--bind-interfaces", "--user=root"];
+    let others = ["--no-resolv", "--no-hosts", "--pid-file", &interface, &range, &file];
+    Running::start(&mut net.at(host, "dnsmasq", &[&fixed[..], &others, more].concat()))
+}
+
+/// `dhclient` for an interface of a host, in the foreground.
+fn dhclient(net: &Net, host: &str, interface: &str, more: &[&str]) -> Command {
+    use std::os::unix::fs::PermissionsExt;
+    let script = net.path("lease-script");
+    std::fs::write(&script, LEASE).expect("a script");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("it may be run");
+    let path = |name: &str| net.path(&format!("{name}-{host}")).display().to_string();
+    let script = script.display().to_string();
+    let fixed = ["-d", "-cf", "/dev/null", "-sf", &script];
+    let files = ["-lf", &path("client-leases"), "-pf", &path("client-pid")];
+    net.at(host, "dhclient", &[&fixed[..], &files, more, &[interface]].concat())
+}
+
+/// The address of an interface that begins like this.
+fn address_of(net: &Net, host: &str, interface: &str, begins: &str) -> Option<String> {
+    let shown = text(&net.run(host, "ip", &["-br", "address", "show", "dev", interface]));
+    let address = shown.split_whitespace().find(|word| word.starts_with(begins))?;
+    Some(address.split('/').next().unwrap_or(address).to_owned())
+}
+
+#[test]
+fn a_dhcp_client_of_the_machine_gives_the_gateway_its_address_and_its_default_route() {
+    let test = "a_dhcp_client_of_the_machine";
+    if !net::installed(test, &["dnsmasq", "dhclient"]) {
+        return;
+    }
+    let Some(mut net) = served(test, CLIENT) else { return };
+    ip(&net, "b", "address add 198.51.100.1/32 dev lo");
+    let _server = serve_leases(&net, "b", "eth0", "10.0.2", &["--port=0"]);
+    // Twice: the second time it is killed and started again, and asks for the address that it has.
+    let mut leased = None;
+    for _ in 0..2 {
+        let client = Running::start(&mut dhclient(&net, "g", "h-to-b", &[]));
+        wait_until("a lease", || address_of(&net, "g", "h-to-b", "10.0.2.1").is_some());
+        let address = address_of(&net, "g", "h-to-b", "10.0.2.1").expect("is there");
+        wait_until("the gateway's", || routes(&net).contains(&format!("{address}/32")));
+        let shown = net.until("routes", |shown| shown.to_string().contains("0.0.0.0/0"));
+        let all = shown["routes"].as_array().expect("a list");
+        let default = all.iter().find(|route| route["to"] == "0.0.0.0/0").expect("is there");
+        assert_eq!((&default["via"], &default["interface"]), (&"10.0.2.2".into(), &"to-b".into()));
+        assert!(leased.as_ref().is_none_or(|leased| *leased == address), "{leased:?} {address}");
+        leased = Some(address);
+        drop(client);
+    }
+    let leased = leased.expect("there is one");
+    ip(&net, "b", &format!("route add 10.0.1.0/24 via {leased}"));
+    let said = ping(&net, "a", "198.51.100.1");
+    assert!(said.contains(" 3 received"), "by the default route of the lease: {said}");
+    assert!(ping(&net, "b", &leased).contains(" 3 received"));
+    // The lease is given back, and the address with it.
+    let released = dhclient(&net, "g", "h-to-b", &["-r"]).output().expect("dhclient runs");
+    assert!(released.status.success(), "{}", text(&released));
+    wait_until("it is gone", || !routes(&net).contains(&format!("{leased}/32")));
+    wait_until("its route, too", || !routes(&net).contains("0.0.0.0/0"));
+    net.stop();
+}
+
+#[test]
+fn a_dhcp_and_dns_server_of_the_machine_serves_the_hosts_on_the_link() {
+    let test = "a_dhcp_and_dns_server_of_the_machine";
+    if !net::installed(test, &["dnsmasq", "dhclient", "dig"]) {
+        return;
+    }
+    let Some(mut net) = served(test, FILE) else { return };
+    let options = ["--address=/gateway.test/10.0.1.1", "--dhcp-option=option:router,10.0.1.1"];
+    let server = serve_leases(&net, "g", "h-to-a", "10.0.1", &options);
+    ip(&net, "a", "-4 address flush dev eth0");
+    let _client = Running::start(&mut dhclient(&net, "a", "eth0", &[]));
+    wait_until("a lease", || address_of(&net, "a", "eth0", "10.0.1.1").is_some());
+    assert!(ping(&net, "a", "10.0.2.2").contains(" 3 received"), "by the router of the lease");
+    let asked = |net: &Net| text(&net.run("a", "dig", &["+short", "+time=2", "@10.0.1.1", "gateway.test"]));
+    assert_eq!(asked(&net).trim(), "10.0.1.1");
+    // The server is killed: Linux says that nobody listens. Another one serves again.
+    drop(server);
+    assert!(!asked(&net).contains("10.0.1.1\n"), "{}", asked(&net));
+    let _server = serve_leases(&net, "g", "h-to-a", "10.0.1", &options);
+    wait_until("names again", || asked(&net).trim() == "10.0.1.1");
+    net.stop();
+}

@@ -26,7 +26,7 @@
 //! via = "10.0.1.7"
 //!
 //! [kernel]
-//! routes = true                   # follow the routes of the kernel's main table; false is the default
+//! routes = true                   # follow the routes of the kernel's main table; the default is false, and true with a `host`
 //!
 //! [[table]]                       # entries of a table of the program, in place of those in its text
 //! name = "acl"
@@ -509,7 +509,7 @@ impl Config {
             RoutingError::Program { family: Some(false), .. } => six,
             _ => four.or(six),
         };
-        let (line, column) = place.unwrap_or((1, 1));
+        let (line, column) = place.or(self.places.hosts.iter().copied().flatten().next()).unwrap_or((1, 1));
         ConfigError { line, column, message: error.to_string() }
     }
 }

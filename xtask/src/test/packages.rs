@@ -31,6 +31,7 @@ const INSTALLED: &[Package] = &[
     package("curl", "curl"),
     package("dnsmasq-base", "dnsmasq"),
     package("bind9-dnsutils", "dig"),
+    package("isc-dhcp-client", "dhclient"),
     package("openssh-client", "ssh"),
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
     package("traceroute", "traceroute"),

@@ -78,7 +78,8 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
         });
     }
     let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
-    if let Some(kernel) = kernel.filter(|_| known.is_empty()) {
+    let hosts = ports.iter().any(|port: &PortSettings| port.host.is_some());
+    if let Some(kernel) = kernel.filter(|_| known.is_empty() && !hosts) {
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
         return Err(at(Some(kernel.span()), message.to_owned()));
     }
@@ -94,7 +95,9 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
         }
         routes.push(read);
     }
-    Ok((RoutingSettings { ports, routes, kernel: kernel.is_some() }, first))
+    // What daemons of the machine find out is for the gateway, too, unless the file says otherwise.
+    let kernel = file.kernel.routes.as_ref().map_or(hosts, |routes| *routes.get_ref());
+    Ok((RoutingSettings { ports, routes, kernel }, first))
 }
 
 /// The interface by which the machine is to be a host at a port, if it is. Its name differs from those of all
@@ -271,6 +274,12 @@ mod tests {
         let (one, kept) = hosts("host = true\nhost_interface = \"uplink\"\nkeep_from_kernel = false\n");
         assert_eq!((one, kept), (vec![None, Some("uplink".into())], vec![(false, false); 2]));
         assert_eq!(super::host_name("fifteen-letters"), "h-fifteen-lette");
+        let follows = |more: &str| read(more).expect("is right").routing.kernel;
+        assert_eq!(
+            [follows("host = true\n"), follows("host = true\n[kernel]\nroutes = false\n")],
+            [true, false]
+        );
+        assert!(!follows("host = false\n"));
         let running = read("host = true\n").expect("is right");
         let other = read("host = true\nhost_interface = \"uplink\"\n").expect("is right");
         let error = running.takes(&other).expect_err("it has another name").to_string();

@@ -10,7 +10,7 @@ use super::account::Fate;
 use super::effects::Effects;
 use super::frame::{self, ETHERNET, ICMP, ICMPV6, Ipv4, Ipv6};
 use super::icmp::{self, Cause};
-use super::link_frames::{Arp, Discovery, advertisement};
+use super::link_frames::{Arp, Discovery, EVERYBODY, advertisement};
 use super::neighbours::{Heard, Mac, Neighbour};
 use super::reassembly::Joined;
 use super::rib::Way;
@@ -42,7 +42,7 @@ impl Router {
     /// gateway answers for the addresses that it has, and the machine gets to see everything else, which it
     /// needs to find its neighbours and to notice that somebody else has an address that it wants (RFC 5227;
     /// RFC 4862, 5.4). Other packets are for the machine alone.
-    fn beside_host(&mut self, reason: &str, packet: Packet, now: u64, effects: &mut Effects) -> Fate {
+    fn beside_host(&mut self, reason: &str, mut packet: Packet, now: u64, effects: &mut Effects) -> Fate {
         let fate = if reason == "neighbours" {
             self.arp(&packet, now, effects)
         } else {
@@ -50,7 +50,7 @@ impl Router {
                 Some((from, source, message)) => {
                     self.discovery(packet.port, from, source, message, now, effects)
                 }
-                None => self.host_or_nobody(&packet),
+                None => self.host_or_nobody(&mut packet),
             }
         };
         match fate {
@@ -67,13 +67,18 @@ impl Router {
     }
 
     /// Whether a packet that is no question about neighbours goes to the machine: one for all hosts of the
-    /// network of another port does not.
-    fn host_or_nobody(&self, packet: &Packet) -> Fate {
-        let way = Ipv4::read(&packet.bytes).and_then(|ip| self.rib.lookup(ip.destination.into()));
-        match way {
-            Some((_, _, Way::Broadcast(port))) if port != packet.port => Fate::Broadcast,
-            _ => Fate::Host,
+    /// network of another port does not. One for an address that the machine does not have, as an offer of a
+    /// DHCP server, becomes one for all stations: Linux does not send such a packet on.
+    fn host_or_nobody(&self, packet: &mut Packet) -> Fate {
+        let Some(ip) = Ipv4::read(&packet.bytes) else { return Fate::Host };
+        let to = ip.destination;
+        match self.rib.lookup(to.into()) {
+            Some((_, _, Way::Broadcast(port))) if port != packet.port => return Fate::Broadcast,
+            Some((_, _, Way::Itself | Way::Machine | Way::Broadcast(_))) => {}
+            _ if to.is_multicast() || to.is_broadcast() => {}
+            _ => packet.bytes[..6].copy_from_slice(&EVERYBODY),
         }
+        Fate::Host
     }
 
     /// The message of neighbour discovery in a packet.
