@@ -5,6 +5,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
     match path {
         "std/net" => NET,
         "std/connections" => CONNECTIONS,
+        "std/fragments" => FRAGMENTS,
         _ => &[],
     }
 }
@@ -25,3 +26,5 @@ const NET: &[(&str, &str)] = &[
 ];
 
 const CONNECTIONS: &[(&str, &str)] = &[("std/connections.rav", include_str!("../../../std/connections.rav"))];
+
+const FRAGMENTS: &[(&str, &str)] = &[("std/fragments.rav", include_str!("../../../std/fragments.rav"))];
