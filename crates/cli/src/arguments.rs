@@ -7,10 +7,12 @@ pub(crate) mod generate;
 pub(crate) mod live;
 pub(crate) mod schedule;
 pub(crate) mod seeing;
+pub(crate) mod settings;
 pub(crate) mod table;
 
 use self::choices::{BACK, DECODE, DEVICES, LINKS, ORDERS, OVER, PRESETS, TABLES, TEST_BACK_ENDS, one_of};
 use self::schedule::ScheduleArguments;
+use self::settings::SetArguments;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use exec::BackendKind;
@@ -98,6 +100,7 @@ pub(crate) enum Command {
   ravelin check programs/firewall.rav
   ravelin check programs/*.rav --format short
   ravelin check gateway.toml
+  ravelin check limits.rav --set LIMIT=500 --set IDLE=5min
   ravelin check new.rav --replaces running.rav --discard hosts")]
 pub(crate) struct CheckArguments {
     /// Programs (.rav)
@@ -112,6 +115,8 @@ pub(crate) struct CheckArguments {
     /// Gives up what this table or group of the old program held
     #[arg(long, value_name = "NAME", requires = "replaces")]
     pub(crate) discard: Vec<String>,
+    #[command(flatten)]
+    pub(crate) set: SetArguments,
 }
 
 /// How faults are shown.
@@ -175,6 +180,8 @@ pub(crate) struct CompileArguments {
     /// What of it comes back
     #[arg(long, value_parser = one_of(&BACK), default_value = "word")]
     pub(crate) back: Back,
+    #[command(flatten)]
+    pub(crate) set: SetArguments,
 }
 
 /// A form of a program.
@@ -273,6 +280,8 @@ tables, counters, events and speed in the report are those of all of them. What 
     /// Chooses the hash functions of tables; never changes what the program means
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) set: SetArguments,
 }
 
 /// `ravelin test`
@@ -298,6 +307,8 @@ pub(crate) struct TestArguments {
     /// Only tests whose names contain this
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) set: SetArguments,
 }
 
 /// `ravelin trace`
@@ -336,6 +347,8 @@ pub(crate) struct TraceArguments {
     /// Which link types are let through
     #[arg(long, value_parser = one_of(&LINKS), default_value = "ethernet")]
     pub(crate) link: CaptureLinks,
+    #[command(flatten)]
+    pub(crate) set: SetArguments,
 }
 
 /// `ravelin explain`

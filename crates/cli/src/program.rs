@@ -10,7 +10,7 @@ use import::entries::Contents;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::limits::LONGEST_TEXT;
-use lang::pipeline::{CompileOptions, Compiled, Decode};
+use lang::pipeline::{CompileOptions, Compiled};
 use lang::source::Sources;
 use ports::files;
 use std::collections::HashSet;
@@ -53,16 +53,16 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// Compiles the program at `path`, and fills its tables; modules are looked for beside it.
-pub(crate) fn compile(path: &Path, decode: Decode) -> Result<Compiled, Failure> {
-    let mut compiled = unfilled(path, decode)?;
+pub(crate) fn compile(path: &Path, options: &CompileOptions) -> Result<Compiled, Failure> {
+    let mut compiled = unfilled(path, options)?;
     fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
     Ok(compiled)
 }
 
 /// The same without what its tables and groups are filled from.
-pub(crate) fn unfilled(path: &Path, decode: Decode) -> Result<Compiled, Failure> {
+pub(crate) fn unfilled(path: &Path, options: &CompileOptions) -> Result<Compiled, Failure> {
     let text = read(path)?;
-    Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
+    Ok(compile_text(&path.display().to_string(), &text, path.parent(), options))
 }
 
 /// Adds the entries and members of the files that tables and groups are filled from, which lie beside the
@@ -186,19 +186,24 @@ fn room(capacity: u32) -> u64 {
 }
 
 /// Compiles a text; modules are looked for in `directory`.
-pub(crate) fn compile_text(name: &str, text: &str, directory: Option<&Path>, decode: Decode) -> Compiled {
+pub(crate) fn compile_text(
+    name: &str,
+    text: &str,
+    directory: Option<&Path>,
+    options: &CompileOptions,
+) -> Compiled {
     let load = |module: &str| {
         let bytes = files::read_beside(directory?, Path::new(module), LONGEST_TEXT as u64).ok()?;
         String::from_utf8(bytes).ok()
     };
-    lang::pipeline::compile(name, text, &load, &CompileOptions { decode })
+    lang::pipeline::compile(name, text, &load, options)
 }
 
 /// Compiles the program at `path` and tells its diagnostics; a program with errors is a failure.
-pub(crate) fn ready(path: &Path, decode: Decode, json: bool) -> Result<Ready, Failure> {
+pub(crate) fn ready(path: &Path, options: &CompileOptions, json: bool) -> Result<Ready, Failure> {
     let text = read(path)?;
     let begin = Instant::now();
-    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), options);
     fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
     accepted(path.display().to_string(), compiled, begin.elapsed(), json)
 }
@@ -235,10 +240,10 @@ pub(crate) fn accepted(
 
 /// Compiles the program at `path` for following a packet: a program whose only faults depend on the path of a
 /// packet is told and followed all the same. The second part says whether it was refused.
-pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failure> {
+pub(crate) fn traceable(path: &Path, options: &CompileOptions, json: bool) -> Result<(Ready, bool), Failure> {
     let text = read(path)?;
     let begin = Instant::now();
-    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), Decode::Lazy);
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), options);
     let Some(mut program) = compiled.refused.take() else {
         fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
         return accepted(path.display().to_string(), compiled, begin.elapsed(), json)

@@ -33,17 +33,24 @@
 //! from = "rules.txt"              # beside this file, unless it begins with /
 //! as = "iptables"                 # the format of the file; the language's own is the default
 //! interfaces = { wan0 = 1 }       # the ports that interfaces in the file stand for; unless it is said, those of this file by their names
+//!
+//! [set]                           # values for what the program declares as settable (`settings.rs`)
+//! LIMIT = 500
+//! IDLE = "5min"
 //! ```
 
 mod addresses;
+mod settings;
 
 use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
+use lang::settings::Settings;
 use packet::PortNumber;
 use ports::live::{Offloads, PortKind, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -88,6 +95,8 @@ pub struct Config {
     pub first_address: [Option<(usize, usize)>; 2],
     /// Files with entries for tables.
     pub tables: Vec<TableFile>,
+    /// Values for what the program declares as settable; the text is that of this file.
+    pub settings: Settings,
     /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
@@ -186,6 +195,9 @@ struct File {
     kernel: addresses::FileKernel,
     #[serde(default)]
     table: Vec<FileTable>,
+    /// Read at its places by `settings`.
+    #[serde(default, rename = "set")]
+    _set: IgnoredAny,
 }
 
 /// To whom the state of a program belongs.
@@ -325,6 +337,7 @@ impl Config {
         };
         interfaces_differ(&file.port, &at)?;
         let tables = tables(text, file.table, &file.port, directory, &at)?;
+        let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = file.port.into_iter().map(|port| wanted(port, directory, &at));
         let ports = ports.collect::<Result<Vec<_>, _>>()?;
         Ok(Config {
@@ -336,6 +349,7 @@ impl Config {
             routing,
             first_address,
             tables,
+            settings,
             places,
         })
     }

@@ -35,8 +35,12 @@ start stage all() { drop nothing }
 
 /// Compiles a text; the error names what is wrong with it.
 pub(crate) fn compile(name: &str, text: &str, decode: Decode) -> Result<Program, String> {
-    let compiled =
-        lang::pipeline::compile(&format!("{name}.rav"), text, &|_| None, &CompileOptions { decode });
+    let compiled = lang::pipeline::compile(
+        &format!("{name}.rav"),
+        text,
+        &|_| None,
+        &CompileOptions { decode, ..CompileOptions::default() },
+    );
     compiled.program.ok_or_else(|| match compiled.diagnostics.first() {
         Some(first) => format!("{name} does not compile: {} {}", first.code, first.headline),
         None => format!("{name} does not compile"),

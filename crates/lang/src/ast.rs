@@ -47,7 +47,7 @@ pub struct Import {
 /// A declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// `const NAME: type = value`
+    /// `settable const NAME: type in 1..5 = value`
     Const(Const),
     /// `enum NAME: type { A = 1, B = 2 }`
     Enum(Enum),
@@ -81,13 +81,17 @@ pub enum Item {
     Test(Test),
 }
 
-/// `const NAME: type = value`
+/// `settable const NAME: type in 1..5 = value`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Const {
+    /// Whoever compiles the program may give it another value.
+    pub settable: bool,
     /// Its name.
     pub name: Name,
     /// Its type.
     pub ty: Type,
+    /// The values that it may have (both ends belong to the range).
+    pub range: Option<(Expr, Option<Expr>)>,
     /// Its value.
     pub value: Expr,
 }

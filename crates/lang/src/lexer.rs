@@ -25,6 +25,24 @@ pub fn lex(file: FileId, text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     (lexer.tokens, lexer.diagnostics.into_list())
 }
 
+/// Splits a part of a text into tokens, whose places are those in the whole text. A part that the text does
+/// not have is empty.
+pub(crate) fn lex_part(
+    file: FileId,
+    text: &str,
+    part: std::ops::Range<usize>,
+) -> (Vec<Token>, Vec<Diagnostic>) {
+    let part = if text.get(part.clone()).is_some() { part } else { 0..0 };
+    let text = &text[..part.end];
+    if text.len() > LONGEST_TEXT {
+        return lex(file, text);
+    }
+    let (tokens, diagnostics) = (Vec::new(), Findings::default());
+    let mut lexer = Lexer { file, text, at: part.start, line_begins: true, tokens, diagnostics };
+    lexer.run();
+    (lexer.tokens, lexer.diagnostics.into_list())
+}
+
 struct Lexer<'t> {
     file: FileId,
     text: &'t str,

@@ -32,6 +32,9 @@ pub const LARGEST_LIKENESS: usize = 4_000_000;
 /// many there are.
 pub const UNREACHABLE_TOLD: usize = 20;
 
+/// How many of the constants and pools that can be set are named where another name is given.
+pub const SETTABLE_TOLD: usize = 20;
+
 /// How deep blocks, brackets and conditions may nest. `E0066`
 pub const DEEPEST_NESTING: u32 = 100;
 

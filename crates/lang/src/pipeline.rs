@@ -13,6 +13,7 @@ use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings, Severity, Suggestion};
 use crate::ir::footprint::{footprint, total};
 use crate::limits::{LARGEST_FRAME, LARGEST_MEMORY, MOST_FAULTS};
+use crate::settings::{self, Settable, Settings};
 use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
 use crate::{check, flow, ir, lower, parser};
@@ -24,10 +25,12 @@ use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 
 /// How to compile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompileOptions {
     /// When fields are decoded.
     pub decode: Decode,
+    /// Values for what the program declares as settable.
+    pub settings: Settings,
 }
 
 /// The result of a compilation. If there is an error, there is no program.
@@ -43,6 +46,8 @@ pub struct Compiled {
     pub refused: Option<ir::Program>,
     /// The tests of the main file, if nothing is wrong.
     pub tests: Vec<TestCase>,
+    /// What the program declares as settable, in order of its files.
+    pub settables: Vec<Settable>,
     /// All diagnostics, errors first, then by their place in the source.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -64,17 +69,20 @@ pub fn compile(
     let (file, found) = parser::parse(main, text);
     let mut diagnostics = Findings::default();
     diagnostics.extend(found);
-    let files = modules(file, &mut sources, load, &mut diagnostics);
+    let mut files = modules(file, &mut sources, load, &mut diagnostics);
+    let (applied, settables) = settings::apply(&mut files, &options.settings, &mut sources, &mut diagnostics);
     let diagnostics = diagnostics.into_list();
     // Expressions nest deeply, so the compiler runs on a thread with a large stack. If no thread can be
     // started, the compiler runs on the stack of the caller.
-    std::thread::scope(|scope| {
+    let mut compiled = std::thread::scope(|scope| {
         let work = || compiled(name, &files, &sources, &diagnostics, options);
         match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => work(),
         }
-    })
+    });
+    applied.remark(&compiled.sources, &mut compiled.diagnostics);
+    Compiled { settables, ..compiled }
 }
 
 /// The stages behind reading the files: checking, stage graph, lowering.
@@ -151,7 +159,7 @@ fn compiled(
     });
     limit(&mut diagnostics);
     let tests = if program.is_some() { tests } else { Vec::new() };
-    Compiled { sources, program, refused, tests, diagnostics }
+    Compiled { sources, program, refused, tests, settables: Vec::new(), diagnostics }
 }
 
 /// Drops what only follows from declarations that could not be read: what they would have declared or used is

@@ -60,10 +60,16 @@ impl Listing {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Const(it) => {
+                let ranged = |(low, high): &(Expr, Option<Expr>)| {
+                    let high = high.as_ref().map(words::expr).unwrap_or_default();
+                    format!(" in {}..{high}", words::expr(low))
+                };
                 self.line(format!(
-                    "const {} : {} = {}",
+                    "{}const {} : {}{} = {}",
+                    settable(it.settable),
                     it.name.text,
                     words::ty(&it.ty),
+                    it.range.as_ref().map(ranged).unwrap_or_default(),
                     words::expr(&it.value)
                 ));
             }
@@ -93,7 +99,8 @@ impl Listing {
             }
             Item::Pool(it) => {
                 let (types, ranges) = (words::types(&it.types), words::entry_keys(&it.ranges));
-                self.line(format!("pool {} : ({types}) {{ {ranges} }}", it.name.text));
+                let settable = settable(it.settable);
+                self.line(format!("{settable}pool {} : ({types}) {{ {ranges} }}", it.name.text));
             }
             Item::Group(it) => self.group(it),
             Item::Reason(it) => self.line(format!("reason {} {:?}", it.name.text, it.help)),
@@ -301,6 +308,11 @@ impl Listing {
             simple => self.line(words::simple_statement(simple)),
         }
     }
+}
+
+/// The word before what may have a value from outside.
+fn settable(settable: bool) -> &'static str {
+    if settable { "settable " } else { "" }
 }
 
 /// The size of what has several cells.

@@ -36,7 +36,7 @@ fn programs(folders: &[&str]) -> Vec<(PathBuf, String, String)> {
 
 fn compiled(folder: &Path, name: &str, text: &str, decode: Decode) -> Compiled {
     let load = |path: &str| fs::read_to_string(folder.join(path)).ok();
-    compile(name, text, &load, &CompileOptions { decode })
+    compile(name, text, &load, &CompileOptions { decode, ..CompileOptions::default() })
 }
 
 #[test]

@@ -151,7 +151,7 @@ pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, RunOu
 
 /// Compiles a text that stands alone.
 pub fn compile_as(text: &str, decode: Decode) -> Compiled {
-    compile("random.rav", text, &|_| None, &CompileOptions { decode })
+    compile("random.rav", text, &|_| None, &CompileOptions { decode, ..CompileOptions::default() })
 }
 
 /// The IR is well formed and reads back from its text.

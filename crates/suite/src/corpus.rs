@@ -43,5 +43,10 @@ pub fn compile_file(path: &Path, decode: Decode) -> io::Result<Compiled> {
     let text = std::fs::read_to_string(path)?;
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let load = move |module: &str| std::fs::read_to_string(folder.join(module)).ok();
-    Ok(compile(&path.to_string_lossy(), &text, &load, &CompileOptions { decode }))
+    Ok(compile(
+        &path.to_string_lossy(),
+        &text,
+        &load,
+        &CompileOptions { decode, ..CompileOptions::default() },
+    ))
 }

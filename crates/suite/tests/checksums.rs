@@ -323,7 +323,8 @@ fn case(random: &mut SuiteRandom) -> Case {
 }
 
 fn compiled(text: &str, decode: Decode) -> Program {
-    let compiled = compile("case.rav", text, &|_| None, &CompileOptions { decode });
+    let compiled =
+        compile("case.rav", text, &|_| None, &CompileOptions { decode, ..CompileOptions::default() });
     compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
 }
 

@@ -13,7 +13,7 @@ use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::ir::cost::cost;
 use lang::ir::replace::{Fate, replacement};
-use lang::pipeline::{Compiled, Decode};
+use lang::pipeline::{CompileOptions, Compiled, Decode};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -22,13 +22,18 @@ use std::path::Path;
 pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure> {
     let mut found = Vec::new();
     let mut wrong = 0;
+    let options = arguments.set.options(Decode::Lazy)?;
     for path in &arguments.programs {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension == "toml") {
+            if let Some(set) = arguments.set.set.first() {
+                let file = path.display();
+                return Err(Failure::Usage(format!("write `{set}` into {file}, below the line `[set]`")));
+            }
             serve::check(path, Executing::default(), json)?;
             continue;
         }
-        let mut compiled = program::unfilled(path, Decode::Lazy)?;
+        let mut compiled = program::unfilled(path, &options)?;
         let imported = program::fill(compiled.program.as_mut(), path, &mut Allowance::to_check())?;
         if let Some(program) = &compiled.program {
             let found =
@@ -62,7 +67,7 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
 /// Tells what goes over of what the old program remembers; false if something does not fit.
 fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -> Result<bool, Failure> {
     let name = old.display();
-    let compiled = program::compile(old, Decode::Lazy)?;
+    let compiled = program::compile(old, &CompileOptions::default())?;
     let Some(running) = compiled.program else {
         return Err(Failure::Finding(format!("{name} has faults; `ravelin check {name}` tells them")));
     };
@@ -147,6 +152,7 @@ fn document(
         "right": right,
         "diagnostics": render::diagnostic::as_json(&compiled.sources, &compiled.diagnostics),
         "tests": compiled.tests.len(),
+        "settable": render::settable::document(&compiled.sources, &compiled.settables),
         "at_most": bounds,
         "filled": compiled.program.as_ref().map(|program| {
             imported.iter().map(|imported| imported.document(program)).collect::<Vec<Value>>()
@@ -166,7 +172,9 @@ fn summary(
     match (&compiled.program, remembered) {
         (Some(program), Some(remembered)) if right => {
             let filled = imported.iter().map(|imported| imported.told(program));
-            right_summary(name, program, remembered, count(Severity::Warning)) + &filled.collect::<String>()
+            right_summary(name, program, remembered, count(Severity::Warning))
+                + &filled.collect::<String>()
+                + &render::settable::told(&compiled.sources, &compiled.settables)
         }
         _ => format!("{name}: {}\n", of(count(Severity::Error), "error")),
     }

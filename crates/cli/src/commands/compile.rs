@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
             lang::tree::show_tree(&lang::parser::parse(FileId::default(), &text).0)
         }
         form => {
-            let ready = program::ready(path, arguments.decode, json)?;
+            let ready = program::ready(path, &arguments.set.options(arguments.decode)?, json)?;
             match form {
                 Show::Native => exec::native::listing(&ready.program)
                     .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?,

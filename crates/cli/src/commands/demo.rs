@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
 use engine::{Setting, Times};
-use lang::pipeline::Decode;
+use lang::pipeline::CompileOptions;
 use packet::{Capture, Frames};
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ const REPEAT: u64 = 20_000;
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let begin = Instant::now();
     let name = "programs/firewall.rav";
-    let compiled = program::compile_text(name, PROGRAM, None, Decode::Lazy);
+    let compiled = program::compile_text(name, PROGRAM, None, &CompileOptions::default());
     let ready = program::accepted(name.into(), compiled, begin.elapsed(), json)?;
     let begin = Instant::now();
     let frames = frames()?;

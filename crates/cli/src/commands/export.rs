@@ -10,7 +10,7 @@ use import::address::AddressFamily;
 use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};
 use import::{ImportedRule, ImportedRules, RuleColumn};
 use lang::ir::{self, ColumnKind, Match, TableKind};
-use lang::pipeline::Decode;
+use lang::pipeline::CompileOptions;
 use std::path::Path;
 use tables::rules::{Rule, RuleField};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(kind: &ExportKind, json: bool) -> Result<(), Failure> {
     let ExportKind::Nft(arguments) = kind;
     let mut layout = ExportLayout::default();
     let mut rules = if arguments.file.ends_with(".rav") {
-        let program = ready(Path::new(&arguments.file), Decode::Lazy, json)?;
+        let program = ready(Path::new(&arguments.file), &CompileOptions::default(), json)?;
         layout.with_ports = PORTS_OF_PROGRAMS;
         of_table(table(&program.program, arguments)?, arguments)?
     } else {

@@ -5,7 +5,7 @@ use crate::commands::check::is_right;
 use crate::failure::Failure;
 use crate::{program, render};
 use lang::mend::{Mended, mend};
-use lang::pipeline::Decode;
+use lang::pipeline::CompileOptions;
 use serde_json::json;
 use std::fs;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &FixArguments, json: bool) -> Result<(), Failure> {
     let path = &arguments.program;
     let name = path.display().to_string();
     let before = program::read(path)?;
-    let compile = |text: &str| program::compile_text(&name, text, path.parent(), Decode::Lazy);
+    let compile = |text: &str| program::compile_text(&name, text, path.parent(), &CompileOptions::default());
     let Mended { text, compiled, edits } = mend(&before, &compile);
     if text != before && !arguments.dry_run {
         fs::write(path, &text).map_err(|error| Failure::Finding(format!("cannot write {name}: {error}")))?;

@@ -32,7 +32,7 @@ const HELD: u64 = 1 << 30;
 pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let policy = policy(&arguments.ingress, arguments.ports)?;
     interruption::heed()?;
-    let ready = program::ready(&arguments.program, arguments.decode, json)?;
+    let ready = program::ready(&arguments.program, &arguments.set.options(arguments.decode)?, json)?;
     let begin = Instant::now();
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
     let (ports, seed) = (arguments.ports, arguments.seed);

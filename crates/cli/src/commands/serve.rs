@@ -17,7 +17,8 @@ use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
 use lang::limits::LARGEST_MEMORY;
-use lang::pipeline::Decode;
+use lang::pipeline::CompileOptions;
+use lang::settings::Settable;
 use lang::source::Sources;
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -83,8 +84,9 @@ fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
 /// Whether a gateway's file, its program and the files that both name are right.
 pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(), Failure> {
     let config = read(file)?;
-    let (loaded, filled) = loaded_filled(file, &config, executing, false, &mut Allowance::to_check())
-        .map_err(Failure::Finding)?;
+    let (loaded, filled, settables) =
+        loaded_filled(file, &config, executing, false, &mut Allowance::to_check())
+            .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let ports = of(config.ports.len() as u64, "port");
@@ -108,6 +110,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes,
                 "workers": workers, "memory_bytes": memory.most, "memory": memory.document(),
                 "filled": filled.iter().map(|filled| filled.document(&loaded.program)).collect::<Vec<_>>(),
+                "settable": render::settable::document(&sources, &settables),
                 "warnings": warnings,
                 "diagnostics": render::diagnostic::as_json(&sources, &found) });
         return Ok(render::json(&told)?);
@@ -116,7 +119,8 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     let notes = notes.iter().map(|note| format!("note: {note}\n"));
     let warnings = warnings.iter().map(|warning| format!("warning: {warning}\n"));
     let told = filled.iter().map(|filled| filled.told(&loaded.program)).chain(notes).chain(warnings);
-    let told = std::iter::once(memory.told()).chain(told);
+    let settable = render::settable::told(&sources, &settables);
+    let told = [memory.told(), settable].into_iter().chain(told);
     Ok(render::text(&format!("{} is right: {ports}\n{}", file.display(), told.collect::<String>()))?)
 }
 
@@ -128,8 +132,10 @@ fn shared(config: &Config) -> Vec<String> {
 
 fn read(file: &Path) -> Result<Config, Failure> {
     let text = program::read(file)?;
-    Config::read(&text, file.parent().unwrap_or(Path::new("")))
-        .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))
+    let mut config = Config::read(&text, file.parent().unwrap_or(Path::new("")))
+        .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
+    config.settings.name = file.display().to_string();
+    Ok(config)
 }
 
 /// What chooses the tables' hash functions: drawn from the system, once for a process. Whoever knew it could
@@ -150,18 +156,19 @@ fn unpredictable() -> u64 {
 /// is memory for both.
 fn loaded(file: &Path, config: &Config, executing: Executing, beside: bool) -> Result<Loaded, String> {
     let mut allowance = if beside { Allowance::to_load_beside() } else { Allowance::to_load() };
-    loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, _)| loaded)
+    loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, ..)| loaded)
 }
 
-/// The same, with what the files gave that tables are filled from.
+/// The same, with what the files gave that tables are filled from, and what can be set.
 fn loaded_filled(
     file: &Path,
     config: &Config,
     executing: Executing,
     beside: bool,
     allowance: &mut Allowance,
-) -> Result<(Loaded, Vec<Imported>), String> {
-    let mut compiled = program::unfilled(&config.program, Decode::Lazy).map_err(|error| error.to_string())?;
+) -> Result<(Loaded, Vec<Imported>, Vec<Settable>), String> {
+    let options = CompileOptions { settings: config.settings.clone(), ..CompileOptions::default() };
+    let mut compiled = program::unfilled(&config.program, &options).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
         let needed = cost(program).memory_of(config.workers.count);
         bounded(needed, config.workers.count)?;
@@ -203,7 +210,8 @@ fn loaded_filled(
     };
     let backends = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let schedule = Some(executing.schedule());
-    Ok((Loaded { program, sources: Arc::new(compiled.sources), backends, schedule }, filled))
+    let loaded = Loaded { program, sources: Arc::new(compiled.sources), backends, schedule };
+    Ok((loaded, filled, compiled.settables))
 }
 
 /// Whether all workers together take no more than a program may.

@@ -114,7 +114,7 @@ fn source_tests(
     back_ends: &[BackendKind],
 ) -> Result<Vec<Outcome>, Failure> {
     let file = path.display().to_string();
-    let compiled = program::compile(path, Decode::Lazy)?;
+    let compiled = program::compile(path, &arguments.set.options(Decode::Lazy)?)?;
     // A module: right but for a start, which the programs that import it have.
     if compiled.diagnostics.iter().all(|diagnostic| diagnostic.code == "E0401")
         && !compiled.diagnostics.is_empty()
@@ -157,7 +157,7 @@ fn packet_test(
             tested.display()
         )));
     }
-    let compiled = program::compile(&tested, Decode::Lazy)?;
+    let compiled = program::compile(&tested, &arguments.set.options(Decode::Lazy)?)?;
     let Some(program) = compiled.program.as_ref().filter(|_| is_right(&compiled)) else {
         return Err(Failure::Finding(format!("{}\n{}", tested.display(), faults(&compiled))));
     };

@@ -12,6 +12,7 @@ use engine::steps::{Recorder, TraceStep, told};
 use exec::{Backend, Interpreter, Outputs};
 use gateway::control::listen_to;
 use gateway::{Asked, WatchWish};
+use lang::pipeline::Decode;
 use packet::{Batch, Verdict};
 use ports::{CaptureSource, Ingress, IngressPolicy, Receive};
 use serde_json::json;
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
             arguments.ports
         )));
     }
-    let (ready, refused) = program::traceable(program, json)?;
+    let (ready, refused) = program::traceable(program, &arguments.set.options(Decode::Lazy)?, json)?;
     let interpreter = Interpreter::with_observer(&ready.program, arguments.ports, 0, Recorder::default())
         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
     let mut followed = Followed { ready, interpreter, ports: arguments.ports, json };

@@ -9,6 +9,7 @@ pub(crate) mod progress;
 pub(crate) mod quantity;
 pub(crate) mod report;
 pub(crate) mod seen;
+pub(crate) mod settable;
 pub(crate) mod steps;
 pub(crate) mod table;
 pub(crate) mod top;

@@ -136,9 +136,11 @@ pub struct Register {
     pub ty: Type,
 }
 
-/// `pool NAME: (type, type) { range, range }`
+/// `settable pool NAME: (type, type) { range, range }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
+    /// Whoever compiles the program may give it other values.
+    pub settable: bool,
     /// Its name.
     pub name: Name,
     /// What an item is.

@@ -22,6 +22,8 @@ impl Checker<'_> {
         }
         match fold(&checked) {
             Some(value) => Some(value),
+            // What is wrong in it was reported.
+            None if is_broken(&checked) => None,
             None => {
                 self.error(
                     "E0208",
@@ -52,29 +54,61 @@ impl Checker<'_> {
 
     /// Type and value of a declared constant, computed when first asked for.
     pub(crate) fn constant_named(&mut self, name: &str) -> Option<(Type, u128)> {
-        if self.computed.open_constants.contains(name) {
-            let span = self.names.constants.get(name)?.name.span;
-            self.error(
-                "E0106",
-                format!("the constant `{name}` needs itself"),
-                span,
-                "its value has no beginning",
-            );
-            return None;
-        }
         if let Some(known) = self.computed.constants.get(name) {
             return known.clone();
         }
         let item = *self.names.constants.get(name)?;
-        self.computed.open_constants.insert(name.to_string());
+        if !self.open_constant(name) {
+            return None;
+        }
         let ty = self.resolve_type(&item.ty);
         let scopes = std::mem::take(&mut self.scope.locals);
+        if matches!(ty, Type::Time) {
+            self.diagnostics.check_unit(&item.value);
+        }
+        let before = self.diagnostics.reported();
         let value = self.constant(&item.value, &ty);
+        if let (Some(value), true) = (value, self.diagnostics.reported() == before) {
+            self.check_range(item, &ty, value);
+        }
         self.scope.locals = scopes;
         self.computed.open_constants.remove(name);
         let known = value.map(|value| (ty, value));
         self.computed.constants.insert(name.to_string(), known.clone());
         known
+    }
+
+    /// Begins to compute a constant; reports one that is being computed already, since it needs itself.
+    pub(super) fn open_constant(&mut self, name: &str) -> bool {
+        if self.computed.open_constants.insert(name.to_string()) {
+            return true;
+        }
+        if let Some(item) = self.names.constants.get(name) {
+            let headline = format!("the constant `{name}` needs itself");
+            self.error("E0106", headline, item.name.span, "its value has no beginning");
+        }
+        false
+    }
+
+    /// Reports a constant that does not keep to the range that is declared for it.
+    fn check_range(&mut self, item: &ast::Const, ty: &Type, value: u128) {
+        let Some((low, high)) = &item.range else { return };
+        let place = high.as_ref().map_or(low.span, |high| low.span.to(high.span));
+        let low = self.constant(low, ty);
+        let high = high.as_ref().map_or(Some(ty.largest()), |high| self.constant(high, ty));
+        match low.zip(high) {
+            Some((low, high)) if low > high => {
+                self.error("E0224", "this range is empty", place, "it ends before it begins");
+            }
+            Some((low, high)) if !(low..=high).contains(&value) => {
+                let headline = format!("`{}` lies outside of its range", item.name.text);
+                let label = "not one of the values it may have";
+                self.report(
+                    Diagnostic::error("E0235", headline, item.value.span, label).place(place, "the range"),
+                );
+            }
+            _ => {}
+        }
     }
 }
 
@@ -95,6 +129,23 @@ impl Findings {
 /// The value of an expression made of constants; `None` if it is none, or overflows.
 pub(crate) fn fold(expr: &Expr) -> Option<u128> {
     fold_with(expr, &|_| None)
+}
+
+/// Whether a part of an expression that would be computed was reported.
+fn is_broken(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Error => true,
+        ExprKind::Not(inner)
+        | ExprKind::Complement(inner)
+        | ExprKind::Bit(inner, _)
+        | ExprKind::Cast(inner, _)
+        | ExprKind::Masked(inner, ..) => is_broken(inner),
+        ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) | ExprKind::Binary(_, a, b) => {
+            is_broken(a) || is_broken(b)
+        }
+        ExprKind::If(condition, yes, no) => [condition, yes, no].into_iter().any(|part| is_broken(part)),
+        _ => false,
+    }
 }
 
 /// The same where fields of the layout that is being described have known values.

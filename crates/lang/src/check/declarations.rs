@@ -118,6 +118,9 @@ impl<'a> Checker<'a> {
         let mut done_events = vec![false; self.program.events.len()];
         for &item in items {
             match item {
+                Item::Const(item) if self.is_prefix_constant(&item.name.text) => {
+                    self.prefix_constant(&item.name.text);
+                }
                 Item::Const(item) => {
                     self.constant_named(&item.name.text);
                 }
@@ -364,6 +367,10 @@ impl<'a> Checker<'a> {
                 "mac" => Type::Mac,
                 "port" => Type::Port,
                 "time" => Type::Time,
+                "prefix4" | "prefix6" => {
+                    self.error("E0209", "a prefix is no value", ty.span, "only constants have this type");
+                    Type::Unknown
+                }
                 _ => match self.names.enums.get(name) {
                     Some(&id) => Type::Enum(id, name.clone(), self.enums[id.0].width),
                     None => {

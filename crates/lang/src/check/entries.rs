@@ -3,7 +3,6 @@
 use super::Checker;
 use super::constants::fold;
 use super::hir;
-use super::operators::prefix;
 use super::types::{TableId, Type};
 use crate::ast::{self, EntryKey};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
@@ -227,7 +226,9 @@ impl Checker<'_> {
                         }
                         Some((self.constant(value, ty)?, length as u8))
                     }
-                    _ => prefix(value).filter(|(of, ..)| of == ty).map(|(_, bits, length)| (bits, length)),
+                    _ => {
+                        self.prefix(value).filter(|(of, ..)| of == ty).map(|(_, bits, length)| (bits, length))
+                    }
                 };
                 let Some((bits, length)) = prefix else {
                     return Some(Match::Exact(self.constant(value, ty)?));
@@ -319,7 +320,7 @@ impl Checker<'_> {
             let last = index + 1 == keys.len();
             let prefixes = last || matches!(table.kind, TableKind::Rules { .. });
             let part = match &key.kind {
-                ast::ExprKind::Prefix4(..) | ast::ExprKind::Prefix6(..) if prefixes => {
+                _ if prefixes && self.is_prefix(key) => {
                     hir::KeyPart::Fixed(self.entry_key(&EntryKey::Value(key.clone()), ty)?)
                 }
                 ast::ExprKind::Binary(ast::BinaryOp::Div, value, length) if prefixes => {

@@ -37,7 +37,7 @@ impl Checker<'_> {
     }
 
     /// Reports once that constants or functions build on each other too deeply.
-    fn too_deep(&mut self, span: Span) {
+    pub(super) fn too_deep(&mut self, span: Span) {
         if !std::mem::replace(&mut self.spent.too_deep, true) {
             self.report(
                 Diagnostic::error("E0066", "this nests too deeply", span, "one level too many")
@@ -57,7 +57,7 @@ impl Checker<'_> {
             ast::ExprKind::Mac(value) => constant(u128::from(*value), Type::Mac, span),
             ast::ExprKind::Duration(value) => constant(u128::from(*value), Type::Time, span),
             ast::ExprKind::Prefix4(..) | ast::ExprKind::Prefix6(..) => {
-                self.error("E0209", "a prefix is no value", span, "use it in a pattern or behind `in`");
+                self.no_prefix(span);
                 error(span)
             }
             ast::ExprKind::Word(name) => self.word(name, expected, span),
@@ -108,6 +108,11 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports a prefix where a value is wanted.
+    fn no_prefix(&mut self, span: Span) {
+        self.error("E0209", "a prefix is no value", span, "use it in a pattern or behind `in`");
+    }
+
     /// A value between two constants, written as two comparisons.
     fn in_range(&mut self, value: &ast::Expr, from: &ast::Expr, to: Option<&ast::Expr>, span: Span) -> Expr {
         let value = self.expression(value, None);
@@ -148,6 +153,13 @@ impl Checker<'_> {
         }
         if let Some(remembered) = self.remembered(name, &[], span) {
             return remembered;
+        }
+        if self.is_prefix_constant(name) {
+            // A constant that is none was reported.
+            if self.prefix_constant(name).is_some() {
+                self.no_prefix(span);
+            }
+            return error(span);
         }
         if self.names.constants.contains_key(name) {
             return match self.constant_named(name) {
@@ -513,7 +525,7 @@ impl Checker<'_> {
             self.scope.enter();
             let before = self.diagnostics.reported();
             let pattern = self.pattern(&arm.pattern, ty);
-            broken |= self.diagnostics.reported() > before;
+            broken |= self.diagnostics.reported() > before || std::mem::take(&mut self.scope.broken_pattern);
             let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
             let body = body(self, &arm.body);
             self.scope.leave();

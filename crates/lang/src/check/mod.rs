@@ -17,6 +17,7 @@ mod memory;
 pub mod operators;
 pub mod packets;
 mod patterns;
+mod prefixes;
 mod state;
 pub mod statements;
 pub mod tables;

@@ -162,11 +162,12 @@ impl Checker<'_> {
     }
 
     pub(crate) fn in_prefix(&mut self, value: &ast::Expr, prefix: &ast::Expr, span: Span) -> Expr {
-        let Some((ty, bits, length)) = self::prefix(prefix) else {
+        if !self.is_prefix(prefix) {
             let headline = "`in` takes a prefix or a range";
             self.error("E0209", headline, prefix.span, "write 10.0.0.0/8 or 1..5");
             return error(span);
-        };
+        }
+        let Some((ty, bits, length)) = self.prefix(prefix) else { return error(span) };
         let value = self.expression(value, Some(&ty));
         if !self.diagnostics.expect_type(&value, &ty) {
             return error(span);
@@ -202,15 +203,6 @@ impl Findings {
             span,
             format!("{} lies between 0 and {top}", a.ty),
         ));
-    }
-}
-
-/// The addresses, bits and length of a prefix that is written out.
-pub(super) fn prefix(expr: &ast::Expr) -> Option<(Type, u128, u8)> {
-    match &expr.kind {
-        ast::ExprKind::Prefix4(address, length) => Some((Type::Ip4, u128::from(*address), *length)),
-        ast::ExprKind::Prefix6(address, length) => Some((Type::Ip6, *address, *length)),
-        _ => None,
     }
 }
 

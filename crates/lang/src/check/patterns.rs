@@ -2,7 +2,6 @@
 
 use super::Checker;
 use super::hir::{Pattern, TableValue};
-use super::operators::prefix;
 use super::types::{TableId, Type};
 use crate::ast::{self, PatternKind};
 use crate::diagnostic::{Diagnostic, Findings};
@@ -147,13 +146,16 @@ impl Checker<'_> {
         if *ty == Type::Unknown || !self.diagnostics.is_scalar(ty, span) {
             return Pattern::Any;
         }
-        if let Some((_, address, length)) = prefix(value).filter(|(of, ..)| of == ty) {
+        if let Some((_, address, length)) = self.prefix(value).filter(|(of, ..)| of == ty) {
             let mask = prefix_mask(ty.width().unwrap_or(128), length);
             return Pattern::Range(address & mask, address & mask | (ty.largest() & !mask));
         }
         match self.constant(value, ty) {
             Some(value) => Pattern::Range(value, value),
-            None => Pattern::Any,
+            None => {
+                self.scope.broken_pattern = true;
+                Pattern::Any
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::hir::{HeaderId, LayoutId, LocalId, StageId};
 use super::likeness::Likeness;
-use super::types::{EnumId, TableId, Type};
+use super::types::{EnumId, Prefix, TableId, Type};
 use super::{Context, Function};
 use crate::ast;
 use crate::source::Span;
@@ -40,6 +40,8 @@ pub(crate) struct Names<'a> {
 #[derive(Default)]
 pub(crate) struct Computed {
     pub(crate) constants: HashMap<String, Option<(Type, u128)>>,
+    /// Constants that are prefixes.
+    pub(crate) prefixes: HashMap<String, Option<Prefix>>,
     pub(crate) functions: HashMap<String, Option<Function>>,
     /// Constants that are being computed. A constant that needs itself is found among them.
     pub(crate) open_constants: HashSet<String>,
@@ -61,6 +63,8 @@ pub(crate) struct Scope {
     pub(crate) own_header: Option<HeaderId>,
     /// The layout of that header is wrong.
     pub(crate) own_header_broken: bool,
+    /// A pattern names a constant whose value was reported.
+    pub(crate) broken_pattern: bool,
     /// The field of a header that is being written in a packet.
     pub(crate) written_field: Option<(LayoutId, usize)>,
 }

@@ -92,6 +92,9 @@ impl Type {
     }
 }
 
+/// The type of the addresses of a prefix, the bits of the first address, and how many bits count.
+pub(crate) type Prefix = (Type, u128, u8);
+
 /// The largest value of a width.
 pub fn largest(width: u8) -> u128 {
     if width >= 128 { u128::MAX } else { (1 << width) - 1 }

@@ -56,14 +56,15 @@ impl Parser<'_> {
     fn item(&mut self) -> Parsed<Item> {
         let start = self.span();
         match self.word() {
-            "const" => self.constant(),
+            "settable" => self.settable(),
+            "const" => self.constant(false),
             "enum" => self.enumeration(),
             "layout" => self.layout(),
             "table" => self.table(),
             "counter" => self.counter(),
             "meter" => self.meter(),
             "register" => self.register(),
-            "pool" => self.pool(),
+            "pool" => self.pool(false),
             "group" => self.group(),
             "reason" => self.reason(),
             "fn" => self.function(),
@@ -136,13 +137,33 @@ impl Parser<'_> {
         }
     }
 
-    fn constant(&mut self) -> Parsed<Item> {
+    /// `settable` and what may have a value from outside.
+    fn settable(&mut self) -> Parsed<Item> {
+        self.advance();
+        match self.word() {
+            "const" => self.constant(true),
+            "pool" => self.pool(true),
+            _ => {
+                let fault = self.expected("`const` or `pool`", "behind `settable`");
+                self.fail(fault)
+            }
+        }
+    }
+
+    fn constant(&mut self, settable: bool) -> Parsed<Item> {
         self.advance();
         let name = self.name("A name", "behind `const`")?;
         self.expect(Sign::Colon, "behind the name of a constant, as in `const WEB: u16 = 80`")?;
         let ty = self.ty()?;
+        let mut range = None;
+        if self.take_word("in") {
+            let low = self.arithmetic()?;
+            self.expect(Sign::Range, "in the range of a constant, as in `const WEB: u16 in 1..1023 = 80`")?;
+            let high = if self.is(Sign::Assign) { None } else { Some(self.arithmetic()?) };
+            range = Some((low, high));
+        }
         self.expect(Sign::Assign, "behind the type of a constant")?;
-        Ok(Item::Const(Const { name, ty, value: self.expression()? }))
+        Ok(Item::Const(Const { settable, name, ty, range, value: self.expression()? }))
     }
 
     fn enumeration(&mut self) -> Parsed<Item> {

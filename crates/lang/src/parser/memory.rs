@@ -71,7 +71,7 @@ impl Parser<'_> {
         Ok(vec![self.ty()?])
     }
 
-    pub(super) fn pool(&mut self) -> Parsed<Item> {
+    pub(super) fn pool(&mut self, settable: bool) -> Parsed<Item> {
         let start = self.span();
         let example = "as in `pool outside: (ip4, u16) { 198.51.100.1, 1024..65535 }`";
         self.advance();
@@ -81,7 +81,7 @@ impl Parser<'_> {
         self.expect(Sign::BraceOpen, &format!("before the values of a pool, {example}"))?;
         let ranges =
             self.list(Sign::BraceClose, "behind the values of a pool", |parser| parser.entry_key())?;
-        Ok(Item::Pool(Pool { name, types, ranges, span: self.since(start) }))
+        Ok(Item::Pool(Pool { settable, name, types, ranges, span: self.since(start) }))
     }
 
     pub(super) fn group(&mut self) -> Parsed<Item> {

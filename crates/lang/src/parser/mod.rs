@@ -16,15 +16,19 @@ mod test;
 
 pub(crate) use expression::OPERATORS;
 
-use crate::ast::{Entry, File, Member, Name};
+use crate::ast::{Entry, EntryKey, Expr, File, Member, Name};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::lexer::lex;
+use crate::lexer::{lex, lex_part};
 use crate::limits::{DEEPEST_NESTING, TALLEST_EXPRESSION};
 use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
+use std::ops::Range;
 
 /// Words with a fixed meaning inside expressions; nothing that is declared can bear them.
 pub const RESERVED: [&str; 8] = ["true", "false", "if", "else", "match", "in", "as", "_"];
+
+/// What is said of the place where a text ends too early.
+const FILE_ENDS: &str = "the file ends here";
 
 /// Parses one file. Each fault is told once; what could be read around it is in the tree.
 pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
@@ -43,6 +47,49 @@ pub fn parse_entries(file: FileId, text: &str) -> (Vec<Entry>, Vec<Diagnostic>) 
 /// Parses members of a group, one after the other, as they stand behind `members {`.
 pub fn parse_members(file: FileId, text: &str) -> (Vec<Member>, Vec<Diagnostic>) {
     parse_list(file, text, Parser::member)
+}
+
+/// Parses a part of a text as one expression.
+pub(crate) fn parse_value(file: FileId, text: &str, part: Range<usize>) -> (Option<Expr>, Vec<Diagnostic>) {
+    parse_part(file, text, part, Parser::expression)
+}
+
+/// Parses a part of a text as the values of a pool.
+pub(crate) fn parse_pool(
+    file: FileId,
+    text: &str,
+    part: Range<usize>,
+) -> (Option<Vec<EntryKey>>, Vec<Diagnostic>) {
+    parse_part(file, text, part, |parser| {
+        let mut values = vec![parser.entry_key()?];
+        while parser.take(Sign::Comma) && !parser.at_end() {
+            values.push(parser.entry_key()?);
+        }
+        Ok(values)
+    })
+}
+
+/// Parses a part of a text that holds one thing and nothing else.
+fn parse_part<'a, T>(
+    file: FileId,
+    text: &'a str,
+    part: Range<usize>,
+    read: impl Fn(&mut Parser<'a>) -> Parsed<T>,
+) -> (Option<T>, Vec<Diagnostic>) {
+    let mut parser = Parser::of(file, text, lex_part(file, text, part));
+    let mut value = read(&mut parser).ok();
+    if value.is_some() && !parser.at_end() {
+        let fault = parser.expected("The end of the value", "here");
+        parser.report(fault);
+        value = None;
+    }
+    let mut found = parser.diagnostics.into_list();
+    for fault in &mut found {
+        if fault.primary.text == FILE_ENDS {
+            fault.primary.text = "the value ends here".to_string();
+        }
+    }
+    (value.filter(|_| found.is_empty()), found)
 }
 
 /// What follows a fault on its line is not read.
@@ -96,7 +143,10 @@ pub(crate) struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn new(file: FileId, text: &'t str) -> Parser<'t> {
-        let (mut tokens, found) = lex(file, text);
+        Parser::of(file, text, lex(file, text))
+    }
+
+    fn of(file: FileId, text: &'t str, (mut tokens, found): (Vec<Token>, Vec<Diagnostic>)) -> Parser<'t> {
         tokens.retain(|token| token.kind != TokenKind::Comment);
         let mut lexical = Vec::new();
         // From the last fault to the first, so that what lies between two is read once.
@@ -235,7 +285,7 @@ impl<'t> Parser<'t> {
     /// "Here … is needed", pointing at the token that stands there instead.
     pub(crate) fn expected(&self, what: &str, place: &str) -> Diagnostic {
         let found = match self.kind() {
-            TokenKind::End => "the file ends here".to_string(),
+            TokenKind::End => FILE_ENDS.to_string(),
             TokenKind::Word | TokenKind::Sign(_) => format!("`{}` stands here", self.text_of(self.span())),
             literal => format!("the {} stands here", literal.class()),
         };

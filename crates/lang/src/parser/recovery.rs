@@ -4,7 +4,7 @@
 //! begins a declaration ends every open block at once, and the missing brace is told at the innermost one.
 
 use super::spelling::{ITEMS, STATEMENTS};
-use super::{Fault, Parsed, Parser};
+use super::{FILE_ENDS, Fault, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::{Sign, TokenKind};
@@ -23,6 +23,7 @@ impl Parser<'_> {
             "meter" | "register" | "group" => name_follows && (sign(Sign::Colon) || sign(Sign::BracketOpen)),
             "layout" => name_follows && sign(Sign::BraceOpen),
             "fn" | "decoder" | "stage" | "event" => name_follows && sign(Sign::ParenOpen),
+            "settable" => matches!(self.word_at(1), "const" | "pool"),
             "start" => matches!(self.word_at(1), "decoder" | "stage"),
             "reason" => name_follows && matches!(behind, TokenKind::Text(_)),
             "test" => matches!(self.kind_at(1), TokenKind::Text(_)) && self.is_at(2, Sign::BraceOpen),
@@ -39,7 +40,7 @@ impl Parser<'_> {
             let here = self.span();
             let before = self.tokens[self.at.saturating_sub(1)].span;
             let gap = Span::new(self.file, before.end, before.end);
-            let what = if self.at_end() { "the file ends here" } else { "the next declaration begins here" };
+            let what = if self.at_end() { FILE_ENDS } else { "the next declaration begins here" };
             self.report(
                 Diagnostic::error("E0054", "This `{` has no `}`.", open, "opened here")
                     .place(here, what)

@@ -1,9 +1,9 @@
 //! "Did you mean": the words of the grammar, and the one nearest to a misspelt word.
 
 /// Words that begin a declaration.
-pub(super) const ITEMS: [&str; 19] = [
-    "import", "const", "enum", "layout", "table", "counter", "meter", "register", "pool", "group", "reason",
-    "fn", "decoder", "stage", "start", "extern", "event", "every", "test",
+pub(super) const ITEMS: [&str; 20] = [
+    "import", "settable", "const", "enum", "layout", "table", "counter", "meter", "register", "pool",
+    "group", "reason", "fn", "decoder", "stage", "start", "extern", "event", "every", "test",
 ];
 
 /// Words that begin a statement.
