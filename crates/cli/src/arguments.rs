@@ -8,7 +8,9 @@ pub(crate) mod live;
 pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod settings;
+pub(crate) mod socket;
 pub(crate) mod table;
+pub(crate) mod table_live;
 
 use self::choices::{BACK, DECODE, DEVICES, LINKS, ORDERS, OVER, PRESETS, TABLES, TEST_BACK_ENDS, one_of};
 use self::schedule::ScheduleArguments;
@@ -69,9 +71,9 @@ pub(crate) enum Command {
     /// Take packets out of a running gateway, with what became of them
     Capture(seeing::CaptureArguments),
     /// Let a running gateway read its program and tables again
-    Reload(live::Socket),
+    Reload(socket::Socket),
     /// End a running gateway
-    Stop(live::Socket),
+    Stop(socket::Socket),
     /// Run the tests of programs, and packet tests in STF files
     Test(TestArguments),
     /// Follow packets through a program, step by step
@@ -80,9 +82,9 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Make a capture of invented traffic, or what tables are filled with
     Generate(GenerateArguments),
-    /// Fill a table from a file and answer a file of queries
+    /// Show and change tables of a running gateway, or look up in a table that is filled from a file
     #[command(subcommand)]
-    Table(table::TableKind),
+    Table(table::TableCommand),
     /// Write the rules of a program or of a file as nftables
     #[command(subcommand)]
     Export(export::ExportKind),

@@ -13,6 +13,7 @@ mod punts;
 pub mod recent;
 mod stage_costs;
 mod state;
+mod subscribe;
 mod two_phase;
 pub mod watch;
 mod worker;
@@ -24,6 +25,7 @@ pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
 pub use recent::{Example, Recent};
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
+pub use subscribe::{Subscription, SubscriptionEnded, SubscriptionWish, Told, ToldOf};
 pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 
@@ -38,6 +40,7 @@ use stage_costs::Sampling;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use subscribe::Subscriber;
 use two_phase::Vote;
 use watch::Watcher;
 
@@ -59,6 +62,8 @@ enum Request {
     Punts(PuntQueue),
     /// Watch packets.
     Watch(Box<Watcher>),
+    /// Pass on events and punted packets.
+    Subscribe(Box<Subscriber>),
     /// Measure where time goes.
     Measure(Box<Measuring>),
     /// Stop the worker.
@@ -184,6 +189,22 @@ impl Remote {
         })
     }
 
+    /// Runs `look` on the generation of one worker, counted from 0; `None` if the worker has ended or does
+    /// not exist.
+    pub fn ask_at<T: Send + 'static>(
+        &self,
+        worker: usize,
+        look: impl FnOnce(&mut Generation) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answers) = mpsc::channel();
+        let question: Question = Box::new(move |generation, _| {
+            // Whoever asked may have gone.
+            let _ = answer.send(look(generation));
+        });
+        self.lines().get(worker)?.request(Request::Ask(question)).then_some(())?;
+        answers.recv().ok()
+    }
+
     /// What each worker has counted for the running program, worker by worker; `None` if a worker has ended.
     /// Workers copy this in parts, so that a part takes no longer than [`look::CELLS`] cells.
     pub fn look(&self) -> Option<Vec<Counted>> {
@@ -273,6 +294,14 @@ impl Remote {
         let (watchers, watching) = watch::watch(filters, wish);
         let mut watchers = watchers.into_iter();
         self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
+    }
+
+    /// Passes on events and punted packets from now on, until the subscription is dropped; `None` if a worker
+    /// has ended.
+    pub fn subscribe(&self, wish: SubscriptionWish) -> Option<Subscription> {
+        let (subscribers, subscription) = subscribe::subscribe(self.workers(), wish);
+        let mut subscribers = subscribers.into_iter();
+        self.each(|_| Some(Request::Subscribe(Box::new(subscribers.next()?)))).then_some(subscription)
     }
 
     /// Measures where time goes at all workers, and waits until `duration` has passed; `None` if a worker has

@@ -176,6 +176,25 @@ impl DerefMut for dyn Backend + '_ {
     }
 }
 
+/// Builds the entries of one table.
+type BuildTable = dyn FnOnce(Vec<Entry>) -> Result<BuiltTable, EntryError> + Send;
+
+/// What is needed to build a table anew: on any thread, as long as that takes.
+pub struct TableDraft(pub(crate) Box<BuildTable>);
+
+impl TableDraft {
+    /// Builds the table with these entries, which stay until they are removed.
+    ///
+    /// # Errors
+    /// An entry does not fit the table's columns, or there is no room.
+    pub fn build(self, entries: Vec<Entry>) -> Result<BuiltTable, EntryError> {
+        (self.0)(entries)
+    }
+}
+
+/// A table that was built to take the place of another. It takes time to drop one with many entries.
+pub struct BuiltTable(pub(crate) Box<dyn Any + Send>);
+
 /// What a program holds and has counted.
 pub trait Statistics {
     /// A report on every table, in order of declaration. This may look at all entries, so it is not called
@@ -199,6 +218,14 @@ pub trait Statistics {
     /// after the last part. The first part begins at the default place. The time of a call grows with `most`
     /// only. An entry that is changed between two calls may be listed twice or not at all.
     fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>);
+
+    /// The entry of a table with exactly this key and priority; `None` if there is none, or it has expired.
+    /// The key suits the columns of the table.
+    fn entry(&self, table: u32, key: &[Match], priority: u32) -> Option<Entry>;
+
+    /// What is needed to build a table anew on another thread; `None` if the control plane cannot change the
+    /// tables of this back end.
+    fn table_draft(&self, table: u32) -> Option<TableDraft>;
 
     /// Every entry that packets made, in the order of [`entries`](Statistics::entries).
     fn learned(&self, table: u32) -> Vec<Entry>;
@@ -248,6 +275,13 @@ pub trait ProgramControl: Statistics {
     /// # Errors
     /// As for [`insert`](ProgramControl::insert); then nothing has changed.
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError>;
+
+    /// Replaces all entries of a table by those that were built from its
+    /// [draft](Statistics::table_draft), in the time of one operation; `built` has the old ones then. Returns
+    /// whether that was done: not for a table whose entries hold items of a pool, since each item would have
+    /// to be given back, and not for a draft of another table or back end. Entries that have ended and are
+    /// not reclaimed yet go without being counted as expired.
+    fn take_built(&mut self, table: u32, built: &mut BuiltTable) -> bool;
 
     /// Sets the default entry of a table, or removes it with `None`.
     ///

@@ -1,7 +1,9 @@
 //! The common part of the interpreter and native code: a state, which the control plane reads and changes,
 //! and an engine, which runs packets on this state.
 
-use crate::backend::{AsyncBackend, Backend, Inspect, OnDevice, ProgramControl, Statistics};
+use crate::backend::{
+    AsyncBackend, Backend, BuiltTable, Inspect, OnDevice, ProgramControl, Statistics, TableDraft,
+};
 use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
@@ -9,7 +11,7 @@ use crate::outputs::Outputs;
 use crate::reports::{BackendKind, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
-use crate::state::table_set::TableFamily;
+use crate::state::table_set::{TableFamily, TableSet};
 use crate::state::{ProgramState, RunHandler};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
@@ -143,6 +145,14 @@ impl<F: TableFamily, E: Engine<F> + 'static> Statistics for Execution<F, E> {
         self.state.tables.entries_part(table, from, most)
     }
 
+    fn entry(&self, table: u32, key: &[Match], priority: u32) -> Option<Entry> {
+        self.state.tables.entry(table, key, priority)
+    }
+
+    fn table_draft(&self, table: u32) -> Option<TableDraft> {
+        Some(self.state.tables.draft(table))
+    }
+
     fn learned(&self, table: u32) -> Vec<Entry> {
         self.state.tables.learned(table)
     }
@@ -191,6 +201,11 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
 
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
         self.state.replace_entries(table, entries)
+    }
+
+    fn take_built(&mut self, table: u32, built: &mut BuiltTable) -> bool {
+        let built = built.0.downcast_mut::<TableSet<F>>();
+        built.is_some_and(|built| self.state.exchange_built(table, built))
     }
 
     fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {

@@ -22,8 +22,8 @@ mod verify;
 
 pub use ::tables::exact::Learned;
 pub use backend::{
-    AsyncBackend, Backend, DeviceTally, Inspect, OnDevice, ProgramControl, QueueDepth, Statistics,
-    SubmitOutcome,
+    AsyncBackend, Backend, BuiltTable, DeviceTally, Inspect, OnDevice, ProgramControl, QueueDepth,
+    Statistics, SubmitOutcome, TableDraft,
 };
 pub use errors::{EntryError, LoadError};
 pub use interpret::{Interpreter, Observer};

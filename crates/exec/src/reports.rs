@@ -26,6 +26,16 @@ impl Default for EntryPlace {
 }
 
 impl EntryPlace {
+    /// Two numbers that say the place, for whoever keeps it in another form.
+    pub fn numbers(self) -> (u128, u8) {
+        (self.0.bits, self.0.length)
+    }
+
+    /// The place that two numbers say. Numbers that no table gave lead to any place of it, or behind its end.
+    pub fn of_numbers((bits, length): (u128, u8)) -> EntryPlace {
+        EntryPlace(Prefix { bits, length })
+    }
+
     /// A place that is a number.
     pub(crate) fn at(number: u64) -> EntryPlace {
         EntryPlace(Prefix { bits: number.into(), length: 0 })

@@ -13,6 +13,7 @@ mod limits;
 pub mod matching;
 pub mod memory;
 mod pending;
+mod rebuilt;
 pub mod rows;
 pub mod table_set;
 
@@ -386,6 +387,12 @@ impl<F: TableFamily> ProgramState<F> {
         self.give_back(table, &before);
         self.take_items(table, &items);
         Ok(())
+    }
+
+    /// Exchanges a table with one that was built for it; not if its entries hold items of a pool.
+    pub fn exchange_built(&mut self, table: u32, built: &mut TableSet<F>) -> bool {
+        let is_free = self.tables.shapes[table as usize].releases.is_none();
+        is_free && self.tables.exchange_built(table, built)
     }
 
     /// The items of a pool that the entries of a table hold; none if the table holds no items.

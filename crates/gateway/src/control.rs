@@ -18,6 +18,8 @@
 //! ← {"watched":{…}}                      when it is over
 //! → {"ask":"why","filter":"","last":10}  the last packets that were dropped or punted
 //! ← {"why":[…]}
+//! → {"ask":"tables","version":1}          tables, events and punted packets for other programs
+//! ← {"tables":{…}}                        from here on in frames (docs/control.md)
 //! → {"ask":"stop"}                        ends the gateway
 //! ← {"done":"stopping"}
 //! → anything else
@@ -27,6 +29,7 @@
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::routing::{NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
+use client::ProgramSchema;
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
 use rustix::fs::Mode;
@@ -68,6 +71,11 @@ pub enum Asked {
         /// The largest number of packets.
         last: u64,
     },
+    /// Go on in the binary protocol of tables.
+    Tables {
+        /// The version of that protocol.
+        version: u32,
+    },
     /// End the gateway.
     Stop,
 }
@@ -92,6 +100,8 @@ pub enum ControlAnswer {
     Watched(Watched),
     /// Packets that were dropped or punted, oldest first.
     Why(Vec<PacketView>),
+    /// The tables, events and reasons; the binary protocol follows.
+    Tables(Box<ProgramSchema>),
     /// The request was carried out; the text describes the result.
     Done(String),
     /// The request failed or was not understood; the text says why.
@@ -306,36 +316,47 @@ fn unix_socket() -> io::Result<OwnedFd> {
 pub(crate) type Answering<'a> =
     dyn FnMut(Asked, &mut dyn FnMut(&ControlAnswer) -> io::Result<()>) -> ControlAnswer + 'a;
 
+/// How a conversation in JSON ends.
+pub(crate) enum Conversation<'a> {
+    /// The client is disconnected.
+    Over,
+    /// The gateway is to end.
+    Stop,
+    /// The client goes on in the binary protocol; it may have begun already.
+    Tables(BufReader<&'a UnixStream>),
+}
+
 /// Answers one client until it disconnects or sends something that is not understood. `turn` is told when it
-/// is the client's turn to send something, and when it is not any more. Returns whether the gateway is to
-/// end.
-pub(crate) fn converse(
-    stream: &UnixStream,
+/// is the client's turn to send something, and when it is not any more.
+pub(crate) fn converse<'a>(
+    stream: &'a UnixStream,
     turn: &dyn Fn(bool),
     answer: &mut Answering<'_>,
-) -> io::Result<bool> {
+) -> io::Result<Conversation<'a>> {
     let mut reader = BufReader::new(stream);
     loop {
         turn(true);
         let line = question(stream, &mut reader)?;
         turn(false);
         if line.is_empty() {
-            return Ok(false);
+            return Ok(Conversation::Over);
         }
-        let (said, understood) = match serde_json::from_slice(&line) {
-            Ok(asked) => {
-                let ends = asked == Asked::Stop;
-                (answer(asked, &mut |meanwhile| say(stream, meanwhile)), Some(ends))
-            }
+        let asked = match serde_json::from_slice(&line) {
+            Ok(asked) => asked,
             Err(error) => {
-                (ControlAnswer::Error(format!("not a question that a gateway understands: {error}")), None)
+                let text = format!("not a question that a gateway understands: {error}");
+                say(stream, &ControlAnswer::Error(text))?;
+                return Ok(Conversation::Over);
             }
         };
+        let ends = asked == Asked::Stop;
+        let said = answer(asked, &mut |meanwhile| say(stream, meanwhile));
         say(stream, &said)?;
-        match understood {
-            Some(true) => return Ok(true),
-            Some(false) => {}
-            None => return Ok(false),
+        if ends {
+            return Ok(Conversation::Stop);
+        }
+        if let ControlAnswer::Tables(_) = said {
+            return Ok(Conversation::Tables(reader));
         }
     }
 }

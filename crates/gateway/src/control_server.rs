@@ -2,10 +2,11 @@
 //! packet threads.
 
 use crate::config::Config;
-use crate::control::{self, Asked, ControlAnswer, GatewayView, PortView};
+use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
 use crate::limits::{CLIENTS, SILENT};
 use crate::reload::Reloading;
 use crate::routing::Routing;
+use crate::tables::{self, Known, TableAccess};
 use crate::{http, metrics, seeing};
 use engine::live::look::{Counted, LossesSince};
 use engine::live::{Loaded, Remote};
@@ -54,6 +55,7 @@ pub(crate) struct ControlServer {
     clients: Mutex<HashMap<u64, Client>>,
     visits: AtomicU64,
     pub(crate) ended: Arc<AtomicBool>,
+    table_access: TableAccess,
     /// The listening socket of the metrics, if the file asks for one.
     pub(crate) metrics: Option<TcpListener>,
 }
@@ -93,12 +95,14 @@ impl ControlServer {
         ports: Vec<(String, String, Arc<Presence>)>,
         routing: Routing,
     ) -> ControlServer {
+        let routing = Arc::new(routing);
         ControlServer {
+            table_access: TableAccess::new(remote.clone(), routing.clone()),
             remote,
             reader,
             config: Mutex::new(config),
             ports,
-            routing: Arc::new(routing),
+            routing,
             reloading: Reloading::new(),
             clients: Mutex::default(),
             visits: AtomicU64::new(0),
@@ -133,15 +137,8 @@ impl ControlServer {
                 let _ = control::say(&stream, &ControlAnswer::Error(text));
                 continue;
             };
-            let answer = move || {
-                let server = &visit.0;
-                // A client may disconnect at any time, or say nothing.
-                let turn = |silent| visit.turn(silent);
-                let stops = control::converse(&stream, &turn, &mut |asked, say| server.answer(asked, say));
-                if stops.unwrap_or(false) {
-                    server.remote.stop();
-                }
-            };
+            // A client may disconnect at any time, or say nothing.
+            let answer = move || drop(visit.answer(&stream));
             // If no thread can be made, the client is disconnected.
             let _ = thread::Builder::new().name("client".to_owned()).spawn(answer);
         }
@@ -173,6 +170,7 @@ impl ControlServer {
     fn answer(
         self: &Arc<ControlServer>,
         asked: Asked,
+        tables: &mut Option<Known>,
         say: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>,
     ) -> ControlAnswer {
         match asked {
@@ -186,6 +184,13 @@ impl ControlServer {
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
             Asked::Measure { seconds } => self.measure(seconds),
+            Asked::Tables { version } => match self.tables(version) {
+                Ok(known) => {
+                    let known = tables.insert(known);
+                    ControlAnswer::Tables(Box::new(known.schema.clone()))
+                }
+                Err(error) => ControlAnswer::Error(error),
+            },
             Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
         }
     }
@@ -217,6 +222,17 @@ impl ControlServer {
             kernel_routes_unmeant: self.routing.unmeant() as u64,
             ports: self.views(&losses),
         })
+    }
+
+    /// The tables of the program, for a client that speaks this version of the protocol.
+    fn tables(&self, version: u32) -> Result<Known, String> {
+        if version != client::VERSION {
+            return Err(format!(
+                "`version`: this gateway speaks version {} of the protocol of tables",
+                client::VERSION
+            ));
+        }
+        Known::now(&self.remote, &self.routing, &self.program()).map_err(|fault| fault.message)
     }
 
     fn measure(&self, seconds: f64) -> ControlAnswer {
@@ -277,6 +293,25 @@ fn seconds_since(time: u64) -> f64 {
 struct Visit(Arc<ControlServer>, u64);
 
 impl Visit {
+    /// Answers the client until it disconnects.
+    fn answer(&self, stream: &UnixStream) -> io::Result<()> {
+        let (server, turn) = (&self.0, |silent| self.turn(silent));
+        let mut known = None;
+        let conversation =
+            control::converse(stream, &turn, &mut |asked, say| server.answer(asked, &mut known, say))?;
+        match (conversation, known) {
+            (Conversation::Tables(reader), Some(known)) => {
+                let program = || server.program();
+                tables::converse(&server.table_access, known, &program, stream, reader, &turn)
+            }
+            (Conversation::Stop, _) => {
+                server.remote.stop();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// It is the client's turn to say something, or not.
     fn turn(&self, silent: bool) {
         if let Some(client) = self.0.clients().get_mut(&self.1) {

@@ -15,6 +15,7 @@ mod remarks;
 pub mod routing;
 pub mod seeing;
 pub mod serve;
+mod tables;
 
 pub use config::{Config, ConfigError};
 pub use control::{Asked, ControlAnswer, ControlError, GatewayView, PortView};

@@ -18,13 +18,33 @@ use std::collections::{HashMap, HashSet};
 /// # Errors
 /// Everything that is wrong with the text; nothing is kept then.
 pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+    read_with(text, table, value)
+}
+
+/// Reads keys of a table, with priorities where it has them, as entries without values.
+///
+/// # Errors
+/// Everything that is wrong with the text, and each value in it; nothing is kept then.
+pub fn read_keys(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+    read_with(text, table, |entry, _| match &entry.value {
+        None => Ok(Vec::new()),
+        Some(value) => {
+            Err(wrong(value.span, "a key alone is wanted here".to_string(), "leave out `=>` and the value"))
+        }
+    })
+}
+
+/// Reads the value columns of an entry.
+type ReadValue = fn(&ast::Entry, &Table) -> Result<Vec<u128>, Fault>;
+
+fn read_with(text: &str, table: &Table, value: ReadValue) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let (parsed, mut faults) = parse_entries(FileId::default(), text);
     let mut entries = Vec::with_capacity(parsed.len());
     let mut seen = HashSet::new();
     // Equal rules are no contradiction: the first of them, or the one that goes before by priority, is found.
     let rules = matches!(table.kind, TableKind::Rules { .. });
     for parsed in &parsed {
-        match one(parsed, table) {
+        match one(parsed, table, value) {
             Ok(entry) if !rules && !seen.insert(entry.key.clone()) => {
                 let headline = format!("`{}` has two entries for one key", table.name);
                 faults.push(*wrong(parsed.span, headline, "this key stands above already"));
@@ -124,7 +144,7 @@ fn wrong(span: Span, headline: String, label: impl Into<String>) -> Fault {
     Box::new(Diagnostic::error("E0529", headline, span, label))
 }
 
-fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Fault> {
+fn one(entry: &ast::Entry, table: &Table, value: ReadValue) -> Result<Entry, Fault> {
     let wants_priority = table.kind == TableKind::Rules { by_priority: true };
     let priority = match &entry.priority {
         Some(priority) if wants_priority => number(priority, 32)? as u32,
@@ -364,6 +384,15 @@ mod tests {
         assert_eq!((faults.len(), faults[0].primary.span.start), (1, 32));
         let rules = table("table acl: rules(ip4) -> port { capacity 9 }");
         assert_eq!(read("10.0.0.0/8 => 1\n10.0.0.0/8 => 2\n", &rules).expect("reads").len(), 2);
+    }
+
+    #[test]
+    fn keys_are_read_without_values() {
+        let there = table("table acl: rules(ip4, u16) -> u8 { capacity 9 choose priority }");
+        let keys = read_keys("(10.0.0.0/8, _) priority 3\n(_, 1..2) priority 4", &there).expect("reads");
+        assert!(keys.iter().map(|entry| (entry.priority, entry.value.len())).eq([(3, 0), (4, 0)]));
+        let faults = read_keys("(10.0.0.0/8, _) priority 3 => 7", &there).expect_err("a value");
+        assert_eq!(faults[0].primary.span.start, 30, "{faults:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::BackEndChoice;
 use super::schedule::ScheduleArguments;
+use super::socket::Socket;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -74,12 +75,4 @@ pub(crate) enum ShowChoice {
     Stages,
     /// How long packets stay
     Latency,
-}
-
-/// Which gateway is asked.
-#[derive(Debug, Args)]
-pub(crate) struct Socket {
-    /// The socket of the gateway
-    #[arg(long, default_value = gateway::config::CONTROL, value_name = "PATH")]
-    pub(crate) control: PathBuf,
 }

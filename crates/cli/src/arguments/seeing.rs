@@ -1,6 +1,6 @@
 //! The command lines of the commands that look into a running gateway.
 
-use super::live::Socket;
+use super::socket::Socket;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,12 +1,25 @@
 //! `ravelin table`: its options, their help and examples.
 
 use super::choices::{FAMILIES, one_of};
+use super::table_live::{
+    AddArguments, RemoveArguments, ReplaceArguments, ShowTableArguments, WatchArguments,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use import::address::AddressFamily;
 
-/// A kind of table.
+/// What is done with a table: of a running gateway, or of a file.
 #[derive(Debug, Subcommand)]
-pub(crate) enum TableKind {
+pub(crate) enum TableCommand {
+    /// Show the tables of a running gateway and their entries
+    Show(ShowTableArguments),
+    /// Add entries to a table of a running gateway
+    Add(AddArguments),
+    /// Remove entries from a table of a running gateway
+    Remove(RemoveArguments),
+    /// Replace all entries of a table of a running gateway at once
+    Replace(ReplaceArguments),
+    /// Tell the events of a running gateway, and packets that it punts
+    Watch(WatchArguments),
     /// Routes: the longest prefix that contains an address
     Lpm(LpmArguments),
     /// Rules: the first that fits a packet

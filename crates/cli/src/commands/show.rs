@@ -1,6 +1,7 @@
 //! `ravelin show`, `reload` and `stop`: asking a gateway that runs.
 
-use crate::arguments::live::{ShowArguments, ShowChoice, Socket};
+use crate::arguments::live::{ShowArguments, ShowChoice};
+use crate::arguments::socket::Socket;
 use crate::commands::show_routing;
 use crate::failure::Failure;
 use crate::render;

@@ -9,6 +9,7 @@
 
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
+use super::subscribe::Subscribers;
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
 use crate::{Ledger, Transmitter, pieces};
@@ -39,6 +40,7 @@ pub struct LiveWorker {
     outputs: Outputs,
     punts: Option<PuntQueue>,
     watches: Watches,
+    subscribers: Subscribers,
     stopwatch: Stopwatch,
     looks: Looks,
     clock: Arc<dyn Clock>,
@@ -62,6 +64,7 @@ impl LiveWorker {
             outputs: Outputs::default(),
             punts: None,
             watches: Watches::default(),
+            subscribers: Subscribers::default(),
             stopwatch: Stopwatch::default(),
             looks: Looks::default(),
             clock,
@@ -96,6 +99,7 @@ impl LiveWorker {
             outputs,
             punts,
             watches,
+            subscribers,
             stopwatch,
             looks,
             clock,
@@ -103,7 +107,8 @@ impl LiveWorker {
         let clock = &**clock;
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut device_queue = generation.device_queue.take();
-        let mut pass = LivePass { generation, outputs, punts, watches, stopwatch, transmitter, clock };
+        let mut pass =
+            LivePass { generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock };
         // The port whose turn it was when the device queue had no more room.
         let mut first = 0;
         let asked = loop {
@@ -144,6 +149,7 @@ struct LivePass<'a, 'b> {
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
     watches: &'a mut Watches,
+    subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
     transmitter: Transmitter<'b, LiveOut>,
     clock: &'a dyn Clock,
@@ -232,6 +238,7 @@ impl LivePass<'_, '_> {
             }
             Request::Punts(queue) => *self.punts = Some(queue),
             Request::Watch(watcher) => self.watches.add(*watcher),
+            Request::Subscribe(subscriber) => self.subscribers.add(*subscriber),
             Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
             Request::Look(look) => looks.add(look),
             Request::Replace(_) | Request::Stop => return Ok(Some(request)),
@@ -241,10 +248,11 @@ impl LivePass<'_, '_> {
 
     /// Lets the program's time go on without packets.
     fn pass_time(&mut self) -> io::Result<()> {
-        let LivePass { generation, outputs, transmitter, clock, .. } = self;
+        let LivePass { generation, outputs, subscribers, transmitter, clock, .. } = self;
         outputs.clear();
         generation.backend.advance(clock.program(), outputs);
         generation.ledger.commit_outputs(outputs);
+        subscribers.raised(generation, outputs);
         transmitter.transmit_made(&generation.ledger, outputs)
     }
 }
@@ -262,13 +270,16 @@ impl Run for LivePass<'_, '_> {
 
     #[inline]
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
-        let LivePass { generation, outputs, punts, watches, stopwatch, transmitter, clock } = self;
+        let LivePass { generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock } =
+            self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
         generation.ledger.commit(memory, batch, outputs);
         generation.recent.keep(memory, batch);
         watches.told(generation, batch);
+        subscribers.raised(generation, outputs);
+        subscribers.punted(generation, memory, batch);
         if let Some(queue) = punts {
             queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
         }

@@ -254,6 +254,13 @@ impl<L: Lpm> ProgramPrefixes<L> {
         Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
     }
 
+    /// The entry with this key, unless it has expired.
+    pub(super) fn entry_of(&self, key: &[Match]) -> Option<Entry> {
+        let prefix = self.prefix(key).filter(|prefix| !self.expiry.has_ended(prefix))?;
+        let (found, row) = self.search.entries_from(prefix).next()?;
+        (found == prefix).then(|| self.entry(prefix, row))
+    }
+
     /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of prefixes. Looks at
     /// `most` entries, of which some may have expired.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
@@ -591,6 +598,12 @@ impl<R: Rules> ProgramRules<R> {
         let row = self.search.value(*order).filter(|_| !self.expiry.has_ended(order))?;
         let value = self.value.unpack(self.rows.words(row));
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
+    }
+
+    /// The first entry with this key and priority, unless it has expired.
+    pub(super) fn entry_of(&self, key: &[Match], priority: u32) -> Option<Entry> {
+        let (place, orders) = self.places.get_key_value(&(key.to_vec(), priority))?;
+        self.entry((orders.first()?, place)).map(|(entry, _)| entry)
     }
 
     /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of matching. Looks at

@@ -325,35 +325,22 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// Replaces all entries by these. On an error nothing has changed.
-    pub fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        let index = table as usize;
+    /// Notes that other entries have taken the place of all entries of a table.
+    pub(super) fn note_replaced(&mut self, table: u32) {
         self.note_change(table);
-        let declared = &self.declared[index];
-        let suits = |entry: &Entry| {
-            declared.kind.takes(&declared.keys, &entry.key) && entry.value.len() == declared.values.len()
-        };
-        if !entries.iter().all(suits) {
-            return Err(EntryError::Key);
-        }
-        if entries.len() > declared.capacity as usize {
-            return Err(EntryError::Full { capacity: declared.capacity as usize });
-        }
-        let program =
-            ir::Program { tables: vec![ir::Table { entries, ..declared.clone() }], ..ir::Program::default() };
-        let seed = self.seed.wrapping_add(index as u64);
-        let mut fresh =
-            TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        let index = table as usize;
         (self.fixed[index], self.before[index]) = (true, ExactStatistics::default());
-        let expired = self.expired_others(index) + self.left_to_expire(index);
-        self.changes[index].expired = self.changes[index].expired.wrapping_add(expired);
-        match self.places[index] {
-            TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
-            TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
-            TablePlace::Rules(place) => self.rules[place] = fresh.rules.remove(0),
-            TablePlace::Patterns(place) => self.patterns[place] = fresh.patterns.remove(0),
-        }
-        Ok(())
+    }
+
+    /// Counts entries of a table as expired that the table itself counts no more.
+    pub(super) fn count_expired(&mut self, table: u32, expired: u64) {
+        let changes = &mut self.changes[table as usize];
+        changes.expired = changes.expired.wrapping_add(expired);
+    }
+
+    /// The number from which a table gets its hash function.
+    pub(super) fn seed_of(&self, table: u32) -> u64 {
+        self.seed.wrapping_add(table.into())
     }
 
     /// Exchanges a table with the table `theirs` of another set. Both tables must be declared in the same way
@@ -510,7 +497,7 @@ impl<F: TableFamily> TableSet<F> {
     }
 
     /// The number of expired entries of a table that are not removed yet; this looks at entries.
-    fn left_to_expire(&self, index: usize) -> u64 {
+    pub(super) fn left_to_expire(&self, index: usize) -> u64 {
         let left = match self.places[index] {
             TablePlace::Exact(place) => self.exact[place].left_to_expire(),
             TablePlace::Prefixes(place) => self.prefixes[place].expiry().left(),
@@ -559,7 +546,7 @@ impl<F: TableFamily> TableSet<F> {
 
     /// The number of expired entries that were removed from a table other than an exact one since its entries
     /// were last exchanged.
-    fn expired_others(&self, index: usize) -> u64 {
+    pub(super) fn expired_others(&self, index: usize) -> u64 {
         match self.places[index] {
             TablePlace::Prefixes(place) => self.prefixes[place].expiry().expired,
             TablePlace::Rules(place) => self.rules[place].expiry().expired,

@@ -198,6 +198,11 @@ impl Routing {
         state.filled_tables.fill(&state.router, backend)
     }
 
+    /// The numbers of the tables that control fills.
+    pub(crate) fn fills(&self) -> Vec<u32> {
+        self.lock().filled_tables.tables.values().copied().collect()
+    }
+
     /// Serves the packet loop behind `remote` from two threads, until the loop has ended and `ended` says so.
     /// Nobody waits for them.
     pub(crate) fn start(self: &Arc<Routing>, remote: &Remote, ended: &Arc<AtomicBool>) {

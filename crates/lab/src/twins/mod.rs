@@ -14,8 +14,8 @@ pub use mac_switch::MacSwitch;
 use exec::native::{PREFETCH_DISTANCE, prefetch};
 use exec::state::handover::Handover;
 use exec::{
-    AsyncBackend, Backend, BackendKind, EntryCount, EntryError, EntryPlace, Inspect, OnDevice, Outputs,
-    ProgramControl, Statistics, TableReport,
+    AsyncBackend, Backend, BackendKind, BuiltTable, EntryCount, EntryError, EntryPlace, Inspect, OnDevice,
+    Outputs, ProgramControl, Statistics, TableDraft, TableReport,
 };
 use lang::ir::{Entry, Match, Program};
 use packet::{Batch, Verdict};
@@ -181,6 +181,14 @@ impl<W: TableView> Statistics for State<W> {
         (Vec::new(), None)
     }
 
+    fn entry(&self, _: u32, _: &[Match], _: u32) -> Option<Entry> {
+        None
+    }
+
+    fn table_draft(&self, _: u32) -> Option<TableDraft> {
+        None
+    }
+
     fn learned(&self, _: u32) -> Vec<Entry> {
         Vec::new()
     }
@@ -228,6 +236,10 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
 
     fn replace(&mut self, _: u32, _: Vec<Entry>) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
+    }
+
+    fn take_built(&mut self, _: u32, _: &mut BuiltTable) -> bool {
+        false
     }
 
     fn set_default(&mut self, _: u32, _: Option<&[u128]>) -> Result<(), EntryError> {

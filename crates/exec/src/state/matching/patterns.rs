@@ -178,6 +178,11 @@ impl<S: PatternSearch> ProgramPatterns<S> {
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
 
+    /// The entry with this key.
+    pub(in crate::state) fn entry_of(&self, key: &[Match]) -> Option<Entry> {
+        self.entries.iter().find(|entry| entry.key == key).cloned()
+    }
+
     /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order in which
     /// they are tried.
     pub(in crate::state) fn entries_part(

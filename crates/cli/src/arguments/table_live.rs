@@ -1,0 +1,117 @@
+//! `ravelin table show`, `add`, `remove`, `replace` and `watch`: their options, their help and examples.
+
+use super::socket::Socket;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `ravelin table show`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table show
+  ravelin table show hosts
+  ravelin table show hosts 02:00:00:00:00:01
+  ravelin table show sessions --most 100
+
+Without a table, all tables are described. With several workers, each of which has tables of its own, an entry is shown once; --worker shows what one of \
+them has. With --json each entry is an object on a line.")]
+pub(crate) struct ShowTableArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: Option<String>,
+    /// Only the entry with this key, as the language writes it
+    #[arg(value_name = "KEY", requires = "table", conflicts_with_all = ["most", "from", "worker"])]
+    pub(crate) key: Option<String>,
+    /// At most so many entries; the cursor for the next ones is told on standard error
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) most: Option<u64>,
+    /// Go on at the cursor that an earlier call told
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) from: Option<String>,
+    /// What this worker has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) worker: Option<u16>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table add`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table add hosts '02:00:00:00:00:07 => 3'
+  ravelin table add routes '10.0.0.0/8 => 1' '10.1.0.0/16 => 2'
+  ravelin table add hosts '02:00:00:00:00:07 => 3' --learn
+
+Entries are written as in `entries { … }` of the language; quote them, since a shell takes `>` for itself. Such an entry stays until it is removed or \
+another program takes over.")]
+pub(crate) struct AddArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// The entries
+    #[arg(value_name = "ENTRY", required = true)]
+    pub(crate) entries: Vec<String>,
+    /// As if packets had made them: they end by the times of the table
+    #[arg(long)]
+    pub(crate) learn: bool,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table remove`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table remove hosts 02:00:00:00:00:07
+  ravelin table remove acl '(10.0.0.0/8, _) priority 5'")]
+pub(crate) struct RemoveArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// The keys, with priorities where the table has them
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<String>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table replace`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table replace blocked blocked.txt
+  generate-list | ravelin table replace blocked -
+
+The file has entries as in `entries { … }` of the language, one a line. All of them take the place of the table's entries at once, or none does.")]
+pub(crate) struct ReplaceArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// The file with the entries; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table watch`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table watch
+  ravelin table watch moved expired --count 10
+  ravelin table watch --punts arp,odd --json
+
+Without names, all events of the program are told. Ctrl-C ends it.")]
+pub(crate) struct WatchArguments {
+    /// The events
+    #[arg(value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Packets that are punted for these reasons
+    #[arg(long, value_name = "REASON", value_delimiter = ',')]
+    pub(crate) punts: Vec<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// For so long at most
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<f64>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}

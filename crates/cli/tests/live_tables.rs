@@ -1,0 +1,481 @@
+//! Tables of a running gateway from outside: by the command, by the client and by the example in Python.
+
+mod net;
+
+use client::message::TableRequest;
+use client::{ClientError, KeyMatch, TableClient, TableEntry};
+use net::{Net, binary};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A switch that tells of hosts that move, and has tables of all kinds.
+const PROGRAM: &str = "import std.net.{ethernet, ipv4}
+reason odd \"neither IPv4 nor ARP\"
+reason large \"a long packet\"
+reason bad \"holds a word\"
+reason denied \"not permitted\"
+event moved(host: mac, from: port) {}
+table hosts: exact(mac) -> port { capacity 64  age 300s  evict refuse }
+table networks: lpm(ip4) -> (port, u8) { capacity 1k  entries { 10.0.0.0/8 => (1, 7) } }
+table acl: rules(ip4, u16) -> { permit, mark(level: u8), deny } { capacity 1k  choose priority }
+table words: patterns(bytes) -> u8 { capacity 8  entries { \"attack\" => 1 } }
+pool numbers: u16 { 1..100 }
+table taken: exact(mac) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
+start decoder frame(eth: ethernet) {
+    match hosts[eth.src] {
+        some p if p != in_port => { raise moved(eth.src, p)  learn hosts[eth.src] = in_port else {} }
+        some _ => {}
+        none => learn hosts[eth.src] = in_port else {}
+    }
+    match eth.type { 0x0806 => switch, 0x86dd => switch, 0x0800 => packet, else => punt odd }
+}
+decoder packet(ip: ipv4) {
+    if ip.total > 500 { punt large }
+    match networks[ip.dst] { some _ => {}, none => {} }
+    match acl[ip.src, ip.total] { some deny => drop denied, else => {} }
+    match words[clip(payload, 200)] { some _ => drop bad, none => {} }
+    goto switch
+}
+stage switch() requires eth {
+    match hosts[eth.dst] { some p => send p, none => flood }
+}
+";
+
+fn served(test: &str, more: &str) -> Option<Net> {
+    let mut net = Net::new(test)?;
+    let program = net.path("told.rav");
+    fs::write(&program, PROGRAM).expect("can be written");
+    net.serve_ports(
+        &program,
+        &format!("{more}[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n"),
+    );
+    net.wait_for_pings();
+    Some(net)
+}
+
+/// What `ravelin table …` says, and whether it was content.
+fn table(net: &Net, arguments: &[&str]) -> (bool, String, String) {
+    let control = net.path("control.sock").display().to_string();
+    let Output { status, stdout, stderr } =
+        net.ravelin(&[&["table"], arguments, &["--control", &control]].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (status.success(), text(stdout), text(stderr))
+}
+
+fn shown(net: &Net, name: &str) -> String {
+    let (done, entries, errors) = table(net, &["show", name]);
+    assert!(done, "{errors}");
+    entries
+}
+
+fn connected(net: &Net) -> TableClient {
+    TableClient::connect(&net.path("control.sock")).expect("the gateway answers")
+}
+
+/// An entry of `networks` for the network 20.x.y.0/24 of this number.
+fn network(number: u32, port: u128) -> TableEntry {
+    let key = vec![KeyMatch::Prefix { value: u128::from(0x1400_0000 + (number << 8)), length: 24 }];
+    TableEntry { key, priority: 0, value: vec![port, 9] }
+}
+
+#[test]
+fn entries_are_shown_added_and_removed_as_the_language_writes_them() {
+    let Some(mut net) = served("entries_are_shown_added_and_removed_as_the_language_writes_them", "") else {
+        return;
+    };
+    assert_eq!(shown(&net, "networks"), "10.0.0.0/8 => (1, 7)\n");
+    let learned = shown(&net, "hosts");
+    assert!(learned.contains("02:00:00:00:00:01 => 1\n"), "{learned}");
+    let added = table(&net, &["add", "hosts", "02:00:00:00:00:07 => 2", "02:00:00:00:00:08 => 1"]);
+    assert_eq!(added, (true, "2 added\n".into(), String::new()));
+    let one = table(&net, &["show", "hosts", "02:00:00:00:00:07"]);
+    assert_eq!(one, (true, "02:00:00:00:00:07 => 2\n".into(), String::new()));
+    let json = net.ask(&["table", "show", "hosts", "02:00:00:00:00:08"]);
+    assert_eq!(
+        (&json["entry"], &json["key"][0], &json["value"][0]),
+        (&"02:00:00:00:00:08 => 1".into(), &0x0200_0000_0008_u64.into(), &1.into())
+    );
+    let removed = table(&net, &["remove", "hosts", "02:00:00:00:00:07", "02:00:00:00:00:09"]);
+    assert_eq!(removed.1, "1 removed; 1 were not there\n");
+    assert!(!table(&net, &["show", "hosts", "02:00:00:00:00:07"]).0);
+
+    // Rules in the order in which they are tried, and variants.
+    let rules = [
+        "(10.0.0.1, 900..) priority 3 => deny",
+        "(_, 7) priority 9 => mark(3)",
+        "(_, _) priority 1 => permit",
+    ];
+    assert!(table(&net, &[&["add", "acl"], &rules[..]].concat()).0);
+    let acl = shown(&net, "acl");
+    assert_eq!(
+        acl,
+        "(_, 7) priority 9 => mark(3)\n(10.0.0.1, 900..65535) priority 3 => deny\n(_, _) priority 1 => permit\n"
+    );
+    // What is shown is what is read.
+    for line in acl.lines() {
+        assert_eq!(table(&net, &["add", "acl", line]).1, "1 added\n");
+    }
+    assert_eq!(shown(&net, "acl"), acl);
+    // The rule is in force: long pings of `a` are dropped, others pass.
+    let long = net.run("a", "ping", &["-c", "2", "-i", "0.1", "-W", "1", "-s", "300", "10.0.0.2"]);
+    assert!(long.status.success());
+    assert!(table(&net, &["add", "acl", "(10.0.0.1, 300..) priority 4 => deny"]).0);
+    let long = net.run("a", "ping", &["-c", "2", "-i", "0.1", "-W", "1", "-s", "300", "10.0.0.2"]);
+    assert!(!long.status.success());
+    assert_eq!(net.pings("10.0.0.2"), 20);
+
+    // Page by page.
+    let first = table(&net, &["show", "acl", "--most", "3"]);
+    assert_eq!(first.1.lines().count(), 3);
+    let cursor = first.2.trim().rsplit(' ').next().expect("a cursor").to_owned();
+    let rest = table(&net, &["show", "acl", "--from", &cursor]);
+    assert_eq!((rest.1.as_str(), rest.2.as_str()), ("(_, _) priority 1 => permit\n", "1 entry\n"));
+    net.stop();
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_place_and_changes_nothing() {
+    let Some(mut net) = served("what_does_not_fit_is_told_with_its_place_and_changes_nothing", "") else {
+        return;
+    };
+    let refused = |arguments: &[&str], wanted: &str| {
+        let (done, said, errors) = table(&net, arguments);
+        assert!(!done && said.is_empty() && errors.contains(wanted), "{arguments:?}: {errors}");
+    };
+    refused(&["show", "host"], "told.rav has no table `host`; it has hosts, networks, acl, words, taken");
+    refused(
+        &["add", "hosts", "02:00:00:00:00:07 => 10.0.0.1"],
+        "\n  02:00:00:00:00:07 => 10.0.0.1\n                       ^\n",
+    );
+    refused(&["add", "hosts", "02:00:00:00:00:07 => 3, 10.0.0.1 => 4"], "is wanted here");
+    refused(&["remove", "hosts", "02:00:00:00:00:07 => 3"], "leave out `=>`");
+    refused(&["add", "words", "\"x\" => 1"], "replace the table");
+    refused(&["add", "taken", "02:00:00:00:00:07 => 3"], "which only packets take");
+    refused(&["show", "acl", "--from", "00"], "the cursor is none of this list");
+    refused(&["watch", "gone"], "there is no event `gone`; the program has moved");
+
+    let mut client = connected(&net);
+    let change = |client: &mut TableClient, key: KeyMatch, value: Vec<u128>| {
+        let entry = TableEntry { key: vec![key], priority: 0, value };
+        match client.change_one(&TableRequest::Insert { table: 1, entry }) {
+            Err(ClientError::Refused(fault)) => (fault.place.part as u8, fault.place.index),
+            other => panic!("{other:?}"),
+        }
+    };
+    // Bits behind the prefix; a range in a table of prefixes; a ninth bit in a value of eight.
+    let prefix = KeyMatch::Prefix { value: 0x0a00_0001, length: 8 };
+    assert_eq!(change(&mut client, prefix, vec![1, 1]), (1, 0));
+    assert_eq!(change(&mut client, KeyMatch::Range { low: 1, high: 2 }, vec![1, 1]), (1, 0));
+    assert_eq!(shown(&net, "networks"), "10.0.0.0/8 => (1, 7)\n");
+    net.stop();
+}
+
+#[test]
+fn many_changes_are_in_flight_and_each_has_its_answer() {
+    let Some(mut net) = served("many_changes_are_in_flight_and_each_has_its_answer", "") else { return };
+    let mut client = connected(&net);
+    let insert = |number| TableRequest::Insert { table: 1, entry: network(number, 2) };
+    let mut told = Vec::new();
+    // There is room for 1023 more.
+    client
+        .change((0..3000).map(insert), |place, result| told.push((place, result.is_ok())))
+        .expect("goes on");
+    let wanted: Vec<(usize, bool)> = (0..3000).map(|place| (place, place < 1023)).collect();
+    assert_eq!(told, wanted);
+    assert_eq!(shown(&net, "networks").lines().count(), 1024);
+    assert_eq!(client.find(1, network(5, 0).key, 0).expect("goes on")[0].entry, network(5, 2));
+    let remove = |number| TableRequest::Remove { table: 1, key: network(number, 0).key, priority: 0 };
+    let mut removed = 0;
+    client.change((0..3000).map(remove), |_, result| removed += result.expect("is taken")).expect("goes on");
+    assert_eq!((removed, shown(&net, "networks").lines().count()), (1023, 1));
+    net.stop();
+}
+
+#[test]
+fn a_table_is_replaced_as_a_whole_or_not_at_all() {
+    let Some(mut net) = served("a_table_is_replaced_as_a_whole_or_not_at_all", "") else { return };
+    let mut client = connected(&net);
+    let count = client.replace(1, (0..1000).map(|number| network(number, 1))).expect("has room");
+    assert_eq!((count, shown(&net, "networks").lines().count()), (1000, 1000));
+    for (entries, wanted) in [(0..1025, "room for 1024 entries"), (0..0, "earlier one")] {
+        let entries = entries.map(|number| network(number, 2)).chain([network(7, 1), network(7, 1)]);
+        let error = client.replace(1, entries.take(1025)).expect_err("is refused").to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+    let shown_now = shown(&net, "networks");
+    assert!(
+        shown_now.lines().count() == 1000 && shown_now.contains("20.0.7.0/24 => (1, 9)\n"),
+        "{shown_now}"
+    );
+    // A client that goes away in the middle changes nothing, and another one has its turn.
+    assert!(connected(&net).change_one(&TableRequest::Replace { table: 1 }).is_ok());
+    let end = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = client.replace(1, [network(1, 1)]) {
+        assert!(error.to_string().contains("another client") && Instant::now() < end, "{error}");
+    }
+    assert_eq!(shown(&net, "networks"), "20.0.1.0/24 => (1, 9)\n");
+
+    // Patterns, from a file: pings that hold the word are dropped, until other words take its place.
+    let ping = || {
+        let pattern = "61747461636b"; // attack
+        net.run("a", "ping", &["-c", "2", "-i", "0.1", "-W", "1", "-p", pattern, "10.0.0.2"]).status.success()
+    };
+    assert!(!ping());
+    let file = net.path("words.txt");
+    fs::write(&file, "\"nothing\" nocase => 3\nhex \"00 ff\" offset 2 depth 9 => 4\n")
+        .expect("can be written");
+    let said = table(&net, &["replace", "words", &file.display().to_string()]);
+    assert_eq!(said.1, "`words` has 2 entries now\n", "{said:?}");
+    assert_eq!(shown(&net, "words"), "\"nothing\" nocase => 3\nhex \"00 ff\" offset 2 depth 9 => 4\n");
+    assert!(ping());
+    net.stop();
+}
+
+#[test]
+fn a_change_is_made_at_all_workers_and_a_list_shows_each_entry_once() {
+    let test = "a_change_is_made_at_all_workers_and_a_list_shows_each_entry_once";
+    if !net::installed(test, &["python3"]) {
+        return;
+    }
+    let Some(mut net) = served(test, "workers = 2\nstate = \"per-worker\"\n") else { return };
+    assert_eq!(table(&net, &["add", "networks", "20.0.0.0/8 => (2, 1)"]).1, "1 added\n");
+    for worker in ["1", "2"] {
+        let one = table(&net, &["show", "networks", "--worker", worker]).1;
+        assert_eq!(one, "10.0.0.0/8 => (1, 7)\n20.0.0.0/8 => (2, 1)\n");
+    }
+    assert_eq!(shown(&net, "networks"), "10.0.0.0/8 => (1, 7)\n20.0.0.0/8 => (2, 1)\n");
+    assert!(!table(&net, &["show", "networks", "--worker", "3"]).0);
+    // Each worker has learned its own hosts: frames of no flow all come to one of them. So one worker has no
+    // room for all that come from outside, and no worker takes what only one takes.
+    let frames = "import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(('eth0', 0))
+for i in range(20): s.send(bytes([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, i, 0x86, 0xdd]) + bytes(46))";
+    assert!(net.run("a", "python3", &["-c", frames]).status.success());
+    let held = |worker: u16| {
+        let mut client = connected(&net);
+        client.list(0, worker, 4096, Vec::new()).expect("goes on").0.len()
+    };
+    let (mut first, mut second) = (0, 0);
+    let end = Instant::now() + Duration::from_secs(20);
+    while first + second < 22 || first == second {
+        assert!(Instant::now() < end, "{first} and {second} hosts are known");
+        (first, second) = (held(1), held(2));
+    }
+    let mut client = connected(&net);
+    let insert = |number: u32| TableRequest::Insert {
+        table: 0,
+        entry: TableEntry {
+            key: vec![KeyMatch::Exact(0x0600_0000_0000 + u128::from(number))],
+            priority: 0,
+            value: vec![1],
+        },
+    };
+    let (mut taken, mut worker) = (0, 0);
+    let told = |_, result: Result<u32, client::RequestRefusal>| match result {
+        Ok(count) => taken += count as usize,
+        Err(fault) => worker += usize::from(fault.message.starts_with("worker ")),
+    };
+    client.change((0..100).map(insert), told).expect("goes on");
+    assert_eq!(taken, 64 - first.max(second));
+    assert_eq!((held(1), held(2)), (first + taken, second + taken));
+    assert!(worker > 0, "nothing was undone");
+    net.stop();
+}
+
+#[test]
+fn events_and_punted_packets_reach_several_subscribers() {
+    let Some(mut net) = served("events_and_punted_packets_reach_several_subscribers", "") else { return };
+    let control = net.path("control.sock").display().to_string();
+    let watch = |arguments: &[&str]| {
+        let all = [&["table", "watch", "--seconds", "60", "--control", &control], arguments].concat();
+        let mut command = net.at("g", binary(), &all);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs")
+    };
+    let watchers = [
+        watch(&["--count", "2"]),
+        watch(&["moved", "--count", "2", "--json"]),
+        watch(&["--punts", "large", "--count", "2"]),
+    ];
+    let done = |mut child: std::process::Child| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while child.try_wait().expect("can be asked").is_none() {
+            assert!(Instant::now() < end, "it does not end");
+            // The host is said to be elsewhere, so that it moves with its next packet, which is punted.
+            assert!(table(&net, &["add", "hosts", "02:00:00:00:00:01 => 2", "--learn"]).0);
+            net.run("a", "ping", &["-c", "1", "-W", "1", "-s", "600", "10.0.0.2"]);
+        }
+        let Output { stdout, stderr, .. } = child.wait_with_output().expect("ended");
+        (String::from_utf8(stdout).expect("text"), String::from_utf8(stderr).expect("text"))
+    };
+    let [plain, json, punts] = watchers.map(done);
+    assert!(plain.0.lines().count() == 2, "{plain:?}");
+    assert!(
+        plain.0.lines().all(|line| line.ends_with(" moved(host: 02:00:00:00:00:01, from: 2)")),
+        "{plain:?}"
+    );
+    let told: Vec<Value> = json.0.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((told.len(), &told[0]["event"]), (2, &"moved".into()), "{json:?}");
+    assert_eq!(told[0]["arguments"], serde_json::json!(["02:00:00:00:00:01", "2"]));
+    assert!(punts.0.lines().all(|line| line.contains(" port 1 large: ")), "{punts:?}");
+    net.stop();
+}
+
+#[test]
+fn the_example_in_python_lists_adds_and_watches() {
+    let test = "the_example_in_python_lists_adds_and_watches";
+    if !net::installed(test, &["python3"]) {
+        return;
+    }
+    let Some(mut net) = served(test, "") else { return };
+    let control = net.path("control.sock").display().to_string();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/tables.py");
+    let python = |arguments: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(script).arg(&control).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("python runs")
+    };
+    let said = |child: std::process::Child| {
+        let Output { stdout, stderr, .. } = child.wait_with_output().expect("ended");
+        String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr)
+    };
+    assert_eq!(said(python(&["add", "networks", "20.0.0.0/8 => (2, 1)"])), "");
+    assert_eq!(said(python(&["list", "networks"])), "10.0.0.0/8 => 1, 7\n20.0.0.0/8 => 2, 1\n");
+    assert!(
+        said(python(&["add", "networks", "20.0.0.0 => true"])).contains("this is no value of `networks`")
+    );
+    let mut watching = python(&["watch", "1", "moved"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    while watching.try_wait().expect("can be asked").is_none() {
+        assert!(Instant::now() < end, "it does not end");
+        assert!(table(&net, &["add", "hosts", "02:00:00:00:00:01 => 2", "--learn"]).0);
+        net.run("a", "ping", &["-c", "1", "-W", "1", "10.0.0.2"]);
+    }
+    assert_eq!(said(watching), "moved(02:00:00:00:00:01, 2)\n");
+    net.stop();
+}
+
+#[test]
+fn a_table_that_the_gateway_fills_is_not_changed_from_outside() {
+    let Some(mut net) = Net::routed("a_table_that_the_gateway_fills_is_not_changed_from_outside") else {
+        return;
+    };
+    let port =
+        |host, number| format!("[[port]]\ninterface = \"to-{host}\"\naddresses = [\"10.0.{number}.1/24\"]\n");
+    net.serve_ports(&net::program("router.rav"), &(port("a", 1) + &port("b", 2)));
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    let routes = shown(&net, "routes");
+    assert!(routes.lines().any(|line| line.starts_with("10.0.1.0/24 => ")), "{routes}");
+    let (done, _, errors) = table(&net, &["add", "routes", "10.9.0.0/16 => 1"]);
+    assert!(!done && errors.contains("change those, as with `ip route add`"), "{errors}");
+    let (done, _, errors) = table(&net, &["remove", "routes", "10.0.1.0/24"]);
+    assert!(!done && errors.contains("the gateway itself fills `routes`"), "{errors}");
+    let mut client = connected(&net);
+    let (number, _) = client.schema().table("routes").expect("is there");
+    assert!(client.replace(number, []).is_err());
+    assert_eq!(shown(&net, "routes"), routes);
+    // Its other tables are open.
+    let (done, _, errors) = table(&net, &["add", "signatures", "\"nothing of the kind\" => 1"]);
+    assert!(!done && errors.contains("replace the table"), "{errors}");
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    net.stop();
+}
+
+#[test]
+fn a_client_of_an_earlier_program_is_told_to_ask_again() {
+    let Some(mut net) = served("a_client_of_an_earlier_program_is_told_to_ask_again", "") else { return };
+    let mut client = connected(&net);
+    let insert = || TableRequest::Insert { table: 1, entry: network(1, 1) };
+    assert_eq!(client.change_one(&insert()).expect("is taken"), 1);
+    let learn = TableEntry { key: vec![KeyMatch::Exact(7)], priority: 0, value: vec![2] };
+    client.change_one(&TableRequest::Learn { table: 0, entry: learn.clone() }).expect("is taken");
+    let subscription = client.subscribe(vec!["moved".into()], Vec::new(), 0).expect("begins");
+    net.ask(&["reload"]);
+    for request in [insert(), TableRequest::Commit] {
+        assert!(client.change_one(&request).is_err());
+    }
+    let error = client.list(1, 0, 10, Vec::new()).expect_err("is refused");
+    assert!(error.to_string().contains("another program has taken over"), "{error}");
+    assert_eq!(client.renew().expect("is told").generation, 2);
+    // What was inserted has ended with its program; what was learned goes on.
+    assert_eq!(client.list(1, 0, 10, Vec::new()).expect("goes on").0.len(), 1);
+    assert_eq!(client.find(0, learn.key.clone(), 0).expect("goes on")[0].entry, learn);
+    // The subscription goes on, behind the schema of the new program.
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        assert!(Instant::now() < end, "nothing is told");
+        let moved = TableEntry { key: vec![KeyMatch::Exact(0x0200_0000_0001)], priority: 0, value: vec![2] };
+        client.change_one(&TableRequest::Learn { table: 0, entry: moved }).expect("is taken");
+        net.run("a", "ping", &["-c", "1", "-W", "1", "10.0.0.2"]);
+        if let Some((number, told)) = client.next(Duration::from_millis(500)).expect("goes on") {
+            assert!(
+                number == subscription && matches!(told, client::message::TableAnswer::Event(_)),
+                "{told:?}"
+            );
+            break;
+        }
+    }
+    assert_eq!(client.told_schema().generation, 2);
+    net.stop();
+}
+
+#[test]
+fn clients_that_send_garbage_or_stall_hurt_nobody() {
+    let Some(mut net) = served("clients_that_send_garbage_or_stall_hurt_nobody", "") else { return };
+    let path = net.path("control.sock");
+    let hello = b"{\"ask\":\"tables\",\"version\":1}\n";
+    let mut stalled = Vec::new();
+    let mut random = 0x9e37_79b9_u32;
+    let mut next = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 24) as u8
+    };
+    for client in 0..40_usize {
+        let mut stream = UnixStream::connect(&path).expect("is accepted");
+        stream.set_write_timeout(Some(Duration::from_millis(300))).expect("can be set");
+        // Whoever is turned away may find the connection closed.
+        let _ = stream.write_all(hello);
+        let _ = match client % 5 {
+            // Frames of random kinds and bodies.
+            0 => (0..200).try_for_each(|_| {
+                let body: Vec<u8> = (0..next() % 40).map(|_| next()).collect();
+                let head = [(body.len() as u32 + 5).to_be_bytes(), 7_u32.to_be_bytes()].concat();
+                stream.write_all(&[&head[..], &[next() % 16], &body].concat())
+            }),
+            // An impossible length.
+            1 => stream.write_all(&[0xff; 64]),
+            // A frame that never ends.
+            2 => stream.write_all(&[0, 1, 0, 0, 0, 0]),
+            // Many lists, of which no answer is read.
+            3 => (0..200_000_u32).try_for_each(|number| {
+                let list =
+                    [&[0, 0, 0, 14][..], &number.to_be_bytes(), &[2, 0, 1, 0, 0, 0, 0, 16, 0, 0]].concat();
+                stream.write_all(&list)
+            }),
+            // Text.
+            _ => stream.write_all(b"{\"ask\":\"picture\"}\n"),
+        };
+        stalled.push(stream);
+    }
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    // A client of good will has its turn as soon as a silent one can make room.
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut client = loop {
+        match TableClient::connect(&path) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let insert = |number| TableRequest::Insert { table: 1, entry: network(number, 2) };
+    let mut taken = 0;
+    client.change((0..500).map(insert), |_, told| taken += told.expect("is taken")).expect("goes on");
+    assert_eq!(taken, 500);
+    drop(stalled);
+    assert_eq!(shown(&net, "networks").lines().count(), 501);
+    net.stop();
+}

@@ -1,0 +1,321 @@
+//! Requests and answers come back as they were, garbage is an error, and a client over a pair of sockets
+//! keeps answers and what subscriptions tell apart.
+
+use client::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
+use client::message::{EventTold, PuntTold, TableAnswer, TableRequest};
+use client::{
+    ColumnSchema, ColumnType, EventSchema, KeyMatch, ListedEntry, ProgramSchema, RefusalCode, RefusalPlace,
+    RefusedChanges, RequestRefusal, TableClient, TableEntry, TableSchema, text,
+};
+use proptest::prelude::*;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+fn column(name: &str, kind: ColumnType, bits: u8) -> ColumnSchema {
+    ColumnSchema { name: name.into(), kind, bits, names: Vec::new() }
+}
+
+fn table(name: &str, kind: &str, keys: Vec<ColumnSchema>, values: Vec<ColumnSchema>) -> TableSchema {
+    TableSchema {
+        name: name.into(),
+        kind: kind.into(),
+        ranked: kind == "rules",
+        keys,
+        values,
+        capacity: 100,
+        idle: None,
+        age: Some(5),
+        refuses: RefusedChanges::default(),
+    }
+}
+
+fn schema() -> ProgramSchema {
+    let names = vec![("0".to_owned(), "permit".to_owned()), ("1".to_owned(), "mark".to_owned())];
+    let variant = ColumnSchema { names, ..column("variant", ColumnType::Names, 1) };
+    ProgramSchema {
+        version: 1,
+        generation: 3,
+        program: "p.rav".into(),
+        workers: 2,
+        tables: vec![
+            table(
+                "hosts",
+                "exact",
+                vec![column("", ColumnType::Mac, 48)],
+                vec![column("", ColumnType::Port, 16)],
+            ),
+            table(
+                "acl",
+                "rules",
+                vec![column("from", ColumnType::Ip4, 32), column("", ColumnType::Uint, 7)],
+                vec![variant, column("mark.level", ColumnType::Uint, 8)],
+            ),
+            table("words", "patterns", Vec::new(), vec![column("", ColumnType::Uint, 128)]),
+        ],
+        events: vec![EventSchema {
+            name: "moved".into(),
+            arguments: vec![column("host", ColumnType::Ip6, 128), column("", ColumnType::Bool, 1)],
+        }],
+        reasons: Vec::new(),
+    }
+}
+
+fn part(bits: u8) -> impl Strategy<Value = KeyMatch> {
+    let most = if bits >= 128 { u128::MAX } else { (1 << bits) - 1 };
+    let number = move || any::<u128>().prop_map(move |number| number & most);
+    prop_oneof![
+        Just(KeyMatch::Any),
+        number().prop_map(KeyMatch::Exact),
+        (number(), 0..=bits).prop_map(|(value, length)| KeyMatch::Prefix { value, length }),
+        (number(), number()).prop_map(|(value, mask)| KeyMatch::Masked { value, mask }),
+        (number(), number()).prop_map(|(low, high)| KeyMatch::Range { low, high }),
+    ]
+}
+
+fn searched() -> impl Strategy<Value = KeyMatch> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..40);
+    (bytes, any::<bool>(), any::<u32>(), any::<Option<u32>>())
+        .prop_map(|(bytes, nocase, offset, depth)| KeyMatch::Bytes { bytes, nocase, offset, depth })
+}
+
+/// The number of a table, and an entry that has the form of its entries.
+fn entry() -> impl Strategy<Value = (u16, TableEntry)> {
+    let of = |table: u16, key: BoxedStrategy<Vec<KeyMatch>>, value: BoxedStrategy<Vec<u128>>| {
+        (key, any::<u32>(), value)
+            .prop_map(move |(key, priority, value)| (table, TableEntry { key, priority, value }))
+    };
+    prop_oneof![
+        of(
+            0,
+            part(48).prop_map(|part| vec![part]).boxed(),
+            (0_u128..65536).prop_map(|port| vec![port]).boxed()
+        ),
+        of(
+            1,
+            (part(32), part(7)).prop_map(|(a, b)| vec![a, b]).boxed(),
+            (0_u128..2, 0_u128..256).prop_map(|(a, b)| vec![a, b]).boxed()
+        ),
+        of(
+            2,
+            searched().prop_map(|part| vec![part]).boxed(),
+            any::<u128>().prop_map(|number| vec![number]).boxed()
+        ),
+    ]
+}
+
+fn request() -> impl Strategy<Value = TableRequest> {
+    let names = || prop::collection::vec("[a-z_]{0,20}", 0..4);
+    let cursor = prop::collection::vec(any::<u8>(), 0..=64);
+    prop_oneof![
+        Just(TableRequest::Schema),
+        (0_u16..3, any::<u16>(), any::<u32>(), cursor)
+            .prop_map(|(table, worker, most, cursor)| TableRequest::List { table, worker, most, cursor }),
+        entry().prop_map(|(table, entry)| TableRequest::Find {
+            table,
+            key: entry.key,
+            priority: entry.priority
+        }),
+        (0_u16..3, any::<bool>(), ".{0,40}").prop_map(|(table, keys_alone, text)| TableRequest::Read {
+            table,
+            keys_alone,
+            text
+        }),
+        entry().prop_map(|(table, entry)| TableRequest::Insert { table, entry }),
+        entry().prop_map(|(table, entry)| TableRequest::Learn { table, entry }),
+        entry().prop_map(|(table, entry)| TableRequest::Remove {
+            table,
+            key: entry.key,
+            priority: entry.priority
+        }),
+        (0_u16..3).prop_map(|table| TableRequest::Replace { table }),
+        (any::<u32>(), prop::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|(count, entries)| TableRequest::More { count, entries }),
+        Just(TableRequest::Commit),
+        Just(TableRequest::Abandon),
+        (any::<u32>(), names(), names()).prop_map(|(snap, events, reasons)| TableRequest::Subscribe {
+            snap,
+            events,
+            reasons
+        }),
+        any::<u32>().prop_map(|number| TableRequest::Unsubscribe { number }),
+    ]
+}
+
+fn whole(bytes: &[u8], most: usize) -> TableFrame<'_> {
+    let (frame, taken) = TableFrame::first(bytes, most).expect("a length that can be").expect("whole");
+    assert_eq!(taken, bytes.len());
+    frame
+}
+
+proptest! {
+    #[test]
+    fn requests_come_back_as_they_were(request in request(), number: u32) {
+        let mut bytes = Vec::new();
+        request.push(&mut bytes, number, &schema());
+        let frame = whole(&bytes, LONGEST_REQUEST);
+        prop_assert_eq!(frame.number, number);
+        prop_assert_eq!(TableRequest::read(frame, &schema()), Ok(request));
+    }
+
+    #[test]
+    fn entries_come_back_as_they_were((table, entry) in entry(), worker: u16, cursor in prop::collection::vec(any::<u8>(), 0..=64)) {
+        let answer = TableAnswer::Entries { cursor, entries: vec![ListedEntry { worker, entry }; 2] };
+        let mut bytes = Vec::new();
+        answer.push(&mut bytes, 9, &schema(), Some(table));
+        prop_assert_eq!(TableAnswer::read(whole(&bytes, LONGEST_ANSWER), &schema(), Some(table)), Ok(answer));
+    }
+
+    #[test]
+    fn garbage_is_an_error_and_never_more(kind: u8, body in prop::collection::vec(any::<u8>(), 0..80), table in prop::option::of(0_u16..4)) {
+        let frame = TableFrame { number: 1, kind, body: &body };
+        // What is understood is written in the same way, but for bits that mean nothing.
+        if let Ok(request) = TableRequest::read(frame, &schema()) {
+            let mut bytes = Vec::new();
+            request.push(&mut bytes, 1, &schema());
+            prop_assert_eq!(TableRequest::read(whole(&bytes, LONGEST_REQUEST), &schema()), Ok(request));
+        }
+        let _ = TableAnswer::read(frame, &schema(), table);
+    }
+
+    #[test]
+    fn a_request_that_ends_too_early_is_refused(request in request(), cut: prop::sample::Index) {
+        let mut bytes = Vec::new();
+        request.push(&mut bytes, 1, &schema());
+        let frame = whole(&bytes, LONGEST_REQUEST);
+        let ends = matches!(request, TableRequest::Read { .. } | TableRequest::More { .. });
+        prop_assume!(!frame.body.is_empty() && !ends);
+        let body = &frame.body[..cut.index(frame.body.len())];
+        let longer = [frame.body, &[0]].concat();
+        for body in [body, &longer] {
+            let read = TableRequest::read(TableFrame { body, ..frame }, &schema());
+            prop_assert!(read.is_err(), "{:?}", read);
+        }
+    }
+}
+
+#[test]
+fn other_answers_come_back_as_they_were() {
+    let fault = RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::value(3, 4), "does not fit");
+    let event = EventTold { event: 0, worker: 2, time: 7, delay: 8, arguments: vec![u128::MAX, 1] };
+    let punt = PuntTold { reason: 4, worker: 1, port: 3, time: 9, length: 1500, bytes: vec![1, 2, 3] };
+    for answer in [
+        TableAnswer::Done { count: 7 },
+        TableAnswer::Schema(schema()),
+        TableAnswer::Event(event),
+        TableAnswer::Punt(punt),
+        TableAnswer::Lost { count: u64::MAX },
+        TableAnswer::Error(fault),
+    ] {
+        let mut bytes = Vec::new();
+        answer.push(&mut bytes, 9, &schema(), None);
+        assert_eq!(TableAnswer::read(whole(&bytes, LONGEST_ANSWER), &schema(), None), Ok(answer));
+    }
+}
+
+#[test]
+fn a_value_with_too_many_bits_is_told_with_its_column() {
+    let mut bytes = Vec::new();
+    let entry = TableEntry { key: vec![KeyMatch::Any, KeyMatch::Exact(128)], priority: 0, value: vec![0, 0] };
+    TableRequest::Insert { table: 1, entry }.push(&mut bytes, 1, &schema());
+    let fault = TableRequest::read(whole(&bytes, LONGEST_REQUEST), &schema()).expect_err("128 has 8 bits");
+    assert_eq!((fault.code, fault.place), (RefusalCode::Misfit, RefusalPlace::key(0, 1)));
+}
+
+#[test]
+fn entries_are_written_as_in_the_language() {
+    let schema = schema();
+    let of = |table: usize, key, priority, value| {
+        text::entry(&schema.tables[table], &TableEntry { key, priority, value })
+    };
+    assert_eq!(of(0, vec![KeyMatch::Exact(0x0200_0000_0007)], 0, vec![3]), "02:00:00:00:00:07 => 3");
+    let prefix = KeyMatch::Prefix { value: 0x0a00_0000, length: 8 };
+    assert_eq!(
+        of(1, vec![prefix, KeyMatch::Range { low: 1, high: 9 }], 5, vec![1, 7]),
+        "(10.0.0.0/8, 1..9) priority 5 => mark(7)"
+    );
+    let masked = KeyMatch::Masked { value: 2, mask: 18 };
+    assert_eq!(of(1, vec![KeyMatch::Any, masked], 0, vec![0, 0]), "(_, 2 mask 18) priority 0 => permit");
+    let bytes = |bytes: &[u8], nocase, offset, depth| KeyMatch::Bytes {
+        bytes: bytes.to_vec(),
+        nocase,
+        offset,
+        depth,
+    };
+    assert_eq!(
+        of(2, vec![bytes(b"GET /", true, 3, Some(20))], 0, vec![1]),
+        "\"GET /\" nocase offset 3 depth 20 => 1"
+    );
+    assert_eq!(of(2, vec![bytes(b"\"\x00", false, 0, None)], 0, vec![1]), "hex \"22 00\" => 1");
+    let time = |number| text::value(&column("", ColumnType::Time, 64), number);
+    assert_eq!(
+        [time(0), time(1), time(2_000), time(3_000_000), time(60_000_000_000)],
+        ["0s", "1ns", "2us", "3ms", "60s"]
+    );
+}
+
+/// A gateway that answers each change in its turn, tells an event before every hundredth answer, and refuses
+/// every seventh.
+fn imitation(mut stream: UnixStream) {
+    let schema = schema();
+    let mut held = Vec::new();
+    let mut part = [0; 4096];
+    let mut begin = None;
+    loop {
+        let Ok(read @ 1..) = stream.read(&mut part) else { return };
+        held.extend(&part[..read]);
+        let mut answers = Vec::new();
+        if begin.is_none() {
+            let Some(end) = held.iter().position(|byte| *byte == b'\n') else { continue };
+            assert_eq!(&held[..end], br#"{"ask":"tables","version":1}"#);
+            held.drain(..=end);
+            begin = Some(0);
+            let line = serde_json::json!({ "tables": schema }).to_string() + "\n";
+            answers.extend(line.as_bytes());
+        }
+        while let Some((frame, taken)) = TableFrame::first(&held, LONGEST_REQUEST).expect("lengths are right")
+        {
+            let number = frame.number;
+            if number.is_multiple_of(100) {
+                let event = EventTold {
+                    event: 0,
+                    worker: 1,
+                    time: u64::from(number),
+                    delay: 0,
+                    arguments: vec![1, 1],
+                };
+                TableAnswer::Event(event).push(&mut answers, 77, &schema, None);
+            }
+            let fault = RequestRefusal::new(RefusalCode::Full, RefusalPlace::entry(0), "full");
+            let answer = if number.is_multiple_of(7) {
+                TableAnswer::Error(fault)
+            } else {
+                TableAnswer::Done { count: 1 }
+            };
+            answer.push(&mut answers, number, &schema, None);
+            held.drain(..taken);
+        }
+        stream.write_all(&answers).expect("is read");
+    }
+}
+
+#[test]
+fn many_changes_are_in_flight_and_events_come_between_their_answers() {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let gateway = std::thread::spawn(move || imitation(theirs));
+    let mut client = TableClient::over(ours).expect("is answered");
+    assert_eq!(client.schema(), &schema());
+    let entry = TableEntry { key: vec![KeyMatch::Exact(1)], priority: 0, value: vec![1] };
+    let changes = (0..20_000).map(|_| TableRequest::Insert { table: 0, entry: entry.clone() });
+    let mut told = Vec::new();
+    client.change(changes, |place, result| told.push((place, result.is_ok()))).expect("goes on");
+    let wanted: Vec<(usize, bool)> = (0..20_000).map(|place| (place, (place + 1) % 7 != 0)).collect();
+    assert_eq!(told, wanted);
+    for number in 1..=200 {
+        let (of, event) = client.next(Duration::from_secs(5)).expect("goes on").expect("has come");
+        assert!(of == 77 && matches!(event, TableAnswer::Event(told) if told.time == number * 100));
+    }
+    assert!(client.next(Duration::from_millis(1)).expect("goes on").is_none());
+    drop(client);
+    gateway.join().expect("no panic");
+}

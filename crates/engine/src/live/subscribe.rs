@@ -1,0 +1,364 @@
+//! Subscriptions: control learns the events that a program raises, and gets copies of packets that it punts,
+//! while the loop runs.
+//!
+//! Each subscription has a queue of its own, bounded in number and bytes, so that a subscriber takes no room
+//! from another one or from the control plane. The loop never waits: what finds the queue full is counted and
+//! goes no further. While nobody subscribes, all this costs one branch a batch.
+
+use super::generation::Generation;
+use exec::Outputs;
+use lang::ir::Program;
+use packet::{Batch, PortNumber, VerdictKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// The largest number of events and packets that wait for a subscriber, and their bytes together.
+const WAITING: usize = 8192;
+const WAITING_BYTES: usize = 4 << 20;
+
+/// What to subscribe to, by the names in the program. A name that a program does not have never comes; with
+/// another program it may.
+#[derive(Clone, Debug, Default)]
+pub struct SubscriptionWish {
+    /// The events.
+    pub events: Vec<String>,
+    /// The reasons of punted packets.
+    pub reasons: Vec<String>,
+    /// How many bytes of each packet to copy.
+    pub snap: u32,
+}
+
+/// Something that a subscriber is told.
+#[derive(Debug)]
+pub struct Told {
+    /// The program that did it.
+    pub program: Arc<Program>,
+    /// How many programs had taken over then, this one included.
+    pub generation: u64,
+    /// The worker, from 1.
+    pub worker: u16,
+    /// When: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for
+    /// people.
+    pub time: u64,
+    /// What it was.
+    pub what: ToldOf,
+    _held: Held,
+}
+
+/// What a subscriber is told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToldOf {
+    /// The program raised an event.
+    Event {
+        /// The number of the event.
+        event: u32,
+        /// Nanoseconds until its handler runs.
+        delay: u64,
+        /// Its arguments.
+        arguments: Vec<u128>,
+    },
+    /// The program punted a packet.
+    Punt {
+        /// The number of the reason.
+        reason: u16,
+        /// The port that the packet came in by.
+        port: PortNumber,
+        /// Its length.
+        length: u32,
+        /// Its bytes, as many as were requested.
+        bytes: Vec<u8>,
+    },
+}
+
+/// The room that something takes, until this is dropped.
+#[derive(Debug)]
+struct Held(Arc<Shared>, usize);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.room.fetch_add(self.1, Ordering::Relaxed);
+    }
+}
+
+/// The data that a subscriber shares with the workers.
+#[derive(Debug)]
+struct Shared {
+    room: AtomicUsize,
+    /// How many events and packets found no room.
+    lost: AtomicU64,
+    /// Whether the subscriber has gone.
+    gone: AtomicBool,
+}
+
+/// The receiving end of a subscription. When it is dropped, the subscription ends.
+pub struct Subscription {
+    told: mpsc::Receiver<Told>,
+    shared: Arc<Shared>,
+}
+
+impl Subscription {
+    /// The next event or packet; `None` if none came within `patience`.
+    ///
+    /// # Errors
+    /// The loop has ended.
+    pub fn next(&self, patience: Duration) -> Result<Option<Told>, SubscriptionEnded> {
+        match self.told.recv_timeout(patience) {
+            Ok(told) => Ok(Some(told)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(SubscriptionEnded),
+        }
+    }
+
+    /// How many events and packets found no room so far.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.shared.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The error after the end of the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the packet loop has ended")]
+pub struct SubscriptionEnded;
+
+/// One subscriber, at one worker.
+pub(super) struct Subscriber {
+    wish: Arc<SubscriptionWish>,
+    worker: u16,
+    queue: mpsc::SyncSender<Told>,
+    shared: Arc<Shared>,
+    /// The program for which the names were looked up, which of its events are wanted, and which reasons.
+    wanted: (u64, Vec<bool>, Vec<bool>),
+}
+
+/// Makes a subscriber for each of `workers` workers, and the receiving end.
+pub(super) fn subscribe(workers: usize, wish: SubscriptionWish) -> (Vec<Subscriber>, Subscription) {
+    let (queue, told) = mpsc::sync_channel(WAITING);
+    let (room, lost, gone) = (AtomicUsize::new(WAITING_BYTES), AtomicU64::new(0), AtomicBool::new(false));
+    let shared = Arc::new(Shared { room, lost, gone });
+    let wish = Arc::new(wish);
+    let one = |worker: usize| Subscriber {
+        wish: wish.clone(),
+        worker: worker as u16 + 1,
+        queue: queue.clone(),
+        shared: shared.clone(),
+        wanted: Default::default(),
+    };
+    ((0..workers).map(one).collect(), Subscription { told, shared })
+}
+
+impl Subscriber {
+    /// Looks names up again if another program has taken over.
+    fn look_up(&mut self, generation: &Generation) {
+        if self.wanted.0 == generation.number {
+            return;
+        }
+        let program = &generation.program;
+        let events = program.events.iter().map(|event| self.wish.events.contains(&event.name)).collect();
+        let reasons = program.reasons.iter().map(|reason| self.wish.reasons.contains(&reason.name)).collect();
+        self.wanted = (generation.number, events, reasons);
+    }
+
+    /// Passes something on, or counts that it found no room; `bytes` is the memory that it takes.
+    fn tell(&self, generation: &Generation, time: u64, bytes: usize, what: impl FnOnce() -> ToldOf) {
+        let bytes = bytes + size_of::<Told>();
+        let less = |room: usize| room.checked_sub(bytes);
+        let taken = self.shared.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        let sent = taken && {
+            let told = Told {
+                program: generation.program.clone(),
+                generation: generation.number,
+                worker: self.worker,
+                time,
+                what: what(),
+                _held: Held(self.shared.clone(), bytes),
+            };
+            self.queue.try_send(told).is_ok()
+        };
+        if !sent {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All subscribers at one worker.
+#[derive(Default)]
+pub(super) struct Subscribers(Vec<Subscriber>);
+
+impl Subscribers {
+    pub(super) fn add(&mut self, subscriber: Subscriber) {
+        self.leave_out_gone();
+        self.0.push(subscriber);
+    }
+
+    fn leave_out_gone(&mut self) {
+        self.0.retain(|subscriber| !subscriber.shared.gone.load(Ordering::Relaxed));
+    }
+
+    /// Tells of events that were raised.
+    #[inline]
+    pub(super) fn raised(&mut self, generation: &Generation, outputs: &Outputs) {
+        if !self.0.is_empty() && !outputs.raised.is_empty() {
+            self.tell_raised(generation, outputs);
+        }
+    }
+
+    /// Tells of packets of a batch that were punted.
+    #[inline]
+    pub(super) fn punted(&mut self, generation: &Generation, memory: &[u8], batch: &Batch) {
+        if !self.0.is_empty() {
+            self.tell_punted(generation, memory, batch);
+        }
+    }
+
+    #[cold]
+    fn tell_raised(&mut self, generation: &Generation, outputs: &Outputs) {
+        self.leave_out_gone();
+        for subscriber in &mut self.0 {
+            subscriber.look_up(generation);
+            for raised in &outputs.raised {
+                let event = raised.event as usize;
+                if subscriber.wanted.1.get(event) != Some(&true) {
+                    continue;
+                }
+                let count = generation.program.events.get(event).map_or(0, |event| event.params.len());
+                let arguments = outputs.arguments.get(raised.first as usize..).unwrap_or_default();
+                let arguments = &arguments[..count.min(arguments.len())];
+                subscriber.tell(generation, raised.time, size_of_val(arguments), || ToldOf::Event {
+                    event: raised.event,
+                    delay: raised.delay,
+                    arguments: arguments.to_vec(),
+                });
+            }
+        }
+    }
+
+    #[cold]
+    fn tell_punted(&mut self, generation: &Generation, memory: &[u8], batch: &Batch) {
+        self.leave_out_gone();
+        for subscriber in &mut self.0 {
+            subscriber.look_up(generation);
+            for (index, verdict) in batch.verdicts().iter().enumerate() {
+                let reason = verdict.argument();
+                let wanted = verdict.kind() == VerdictKind::Punt
+                    && subscriber.wanted.2.get(usize::from(reason)) == Some(&true);
+                if !wanted {
+                    continue;
+                }
+                let bytes = batch.bytes(memory, index).unwrap_or_default();
+                let bytes = &bytes[..bytes.len().min(subscriber.wish.snap as usize)];
+                subscriber.tell(generation, batch.time[index], bytes.len(), || ToldOf::Punt {
+                    reason,
+                    port: batch.port[index],
+                    length: batch.wire[index],
+                    bytes: bytes.to_vec(),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::Loaded;
+    use exec::{BackendKind, load};
+    use lang::pipeline::{CompileOptions, compile};
+    use packet::region::SLACK;
+
+    /// Raises an event for each packet, and punts every second one.
+    const PROGRAM: &str = "import std.net.{ethernet}
+reason odd \"an odd type\"
+event seen(kind: u16, at: port) {}
+event other() {}
+start decoder frame(eth: ethernet) {
+    raise seen(eth.type, in_port)
+    if eth.type & 1 == 1 { punt odd }
+    flood
+}
+";
+
+    fn generation(number: u64) -> Generation {
+        let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+        let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+        let backends = vec![load(&program, BackendKind::Interpreter, 4, 0).expect("loads")];
+        let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
+        Loaded { program, sources, backends, schedule: None }.generations(4, number).remove(0)
+    }
+
+    /// Runs a batch of packets of these types, and tells the subscribers.
+    fn run(subscribers: &mut Subscribers, generation: &mut Generation, types: impl Iterator<Item = u16>) {
+        let (mut memory, mut batch) = (Vec::new(), Batch::new());
+        for kind in types {
+            batch.push(memory.len() as u64, 60, 60, 2, 5);
+            memory.extend([0; 12].into_iter().chain(kind.to_be_bytes()).chain([7; 46]));
+        }
+        memory.resize(memory.len() + SLACK, 0);
+        let mut outputs = Outputs::default();
+        generation.backend.run(&mut memory, &mut batch, &mut outputs);
+        subscribers.raised(generation, &outputs);
+        subscribers.punted(generation, &memory, &batch);
+    }
+
+    fn wish(events: &[&str], reasons: &[&str]) -> SubscriptionWish {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        SubscriptionWish { events: names(events), reasons: names(reasons), snap: 20 }
+    }
+
+    fn one(subscribers: &mut Subscribers, wish: SubscriptionWish) -> Subscription {
+        let (mut all, subscription) = subscribe(1, wish);
+        subscribers.add(all.remove(0));
+        subscription
+    }
+
+    fn all(subscription: &Subscription) -> Vec<ToldOf> {
+        subscription.told.try_iter().map(|told| told.what).collect()
+    }
+
+    #[test]
+    fn each_subscriber_is_told_what_it_asked_for_also_of_the_next_program() {
+        let mut subscribers = Subscribers::default();
+        let events = one(&mut subscribers, wish(&["seen"], &[]));
+        let punts = one(&mut subscribers, wish(&["other"], &["odd"]));
+        for number in [1, 2] {
+            run(&mut subscribers, &mut generation(number), 0x800..0x803);
+            let seen = |kind: u128| ToldOf::Event { event: 0, delay: 0, arguments: vec![kind, 2] };
+            assert_eq!(all(&events), [seen(0x800), seen(0x801), seen(0x802)]);
+            let [ToldOf::Punt { reason, port, length, bytes }] = &all(&punts)[..] else {
+                panic!("one packet")
+            };
+            assert_eq!((*port, *length, bytes.len(), &bytes[12..14]), (2, 60, 20, &[8, 1][..]));
+            let name = &generation(1).program.reasons[usize::from(*reason)].name;
+            assert_eq!(name, "odd");
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_loses_by_count_and_takes_nothing_from_others() {
+        let (mut subscribers, mut generation) = (Subscribers::default(), generation(1));
+        let idle = one(&mut subscribers, wish(&["seen"], &[]));
+        let reader = one(&mut subscribers, wish(&["seen"], &[]));
+        let (mut read, batches) = (0, WAITING as u64 / 256 + 10);
+        for _ in 0..batches {
+            run(&mut subscribers, &mut generation, 0..256);
+            read += all(&reader).len() as u64;
+        }
+        assert_eq!((read, reader.lost()), (batches * 256, 0));
+        let waiting = all(&idle).len() as u64;
+        assert!(waiting <= WAITING as u64 && waiting > 0);
+        assert_eq!(waiting + idle.lost(), batches * 256);
+        // What was read makes room again.
+        run(&mut subscribers, &mut generation, 0..256);
+        assert_eq!(all(&idle).len(), 256);
+        drop(idle);
+        run(&mut subscribers, &mut generation, 0..1);
+        assert_eq!(subscribers.0.len(), 1);
+    }
+}

@@ -1,0 +1,103 @@
+//! How long the control plane keeps a worker between two batches: slices of 64 changes
+//! of at most 40 µs, of 64 listed entries, and the exchange of a table, over tables of many entries:
+//! `cargo run --release -p exec --example control_slices -- 1000000`.
+
+use exec::{Backend, BackendKind, load};
+use lang::ir::{Entry, Match};
+use lang::pipeline::{CompileOptions, compile};
+use std::time::Instant;
+
+/// As the gateway has it.
+const SLICE: usize = 64;
+const TIME: u128 = 40_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let count: u32 = std::env::args().nth(1).ok_or("control_slices ENTRIES")?.parse()?;
+    let capacity = 2 * count;
+    let text = format!(
+        "table hosts: exact(u32) -> port {{ capacity {capacity}  evict refuse }}\n\
+         table routes: lpm(ip4) -> u16 {{ capacity {capacity} }}\n\
+         table acl: rules(ip4) -> u8 {{ capacity 20000  choose priority }}\n\
+         start stage all() {{ flood }}\n"
+    );
+    let program = compile("t.rav", &text, &|_| None, &CompileOptions::default()).program.ok_or("compiles")?;
+    let mut backend = load(&program, BackendKind::Native, 2, 1)?;
+    let scattered = |number: u32| u128::from(number.wrapping_mul(0x9e37_79b1));
+    let host = |number: u32| Entry::exact(&[scattered(number)], &[1]);
+    let route = |number: u32| {
+        let length = 17 + (number % 8) as u8;
+        let value = scattered(number) >> (32 - length) << (32 - length);
+        Entry {
+            key: vec![Match::Prefix { value, length }],
+            value: vec![u128::from(number % 90)],
+            priority: 0,
+        }
+    };
+    let rule = |number: u32| Entry { priority: number % 50, ..route(number) };
+    let tables: [(&str, Vec<Entry>); 3] = [
+        ("hosts", (0..count).map(host).collect()),
+        ("routes", (0..count).map(route).collect()),
+        ("acl", (0..count.min(10_000)).map(rule).collect()),
+    ];
+    for (table, (name, entries)) in (0..).zip(tables) {
+        changes(backend.as_mut(), table, &format!("{name}: insert"), entries, false);
+        lists(backend.as_mut(), table, &format!("{name}: list"));
+        let entries: Vec<Entry> = backend.entries(table).into_iter().map(|(entry, _)| entry).collect();
+        let mut built = backend.table_draft(table).ok_or("can be changed")?.build(entries.clone())?;
+        let begun = Instant::now();
+        backend.take_built(table, &mut built);
+        println!("{name}: exchange {} entries: {} ns", entries.len(), begun.elapsed().as_nanos());
+        drop(built);
+        changes(backend.as_mut(), table, &format!("{name}: remove"), entries, true);
+    }
+    Ok(())
+}
+
+fn changes(backend: &mut dyn Backend, table: u32, name: &str, entries: Vec<Entry>, remove: bool) {
+    let (mut rest, mut times, all) = (&entries[..], Vec::new(), Instant::now());
+    while !rest.is_empty() {
+        let begun = Instant::now();
+        let mut done = 0;
+        for entry in rest.iter().take(SLICE) {
+            if remove {
+                backend.remove(table, &entry.key, entry.priority);
+            } else if let Err(error) = backend.insert(table, entry) {
+                println!("{name}: {error}");
+            }
+            done += 1;
+            if begun.elapsed().as_nanos() >= TIME {
+                break;
+            }
+        }
+        times.push(begun.elapsed().as_nanos());
+        rest = &rest[done..];
+    }
+    report(name, entries.len(), times, all);
+}
+
+fn lists(backend: &mut dyn Backend, table: u32, name: &str) {
+    let (mut next, mut times, mut count, all) =
+        (Some(exec::EntryPlace::default()), Vec::new(), 0, Instant::now());
+    while let Some(place) = next {
+        let begun = Instant::now();
+        let (entries, further) = backend.entries_part(table, place, SLICE);
+        times.push(begun.elapsed().as_nanos());
+        (next, count) = (further, count + entries.len());
+    }
+    report(name, count, times, all);
+}
+
+fn report(name: &str, count: usize, mut times: Vec<u128>, all: Instant) {
+    times.sort_unstable();
+    let part = |share: f64| times[((times.len() - 1) as f64 * share) as usize] as f64 / 1000.0;
+    let above = times.iter().filter(|time| **time > 100_000).count();
+    println!(
+        "{name}: {count} entries in {} slices, {:.2} M a second; µs a slice: half {:.1}, 99 % {:.1}, 99.9 % {:.1}, longest {:.1}; {above} above 100 µs",
+        times.len(),
+        count as f64 / all.elapsed().as_secs_f64() / 1e6,
+        part(0.5),
+        part(0.99),
+        part(0.999),
+        part(1.0),
+    );
+}

@@ -1,0 +1,98 @@
+//! Tables that are built beside the packet loop and exchanged, and entries that are found by their key, on
+//! both families of tables.
+
+use exec::{Backend, BackendKind, load};
+use lang::ir::{Entry, Program};
+use lang::pipeline::{CompileOptions, compile};
+
+const TABLES: &str = "
+table hosts: exact(mac) -> port { capacity 64  age 300s  evict refuse  entries { 02:00:00:00:00:01 => 1 } }
+table routes: lpm(ip4) -> (port, u8) { capacity 64  entries { 10.0.0.0/8 => (1, 7), _ => (2, 0) } }
+table acl: rules(ip4, u16) -> u8 { capacity 64  choose priority  entries { (_, 7) priority 3 => 1, (10.0.0.1, _) priority 9 => 2 } }
+table words: patterns(bytes) -> u8 { capacity 8  entries { \"attack\" => 1 } }
+pool numbers: u16 { 1..100 }
+table taken: exact(mac) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
+start stage all() { flood }
+";
+
+/// Other entries for the tables, each as the language writes them.
+const OTHERS: [&str; 4] = [
+    "02:00:00:00:00:07 => 3, 02:00:00:00:00:08 => 4",
+    "10.0.0.0/9 => (3, 1), 10.1.2.3 => (4, 4)",
+    "(10.0.0.0/8, 80..89) priority 1 => 4, (_, _) priority 0 => 5",
+    "\"other\" nocase offset 2 => 9, hex \"00 ff\" depth 20 => 3",
+];
+
+fn program() -> Program {
+    let compiled = compile("t.rav", TABLES, &|_| None, &CompileOptions::default());
+    compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+fn held(backend: &dyn Backend, table: u32) -> Vec<Entry> {
+    backend.entries(table).into_iter().map(|(entry, _)| entry).collect()
+}
+
+#[test]
+fn a_table_that_was_built_elsewhere_is_as_one_that_was_replaced() {
+    let program = program();
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let [mut exchanged, mut replaced] = [1, 2].map(|seed| load(&program, kind, 4, seed).expect("loads"));
+        for (table, text) in (0..).zip(OTHERS) {
+            let entries = lang::entries::read(text, &program.tables[table as usize]).expect("reads");
+            let before = held(exchanged.as_ref(), table);
+            let draft = exchanged.table_draft(table).expect("can be changed");
+            let beside = entries.clone();
+            let mut built =
+                std::thread::spawn(move || draft.build(beside)).join().expect("no panic").expect("has room");
+            assert!(exchanged.take_built(table, &mut built));
+            replaced.replace(table, entries.clone()).expect("has room");
+            assert_eq!(held(exchanged.as_ref(), table), held(replaced.as_ref(), table), "{kind:?} {text}");
+            for entry in &entries {
+                let found = exchanged.entry(table, &entry.key, entry.priority);
+                assert_eq!(found.as_ref(), Some(entry), "{kind:?}");
+            }
+            for gone in &before {
+                assert_eq!(exchanged.entry(table, &gone.key, gone.priority), None, "{kind:?}");
+            }
+            // The old entries come back in the same way.
+            assert!(exchanged.take_built(table, &mut built));
+            assert_eq!(held(exchanged.as_ref(), table), before, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_built_for_another_table_or_holds_items_of_a_pool_is_not_taken() {
+    let program = program();
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&program, kind, 4, 1).expect("loads");
+        let mut of_hosts =
+            backend.table_draft(0).expect("can be changed").build(Vec::new()).expect("has room");
+        let before: Vec<_> = (0..5).map(|table| held(backend.as_ref(), table)).collect();
+        for table in 1..5 {
+            assert!(!backend.take_built(table, &mut of_hosts), "{kind:?} {table}");
+        }
+        let mut of_taken =
+            backend.table_draft(4).expect("can be changed").build(Vec::new()).expect("has room");
+        assert!(!backend.take_built(4, &mut of_taken), "{kind:?}");
+        let after: Vec<_> = (0..5).map(|table| held(backend.as_ref(), table)).collect();
+        assert_eq!(before, after);
+        let many = vec![Entry::exact(&[7], &[1]); 65];
+        assert!(backend.table_draft(0).expect("can be changed").build(many).is_err());
+        let misfit = vec![Entry::exact(&[1 << 48], &[1])];
+        assert!(backend.table_draft(0).expect("can be changed").build(misfit).is_err());
+    }
+}
+
+#[test]
+fn an_entry_that_has_expired_is_not_found() {
+    let program = program();
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&program, kind, 4, 1).expect("loads");
+        let entry = Entry::exact(&[9], &[2]);
+        backend.learn(0, &entry, 1_000_000_000).expect("has room");
+        assert_eq!(backend.entry(0, &entry.key, 0).as_ref(), Some(&entry));
+        backend.advance(302_000_000_000, &mut exec::Outputs::default());
+        assert_eq!(backend.entry(0, &entry.key, 0), None, "{kind:?}");
+    }
+}

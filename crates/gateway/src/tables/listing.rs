@@ -1,0 +1,164 @@
+//! Lists entries part by part, and finds single ones: workers copy a few entries between two batches.
+//!
+//! ```text
+//! cursor    worker u16, place (bits u128, length u8): 19 bytes, big-endian
+//! ```
+//!
+//! The entries of all workers are those of the first one, then those of the second one that the first has
+//! not, and so on. What changes meanwhile may be listed twice or not at all.
+
+use super::changes::changed;
+use super::schema::{Known, ended, to_client};
+use crate::limits::{ENTRIES, LISTED, LISTED_BYTES};
+use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
+use engine::live::Remote;
+use exec::EntryPlace;
+use lang::ir::{Entry, Match};
+use std::sync::Arc;
+
+/// Where a list goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cursor {
+    /// The worker, from 0.
+    worker: u16,
+    place: EntryPlace,
+}
+
+impl Cursor {
+    fn bytes(self) -> Vec<u8> {
+        let (bits, length) = self.place.numbers();
+        [&self.worker.to_be_bytes()[..], &bits.to_be_bytes(), &[length]].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Cursor> {
+        let (worker, rest) = bytes.split_first_chunk::<2>()?;
+        let (bits, rest) = rest.split_first_chunk::<16>()?;
+        let [length] = *rest else { return None };
+        let place = EntryPlace::of_numbers((u128::from_be_bytes(*bits), length));
+        Some(Cursor { worker: u16::from_be_bytes(*worker), place })
+    }
+}
+
+/// Which entries are asked for.
+pub(super) struct Listing {
+    pub(super) table: u16,
+    /// The worker, from 1; 0 for all.
+    pub(super) worker: u16,
+    pub(super) most: u32,
+    pub(super) cursor: Vec<u8>,
+}
+
+/// Entries, and the bytes of the cursor for the next ones.
+pub(super) type Part = (Vec<ListedEntry>, Vec<u8>);
+
+/// Entries of a table from the cursor on: at least one entry, or all have been looked at.
+pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Part, RequestRefusal> {
+    let workers = known.schema.workers;
+    if asked.worker > workers {
+        let message = format!("there is no worker {}; there are {workers}", asked.worker);
+        return Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message));
+    }
+    let (first, end) = if asked.worker == 0 { (0, workers) } else { (asked.worker - 1, asked.worker) };
+    let mut cursor = match asked.cursor.as_slice() {
+        [] => Cursor { worker: first, place: EntryPlace::default() },
+        bytes => {
+            Cursor::read(bytes).filter(|cursor| (first..end).contains(&cursor.worker)).ok_or_else(|| {
+                let message = "the cursor is none of this list: send the one of the last answer, or none";
+                RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message)
+            })?
+        }
+    };
+    let most = (asked.most as usize).clamp(1, LISTED);
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    loop {
+        let (part, next) = part(remote, known, asked.table, cursor, most - listed.len())?;
+        let part = if cursor.worker > first {
+            others(remote, known, asked.table, first, cursor, part)?
+        } else {
+            part
+        };
+        for entry in part {
+            bytes += weight(&entry);
+            listed.push(ListedEntry { worker: cursor.worker + 1, entry: to_client(entry) });
+        }
+        match next {
+            Some(place) => cursor.place = place,
+            None if cursor.worker + 1 < end => {
+                cursor = Cursor { worker: cursor.worker + 1, place: EntryPlace::default() };
+            }
+            None => return Ok((listed, Vec::new())),
+        }
+        if listed.len() >= most || bytes >= LISTED_BYTES {
+            return Ok((listed, cursor.bytes()));
+        }
+    }
+}
+
+/// A few entries of one worker.
+fn part(
+    remote: &Remote,
+    known: &Known,
+    table: u16,
+    cursor: Cursor,
+    most: usize,
+) -> Result<(Vec<Entry>, Option<EntryPlace>), RequestRefusal> {
+    let (number, most) = (known.schema.generation, most.min(ENTRIES));
+    let part = remote.ask_at(cursor.worker.into(), move |generation| {
+        (generation.number == number)
+            .then(|| generation.backend.entries_part(table.into(), cursor.place, most))
+    });
+    part.ok_or_else(ended)?.ok_or_else(changed)
+}
+
+/// Those of a worker's entries that no worker before it has, from the first one listed on.
+fn others(
+    remote: &Remote,
+    known: &Known,
+    table: u16,
+    first: u16,
+    cursor: Cursor,
+    mut part: Vec<Entry>,
+) -> Result<Vec<Entry>, RequestRefusal> {
+    for worker in first..cursor.worker {
+        let (number, asked) = (known.schema.generation, part.clone());
+        let held = remote.ask_at(worker.into(), move |generation| {
+            let has = |entry: &Entry| {
+                let held = generation.backend.entry(table.into(), &entry.key, entry.priority);
+                held.is_some_and(|held| held.value == entry.value)
+            };
+            (generation.number == number).then(|| asked.iter().map(has).collect::<Vec<bool>>())
+        });
+        let held = held.ok_or_else(ended)?.ok_or_else(changed)?;
+        part = part.into_iter().zip(held).filter(|(_, held)| !held).map(|(entry, _)| entry).collect();
+    }
+    Ok(part)
+}
+
+/// About how many bytes an entry takes in an answer.
+fn weight(entry: &Entry) -> usize {
+    let part = |part: &Match| match part {
+        Match::Bytes(pattern) => pattern.bytes.len(),
+        _ => 0,
+    };
+    40 * (1 + entry.key.len()) + 16 * entry.value.len() + entry.key.iter().map(part).sum::<usize>()
+}
+
+/// The entries with a key: one for each different value that workers have for it.
+pub(super) fn find(
+    remote: &Remote,
+    known: &Known,
+    table: u16,
+    key: Vec<Match>,
+    priority: u32,
+) -> Result<Vec<ListedEntry>, RequestRefusal> {
+    let (number, key) = (known.schema.generation, Arc::new(key));
+    let held = remote.ask(move |generation, _| {
+        (generation.number == number).then(|| generation.backend.entry(table.into(), &key, priority))
+    });
+    let mut found: Vec<(u16, Entry)> = Vec::new();
+    for (worker, held) in (1..).zip(held.ok_or_else(ended)?) {
+        let new = held.ok_or_else(changed)?.filter(|held| !found.iter().any(|(_, known)| known == held));
+        found.extend(new.map(|entry| (worker, entry)));
+    }
+    Ok(found.into_iter().map(|(worker, entry)| ListedEntry { worker, entry: to_client(entry) }).collect())
+}

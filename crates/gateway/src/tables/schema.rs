@@ -1,0 +1,209 @@
+//! Describes the tables, events and reasons of the running program to clients, and turns entries of clients
+//! into entries of the program and back.
+
+use crate::routing::Routing;
+use client::message::table;
+use client::{
+    ColumnSchema, ColumnType, EventSchema, KeyMatch, ProgramSchema, ReasonSchema, RefusalCode, RefusalPlace,
+    RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
+};
+use engine::live::Remote;
+use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table, TableKind};
+use std::sync::Arc;
+
+/// What a client knows of a program.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) schema: ProgramSchema,
+    pub(super) program: Arc<Program>,
+}
+
+impl Known {
+    /// The program that runs now.
+    pub(crate) fn now(remote: &Remote, routing: &Routing, file: &str) -> Result<Known, RequestRefusal> {
+        loop {
+            let running = remote.ask_at(0, |generation| (generation.number, generation.program.clone()));
+            let (number, program) = running.ok_or_else(ended)?;
+            // A reload says which tables control fills after the program has taken over.
+            let filled = routing.fills();
+            if remote.ask_at(0, |generation| generation.number).ok_or_else(ended)? == number {
+                let schema = describe(&program, file, number, remote.workers(), &filled);
+                return Ok(Known { schema, program });
+            }
+        }
+    }
+
+    /// A table by its number.
+    pub(super) fn table(&self, number: u16) -> Result<(&TableSchema, &Table), RequestRefusal> {
+        let known = table(&self.schema, number)?;
+        let declared = self.program.tables.get(usize::from(number));
+        Ok((
+            known,
+            declared.ok_or_else(|| {
+                RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, "no such table")
+            })?,
+        ))
+    }
+
+    /// The entry of the program that an entry of a client means.
+    pub(super) fn entry(&self, number: u16, entry: TableEntry, place: u32) -> Result<Entry, RequestRefusal> {
+        let key = self.key(number, entry.key, entry.priority, place)?;
+        Ok(Entry { key, value: entry.value, priority: entry.priority })
+    }
+
+    /// The key of the program that a key of a client means.
+    pub(super) fn key(
+        &self,
+        number: u16,
+        key: Vec<KeyMatch>,
+        priority: u32,
+        place: u32,
+    ) -> Result<Vec<Match>, RequestRefusal> {
+        let (_, table) = self.table(number)?;
+        if priority != 0 && table.kind != (TableKind::Rules { by_priority: true }) {
+            let message = format!("the entries of `{}` have no priorities: send 0", table.name);
+            return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(place), message));
+        }
+        let key: Vec<Match> = key.into_iter().map(to_match).collect();
+        let is_search = matches!(table.kind, TableKind::Patterns(_));
+        for (index, part) in (0..).zip(&key) {
+            let column = table.keys.get(index as usize);
+            let last = key.len() == index as usize + 1;
+            let suits = table.kind.takes_part(part, last)
+                && column.map_or(is_search, |column| part.fits(column.width));
+            if !suits {
+                let kind = table.kind.name();
+                let message = format!(
+                    "`{}` is a table of {kind}, whose keys have no such part here: see the kinds of parts in docs/control.md, and that bits which do not count are zero",
+                    table.name
+                );
+                return Err(RequestRefusal::new(
+                    RefusalCode::Misfit,
+                    RefusalPlace::key(place, index),
+                    message,
+                ));
+            }
+        }
+        if !table.kind.takes(&table.keys, &key) {
+            let message = format!("the key is none of `{}`", table.name);
+            return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(place), message));
+        }
+        Ok(key)
+    }
+}
+
+pub(super) fn ended() -> RequestRefusal {
+    RequestRefusal::new(RefusalCode::Ended, RefusalPlace::NONE, "the packet loop has ended")
+}
+
+/// The schema of a program. `filled` are the numbers of the tables that control fills.
+pub(super) fn describe(
+    program: &Program,
+    file: &str,
+    generation: u64,
+    workers: usize,
+    filled: &[u32],
+) -> ProgramSchema {
+    let table = |(number, table): (u32, &Table)| TableSchema {
+        name: table.name.clone(),
+        kind: table.kind.name().to_owned(),
+        ranked: table.kind == TableKind::Rules { by_priority: true },
+        keys: columns(&table.keys),
+        values: columns(&table.values),
+        capacity: table.capacity,
+        idle: table.idle,
+        age: table.age,
+        refuses: refusals(table, filled.contains(&number)),
+    };
+    ProgramSchema {
+        version: VERSION,
+        generation,
+        program: file.to_owned(),
+        workers: workers as u16,
+        tables: (0..).zip(&program.tables).map(table).collect(),
+        events: (program.events.iter())
+            .map(|event| EventSchema { name: event.name.clone(), arguments: columns(&event.params) })
+            .collect(),
+        reasons: (program.reasons.iter())
+            .map(|reason| ReasonSchema { name: reason.name.clone(), help: reason.help.clone() })
+            .collect(),
+    }
+}
+
+fn refusals(table: &Table, is_filled: bool) -> RefusedChanges {
+    let name = &table.name;
+    if is_filled {
+        let why = Some(format!(
+            "the gateway itself fills `{name}` from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`"
+        ));
+        return RefusedChanges { insert: why.clone(), remove: why.clone(), replace: why };
+    }
+    if table.releases.is_some() {
+        let why = Some(format!(
+            "the entries of `{name}` hold items of a pool, which only packets take: such entries can be listed and removed"
+        ));
+        return RefusedChanges { insert: why.clone(), remove: None, replace: why };
+    }
+    if matches!(table.kind, TableKind::Patterns(_)) {
+        let why =
+            Some(format!("the search of `{name}` is built for all its patterns together: replace the table"));
+        return RefusedChanges { insert: why.clone(), remove: why, replace: None };
+    }
+    RefusedChanges::default()
+}
+
+fn columns(columns: &[Column]) -> Vec<ColumnSchema> {
+    let column = |column: &Column| {
+        let (kind, names) = match &column.kind {
+            ColumnKind::Uint => (ColumnType::Uint, Vec::new()),
+            ColumnKind::Bool => (ColumnType::Bool, Vec::new()),
+            ColumnKind::Ip4 => (ColumnType::Ip4, Vec::new()),
+            ColumnKind::Ip6 => (ColumnType::Ip6, Vec::new()),
+            ColumnKind::Mac => (ColumnType::Mac, Vec::new()),
+            ColumnKind::Port => (ColumnType::Port, Vec::new()),
+            ColumnKind::Time => (ColumnType::Time, Vec::new()),
+            ColumnKind::Names(names) => {
+                let named = names.iter().map(|(number, name)| (number.to_string(), name.clone()));
+                (ColumnType::Names, named.collect())
+            }
+        };
+        ColumnSchema { name: column.name.clone(), kind, bits: column.width, names }
+    };
+    columns.iter().map(column).collect()
+}
+
+fn to_match(part: KeyMatch) -> Match {
+    match part {
+        KeyMatch::Any => Match::Any,
+        KeyMatch::Exact(number) => Match::Exact(number),
+        KeyMatch::Prefix { value, length } => Match::Prefix { value, length },
+        KeyMatch::Masked { value, mask } => Match::Masked { value, mask },
+        KeyMatch::Range { low, high } => Match::Range { low, high },
+        KeyMatch::Bytes { bytes, nocase, offset, depth } => {
+            Match::Bytes(Box::new(BytePattern { bytes, nocase, offset, depth }))
+        }
+    }
+}
+
+fn from_match(part: Match) -> KeyMatch {
+    match part {
+        Match::Any => KeyMatch::Any,
+        Match::Exact(number) => KeyMatch::Exact(number),
+        Match::Prefix { value, length } => KeyMatch::Prefix { value, length },
+        Match::Masked { value, mask } => KeyMatch::Masked { value, mask },
+        Match::Range { low, high } => KeyMatch::Range { low, high },
+        Match::Bytes(pattern) => {
+            let BytePattern { bytes, nocase, offset, depth } = *pattern;
+            KeyMatch::Bytes { bytes, nocase, offset, depth }
+        }
+    }
+}
+
+/// An entry for a client.
+pub(super) fn to_client(entry: Entry) -> TableEntry {
+    TableEntry {
+        key: entry.key.into_iter().map(from_match).collect(),
+        priority: entry.priority,
+        value: entry.value,
+    }
+}
