@@ -62,8 +62,13 @@ fn ping(net: &Net, host: &str, words: &str) -> String {
 }
 
 /// Waits until something is so.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    wait_for(20, what, holds);
+}
+
+/// The same for so many seconds at most.
+fn wait_for(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(seconds);
     while !holds() {
         assert!(Instant::now() < end, "{what}");
         thread::sleep(Duration::from_millis(50));
@@ -265,5 +270,210 @@ fn a_dhcp_and_dns_server_of_the_machine_serves_the_hosts_on_the_link() {
     assert!(!asked(&net).contains("10.0.1.1\n"), "{}", asked(&net));
     let _server = serve_leases(&net, "g", "h-to-a", "10.0.1", &options);
     wait_until("names again", || asked(&net).trim() == "10.0.1.1");
+    net.stop();
+}
+
+/// What `show ports` says of the host interface of a port, counted from 0.
+fn host_figure(net: &Net, port: usize, what: &str) -> u64 {
+    net.ask(&["show", "ports", "--total"])["now"]["ports"][port]["host"][what].as_u64().expect("a figure")
+}
+
+#[test]
+fn a_machine_that_floods_and_one_that_is_flooded_take_nothing_from_what_is_forwarded() {
+    let Some(mut net) = served("a_machine_that_floods", FILE) else { return };
+    let flood = "import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end, sent = time.monotonic() + 2, 0
+while time.monotonic() < end:
+    try:
+        s.sendto(b'x' * 900, (sys.argv[1], 9)); sent += 1
+    except OSError:
+        pass
+print(sent)";
+    assert!(ping(&net, "b", "10.0.1.2").contains(" 3 received"));
+    for (host, to) in [("g", "10.0.1.2"), ("a", "10.0.1.1")] {
+        let before = host_figure(&net, 0, "sent") + host_figure(&net, 0, "unsent");
+        let flooding = net.at(host, "python3", &["-c", flood, to]).stdout(Stdio::piped()).spawn();
+        let flooding = flooding.expect("python runs");
+        let flow = text(&net.run("b", "ping", &["-i", "0.02", "-c", "80", "-W", "5", "10.0.1.2"]));
+        assert!(flow.contains(" 80 received"), "{host}: {flow}");
+        let sent = text(&flooding.wait_with_output().expect("it ends"));
+        let sent: u64 = sent.trim().parse().expect("a number");
+        if host == "g" {
+            // Each packet left, or is counted as one that found no room.
+            wait_until("every packet is counted", || {
+                host_figure(&net, 0, "sent") + host_figure(&net, 0, "unsent") >= before + sent
+            });
+        } else {
+            // Each packet that came in was handed to the machine, or is counted as one that found no room.
+            wait_until("every packet is counted", || {
+                let shown = &net.ask(&["show", "drops", "--total"])["now"];
+                let punted = shown["report"]["punts"]["ours"].as_u64().expect("some came in");
+                let lost = shown["punts_lost"]["ours"].as_u64().unwrap_or(0);
+                host_figure(&net, 0, "handed") + host_figure(&net, 0, "refused") + lost >= punted
+            });
+        }
+    }
+    net.stop();
+}
+
+#[test]
+fn a_host_interface_follows_its_port_and_is_made_again_when_somebody_deletes_it() {
+    let Some(mut net) = served("a_host_interface_follows_its_port", FILE) else { return };
+    let shown = |net: &Net| text(&net.run("g", "ip", &["link", "show", "dev", "h-to-a"]));
+    ip(&net, "g", "link set to-a mtu 1400");
+    wait_until("the MTU", || shown(&net).contains("mtu 1400"));
+    ip(&net, "a", "link set eth0 down");
+    wait_until("no carrier", || shown(&net).contains("NO-CARRIER"));
+    ip(&net, "a", "link set eth0 up");
+    wait_until("a carrier", || !shown(&net).contains("NO-CARRIER"));
+    wait_until("it answers", || ping(&net, "a", "10.0.1.1").contains(" 3 received"));
+    ip(&net, "g", "link delete h-to-a");
+    wait_until("it is there again", || address_of(&net, "g", "h-to-a", "10.0.1.1").is_some());
+    wait_until("it answers again", || ping(&net, "a", "10.0.1.1").contains(" 3 received"));
+    let (_, said) = net.stop_and_hear();
+    assert!(said.contains("port 1: its host interface h-to-a has gone"), "{said}");
+}
+
+/// Whether an address of an interface is a duplicate of somebody else's.
+fn is_duplicate(net: &Net, host: &str, interface: &str) -> bool {
+    text(&net.run(host, "ip", &["-6", "address", "show", "dev", interface])).contains("dadfailed")
+}
+
+#[test]
+fn duplicate_addresses_are_detected_in_both_directions() {
+    let Some(mut net) = served("duplicate_addresses_are_detected", FILE) else { return };
+    // Of a host on the link: the machine finds that out, and the gateway does not take the address.
+    ip(&net, "g", "address add fd00:1::2/64 dev h-to-a");
+    wait_until("a duplicate", || is_duplicate(&net, "g", "h-to-a"));
+    assert!(!routes(&net).contains("fd00:1::2/128\",\"source\":\"own"), "{}", routes(&net));
+    // One that nobody has becomes the gateway's after the check, and a host that wants it finds that out.
+    ip(&net, "g", "address add fd00:1::77/64 dev h-to-a");
+    wait_until("it is known", || routes(&net).contains("fd00:1::77/128"));
+    ip(&net, "a", "address add fd00:1::77/64 dev eth0");
+    wait_until("a duplicate", || is_duplicate(&net, "a", "eth0"));
+    net.stop();
+}
+
+#[test]
+fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
+    let test = "router_advertisements_are_made_and_taken";
+    if !net::installed(test, &["radvd"]) {
+        return;
+    }
+    let Some(mut net) = served(test, CLIENT) else { return };
+    ip(&net, "b", "address add 2001:db8:9::1/128 dev lo nodad");
+    ip(&net, "b", "address add 2001:db8:5::1/64 dev eth0 nodad");
+    for (host, setting) in [
+        ("b", "net.ipv6.conf.all.forwarding=1"),
+        ("g", "net.ipv6.conf.all.forwarding=1"),
+        ("g", "net.ipv6.conf.h-to-b.accept_ra=2"),
+        ("a", "net.ipv6.conf.eth0.accept_ra=2"),
+    ] {
+        assert!(net.run(host, "sysctl", &["-w", setting]).status.success(), "{setting}");
+    }
+    ip(&net, "a", "-6 route del default");
+    ip(&net, "g", "address add 2001:db8:6::1/64 dev h-to-a nodad");
+    let advertise = |host: &str, interface: &str, prefix: &str| {
+        let file = net.path(&format!("radvd-{host}"));
+        let text = format!(
+            "interface {interface} {{ AdvSendAdvert on; MinRtrAdvInterval 3; MaxRtrAdvInterval 4; prefix {prefix} {{ }}; }};\n"
+        );
+        std::fs::write(&file, text).expect("a file");
+        let (file, pid) = (file.display().to_string(), format!("{}.pid", file.display()));
+        Running::start(&mut net.at(host, "radvd", &["-n", "-C", &file, "-p", &pid]))
+    };
+    let _upstream = advertise("b", "eth0", "2001:db8:5::/64");
+    let _own = advertise("g", "h-to-a", "2001:db8:6::/64");
+    wait_until("an address of the gateway", || address_of(&net, "g", "h-to-b", "2001:db8:5:").is_some());
+    wait_until("an address of the host", || address_of(&net, "a", "eth0", "2001:db8:6:").is_some());
+    let own = address_of(&net, "g", "h-to-b", "2001:db8:5:").expect("is there");
+    net.until("routes", |shown| {
+        let all = shown["routes"].as_array().expect("a list");
+        let own = all.iter().any(|route| route["to"] == format!("{own}/128") && route["source"] == "own");
+        own && all.iter().any(|route| route["to"] == "::/0" && route["interface"] == "to-b")
+    });
+    ip(&net, "b", &format!("-6 route add 2001:db8:6::/64 via {own}"));
+    wait_until("by both", || ping(&net, "a", "2001:db8:9::1").contains(" 3 received"));
+    net.stop();
+}
+
+/// A daemon of FRR in a namespace, in the foreground, with this configuration.
+fn frr(net: &Net, host: &str, daemon: &str, configuration: &str) -> Running {
+    let found = Command::new("sh").args(["-c", &format!("command -v {daemon}")]).output().expect("sh runs");
+    let binary = String::from_utf8(found.stdout).expect("a path").trim().to_owned();
+    // Its library lies beside it, wherever the package was unpacked.
+    let root = binary.strip_suffix(&format!("/usr/lib/frr/{daemon}")).expect("FRR's folder");
+    let libraries = format!("{root}/usr/lib/x86_64-linux-gnu/frr");
+    let folder = net.path(&format!("frr-{host}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let at = |name: &str| folder.join(name).display().to_string();
+    std::fs::write(at(daemon), configuration).expect("a file");
+    // It demands a group that the package's scripts would have made.
+    let groups = std::fs::read_to_string("/etc/group").expect("groups");
+    std::fs::write(at("group"), format!("{groups}\nfrrvty:x:64999:root\n")).expect("a file");
+    let run = format!(
+        "mount --bind {} /etc/group && exec {binary} -u root -g root --vty_socket {} -z {} -i {} -f {} -P 0 --moduledir {libraries}/modules",
+        at("group"),
+        folder.display(),
+        at("zserv.api"),
+        at(&format!("{daemon}.pid")),
+        at(daemon),
+    );
+    Running::start(net.at(host, "sh", &["-c", &run]).env("LD_LIBRARY_PATH", libraries))
+}
+
+/// Whether the gateway sends what is for this network to host `b`.
+fn leads_to_b(net: &Net, network: &str) -> bool {
+    let shown = net.ask(&["show", "routes"]);
+    let all = shown["routes"].as_array().expect("a list");
+    all.iter().any(|route| route["to"] == network && route["via"] == "10.0.2.2" && route["used"] == true)
+}
+
+#[test]
+fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_ends() {
+    let test = "routes_that_frr_learns";
+    if !net::installed(test, &["zebra", "bgpd", "ospfd"]) {
+        return;
+    }
+    let Some(mut net) = served(test, FILE) else { return };
+    ip(&net, "b", "route del default");
+    for address in ["198.51.100.1/24", "203.0.113.1/24"] {
+        ip(&net, "b", &format!("address add {address} dev lo"));
+    }
+    let bgp = |own: u16, last: u8, other: u16, network: &str| {
+        let neighbour = 3 - last;
+        format!(
+            "router bgp {own}\n bgp router-id 10.0.2.{last}\n no bgp ebgp-requires-policy\n neighbor 10.0.2.{neighbour} remote-as {other}\n neighbor 10.0.2.{neighbour} timers connect 1\n address-family ipv4 unicast\n  network {network}\n exit-address-family\n"
+        )
+    };
+    let ospf = |interface: &str, network: &str| {
+        format!(
+            "interface {interface}\n ip ospf network point-to-point\n ip ospf hello-interval 1\n ip ospf dead-interval 4\nrouter ospf\n network 10.0.2.0/24 area 0\n network {network} area 0\n"
+        )
+    };
+    let _zebras = ["g", "b"].map(|host| frr(&net, host, "zebra", ""));
+    for host in ["g", "b"] {
+        let socket = net.path(&format!("frr-{host}")).join("zserv.api");
+        wait_until("the other daemons can register", || socket.exists());
+    }
+    let _bgp_b = frr(&net, "b", "bgpd", &bgp(65002, 2, 65001, "198.51.100.0/24"));
+    let _ospf_b = frr(&net, "b", "ospfd", &ospf("eth0", "203.0.113.0/24"));
+    // OSPF tells of an address of `lo` as of a host.
+    for _ in 0..2 {
+        // The second time after both daemons were killed.
+        let of_gateway = [
+            frr(&net, "g", "bgpd", &bgp(65001, 1, 65002, "10.0.1.0/24")),
+            frr(&net, "g", "ospfd", &ospf("uplink", "10.0.1.0/24")),
+        ];
+        for (network, host) in [("198.51.100.0/24", "198.51.100.1"), ("203.0.113.1/32", "203.0.113.1")] {
+            wait_for(60, network, || leads_to_b(&net, network));
+            wait_for(60, host, || ping(&net, "a", host).contains(" 3 received"));
+        }
+        drop(of_gateway);
+        wait_for(60, "no routes", || {
+            !leads_to_b(&net, "198.51.100.0/24") && !leads_to_b(&net, "203.0.113.1/32")
+        });
+    }
     net.stop();
 }

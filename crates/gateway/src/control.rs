@@ -27,7 +27,7 @@
 //! ```
 
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
-use crate::routing::{NeighboursView, RoutesView};
+use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
 use client::ProgramSchema;
 use engine::Report;
@@ -153,6 +153,9 @@ pub struct PortView {
     pub untraced_because: Option<String>,
     /// How often the interface has disappeared.
     pub vanished: u64,
+    /// The host interface, if the machine is a host at the port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostView>,
     /// The losses at this port since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,

@@ -259,6 +259,7 @@ impl ControlServer {
                 gone_because: presence.refused(),
                 untraced_because: presence.untraced(),
                 vanished: presence.vanished(),
+                host: self.routing.host(port),
                 losses: losses.takeover,
                 since_attached: losses.attached,
             })

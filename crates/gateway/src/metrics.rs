@@ -4,6 +4,7 @@
 
 use crate::control::{GatewayView, PortView};
 use crate::http::Page;
+use crate::routing::HostView;
 use engine::live::PortLosses;
 use engine::report::{PortReport, TableState};
 use ports::live::LossKind;
@@ -147,6 +148,18 @@ fn ports(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("port_other", help, None, of_kind(LossKind::Aside))?;
     let help = "Packets that are held back at a port now";
     out.gauges("port_waiting", help, None, of_kind(LossKind::Waiting))?;
+    let host = |of: fn(&HostView) -> u64| -> Rows {
+        let hosts = view.ports.iter().filter_map(|port| Some((labels(port), port.host.as_ref()?)));
+        hosts.map(|(labels, host)| (labels, of(host))).collect()
+    };
+    let help = "Packets that were handed to the machine by the host interface of a port";
+    out.counters("host_handed", help, None, host(|host| host.handed))?;
+    let help = "Packets for the machine that it did not take";
+    out.counters("host_refused", help, None, host(|host| host.refused))?;
+    let help = "Packets that the machine sent by a port";
+    out.counters("host_sent", help, None, host(|host| host.sent))?;
+    let help = "Packets of the machine that found no room in the queue of its host interface";
+    out.counters("host_unsent", help, None, host(|host| host.unsent))?;
     let there = rows(&|_, port| u64::from(port.gone_seconds.is_none()));
     out.gauges("port_there", "Whether the interface of a port is there", None, there)?;
     let vanished = rows(&|_, port| port.vanished);
@@ -269,6 +282,7 @@ mod tests {
             gone_because: None,
             untraced_because: None,
             vanished: 3,
+            host: Some(HostView { interface: "h-x".into(), handed: 41, refused: 42, sent: 43, unsent: 44 }),
             losses: Default::default(),
             since_attached: Default::default(),
         };

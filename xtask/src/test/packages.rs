@@ -32,6 +32,9 @@ const INSTALLED: &[Package] = &[
     package("dnsmasq-base", "dnsmasq"),
     package("bind9-dnsutils", "dig"),
     package("isc-dhcp-client", "dhclient"),
+    package("libyang2", "/usr/lib/x86_64-linux-gnu/libyang.so.2"),
+    package("libjson-c5", "/usr/lib/x86_64-linux-gnu/libjson-c.so.5"),
+    package("libc-ares2", "/usr/lib/x86_64-linux-gnu/libcares.so.2"),
     package("openssh-client", "ssh"),
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
     package("traceroute", "traceroute"),
@@ -44,7 +47,15 @@ const INSTALLED: &[Package] = &[
 
 /// Packages whose installation would enable a server. Their files are unpacked into the target folder
 /// instead, and their scripts do not run.
-const UNPACKED: &[Package] = &[package("nginx", "nginx"), package("openssh-server", "sshd")];
+const UNPACKED: &[Package] = &[
+    package("nginx", "nginx"),
+    package("openssh-server", "sshd"),
+    package("radvd", "radvd"),
+    package("frr", "zebra"),
+];
+
+/// Where the programs of unpacked packages lie.
+const PROGRAMS: &[&str] = &["usr/sbin", "usr/lib/frr"];
 
 /// Installs and unpacks what is missing. Installing needs root and apt-get; on a terminal the user is asked
 /// first.
@@ -82,11 +93,11 @@ pub(super) fn install(context: &Context) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The search path with the folder of unpacked programs at its end, for tests.
+/// The search path with the folders of unpacked programs at its end, for tests.
 pub(super) fn search_path(context: &Context) -> OsString {
     let mut folders: Vec<PathBuf> =
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
-    folders.push(folder(context).join("usr/sbin"));
+    folders.extend(PROGRAMS.iter().map(|programs| folder(context).join(programs)));
     std::env::join_paths(folders).unwrap_or_default()
 }
 
@@ -99,9 +110,9 @@ fn missing(packages: &[Package]) -> Vec<&'static str> {
 }
 
 fn missing_servers(context: &Context) -> Vec<&'static str> {
-    let unpacked = folder(context).join("usr/sbin");
-    let needed =
-        UNPACKED.iter().filter(|package| !on_path(package.file) && !unpacked.join(package.file).is_file());
+    let unpacked = folder(context);
+    let there = |file: &str| PROGRAMS.iter().any(|programs| unpacked.join(programs).join(file).is_file());
+    let needed = UNPACKED.iter().filter(|package| !on_path(package.file) && !there(package.file));
     needed.map(|package| package.name).collect()
 }
 

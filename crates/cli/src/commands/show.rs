@@ -275,7 +275,26 @@ fn ports(interval: &Interval) -> String {
         &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],
         attached.collect(),
     );
-    format!("{}{}\n{attached}", heading(interval), table(&columns, rows.collect()))
+    format!("{}{}\n{attached}{}", heading(interval), table(&columns, rows.collect()), hosts(views))
+}
+
+/// What went between the ports and the machine, where it is a host at some.
+fn hosts(views: &[Value]) -> String {
+    let hosts = (1..).zip(views).filter(|(_, view)| view["host"].is_object());
+    let rows: Vec<_> = hosts
+        .map(|(port, view): (u32, _)| {
+            let host = &view["host"];
+            let mut row = vec![port.to_string(), text(host, "interface").to_owned()];
+            row.extend(["handed", "refused", "sent", "unsent"].map(|what| count(whole(host, what))));
+            row
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut columns = vec![("port", Side::Right), ("host interface", Side::Left)];
+    columns.extend(Side::Right.columns(&["to the machine", "refused", "from the machine", "queue full"]));
+    format!("\n{}", table(&columns, rows))
 }
 
 fn tables(interval: &Interval) -> String {

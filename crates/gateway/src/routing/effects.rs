@@ -2,7 +2,7 @@
 
 use super::neighbours::Mac;
 use super::prefix::{IpPrefix, number};
-use super::router::Packet;
+use super::router::{Link, Packet};
 use engine::live::Injected;
 use lang::ir::{Entry, Match};
 use packet::PortNumber;
@@ -113,6 +113,8 @@ pub(crate) struct Effects {
     pub(crate) frames: Vec<Injected>,
     /// Packets for the machine, by the host interfaces of the ports that they came in by.
     pub(crate) for_host: Vec<Packet>,
+    /// What has become of the links of ports at which the machine is a host.
+    pub(crate) links: Vec<(PortNumber, Option<Link>)>,
 }
 
 impl Effects {

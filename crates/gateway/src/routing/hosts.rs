@@ -11,13 +11,14 @@
 //! is lost there when that is full. So it takes no more than a share of the worker's time and of a link.
 
 use super::prefix::InterfaceAddress;
-use super::router::{HostWish, Packet, Router, RoutingSettings};
+use super::router::{HostWish, Link, Packet, Router, RoutingSettings};
 use super::rtnetlink;
 use crate::limits::{HOST_TURN_BYTES, HOST_TURN_FRAMES};
 use crate::remarks::Remarks;
 use engine::live::{Injected, Remote};
 use packet::PortNumber;
 use ports::live::{AttachError, HostInterface, HostMemory, Netlink, Offloads, PortKind, WantedPort, sys};
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,12 +41,32 @@ pub struct Hosts(Arc<BTreeMap<PortNumber, Host>>);
 /// The host interface of a port.
 #[derive(Debug)]
 struct Host {
-    interface: HostInterface,
+    name: String,
+    /// The port's interface, and whether it takes long segments.
+    port: (String, bool),
+    /// The addresses of the file.
+    addresses: Mutex<Vec<InterfaceAddress>>,
+    interface: Mutex<Arc<HostInterface>>,
     /// Packets that were handed to the machine, and those that it did not take.
     handed: AtomicU64,
     refused: AtomicU64,
     /// Packets that the machine sent.
     sent: AtomicU64,
+}
+
+/// The host interface of a port, and what went by it since it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostView {
+    /// Its name.
+    pub interface: String,
+    /// Packets that were handed to the machine.
+    pub handed: u64,
+    /// Packets for the machine that it did not take.
+    pub refused: u64,
+    /// Packets that the machine sent by the port.
+    pub sent: u64,
+    /// Packets of the machine that found no room in the queue of the interface.
+    pub unsent: u64,
 }
 
 /// Why a port has no host interface.
@@ -94,9 +115,18 @@ impl Hosts {
         self.0.keys().copied()
     }
 
+    /// The host interface of a port.
+    pub(crate) fn view(&self, port: PortNumber) -> Option<HostView> {
+        let host = self.0.get(&port)?;
+        let [handed, refused, sent] =
+            [&host.handed, &host.refused, &host.sent].map(|figure| figure.load(Ordering::Relaxed));
+        let (interface, unsent) = (host.name.clone(), host.interface().unsent());
+        Some(HostView { interface, handed, refused, sent, unsent })
+    }
+
     /// Ports by the names of their host interfaces.
     pub(super) fn names(&self) -> HashMap<String, PortNumber> {
-        self.0.iter().map(|(port, host)| (host.interface.name().to_owned(), *port)).collect()
+        self.0.iter().map(|(port, host)| (host.name.clone(), *port)).collect()
     }
 
     /// Gives the host interfaces the addresses that the file has anew, and takes away those that it has no
@@ -108,13 +138,14 @@ impl Hosts {
                 router.port(*number).map(|port| port.settings.addresses.clone()).unwrap_or_default()
             };
             let (old, new) = (of(old), of(new));
+            host.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&new);
             let gone = old.iter().filter(|address| !new.contains(address)).map(|address| (address, false));
             let come = new.iter().filter(|address| !old.contains(address)).map(|address| (address, true));
             for (address, there) in gone.chain(come) {
-                match set_address(host.interface.name(), *address, there) {
+                match set_address(&host.name, *address, there) {
                     // Somebody else was faster.
                     Err(source) if there || source.raw_os_error() != Some(NOT_THERE) => {
-                        let interface = host.interface.name().to_owned();
+                        let interface = host.name.clone();
                         errors.push(HostError::Address { interface, address: *address, source });
                     }
                     _ => {}
@@ -127,10 +158,20 @@ impl Hosts {
     /// Hands a packet to the machine by the host interface of the port that it came in by.
     pub(super) fn hand_over(&self, packet: &Packet) {
         if let Some(host) = self.0.get(&packet.port) {
-            let taken = host.interface.send(&packet.bytes, packet.virtio);
+            let taken = host.interface().send(&packet.bytes, packet.virtio);
             let figure = if taken { &host.handed } else { &host.refused };
             figure.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Takes over what changed at a port's interface. A device that was deleted is made again with it.
+    pub(super) fn follow(&self, port: PortNumber, link: Option<Link>) {
+        let Some(host) = self.0.get(&port) else { return };
+        let interface = host.interface();
+        let _ = match link {
+            Some(Link { mac, mtu, up, .. }) => interface.follow(mac, mtu, up),
+            None => interface.lose_carrier(),
+        };
     }
 
     /// Sends what the machine sends by each port, from a thread of its own, until `ended` says that the
@@ -142,9 +183,12 @@ impl Hosts {
             let (turn, remarks) = (turn.clone(), remarks.clone());
             thread::spawn(move || {
                 let host = &hosts.0[&port];
-                if let Err(error) = host.serve(port, &remote, &turn, &ended) {
-                    let name = host.interface.name();
-                    remarks.say(format!("port {port}: its host interface {name} has gone: {error}"));
+                while let Err(error) = host.serve(port, &remote, &turn, &ended) {
+                    let name = &host.name;
+                    remarks.say(format!(
+                        "port {port}: its host interface {name} has gone ({error}) and is made again"
+                    ));
+                    host.renew(&ended);
                 }
             });
         }
@@ -154,15 +198,27 @@ impl Hosts {
 impl Host {
     fn make(wish: &HostWish, port: &WantedPort, addresses: &[InterfaceAddress]) -> Result<Host, HostError> {
         let segments = port.kind != PortKind::AfXdp && port.offloads != Offloads::Off;
-        let interface = HostInterface::make(&wish.interface, &port.interface, segments)?;
-        for address in addresses {
-            set_address(&wish.interface, *address, true).map_err(|source| HostError::Address {
-                interface: wish.interface.clone(),
-                address: *address,
-                source,
-            })?;
+        let (name, port) = (wish.interface.clone(), (port.interface.clone(), segments));
+        let interface = Arc::new(made(&name, &port, addresses)?).into();
+        let [handed, refused, sent] = [(); 3].map(|()| AtomicU64::new(0));
+        Ok(Host { name, port, addresses: addresses.to_vec().into(), interface, handed, refused, sent })
+    }
+
+    /// The device of now.
+    fn interface(&self) -> Arc<HostInterface> {
+        self.interface.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes a device again that somebody has deleted, as soon as that is possible.
+    fn renew(&self, ended: &AtomicBool) {
+        while !ended.load(Ordering::Relaxed) {
+            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Ok(interface) = made(&self.name, &self.port, &addresses) {
+                *self.interface.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(interface);
+                return;
+            }
+            thread::sleep(PATIENCE);
         }
-        Ok(Host { interface, handed: AtomicU64::new(0), refused: AtomicU64::new(0), sent: AtomicU64::new(0) })
     }
 
     fn serve(
@@ -172,12 +228,12 @@ impl Host {
         turn: &Mutex<()>,
         ended: &AtomicBool,
     ) -> io::Result<()> {
-        let mut memory = HostMemory::default();
+        let (interface, mut memory) = (self.interface(), HostMemory::default());
         while !ended.load(Ordering::Relaxed) {
-            self.interface.wait(PATIENCE.as_nanos() as u64);
+            interface.wait(PATIENCE.as_nanos() as u64);
             let (mut frames, mut bytes) = (Vec::new(), 0);
             while frames.len() < HOST_TURN_FRAMES && bytes < HOST_TURN_BYTES {
-                let Some((frame, virtio)) = self.interface.receive(&mut memory)? else { break };
+                let Some((frame, virtio)) = interface.receive(&mut memory)? else { break };
                 bytes += frame.len();
                 frames.push(Injected { port, bytes: frame, virtio });
             }
@@ -193,6 +249,23 @@ impl Host {
         }
         Ok(())
     }
+}
+
+/// Makes a device of this name for a port, with these addresses.
+fn made(
+    name: &str,
+    (port, segments): &(String, bool),
+    addresses: &[InterfaceAddress],
+) -> Result<HostInterface, HostError> {
+    let interface = HostInterface::make(name, port, *segments)?;
+    for address in addresses {
+        set_address(name, *address, true).map_err(|source| HostError::Address {
+            interface: name.to_owned(),
+            address: *address,
+            source,
+        })?;
+    }
+    Ok(interface)
 }
 
 /// Gives an interface an address, or takes it away.

@@ -35,7 +35,7 @@ mod tests;
 mod view;
 
 pub use account::{AccountView, FateView};
-pub use hosts::Hosts;
+pub use hosts::{HostView, Hosts};
 pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
 pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
@@ -50,6 +50,7 @@ use exec::Backend;
 use filled_tables::FilledTables;
 use follower::Follower;
 use lang::ir::Program;
+use packet::PortNumber;
 use ports::live::{LinkChanges, Netlink};
 use router::{Packet, Router};
 use std::io;
@@ -251,6 +252,11 @@ impl Routing {
         self.unmeant.load(Ordering::Relaxed)
     }
 
+    /// The host interface of a port, if it has one.
+    pub(crate) fn host(&self, port: PortNumber) -> Option<HostView> {
+        self.hosts.view(port)
+    }
+
     /// The neighbours there are, and what became of packets that were handed over.
     pub fn neighbours(&self) -> NeighboursView {
         self.lock().router.neighbours_picture(self.now())
@@ -377,7 +383,7 @@ impl Controlled {
         if !self.active {
             return;
         }
-        let Effects { changes, frames, for_host } = effects;
+        let Effects { changes, frames, for_host, links } = effects;
         for part in changes.chunks(CHANGES) {
             let part: Vec<_> = part
                 .iter()
@@ -406,6 +412,9 @@ impl Controlled {
         }
         for packet in for_host {
             hosts.hand_over(&packet);
+        }
+        for (port, link) in links {
+            hosts.follow(port, link);
         }
     }
 }

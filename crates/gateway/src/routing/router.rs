@@ -239,6 +239,9 @@ impl Router {
             return;
         }
         port.link = link;
+        if port.host {
+            effects.links.push((number, link));
+        }
         let up = link.is_some_and(|link| link.up);
         self.rib.set_link(number, up);
         for prefix in self.rib.by(number).collect::<Vec<_>>() {

@@ -78,6 +78,14 @@ pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Says whether a device has a carrier.
+pub(super) fn carrier(fd: &OwnedFd, there: bool) -> io::Result<()> {
+    let there = libc::c_int::from(there);
+    // SAFETY: the number lives throughout the call.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETCARRIER, &raw const there) })?;
+    Ok(())
+}
+
 /// Reads the next packet and what stands before it; says how long the packet is.
 pub(super) fn read(
     fd: &OwnedFd,

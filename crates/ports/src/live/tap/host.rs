@@ -59,6 +59,24 @@ impl HostInterface {
         &self.name
     }
 
+    /// Takes over what changed at the port's interface: its Ethernet address, its MTU, and whether it has a
+    /// carrier.
+    ///
+    /// # Errors
+    /// The kernel refuses, as where the device was deleted.
+    pub fn follow(&self, station: [u8; 6], mtu: u32, carrier: bool) -> io::Result<()> {
+        calls::dress(&self.name, station, mtu)?;
+        calls::carrier(&self.queue, carrier)
+    }
+
+    /// It has no carrier, since the port's interface has gone.
+    ///
+    /// # Errors
+    /// The kernel refuses, as where the device was deleted.
+    pub fn lose_carrier(&self) -> io::Result<()> {
+        calls::carrier(&self.queue, false)
+    }
+
     /// Waits until the machine has sent a packet, at most for so many nanoseconds.
     pub fn wait(&self, nanoseconds: u64) {
         sys::wait_to_read(self.queue.as_raw_fd(), nanoseconds);
