@@ -335,6 +335,32 @@ fn a_host_interface_follows_its_port_and_is_made_again_when_somebody_deletes_it(
     assert!(said.contains("port 1: its host interface h-to-a has gone"), "{said}");
 }
 
+#[test]
+fn a_reload_gives_the_machine_the_addresses_of_the_file_and_leaves_those_of_others() {
+    let Some(mut net) = served("a_reload_gives_the_machine", FILE) else { return };
+    let addresses = |net: &Net| text(&net.run("g", "ip", &["-br", "address", "show", "dev", "h-to-a"]));
+    ip(&net, "g", "address add 10.0.1.77/24 dev h-to-a");
+    let file = net.path("gateway.toml");
+    let before = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, before.replace("10.0.1.1/24", "10.0.1.50/24")).expect("a file");
+    net.ask(&["reload"]);
+    wait_until("the gateway's", || {
+        let shown = routes(&net);
+        shown.contains("10.0.1.50/32") && shown.contains("10.0.1.77/32") && !shown.contains("10.0.1.1/32")
+    });
+    let shown = addresses(&net);
+    assert!(shown.contains("10.0.1.50/24") && shown.contains("10.0.1.77/24"), "{shown}");
+    assert!(!shown.contains("10.0.1.1/24") && shown.contains("fd00:1::1/64"), "{shown}");
+    assert!(ping(&net, "a", "10.0.1.50").contains(" 3 received"));
+    // A file that is refused changes nothing.
+    std::fs::write(&file, before.replace("\"uplink\"", "\"other\"")).expect("a file");
+    let control = net.path("control.sock").display().to_string();
+    let said = text(&net.ravelin(&["reload", "--control", &control]));
+    assert!(said.contains("other ports") && said.contains("nothing has changed"), "{said}");
+    assert_eq!(addresses(&net), shown);
+    net.stop();
+}
+
 /// Whether an address of an interface is a duplicate of somebody else's.
 fn is_duplicate(net: &Net, host: &str, interface: &str) -> bool {
     text(&net.run(host, "ip", &["-6", "address", "show", "dev", interface])).contains("dadfailed")

@@ -50,6 +50,9 @@ impl HostInterface {
         let offloads = if segments { TCP } else { CHECKSUMS };
         calls::offloads(&queue, offloads).map_err(system("asking for unfinished packets"))?;
         calls::dress(name, station, mtu).map_err(system("giving it the port's address and MTU"))?;
+        // Otherwise Linux takes other addresses of a network away with the first one. Where this cannot be
+        // set, that is so.
+        let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/promote_secondaries"), "1");
         calls::switch_on(name, WAITING).map_err(system("switching it on"))?;
         Ok(HostInterface { name: name.to_owned(), queue })
     }
