@@ -1,0 +1,278 @@
+//! A slow model of how `std.connections` follows TCP: what a gateway between two ends knows of them.
+//!
+//! ```text
+//! SynSent ─SYN,ACK─► SynReceived ─ACK─► Established ─FIN─► FinWait ─ACK─► CloseWait ─FIN─► LastAck ─ACK─► TimeWait
+//!    │ SYN of the other end                                                             exact RST ─► Closed
+//!    ▼
+//! SynSentBoth ─SYN,ACK─► SynReceived
+//! ```
+//!
+//! It is written from the descriptions (RFC 9293, RFC 5961, van Rooij's paper, the states of Linux'
+//! conntrack), not from the module: states are names, transitions stand state by state, ends are structures.
+
+/// How far back an acknowledgement may lie, at least.
+const OLDEST_ACKNOWLEDGEMENT: u32 = 66_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    SynSent,
+    SynSentBoth,
+    SynReceived,
+    Established,
+    FinWait,
+    CloseWait,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// What a segment is, by its flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentKind {
+    Syn,
+    SynAck,
+    Fin,
+    Ack,
+    Rst,
+}
+
+/// A segment as it passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) flags: u8,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    pub(crate) window: u16,
+    /// The shift of an option, if there is one.
+    pub(crate) shift: Option<u8>,
+    pub(crate) payload: u32,
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    Passes,
+    /// It begins a connection.
+    Begins,
+    /// Dropped for this reason.
+    Drop(&'static str),
+}
+
+/// What one end has said.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    /// The number behind the last that it has sent.
+    sent: u32,
+    /// The largest number that it may send.
+    limit: u32,
+    /// The largest window that it has announced.
+    window: u32,
+    /// The largest number that it has acknowledged.
+    acknowledged: u32,
+    shift: Option<u8>,
+    /// It has sent something.
+    heard: bool,
+}
+
+/// A connection, from its first SYN on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    pub(crate) state: State,
+    /// The client and the server.
+    sides: [Side; 2],
+    /// From when on it is no longer there.
+    pub(crate) ends: u64,
+}
+
+fn later(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+fn furthest(a: u32, b: u32) -> u32 {
+    if later(b, a) { b } else { a }
+}
+
+impl Segment {
+    /// Its kind; none where no segment has these flags together.
+    pub(crate) fn kind(&self) -> Option<SegmentKind> {
+        let [fin, syn, rst, ack, urg] = [1, 2, 4, 16, 32].map(|bit| self.flags & bit != 0);
+        match (syn, fin, rst, ack) {
+            (true, false, false, false) => Some(SegmentKind::Syn),
+            (true, false, false, true) if !urg => Some(SegmentKind::SynAck),
+            (false, true, false, true) => Some(SegmentKind::Fin),
+            (false, false, true, _) if !urg => Some(SegmentKind::Rst),
+            (false, false, false, true) => Some(SegmentKind::Ack),
+            _ => None,
+        }
+    }
+
+    fn syn(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    /// The number behind it.
+    fn end(&self) -> u32 {
+        let flags = u32::from(self.flags & 1 != 0) + u32::from(self.syn());
+        self.seq.wrapping_add(self.payload).wrapping_add(flags)
+    }
+}
+
+/// What a state makes of a segment.
+enum Next {
+    To(State),
+    /// The segment passes and nothing changes.
+    Stay,
+    /// The connection is over: a new one may begin.
+    Again,
+    Refused,
+}
+
+fn next(state: State, kind: SegmentKind, from_client: bool) -> Next {
+    use SegmentKind::*;
+    use State::*;
+    if kind == Rst {
+        return Next::To(Closed);
+    }
+    match (state, kind, from_client) {
+        (SynSent, Syn, true) => Next::To(SynSent),
+        (SynSent | SynSentBoth, Syn, _) => Next::To(SynSentBoth),
+        (SynSent, SynAck, false) | (SynSentBoth, SynAck, _) => Next::To(SynReceived),
+        (SynSent | SynSentBoth, Ack, false) => Next::Stay,
+        (SynSent | SynSentBoth, ..) => Next::Refused,
+
+        (TimeWait, Syn, _) | (Closed, Syn, true) => Next::Again,
+        (_, Syn, true) => Next::Stay,
+        (_, Syn, false) => Next::Refused,
+
+        (SynReceived, SynAck, true) => Next::To(SynReceived),
+        (_, SynAck, true) => Next::Refused,
+        (_, SynAck, false) => Next::Stay,
+
+        (SynReceived, Ack, true) => Next::To(Established),
+        (SynReceived, Ack, false) => Next::To(SynReceived),
+        (SynReceived | Established, Fin, _) => Next::To(FinWait),
+        (Established, Ack, _) => Next::To(Established),
+        (FinWait | CloseWait, Ack, _) => Next::To(CloseWait),
+        (FinWait | CloseWait, Fin, _) => Next::To(LastAck),
+        (LastAck, Ack, _) => Next::To(TimeWait),
+        (LastAck, Fin, _) => Next::To(LastAck),
+        (TimeWait, ..) => Next::To(TimeWait),
+        (Closed, ..) => Next::To(Closed),
+        (_, Rst, _) => Next::To(Closed),
+    }
+}
+
+/// How long a state lasts, in nanoseconds.
+fn lasts(state: State) -> u64 {
+    let seconds = match state {
+        State::SynSent | State::SynSentBoth | State::FinWait | State::TimeWait => 120,
+        State::SynReceived | State::CloseWait => 60,
+        State::LastAck => 30,
+        State::Closed => 10,
+        State::Established => 120 * 3600,
+    };
+    seconds * SECOND
+}
+
+impl Connection {
+    /// A connection that this SYN begins.
+    pub(crate) fn begun(segment: &Segment, now: u64) -> Connection {
+        let client = Side {
+            sent: segment.end(),
+            limit: segment.end(),
+            window: u32::from(segment.window).max(1),
+            acknowledged: 0,
+            shift: segment.shift,
+            heard: true,
+        };
+        let server = Side { sent: 0, limit: 0, window: 0, acknowledged: 0, shift: None, heard: false };
+        Connection { state: State::SynSent, sides: [client, server], ends: now + lasts(State::SynSent) }
+    }
+
+    /// Numbers that are of interest for the next segment of an end: its own and those to acknowledge.
+    pub(crate) fn numbers(&self, from_client: bool) -> ([u32; 3], [u32; 3]) {
+        let (own, other) = (&self.sides[usize::from(!from_client)], &self.sides[usize::from(from_client)]);
+        let oldest = own.sent.wrapping_sub(other.window);
+        ([own.sent, own.limit, oldest], [other.sent, own.acknowledged, other.acknowledged])
+    }
+
+    /// Judges a segment of this connection, and changes the connection as the segment does.
+    pub(crate) fn judge(
+        &mut self,
+        segment: &Segment,
+        kind: SegmentKind,
+        from_client: bool,
+        now: u64,
+    ) -> Judgement {
+        let after = match next(self.state, kind, from_client) {
+            Next::Refused => return Judgement::Drop("tcp_state"),
+            Next::Stay => return Judgement::Passes,
+            Next::Again => return Judgement::Begins,
+            Next::To(after) => after,
+        };
+        let [mut own, mut other] = if from_client { self.sides } else { [self.sides[1], self.sides[0]] };
+        let resets = kind == SegmentKind::Rst && from_client && self.state == State::SynSent;
+        if resets && segment.seq != own.sent {
+            return Judgement::Passes;
+        }
+        let end = segment.end();
+        if segment.syn() {
+            if own.heard && later(own.sent, end) {
+                return Judgement::Drop("tcp_window");
+            }
+            if !own.heard || later(end, own.sent) {
+                let acknowledged = own.acknowledged;
+                let window = u32::from(segment.window).max(1);
+                own = Side { sent: end, limit: end, window, acknowledged, shift: segment.shift, heard: true };
+            }
+        } else if !own.heard {
+            let window = u32::from(segment.window).max(1);
+            own = Side { sent: end, limit: end.wrapping_add(window), window, heard: true, ..own };
+        }
+
+        let acknowledges = segment.flags & 16 != 0 && !(kind == SegmentKind::Rst && segment.ack == 0);
+        let ack = if acknowledges { segment.ack } else { other.sent };
+        let refusal = kind == SegmentKind::Rst && segment.seq == 0 && self.state == State::SynSent;
+        let (first, last) = if refusal { (own.sent, own.sent) } else { (segment.seq, end) };
+
+        let beyond = later(first, own.limit);
+        let too_old = later(own.sent.wrapping_sub(other.window), last);
+        let never_sent = later(ack, other.sent);
+        let oldest = other.sent.wrapping_sub(own.window.max(OLDEST_ACKNOWLEDGEMENT));
+        if beyond || too_old || never_sent || later(oldest, ack) {
+            return Judgement::Drop("tcp_window");
+        }
+        let opening = matches!(self.state, State::SynSent | State::SynSentBoth);
+        if kind == SegmentKind::Rst && !opening && ![other.acknowledged, own.sent].contains(&segment.seq) {
+            return Judgement::Passes;
+        }
+
+        let shift = match (own.shift, other.shift) {
+            (Some(shift), Some(_)) if !segment.syn() => shift.min(14),
+            _ => 0,
+        };
+        let announced = u32::from(segment.window) << shift;
+        own.window = own.window.max(announced);
+        own.sent = furthest(own.sent, last);
+        if later(last, own.limit) {
+            let more = if other.heard { last.wrapping_sub(own.limit) } else { 0 };
+            other.window = other.window.saturating_add(more);
+            own.limit = last;
+        }
+        if acknowledges {
+            own.acknowledged = furthest(own.acknowledged, ack);
+        }
+        other.limit = furthest(other.limit, ack.wrapping_add(announced));
+        if announced == 0 && other.limit == ack {
+            other.limit = ack.wrapping_add(1);
+        }
+
+        self.sides = if from_client { [own, other] } else { [other, own] };
+        self.state = after;
+        self.ends = now + lasts(after);
+        Judgement::Passes
+    }
+}
