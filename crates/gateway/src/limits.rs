@@ -62,3 +62,6 @@ pub(crate) const SUBSCRIBERS: usize = 8;
 pub(crate) const SUBSCRIPTIONS: usize = 4;
 /// The largest number of bytes of a packet that are passed on.
 pub(crate) const SNAP: u32 = 64 << 10;
+
+/// The most addresses of a port's host interface that become the gateway's.
+pub(crate) const HOST_ADDRESSES: usize = 256;

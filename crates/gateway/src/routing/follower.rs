@@ -10,12 +10,10 @@ use super::kernel::{KernelTable, Ports};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::router::{Link, Router, RoutingSettings, is_link_local};
 use super::rtnetlink::{Condition, Ties, Told, Wanted};
+use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-
-/// The most addresses of a port's host interface that become the gateway's.
-const HOST_ADDRESSES: usize = 256;
 
 /// What is known of the kernel.
 #[derive(Debug, Default)]
@@ -228,12 +226,23 @@ impl Follower {
 
     /// The addresses that the machine has as a host at a port, in an order that does not change.
     fn host_addresses(&self, port: PortNumber) -> Vec<InterfaceAddress> {
-        let here = |index: &u32| self.hosts.get(index) == Some(&port);
-        let of_port = self.addresses.iter().filter(|((index, _), held)| held.usable && here(index));
-        let mut addresses: Vec<_> = of_port.map(|(_, held)| held.address).collect();
+        let mut addresses: Vec<_> = self.at_host(port).collect();
         addresses.sort_unstable();
         addresses.truncate(HOST_ADDRESSES);
         addresses
+    }
+
+    /// All of them, also those that are too many.
+    fn at_host(&self, port: PortNumber) -> impl Iterator<Item = InterfaceAddress> + '_ {
+        let here = move |index: &u32| self.hosts.get(index) == Some(&port);
+        let of_port = self.addresses.iter().filter(move |((index, _), held)| held.usable && here(index));
+        of_port.map(|(_, held)| held.address)
+    }
+
+    /// A host interface with more addresses than become the gateway's, and how many it has.
+    pub(crate) fn too_many(&self) -> Option<(&str, usize)> {
+        let counted = self.host_names.iter().map(|(name, port)| (name.as_str(), self.at_host(*port).count()));
+        counted.filter(|(_, count)| *count > HOST_ADDRESSES).max()
     }
 
     /// Notes which host interface a link is. Says whether that changes something.
@@ -424,6 +433,37 @@ mod tests {
             take(&mut follower, vec![address(1, "192.0.2.9", false)]);
             assert!(!own(&follower).contains(&"192.0.2.9".to_owned()));
         }
+    }
+
+    #[test]
+    fn a_host_interface_gives_the_gateway_its_usable_addresses_up_to_a_limit() {
+        let mut follower = Follower::new(&settings(false), HashMap::from([("h-x".to_owned(), 1)]));
+        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let address = |number: usize, usable, there| Told::Address {
+            index: 8,
+            address: InterfaceAddress {
+                address: [10, 1, (number / 250) as u8, (number % 250) as u8].into(),
+                length: 32,
+            },
+            usable,
+            there,
+        };
+        let mut own = |follower: &mut Follower, told: Vec<Told>| {
+            follower.take(told, 0, &mut router, &mut effects);
+            router.rib.all().filter(|(_, source, ..)| *source == Source::Own).count()
+        };
+        let links = vec![link(7, "x", true), link(8, "h-x", true)];
+        assert_eq!(own(&mut follower, links), 0);
+        assert_eq!(own(&mut follower, vec![address(1, true, true), address(2, false, true)]), 1);
+        assert_eq!(own(&mut follower, vec![address(2, true, true)]), 2, "nobody else has it");
+        let all = (0..HOST_ADDRESSES + 9).map(|number| address(number, true, true)).collect();
+        assert_eq!(own(&mut follower, all), HOST_ADDRESSES);
+        assert_eq!(follower.too_many(), Some(("h-x", HOST_ADDRESSES + 9)));
+        assert!(follower.machine().is_empty(), "none of them is one of the machine elsewhere");
+        let gone = (0..HOST_ADDRESSES).map(|number| address(number, true, false)).collect();
+        assert_eq!(own(&mut follower, gone), 9, "those that were too many come in");
+        assert_eq!(follower.too_many(), None);
+        assert_eq!(own(&mut follower, vec![link(8, "h-x", false)]), 0, "they go with it");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::rtnetlink;
 use crate::limits::{HOST_TURN_BYTES, HOST_TURN_FRAMES};
 use crate::remarks::Remarks;
 use engine::live::{Injected, Remote};
-use packet::PortNumber;
+use packet::{PortNumber, VirtioHeader};
 use ports::live::{AttachError, HostInterface, HostMemory, Netlink, Offloads, PortKind, WantedPort, sys};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -231,12 +231,7 @@ impl Host {
         let (interface, mut memory) = (self.interface(), HostMemory::default());
         while !ended.load(Ordering::Relaxed) {
             interface.wait(PATIENCE.as_nanos() as u64);
-            let (mut frames, mut bytes) = (Vec::new(), 0);
-            while frames.len() < HOST_TURN_FRAMES && bytes < HOST_TURN_BYTES {
-                let Some((frame, virtio)) = interface.receive(&mut memory)? else { break };
-                bytes += frame.len();
-                frames.push(Injected { port, bytes: frame, virtio });
-            }
+            let frames = one_turn(port, || interface.receive(&mut memory))?;
             if frames.is_empty() {
                 continue;
             }
@@ -249,6 +244,20 @@ impl Host {
         }
         Ok(())
     }
+}
+
+/// The frames of a turn, as many as there are and the turn may have.
+fn one_turn(
+    port: PortNumber,
+    mut receive: impl FnMut() -> io::Result<Option<(Vec<u8>, VirtioHeader)>>,
+) -> io::Result<Vec<Injected>> {
+    let (mut frames, mut sum) = (Vec::new(), 0);
+    while frames.len() < HOST_TURN_FRAMES && sum < HOST_TURN_BYTES {
+        let Some((bytes, virtio)) = receive()? else { break };
+        sum += bytes.len();
+        frames.push(Injected { port, bytes, virtio });
+    }
+    Ok(frames)
 }
 
 /// Makes a device of this name for a port, with these addresses.
@@ -283,5 +292,26 @@ fn set_address(interface: &str, address: InterfaceAddress, there: bool) -> io::R
             Some(code) => return Err(io::Error::from_raw_os_error(code)),
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_bounded_in_frames_and_in_bytes() {
+        let turn = |length: usize, mut there: usize| {
+            let receive = || {
+                let frame = (there > 0).then(|| (vec![0; length], VirtioHeader::NONE));
+                there = there.saturating_sub(1);
+                Ok(frame)
+            };
+            one_turn(7, receive).expect("nothing fails").len()
+        };
+        assert_eq!((turn(60, 0), turn(60, 3), turn(60, usize::MAX)), (0, 3, HOST_TURN_FRAMES));
+        // The frame that goes beyond is the last.
+        assert_eq!(turn(50_000, usize::MAX), HOST_TURN_BYTES / 50_000 + 1);
+        assert!(one_turn(7, || Err(io::Error::other("gone"))).is_err());
     }
 }

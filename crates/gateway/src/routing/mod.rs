@@ -43,6 +43,7 @@ pub use rib::Source;
 pub use router::{HostWish, PortSettings, RoutingSettings};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
+use crate::limits::HOST_ADDRESSES;
 use crate::remarks::Remarks;
 use effects::{Effects, Filled};
 use engine::live::{Punted, Remote};
@@ -130,6 +131,8 @@ struct Controlled {
     follower: Follower,
     netlink: Option<Netlink>,
     filled_tables: FilledTables,
+    /// The host interface of which was said that it has too many addresses, and how many.
+    many: Option<(String, usize)>,
     /// How many routes are known not to be followed by whoever was told last, and when more may be told of.
     remarked: (usize, Instant),
 }
@@ -163,6 +166,7 @@ impl Routing {
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
             filled_tables,
+            many: None,
             remarked: (0, begun),
         };
         state.router.is_host_at(hosts.ports());
@@ -328,9 +332,19 @@ impl Routing {
         }
     }
 
-    /// Says that routes are not followed, when there are more than was said, and not too often.
+    /// Says that routes are not followed, when there are more than was said, and not too often; and that a
+    /// host interface has too many addresses.
     fn remark(&self) {
         let mut state = self.lock();
+        let many = state.follower.too_many().map(|(name, count)| (name.to_owned(), count));
+        if many != state.many {
+            if let Some((name, count)) = &many {
+                self.remarks.say(format!(
+                    "{name} has {count} addresses; {HOST_ADDRESSES} of them are the gateway's, and the others are not"
+                ));
+            }
+            state.many = many;
+        }
         let (said, again) = state.remarked;
         let count = state.router.unmeant_count(&state.follower);
         self.unmeant.store(count, Ordering::Relaxed);
