@@ -9,6 +9,7 @@ mod net;
 use net::{Net, program, text};
 use serde_json::Value;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -359,6 +360,85 @@ fn a_reload_gives_the_machine_the_addresses_of_the_file_and_leaves_those_of_othe
     assert!(said.contains("other ports") && said.contains("nothing has changed"), "{said}");
     assert_eq!(addresses(&net), shown);
     net.stop();
+}
+
+/// How many packets of a capture a filter of tshark chooses.
+fn chosen(capture: &Path, filter: &str) -> usize {
+    let output = Command::new("tshark").args(["-n", "-Y", filter, "-r"]).arg(capture).output();
+    let output = output.expect("tshark runs");
+    // While the capture is written its end may be missing.
+    String::from_utf8_lossy(&output.stdout).lines().count()
+}
+
+#[test]
+fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
+    let test = "each_question_on_the_link_has_one_answer";
+    if !net::installed(test, &["sshd", "ssh", "ssh-keygen", "tcpdump", "tshark"]) {
+        return;
+    }
+    let Some(mut net) = served(test, FILE) else { return };
+    let at = |name: &str| net.path(name).display().to_string();
+    let captured = net.path("a.pcap");
+    let capture = ["-i", "eth0", "--immediate-mode", "-U", "-Z", "root", "-w", &at("a.pcap")];
+    let watching = Running::start(&mut net.at("a", "tcpdump", &capture));
+    wait_until("the capture begins", || captured.exists());
+    for key in ["host", "user"] {
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
+        assert!(made.is_ok_and(|status| status.success()));
+    }
+    let config = format!(
+        "Port 2222\nListenAddress 10.0.1.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
+         PermitRootLogin prohibit-password\nPidFile none\n",
+        at("host"),
+        at("user.pub")
+    );
+    std::fs::write(net.path("sshd.conf"), config).expect("can be written");
+    // The folder and the user that it insists on are made where nobody else sees them.
+    let users = std::fs::read_to_string("/etc/passwd").expect("a list of users");
+    let users = users + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n";
+    std::fs::write(net.path("passwd"), users).expect("can be written");
+    let start = format!(
+        "mount -t tmpfs none /run && mkdir /run/sshd && mount --bind {} /etc/passwd && exec $(command -v sshd) -D -e -f {}",
+        at("passwd"),
+        at("sshd.conf")
+    );
+    let key = at("user");
+    let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
+    let options = options.map(|option| format!("-o{option}"));
+    let shell = || {
+        let mut command = net.at("a", "ssh", &["-q", "-F", "none", "-i", &key, "-p", "2222"]);
+        text(
+            &command
+                .args(&options)
+                .args(["root@10.0.1.1", "seq 1 20000 | cksum"])
+                .output()
+                .expect("ssh runs"),
+        )
+    };
+    let here = text(&Command::new("sh").args(["-c", "seq 1 20000 | cksum"]).output().expect("runs"));
+    let server = Running::start(&mut net.at("g", "sh", &["-c", &start]));
+    wait_until("a shell", || shell() == here);
+    drop(server);
+    assert!(shell().is_empty(), "nobody listens any more");
+    let _server = Running::start(&mut net.at("g", "sh", &["-c", &start]));
+    wait_until("a shell again", || shell() == here);
+    assert!(ping(&net, "a", "fd00:1::1").contains(" 3 received"));
+    assert!(ping(&net, "a", "10.0.1.1").contains(" 3 received"));
+    net.stop();
+    let echoes = "icmp.type == 8 || icmp.type == 0 || icmpv6.type == 128 || icmpv6.type == 129";
+    wait_until("the capture is whole", || chosen(&captured, echoes) == 12);
+    drop(watching);
+    let asked = chosen(&captured, "arp.opcode == 1 && arp.dst.proto_ipv4 == 10.0.1.1");
+    let told = chosen(&captured, "arp.opcode == 2 && arp.src.proto_ipv4 == 10.0.1.1");
+    assert!(asked > 0 && asked == told, "ARP: {asked} questions, {told} answers");
+    let asked =
+        chosen(&captured, "icmpv6.type == 135 && icmpv6.nd.ns.target_address == fd00:1::1 && ipv6.src != ::");
+    let told = chosen(&captured, "icmpv6.type == 136 && icmpv6.nd.na.target_address == fd00:1::1");
+    assert!(asked > 0 && asked == told, "neighbour discovery: {asked} questions, {told} answers");
+    let resets = chosen(&captured, "tcp.flags.reset == 1 && tcp.srcport == 2222 && tcp.seq == 1");
+    assert!(resets > 0, "Linux says that nobody listens");
+    assert_eq!(chosen(&captured, "icmp.type == 3"), 0, "and the gateway says nothing besides");
 }
 
 /// Whether an address of an interface is a duplicate of somebody else's.
