@@ -142,13 +142,17 @@ impl Follower {
                 Told::Address { index, address, usable, there } => {
                     let place = (index, address.address);
                     let held = Held { address, usable, seen: self.round };
-                    machine |= if there {
+                    let changed = if there {
                         let before = self.addresses.insert(place, held);
                         before.is_none_or(|before| (before.address, before.usable) != (address, usable))
                     } else {
                         self.addresses.remove(&place).is_some()
                     };
-                    self.lost_if_idle();
+                    // Of an address with a lifetime the kernel tells each time that it begins anew.
+                    if changed {
+                        machine = true;
+                        self.lost_if_idle();
+                    }
                 }
                 Told::Route { key, hops, there, replaces } if self.routes => {
                     self.table.route(key, &hops, there, replaces);
@@ -433,6 +437,34 @@ mod tests {
             take(&mut follower, vec![address(1, "192.0.2.9", false)]);
             assert!(!own(&follower).contains(&"192.0.2.9".to_owned()));
         }
+    }
+
+    #[test]
+    fn an_address_that_is_told_again_asks_for_nothing() {
+        let mut follower = Follower::new(&settings(false), HashMap::new());
+        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let address = |last: u8, there| Told::Address {
+            index: 8,
+            address: InterfaceAddress { address: [10, 1, 0, last].into(), length: 24 },
+            usable: true,
+            there,
+        };
+        let mut asks = |told: Vec<Told>| {
+            follower.take(told, 0, &mut router, &mut effects);
+            let asks = follower.question().is_some();
+            // The whole round, of which only addresses are told.
+            while !follower.is_settled() {
+                let known =
+                    if follower.asking == Some(Wanted::Addresses) { vec![address(1, true)] } else { vec![] };
+                let told = known.into_iter().chain([Told::Done { broken: false }]).collect();
+                follower.take(told, 0, &mut router, &mut effects);
+                follower.question();
+            }
+            asks
+        };
+        assert!(asks(vec![address(1, true)]), "all is asked for at first");
+        assert!(!asks(vec![address(1, true)]), "its lifetime begins anew");
+        assert!(asks(vec![address(2, true)]) && asks(vec![address(1, false)]));
     }
 
     #[test]
