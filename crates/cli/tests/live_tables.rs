@@ -7,7 +7,7 @@ use client::{ClientError, KeyMatch, TableClient, TableEntry};
 use net::{Net, binary};
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ reason large \"a long packet\"
 reason bad \"holds a word\"
 reason denied \"not permitted\"
 event moved(host: mac, from: port) {}
+event passed(length: u16) {}
 table hosts: exact(mac) -> port { capacity 64  age 300s  evict refuse }
 table networks: lpm(ip4) -> (port, u8) { capacity 1k  entries { 10.0.0.0/8 => (1, 7) } }
 table acl: rules(ip4, u16) -> { permit, mark(level: u8), deny } { capacity 1k  choose priority }
@@ -34,6 +35,7 @@ start decoder frame(eth: ethernet) {
     match eth.type { 0x0806 => switch, 0x86dd => switch, 0x0800 => packet, else => punt odd }
 }
 decoder packet(ip: ipv4) {
+    raise passed(ip.total)
     if ip.total > 500 { punt large }
     match networks[ip.dst] { some _ => {}, none => {} }
     match acl[ip.src, ip.total] { some deny => drop denied, else => {} }
@@ -154,9 +156,13 @@ fn what_does_not_fit_is_told_with_its_place_and_changes_nothing() {
     refused(&["add", "hosts", "02:00:00:00:00:07 => 3, 10.0.0.1 => 4"], "is wanted here");
     refused(&["remove", "hosts", "02:00:00:00:00:07 => 3"], "leave out `=>`");
     refused(&["add", "words", "\"x\" => 1"], "replace the table");
+    refused(
+        &["add", "networks", "_ => (1, 1)"],
+        "fewer than 8 bits changes in `networks`: replace the table",
+    );
     refused(&["add", "taken", "02:00:00:00:00:07 => 3"], "which only packets take");
     refused(&["show", "acl", "--from", "00"], "the cursor is none of this list");
-    refused(&["watch", "gone"], "there is no event `gone`; the program has moved");
+    refused(&["watch", "gone"], "there is no event `gone`; the program has moved, passed");
 
     let mut client = connected(&net);
     let change = |client: &mut TableClient, key: KeyMatch, value: Vec<u128>| {
@@ -297,7 +303,7 @@ fn events_and_punted_packets_reach_several_subscribers() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs")
     };
     let watchers = [
-        watch(&["--count", "2"]),
+        watch(&["moved", "--count", "2"]),
         watch(&["moved", "--count", "2", "--json"]),
         watch(&["--punts", "large", "--count", "2"]),
     ];
@@ -322,6 +328,83 @@ fn events_and_punted_packets_reach_several_subscribers() {
     assert_eq!((told.len(), &told[0]["event"]), (2, &"moved".into()), "{json:?}");
     assert_eq!(told[0]["arguments"], serde_json::json!(["02:00:00:00:00:01", "2"]));
     assert!(punts.0.lines().all(|line| line.contains(" port 1 large: ")), "{punts:?}");
+    net.stop();
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_told_how_many_it_lost() {
+    let Some(mut net) = served("a_subscriber_that_does_not_read_is_told_how_many_it_lost", "") else {
+        return;
+    };
+    let passed = |net: &Net| {
+        let view = net.ask(&["show", "run", "--total"]);
+        view["now"]["report"]["events"]["passed"].as_u64().expect("a number")
+    };
+    let (mut idle, mut reader) = (connected(&net), connected(&net));
+    let names = || vec!["passed".to_owned()];
+    let before = passed(&net);
+    idle.subscribe(names(), Vec::new(), 0).expect("begins");
+    reader.subscribe(names(), Vec::new(), 0).expect("begins");
+    // More than the queue and the socket hold, one part after the other, so that who reads keeps up.
+    let count = |client: &mut TableClient| {
+        let (mut told, mut lost) = (0, 0);
+        while let Some((_, answer)) = client.next(Duration::from_secs(2)).expect("goes on") {
+            match answer {
+                client::message::TableAnswer::Event(event) => told += u64::from(event.event == 1),
+                client::message::TableAnswer::Lost { count } => lost += count,
+                other => panic!("{other:?}"),
+            }
+        }
+        (told, lost)
+    };
+    let mut read = 0;
+    for _ in 0..10 {
+        net.run("a", "ping", &["-f", "-q", "-c", "2000", "-s", "8", "-w", "20", "10.0.0.2"]);
+        let (told, lost) = count(&mut reader);
+        assert_eq!(lost, 0, "who reads loses nothing");
+        read += told;
+    }
+    let (told, lost) = count(&mut idle);
+    let raised = passed(&net) - before;
+    assert_eq!((told + lost, read), (raised, raised));
+    assert!(lost > 0 && told >= 8192, "{told} told, {lost} lost");
+    net.stop();
+}
+
+#[test]
+fn subscriptions_are_limited_and_end_with_their_client() {
+    let Some(mut net) = served("subscriptions_are_limited_and_end_with_their_client", "") else { return };
+    let subscribe = |client: &mut TableClient| client.subscribe(vec!["moved".into()], Vec::new(), 0);
+    let mut clients: Vec<TableClient> = (0..8).map(|_| connected(&net)).collect();
+    let numbers: Vec<u32> = (0..4).map(|_| subscribe(&mut clients[0]).expect("begins")).collect();
+    let refused = subscribe(&mut clients[0]).expect_err("a fifth one").to_string();
+    assert!(refused.contains("at most 4 subscriptions"), "{refused}");
+    for client in clients.iter_mut().skip(1) {
+        subscribe(client).expect("begins");
+    }
+    let mut ninth = connected(&net);
+    let refused = subscribe(&mut ninth).expect_err("a ninth client").to_string();
+    assert!(refused.contains("8 clients subscribe already"), "{refused}");
+    // Ending all subscriptions makes room for another client, and so does going away, also by halves.
+    for number in numbers {
+        assert_eq!(clients[0].change_one(&TableRequest::Unsubscribe { number }).expect("goes on"), 1);
+    }
+    subscribe(&mut ninth).expect("has room");
+    drop(clients);
+    let mut stream = UnixStream::connect(net.path("control.sock")).expect("is accepted");
+    let names = b"\x00\x00\x00\x14\x00\x00\x00\x01\x0c\x00\x00\x00\x00\x00\x01\x06passed\x00\x00";
+    stream.write_all(b"{\"ask\":\"tables\",\"version\":1}\n").expect("is read");
+    stream.write_all(names).expect("is read");
+    stream.shutdown(std::net::Shutdown::Write).expect("can be closed");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("comes to an end");
+    let said = String::from_utf8_lossy(&bytes);
+    assert!(said.starts_with("{\"tables\":") && bytes.ends_with(&[129, 0, 0, 0, 1]), "{said}");
+    let mut again = connected(&net);
+    let end = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = subscribe(&mut again) {
+        assert!(Instant::now() < end, "{error}");
+    }
     net.stop();
 }
 

@@ -350,7 +350,12 @@ impl TableClient {
         self.begin = 0;
         let had = self.held.len();
         self.held.resize(had + PART, 0);
-        let read = self.stream.read(&mut self.held[had..]);
+        let read = loop {
+            match self.stream.read(&mut self.held[had..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
         self.held.truncate(had + *read.as_ref().unwrap_or(&0));
         match read? {
             0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the gateway has ended the connection")),

@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = format!(
         "table hosts: exact(u32) -> port {{ capacity {capacity}  evict refuse }}\n\
          table routes: lpm(ip4) -> u16 {{ capacity {capacity} }}\n\
+         table routes6: lpm(ip6) -> u16 {{ capacity {capacity} }}\n\
          table acl: rules(ip4) -> u8 {{ capacity 20000  choose priority }}\n\
          start stage all() {{ flood }}\n"
     );
@@ -33,14 +34,44 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             priority: 0,
         }
     };
+    let route6 = |number: u32| {
+        let length = 32 + (number % 17) as u8;
+        let value = (0x2000 << 112 | scattered(number) << 80) >> (128 - length) << (128 - length);
+        Entry {
+            key: vec![Match::Prefix { value, length }],
+            value: vec![u128::from(number % 90)],
+            priority: 0,
+        }
+    };
     let rule = |number: u32| Entry { priority: number % 50, ..route(number) };
-    let tables: [(&str, Vec<Entry>); 3] = [
+    let tables: [(&str, Vec<Entry>); 4] = [
         ("hosts", (0..count).map(host).collect()),
         ("routes", (0..count).map(route).collect()),
+        ("routes6", (0..count).map(route6).collect()),
         ("acl", (0..count.min(10_000)).map(rule).collect()),
     ];
     for (table, (name, entries)) in (0..).zip(tables) {
         changes(backend.as_mut(), table, &format!("{name}: insert"), entries, false);
+        if name.starts_with("routes") {
+            let width: u8 = if name == "routes" { 32 } else { 128 };
+            // The shorter a prefix, the more addresses change their entry.
+            for length in 0..17 {
+                let value =
+                    if length == 0 { 0 } else { 1 << (width - 1) >> (width - length) << (width - length) };
+                let prefix = Match::Prefix { value, length };
+                let key = if length == 0 { Match::Any } else { prefix };
+                let entry = Entry { key: vec![key], ..Entry::exact(&[], &[7]) };
+                for (what, remove) in [("insert", false), ("remove", true)] {
+                    changes(
+                        backend.as_mut(),
+                        table,
+                        &format!("{name}: {what} /{length}"),
+                        vec![entry.clone()],
+                        remove,
+                    );
+                }
+            }
+        }
         lists(backend.as_mut(), table, &format!("{name}: list"));
         let entries: Vec<Entry> = backend.entries(table).into_iter().map(|(entry, _)| entry).collect();
         let mut built = backend.table_draft(table).ok_or("can be changed")?.build(entries.clone())?;

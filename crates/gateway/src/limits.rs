@@ -45,6 +45,11 @@ pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;
 /// further one is begun.
 pub(crate) const CHANGES: usize = 64;
 pub(crate) const CHANGING: Duration = Duration::from_micros(40);
+/// The shortest prefixes that are changed alone, in bits: in a table of IPv4 addresses, whose search has a
+/// cell for each value of the first 24 bits, and in tables of longer keys. A shorter one takes longer than a
+/// batch may wait.
+pub(crate) const SHORTEST_PREFIX_OF_32: u32 = 8;
+pub(crate) const SHORTEST_PREFIX: u32 = 5;
 /// The largest number of changes of one client that are made before it gets the answers to them.
 pub(crate) const CHANGES_TOGETHER: usize = 1024;
 /// The largest number of entries that are copied between two batches.

@@ -12,6 +12,8 @@ mod output;
 mod replacing;
 mod schema;
 mod subscriptions;
+#[cfg(test)]
+mod tests;
 
 use crate::limits::{ANSWERS, CHANGES_TOGETHER, PATIENCE, SILENCE, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use crate::routing::Routing;
@@ -26,6 +28,7 @@ use replacing::Replacement;
 pub(crate) use schema::Known;
 use schema::ended;
 use std::io::{self, BufReader, Read};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -68,6 +71,7 @@ pub(crate) fn converse(
     let output = Arc::new(Output::new(stream)?);
     let mut session = Session {
         access,
+        stream,
         known,
         program,
         output,
@@ -76,7 +80,7 @@ pub(crate) fn converse(
         passing: Vec::new(),
     };
     stream.set_read_timeout(Some(LOOK))?;
-    let (mut begin, mut answers) = (0, Vec::new());
+    let (mut begin, mut answers, mut since) = (0, Vec::new(), Instant::now());
     loop {
         loop {
             match TableFrame::first(&held[begin..], LONGEST_REQUEST) {
@@ -101,9 +105,12 @@ pub(crate) fn converse(
         session.make_changes(&mut answers);
         session.output.send(&answers, Waits::Limited)?;
         answers.clear();
+        if begin > 0 || held.is_empty() {
+            since = Instant::now();
+        }
         held.drain(..begin);
         begin = 0;
-        if !session.receive(stream, &mut held, turn)? {
+        if !session.receive(&mut held, since, turn)? {
             return Ok(());
         }
     }
@@ -112,6 +119,7 @@ pub(crate) fn converse(
 /// The conversation with one client.
 struct Session<'a> {
     access: &'a TableAccess,
+    stream: &'a UnixStream,
     known: Known,
     program: &'a dyn Fn() -> String,
     output: Arc<Output>,
@@ -123,6 +131,9 @@ struct Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
+        // The client may have closed its sending half alone and read nothing: then its subscriptions still
+        // wait for it.
+        let _ = self.stream.shutdown(Shutdown::Both);
         if !self.passing.is_empty() {
             self.access.subscribers.fetch_sub(1, Ordering::Relaxed);
         }
@@ -130,27 +141,26 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Takes in what has come. Returns whether the client is still there.
-    fn receive(&self, mut stream: &UnixStream, held: &mut Vec<u8>, turn: &dyn Fn(bool)) -> io::Result<bool> {
+    /// Takes in what has come since the last whole frame, which came at `since`. Returns whether the client
+    /// is still there.
+    fn receive(&self, held: &mut Vec<u8>, since: Instant, turn: &dyn Fn(bool)) -> io::Result<bool> {
         // Whoever keeps others waiting gets less time, and a subscriber need not say anything.
         let patience = match (held.is_empty() && self.replacement.is_none(), self.passing.is_empty()) {
             (false, _) => Some(PATIENCE),
             (true, true) => Some(SILENCE),
             (true, false) => None,
         };
-        let begun = Instant::now();
         turn(self.passing.is_empty());
         let had = held.len();
         held.resize(had + PART, 0);
         let read = loop {
-            match stream.read(&mut held[had..]) {
+            if patience.is_some_and(|patience| since.elapsed() >= patience) {
+                break Ok(0);
+            }
+            match (&mut &*self.stream).read(&mut held[had..]) {
                 Ok(read) => break Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if patience.is_some_and(|patience| begun.elapsed() >= patience) {
-                        break Ok(0);
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => break Err(error),
             }
         };
@@ -203,6 +213,7 @@ impl Session<'_> {
             return Err(RequestRefusal::new(RefusalCode::Closed, RefusalPlace::NONE, why));
         }
         let entry = self.known.entry(number, entry, 0)?;
+        self.known.is_narrow(number, &entry.key)?;
         Ok(Asked::Change(Change { table: number.into(), action, entry }))
     }
 

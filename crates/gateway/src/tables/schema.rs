@@ -1,6 +1,7 @@
 //! Describes the tables, events and reasons of the running program to clients, and turns entries of clients
 //! into entries of the program and back.
 
+use crate::limits::{SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
 use crate::routing::Routing;
 use client::message::table;
 use client::{
@@ -51,6 +52,41 @@ impl Known {
         Ok(Entry { key, value: entry.value, priority: entry.priority })
     }
 
+    /// Refuses a prefix that covers so many addresses that changing it alone would keep packets waiting.
+    pub(super) fn is_narrow(&self, number: u16, key: &[Match]) -> Result<(), RequestRefusal> {
+        let (_, table) = self.table(number)?;
+        let width: u32 = table.keys.iter().map(|column| u32::from(column.width)).sum();
+        let shortest = match width {
+            ..=24 => 0,
+            32 => SHORTEST_PREFIX_OF_32,
+            _ => SHORTEST_PREFIX,
+        };
+        let bits = |(part, column): (&Match, &Column)| match part {
+            Match::Any => 0,
+            Match::Prefix { length, .. } => u32::from(*length),
+            _ => u32::from(column.width),
+        };
+        let length: u32 = key.iter().zip(&table.keys).map(bits).sum();
+        if table.kind != TableKind::Lpm || length >= shortest {
+            return Ok(());
+        }
+        let message = format!(
+            "packets would wait too long while a prefix of fewer than {shortest} bits changes in `{}`: replace the table",
+            table.name
+        );
+        Err(RequestRefusal::new(
+            RefusalCode::Closed,
+            RefusalPlace::key(0, table.keys.len() as u32 - 1),
+            message,
+        ))
+    }
+
+    /// As [`Known::entry`], without a look at the table.
+    #[cfg(test)]
+    pub(super) fn unchecked(&self, key: Vec<KeyMatch>, value: Vec<u128>) -> Entry {
+        Entry { key: key.into_iter().map(to_match).collect(), value, priority: 0 }
+    }
+
     /// The key of the program that a key of a client means.
     pub(super) fn key(
         &self,
@@ -69,8 +105,10 @@ impl Known {
         for (index, part) in (0..).zip(&key) {
             let column = table.keys.get(index as usize);
             let last = key.len() == index as usize + 1;
+            let is_searched =
+                || is_search && matches!(part, Match::Bytes(pattern) if !pattern.bytes.is_empty());
             let suits = table.kind.takes_part(part, last)
-                && column.map_or(is_search, |column| part.fits(column.width));
+                && column.map_or_else(is_searched, |column| part.fits(column.width));
             if !suits {
                 let kind = table.kind.name();
                 let message = format!(

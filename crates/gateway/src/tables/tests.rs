@@ -1,0 +1,337 @@
+//! Changes, lists and replacements at workers without ports, beside a slow twin that does one thing after the
+//! other.
+
+use super::changes::{self, Action, Change};
+use super::listing::{self, Listing};
+use super::replacing::Replacement;
+use super::schema::{Known, describe};
+use crate::limits::{CHANGES, REPLACEMENT};
+use client::entry;
+use client::message::RefusalPart;
+use client::{KeyMatch, RefusalCode, RequestRefusal, TableEntry};
+use engine::live::{self, Loaded, Remote};
+use exec::{BackendKind, EntryError, load};
+use lang::ir::{Entry, Match, Program};
+use lang::pipeline::{CompileOptions, compile};
+use lang::source::Sources;
+use ports::live::clock::{Clock, MachineClock};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+/// As many entries as the small tables hold.
+const ROOM: usize = 12;
+
+const PROGRAM: &str = "
+table hosts: exact(u16) -> port { capacity 12  age 300s  evict refuse }
+table routes: lpm(ip4) -> u8 { capacity 12 }
+table acl: rules(u8, ip4) -> u8 { capacity 12  choose priority }
+table words: patterns(bytes) -> u8 { capacity 1000 }
+table many: exact(u32) -> u16 { capacity 20k }
+table pairs: exact(bool, u7) -> (bool, u9) { capacity 300 }
+pool numbers: u16 { 1..100 }
+table taken: exact(u16) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
+event gone(host: u16) {}
+start stage all() { flood }
+";
+
+fn program() -> (Arc<Program>, Arc<Sources>) {
+    let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    (Arc::new(program), Arc::new(compiled.sources))
+}
+
+fn known(workers: usize) -> Known {
+    let program = program().0;
+    Known { schema: describe(&program, "p.rav", 1, workers, &[]), program }
+}
+
+/// Runs `test` beside so many workers that have no ports.
+fn beside(workers: usize, kind: BackendKind, test: impl FnOnce(&Remote, &Known)) {
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+    let (crew, remote) =
+        live::workers((0..workers).map(|_| Vec::new()).collect(), &clock).expect("descriptors");
+    let (program, sources) = program();
+    let backends = (0..workers).map(|_| load(&program, kind, 2, 1).expect("loads")).collect();
+    let generations = Loaded { program, sources, backends, schedule: None }.generations(2, 1);
+    thread::scope(|scope| {
+        let stop = Stop(&remote);
+        scope.spawn(|| live::run(crew, generations, &remote, &[]).map(drop));
+        test(&remote, &known(workers));
+        drop(stop);
+    });
+}
+
+/// Ends the workers, also where a test fails.
+struct Stop<'a>(&'a Remote);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// All entries of a table at one worker, or at any (0), with the worker that each is listed for.
+fn listed(remote: &Remote, known: &Known, table: u16, worker: u16, most: u32) -> Vec<(u16, TableEntry)> {
+    let (mut all, mut cursor) = (Vec::new(), Vec::new());
+    loop {
+        let asked = Listing { table, worker, most, cursor };
+        let (part, next) = listing::list(remote, known, &asked).expect("is listed");
+        assert!(part.len() <= most as usize);
+        all.extend(part.into_iter().map(|listed| (listed.worker, listed.entry)));
+        if next.is_empty() {
+            return all;
+        }
+        cursor = next;
+    }
+}
+
+/// What the twin holds: for each worker and table, values by key.
+type Held = Vec<[BTreeMap<(Vec<Match>, u32), Vec<u128>>; 3]>;
+
+/// One change, made at all of them if all have room.
+fn twin(held: &mut Held, change: &Change) -> Option<u32> {
+    let key = (change.entry.key.clone(), change.entry.priority);
+    let tables = held.iter_mut().map(|tables| &mut tables[change.table as usize]);
+    let tables: Vec<_> = tables.collect();
+    if change.action == Action::Remove {
+        let removed = tables.into_iter().map(|table| u32::from(table.remove(&key).is_some()));
+        return Some(removed.fold(0, u32::max));
+    }
+    if !tables.iter().all(|table| table.contains_key(&key) || table.len() < ROOM) {
+        return None;
+    }
+    tables.into_iter().for_each(|table| drop(table.insert(key.clone(), change.entry.value.clone())));
+    Some(1)
+}
+
+/// Changes of few keys, so that many meet and tables become full.
+fn change() -> impl Strategy<Value = Change> {
+    let action = prop_oneof![5 => Just(Action::Insert), 2 => Just(Action::Learn), 3 => Just(Action::Remove)];
+    (0_u32..3, action, 0_u128..24, 0_u128..200).prop_map(|(table, action, key, value)| {
+        let (key, priority) = match table {
+            0 => (vec![Match::Exact(key)], 0),
+            1 => (vec![Match::Prefix { value: key << 27, length: 5 }], 0),
+            _ => (vec![Match::Exact(key / 3), Match::Any], key as u32 % 3),
+        };
+        let value = if action == Action::Remove { Vec::new() } else { vec![value] };
+        Change { table, action, entry: Entry { key, value, priority } }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn changes_are_made_at_all_workers_or_at_none_as_one_after_the_other_would_be(
+        before in prop::collection::vec((0_usize..3, change()), 0..40),
+        changes in prop::collection::vec(change(), 1..3 * CHANGES),
+        workers in 1_usize..4,
+        native: bool,
+    ) {
+        let kind = if native { BackendKind::Native } else { BackendKind::Interpreter };
+        let mut held: Held = (0..workers).map(|_| Default::default()).collect();
+        // What packets have made at each worker differs.
+        let mut alone = Vec::new();
+        for (worker, change) in before {
+            let worker = worker % workers;
+            if change.action != Action::Remove {
+                let of_one = &mut held[worker..=worker].to_vec();
+                if twin(of_one, &change).is_some() {
+                    held[worker] = of_one[0].clone();
+                    alone.push((worker, change));
+                }
+            }
+        }
+        let wanted: Vec<Option<u32>> = changes.iter().map(|change| twin(&mut held, change)).collect();
+        beside(workers, kind, |remote, known| {
+            for (worker, Change { table, entry, .. }) in alone {
+                let made = remote.ask_at(worker, move |generation| {
+                    generation.backend.learn(table, &entry, MachineClock.program())
+                });
+                assert_eq!(made, Some(Ok(())));
+            }
+            let made = changes::make(remote, 1, changes);
+            let made: Vec<Option<u32>> = made.into_iter().map(Result::ok).collect();
+            assert_eq!(made, wanted);
+            for (worker, held) in (1..).zip(&held) {
+                for (table, held) in (0..).zip(held) {
+                    let listed = listed(remote, known, table, worker, 5).into_iter();
+                    let there: BTreeMap<_, _> = listed
+                        .map(|(_, entry)| {
+                            let entry = known.entry(table, entry, 0).expect("suits");
+                            ((entry.key, entry.priority), entry.value)
+                        })
+                        .collect();
+                    assert_eq!(&there, held, "table {table} at worker {worker}");
+                }
+            }
+            // Each entry that any worker has is listed once, for the first that has it so.
+            for table in 0..3 {
+                let all = listed(remote, known, table, 0, 4);
+                let mut wanted = BTreeMap::new();
+                for (worker, held) in (1..=workers as u16).zip(&held).rev() {
+                    wanted.extend(held[usize::from(table)].iter().map(|entry| (entry, worker)));
+                }
+                assert_eq!(all.len(), wanted.len());
+                for (worker, entry) in all {
+                    let entry = known.entry(table, entry, 0).expect("suits");
+                    assert_eq!(wanted.get(&(&(entry.key, entry.priority), &entry.value)), Some(&worker));
+                }
+            }
+        });
+    }
+}
+
+/// A part of a key, of any kind.
+fn any_part() -> impl Strategy<Value = KeyMatch> {
+    let number = || prop_oneof![0_u128..300, any::<u32>().prop_map(u128::from), any::<u128>()];
+    prop_oneof![
+        Just(KeyMatch::Any),
+        number().prop_map(KeyMatch::Exact),
+        (number(), 0_u8..40).prop_map(|(value, length)| KeyMatch::Prefix { value, length }),
+        (number(), number()).prop_map(|(value, mask)| KeyMatch::Masked { value: value & mask, mask }),
+        (number(), number()).prop_map(|(low, high)| KeyMatch::Range { low, high }),
+        prop::collection::vec(any::<u8>(), 0..4).prop_map(|bytes| KeyMatch::Bytes {
+            bytes,
+            nocase: false,
+            offset: 0,
+            depth: None
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_refused_as_a_misfit_is_what_the_table_itself_refuses(
+        table in 0_u16..6,
+        key in prop::collection::vec(any_part(), 1..3),
+    ) {
+        let (known, columns) = (known(1), known(1).schema.tables[usize::from(table)].keys.len().max(1));
+        prop_assume!(key.len() >= columns);
+        let key = key[..columns].to_vec();
+        let value = vec![0; known.schema.tables[usize::from(table)].values.len()];
+        let read = known.entry(table, TableEntry { key: key.clone(), priority: 0, value: value.clone() }, 0);
+        let mut backend = load(&known.program, BackendKind::Interpreter, 2, 1).expect("loads");
+        match read {
+            Ok(entry) => prop_assert_eq!(backend.insert(table.into(), &entry), Ok(())),
+            Err(RequestRefusal { code, place, .. }) => {
+                prop_assert_eq!((code, place.part), (RefusalCode::Misfit, RefusalPart::Key));
+                let entry = known.unchecked(key, value);
+                prop_assert_eq!(backend.insert(table.into(), &entry), Err(EntryError::Key));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_list_of_many_entries_comes_in_parts_whatever_is_asked_for() {
+    beside(2, BackendKind::Native, |remote, known| {
+        let insert = |number: u128| {
+            let entry = Entry::exact(&[number], &[number % 7]);
+            Change { table: 4, action: Action::Insert, entry }
+        };
+        let made = changes::make(remote, 1, (0..9000).map(insert).collect());
+        assert!(made.into_iter().all(|made| made == Ok(1)));
+        for (most, least) in [(u32::MAX, 2), (1, 9000), (1000, 9)] {
+            let (mut parts, mut seen, mut cursor) = (0, BTreeMap::new(), Vec::new());
+            loop {
+                let asked = Listing { table: 4, worker: 0, most, cursor };
+                let (part, next) = listing::list(remote, known, &asked).expect("is listed");
+                (parts, cursor) = (parts + 1, next);
+                seen.extend(
+                    part.into_iter().map(|listed| (format!("{:?}", listed.entry.key), listed.worker)),
+                );
+                if cursor.is_empty() {
+                    break;
+                }
+            }
+            assert!(parts >= least && seen.len() == 9000 && seen.values().all(|worker| *worker == 1));
+        }
+        let of_old = Known { schema: describe(&known.program, "p.rav", 9, 2, &[]), ..known.clone() };
+        let asked = Listing { table: 4, worker: 0, most: 1, cursor: Vec::new() };
+        let refused = listing::list(remote, &of_old, &asked).expect_err("another program");
+        assert_eq!(refused.code, RefusalCode::Changed);
+        let made = changes::make(remote, 9, vec![insert(1)]);
+        assert_eq!(made[0].as_ref().expect_err("another program").code, RefusalCode::Changed);
+        for cursor in [vec![0], vec![0xff; 19], vec![0, 2].into_iter().chain([0; 17]).collect()] {
+            let asked = Listing { cursor, table: 4, worker: 0, most: 1 };
+            let refused = listing::list(remote, known, &asked).expect_err("no cursor");
+            assert_eq!(refused.code, RefusalCode::Malformed);
+        }
+    });
+}
+
+#[test]
+fn a_replacement_is_bounded_in_bytes_and_entries_and_one_is_made_at_a_time() {
+    let (known, taken) = (known(1), Arc::new(AtomicBool::new(false)));
+    let begin = |table| Replacement::begin(&taken, &known, table);
+    let code = |begun: Result<Replacement, RequestRefusal>| begun.err().map(|refused| refused.code);
+    assert_eq!(code(begin(6)), Some(RefusalCode::Closed), "its entries hold items of a pool");
+    assert_eq!(code(begin(9)), Some(RefusalCode::Unknown));
+    let mut words = begin(3).expect("nobody else does");
+    assert_eq!(code(begin(3)), Some(RefusalCode::Limit));
+    let mut bytes = Vec::new();
+    let long = |length: usize| TableEntry {
+        key: vec![KeyMatch::Bytes { bytes: vec![7; length], nocase: false, offset: 0, depth: None }],
+        priority: 0,
+        value: vec![1],
+    };
+    entry::push(&mut bytes, &known.schema.tables[3], &long(200_000));
+    let mut all = 0;
+    let refused = loop {
+        match words.more(&known, 1, &bytes) {
+            Ok(1) => all += bytes.len(),
+            Ok(_) => panic!("one was sent"),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code, RefusalCode::Limit);
+    assert!(all <= REPLACEMENT && all + bytes.len() > REPLACEMENT);
+    drop(words);
+    // Too many; and a request of which the last entry is damaged is not taken at all.
+    let mut many = begin(3).expect("the other one has ended");
+    bytes.clear();
+    (0..1000).for_each(|_| entry::push(&mut bytes, &known.schema.tables[3], &long(3)));
+    assert_eq!(
+        many.more(&known, 1000, &bytes[..bytes.len() - 1]).expect_err("cut off").code,
+        RefusalCode::Malformed
+    );
+    assert_eq!(many.more(&known, 999, &bytes).expect_err("too long").code, RefusalCode::Malformed);
+    assert_eq!(many.more(&known, 1000, &bytes), Ok(1000));
+    let one = &bytes[..bytes.len() / 1000];
+    assert_eq!(many.more(&known, 1, one).expect_err("no room").code, RefusalCode::Full);
+    assert_eq!(many.more(&known, u32::MAX, one).expect_err("no room").code, RefusalCode::Full);
+}
+
+#[test]
+fn a_prefix_that_covers_too_many_addresses_is_not_changed_alone() {
+    let known = known(1);
+    let is_narrow = |table, key: Match| known.is_narrow(table, &[key]).map_err(|refused| refused.code);
+    let prefix = |length| Match::Prefix { value: 0, length };
+    for refused in [Match::Any, prefix(0), prefix(7)] {
+        assert_eq!(is_narrow(1, refused), Err(RefusalCode::Closed));
+    }
+    for taken in [prefix(8), prefix(31), Match::Exact(7)] {
+        assert_eq!(is_narrow(1, taken), Ok(()));
+    }
+    assert_eq!(is_narrow(0, Match::Exact(7)), Ok(()), "no table of prefixes");
+}
+
+#[test]
+fn which_changes_are_refused_is_said_with_a_way_out() {
+    let program = program().0;
+    let schema = describe(&program, "p.rav", 1, 1, &[1]);
+    let refuses = |table: usize| {
+        let refuses = &schema.tables[table].refuses;
+        [&refuses.insert, &refuses.remove, &refuses.replace].map(Option::is_some)
+    };
+    assert_eq!(refuses(0), [false; 3]);
+    assert_eq!(refuses(1), [true; 3]);
+    assert_eq!(refuses(3), [true, true, false]);
+    assert_eq!(refuses(6), [true, false, true]);
+    assert!(schema.tables[1].refuses.insert.as_ref().is_some_and(|why| why.contains("ip route add")));
+    assert_eq!(schema.events[0].arguments[0].bits, 16);
+}
