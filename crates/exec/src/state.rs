@@ -16,19 +16,21 @@ mod pending;
 mod rebuilt;
 pub mod rows;
 pub mod table_set;
+mod watch;
 
 pub use self::cells::{Cell, DefaultEntry};
+use self::limits::{LOOKS_FOR_STEP, MOST_CREDIT, MOVED_EVERY};
 pub use self::limits::{
     MAX_CELLS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET, TIME_OF_RUN,
 };
-use self::limits::{MOST_CREDIT, MOVED_EVERY};
 use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};
 use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
+use self::watch::EntryEnd;
 
 use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
-use crate::pack::MAX_WORDS;
+use crate::pack::{MAX_WORDS, Packing};
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
@@ -171,14 +173,22 @@ impl<F: TableFamily> ProgramState<F> {
         self.credited = time;
         let may_run = (self.credit / TIME_OF_RUN) as u32;
         let mut runs = may_run;
+        let mut looks = LOOKS_FOR_STEP * steps;
         self.drain(&mut runs, runner, outputs);
         while runs > 0 {
             let (timer, periodic) = (self.pending.first_delayed(), self.pending.first_periodic());
-            let Some((due, ..)) =
-                timer.into_iter().chain(periodic.map(|(at, ..)| at)).min().filter(|at| at.0 <= time)
-            else {
-                break;
-            };
+            let first = timer.into_iter().chain(periodic.map(|(at, ..)| at)).min();
+            let first = first.map(|(due, _)| due).filter(|due| *due <= time);
+            // What ends at one moment with a timer comes before it.
+            if let Some(end) = self.tables.next_end(first.unwrap_or(time), &mut looks) {
+                self.now = self.now.max(end.time);
+                self.expire(&mut steps);
+                runs -= 1;
+                self.end_entry(&end, runner, outputs);
+                self.drain(&mut runs, runner, outputs);
+                continue;
+            }
+            let Some(due) = first.filter(|_| looks > 0) else { break };
             self.now = self.now.max(due);
             self.expire(&mut steps);
             runs -= 1;
@@ -293,7 +303,7 @@ impl<F: TableFamily> ProgramState<F> {
         for (place, shape) in places.iter().zip(shapes).filter(|(_, shape)| shape.releases == Some(pool)) {
             let TablePlace::Exact(place) = *place else { continue };
             let (held, memory) = (&mut exact[place], &mut self.memory);
-            if held.next_deadline() <= self.now {
+            if shape.expires.is_none() && held.next_deadline() <= self.now {
                 let gone = &mut |words: &[u64]| release(memory, shape, words);
                 held.expire_some(self.now, &mut 0, gone);
                 held.free_first(hint, gone);
@@ -325,7 +335,7 @@ impl<F: TableFamily> ProgramState<F> {
             return;
         };
         let held = &mut exact[place];
-        if held.next_deadline() <= self.now {
+        if shape.expires.is_none() && held.next_deadline() <= self.now {
             let memory = &mut self.memory;
             held.expire_some(self.now, &mut { u32::MAX }, &mut |words| release(memory, shape, words));
         }
@@ -446,6 +456,29 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
+    /// Ends an entry whose time is up, and runs the handler of the event that it raises.
+    fn end_entry(&mut self, end: &EntryEnd, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
+        let TablePlace::Exact(place) = self.tables.places[end.table as usize] else { return };
+        let shape = &self.tables.shapes[end.table as usize];
+        let Some(event) = shape.expires else { return };
+        let key = &end.key[..shape.key.words];
+        let mut args = std::mem::take(&mut self.scratch);
+        args.clear();
+        args.extend(shape.key.places.iter().map(|place| Packing::unpack_one(place, key)));
+        if let Some(value) = self.tables.exact[place].peek(key) {
+            args.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
+            release(&mut self.memory, shape, value);
+        }
+        self.tables.end(end.table, &end.key);
+        self.events[event as usize].raised += 1;
+        let first = u32::try_from(outputs.arguments.len()).unwrap_or(u32::MAX);
+        outputs.arguments.extend(&args);
+        outputs.raised.push(Raised { event, time: self.now, delay: 0, cause: self.cause, first });
+        let handler = self.events[event as usize].handler;
+        runner.run_handler(self, handler, &args, outputs);
+        self.scratch = args;
+    }
+
     fn run_periodic(&mut self, index: usize, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         let handler = self.pending.next_period(index);
         runner.run_handler(self, handler, &[], outputs);
@@ -479,7 +512,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.next_wake = self.next_wake.min(self.now.saturating_add(lifetime));
     }
 
-    /// Learns in a table whose entries hold items of a pool: an item that is replaced is given back.
+    /// Learns in a table whose entries hold items of a pool, or raise an event when they end: an item that is
+    /// replaced is given back.
     pub fn learn_releasing(&mut self, table: u32, key: &[u64], value: &[u64]) -> Learned {
         let now = self.now;
         self.make_way(table, Some(key), 1);
@@ -495,6 +529,9 @@ impl<F: TableFamily> ProgramState<F> {
         if let (Learned::Moved, Some(pool)) = (learned, shape.releases) {
             self.memory.give_words(pool, &shape.value, &before[..words]);
         }
+        if learned == Learned::New {
+            self.tables.watch(table, key);
+        }
         learned
     }
 
@@ -507,6 +544,7 @@ impl<F: TableFamily> ProgramState<F> {
             self.memory.give_words(pool, &shape.value, old);
         }
         held.remove(key);
+        self.tables.unwatch(table, key);
     }
 
     /// Expires entries whose deadline has come, and removes as many of them as these steps allow.
@@ -517,6 +555,9 @@ impl<F: TableFamily> ProgramState<F> {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         for (place, shape) in places.iter().zip(shapes) {
             let TablePlace::Exact(place) = *place else { continue };
+            if shape.expires.is_some() {
+                continue;
+            }
             let table = &mut exact[place];
             if table.next_deadline() > self.now {
                 continue;

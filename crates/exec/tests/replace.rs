@@ -545,3 +545,57 @@ fn with_nat44_a_second_host_does_not_get_the_port_of_the_first_after_a_reload() 
         }
     }
 }
+
+#[test]
+fn entries_that_went_over_raise_the_event_of_the_new_program_when_they_end() {
+    let old = program(
+        "table hosts: exact(u16) -> u8 { capacity 8 age 10s evict lru expires gone }
+        event gone(who: u16, what: u8) {}
+        start stage all() { learn hosts[1] = 2  flood }",
+    );
+    let renamed = "table before: exact(u8) { capacity 4 age 1s evict lru }
+        event other() {}
+        table hosts: exact(u16) -> u8 { capacity 8 age 10s evict lru expires ended }
+        event ended(who: u16, what: u8) {}
+        start stage all() { learn hosts[1] = 2  learn before[1]  raise other()  flood }";
+    let silent = renamed.replace(" expires ended", "").replace("event ended(who: u16, what: u8) {}", "");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        // The age of the new program, and when the entries of the times 0 and 1 s end by it.
+        for (age, ends) in [(10, [10, 11]), (4, [4, 5]), (60, [60, 61])] {
+            let new = program(&renamed.replace("age 10s", &format!("age {age}s")));
+            let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
+            running.learn(0, &Entry::exact(&[7], &[2]), 0).expect("room");
+            running.learn(0, &Entry::exact(&[3], &[5]), 1_000_000_000).expect("room");
+            let now = 2_000_000_000;
+            let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], now).expect("fits");
+            assert_eq!(carried.tables, [("hosts".to_string(), 2)]);
+            let mut raised = Vec::new();
+            for second in 2..70 {
+                let mut outputs = exec::Outputs::default();
+                next.advance(second * 1_000_000_000, &mut outputs);
+                let of = |at: usize| &outputs.arguments[outputs.raised[at].first as usize..][..2];
+                raised.extend((0..outputs.raised.len()).map(|at| (second, of(at).to_vec())));
+            }
+            assert_eq!(raised, [(ends[0], vec![7, 2]), (ends[1], vec![3, 5])], "age {age}");
+            assert!(next.entries(1).is_empty());
+        }
+        // From a table without the event entries are copied, as if they were made now. To one they end alone.
+        let quiet = program(&silent);
+        let new = program(renamed);
+        let (mut running, mut next) = (loaded(&quiet, back_end), loaded(&new, back_end));
+        running.learn(1, &Entry::exact(&[7], &[2]), 0).expect("room");
+        carry_over(running.as_mut(), &quiet, next.as_mut(), &new, &[], 2_000_000_000).expect("fits");
+        let mut outputs = exec::Outputs::default();
+        next.advance(11_999_999_999, &mut outputs);
+        assert!(outputs.raised.is_empty());
+        next.advance(12_000_000_000, &mut outputs);
+        assert_eq!((outputs.raised.len(), next.entries(1).len()), (1, 0));
+        let (mut running, mut next) = (loaded(&new, back_end), loaded(&quiet, back_end));
+        running.learn(1, &Entry::exact(&[7], &[2]), 0).expect("room");
+        carry_over(running.as_mut(), &new, next.as_mut(), &quiet, &[], 2_000_000_000).expect("fits");
+        next.advance(9_999_999_999, &mut outputs);
+        assert_eq!(next.entries(1).len(), 1);
+        next.advance(10_000_000_000, &mut outputs);
+        assert_eq!((outputs.raised.len(), next.entries(1).len()), (1, 0));
+    }
+}

@@ -158,6 +158,7 @@ impl Maker {
             evict: if self.coin() { Eviction::Lru } else { Eviction::Refuse },
             counted: self.coin(),
             releases: self.maybe(Self::word),
+            expires: self.maybe(Self::word),
             entries: self.many(|make| Entry {
                 key: make.many(Self::key_match),
                 value: make.many(Self::number),

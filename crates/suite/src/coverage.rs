@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every construct that the program generator knows; a long enough run must see each of them.
-pub const CONSTRUCTS: [&str; 101] = [
+pub const CONSTRUCTS: [&str; 102] = [
     "layout",
     "sub-byte field",
     "wide field",
@@ -57,6 +57,7 @@ pub const CONSTRUCTS: [&str; 101] = [
     "raise",
     "after",
     "event",
+    "expires",
     "every",
     "emit",
     "emit payload",

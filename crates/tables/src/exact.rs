@@ -222,6 +222,11 @@ pub trait Exact {
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool;
     /// Takes `key` out; false if it was not there.
     fn remove(&mut self, key: &[u64]) -> bool;
+    /// Takes `key` out because its time is up, which counts it as expired; false if it was not there. For who
+    /// ends entries one by one, and never by [`expire`](Exact::expire).
+    fn end(&mut self, key: &[u64]) -> bool;
+    /// When `key` ends unless it is renewed before, `u64::MAX` for never; `None` if it is not there.
+    fn ends(&mut self, key: &[u64]) -> Option<u64>;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
     /// Ends every entry whose deadline is at or before `now`, as [`expire`](Exact::expire), but takes them

@@ -323,9 +323,11 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whether entries of a table hold items of a pool.
+    /// Whether entries of a table hold items of a pool, or raise an event when they end: the host learns and
+    /// removes them.
     fn releases(&self, table: u32) -> bool {
-        self.shared.program.tables[table as usize].releases.is_some()
+        let table = &self.shared.program.tables[table as usize];
+        table.releases.is_some() || table.expires.is_some()
     }
 
     /// What hits and learns of a table write in addition to the value, as bits.

@@ -1,7 +1,10 @@
 //! The tables of a program by kind, and the two families of tables: the simple models, which are the
 //! reference, and the fast ones.
 
+mod ends;
+
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
+use super::watch::{Watch, watched_key};
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace, TableReport};
@@ -124,6 +127,8 @@ pub struct TableShape {
     pub lifetime: u64,
     /// The pool to which the value of a removed entry is given back.
     pub releases: Option<u32>,
+    /// The event that an entry raises when its time is up.
+    pub expires: Option<u32>,
 }
 
 /// Statistics of a table that is not exact.
@@ -147,6 +152,7 @@ impl TableShape {
             refuses: table.evict == ir::Eviction::Refuse,
             lifetime: table.idle.unwrap_or(u64::MAX).min(table.age.unwrap_or(u64::MAX)),
             releases: table.releases,
+            expires: table.expires,
         }
     }
 
@@ -181,6 +187,8 @@ pub struct TableSet<F: TableFamily> {
     /// For each table, how often its entries were changed otherwise than by learning, removing and expiry in
     /// an exact table.
     versions: Vec<u64>,
+    /// For each table that raises an event when entries end, when they end.
+    watches: Vec<Option<Watch>>,
     seed: u64,
 }
 
@@ -199,6 +207,7 @@ impl<F: TableFamily> TableSet<F> {
             fixed: program.tables.iter().map(|table| !table.entries.is_empty()).collect(),
             before: vec![ExactStatistics::default(); program.tables.len()],
             versions: vec![0; program.tables.len()],
+            watches: program.tables.iter().map(|table| table.expires.map(|_| Watch::default())).collect(),
             seed,
         };
         for table in &program.tables {
@@ -277,7 +286,13 @@ impl<F: TableFamily> TableSet<F> {
                 shape.value.pack(entry.value.iter().copied(), &mut value[..shape.value.words]);
                 let (words, value) = (&words[..shape.key.words], &value[..shape.value.words]);
                 let taken = match now {
-                    Some(now) => self.exact[place].learn(words, value, now) != Learned::Refused,
+                    Some(now) => {
+                        let learned = self.exact[place].learn(words, value, now);
+                        if let (Learned::New, Some(watch)) = (learned, &mut self.watches[index]) {
+                            watch.note_new(&mut self.exact[place], words);
+                        }
+                        learned != Learned::Refused
+                    }
                     None => self.exact[place].insert_permanent(words, value),
                 };
                 taken.then_some(()).ok_or(EntryError::Full { capacity: declared.capacity as usize })
@@ -317,7 +332,9 @@ impl<F: TableFamily> TableSet<F> {
                 let packing = &self.shapes[index].key;
                 let mut words = [0; MAX_WORDS];
                 packing.pack(key, &mut words[..packing.words]);
-                self.exact[place].remove(&words[..packing.words])
+                let words = &words[..packing.words];
+                self.watches[index].iter_mut().for_each(|watch| watch.forget(&watched_key(words)));
+                self.exact[place].remove(words)
             }
             TablePlace::Prefixes(place) => self.prefixes[place].remove(key),
             TablePlace::Rules(place) => self.rules[place].remove(key, priority),
@@ -354,6 +371,12 @@ impl<F: TableFamily> TableSet<F> {
         let counted = |set: &TableSet<F>, index: usize| set.declared[index].counted;
         let alike = self.lives(index) == other.lives(of_other);
         let exchanged = match (self.places[index], other.places[of_other]) {
+            // What has ended and is not yet taken out would never raise its event.
+            (TablePlace::Exact(_), TablePlace::Exact(_))
+                if self.watches[index].is_some() && other.watches[of_other].is_none() =>
+            {
+                false
+            }
             (TablePlace::Exact(ours), TablePlace::Exact(theirs)) => {
                 alike || self.exact[ours].prepare_for(&other.exact[theirs])
             }
@@ -403,6 +426,7 @@ impl<F: TableFamily> TableSet<F> {
             }
             _ => {}
         }
+        self.exchange_watch(table, other, theirs);
         std::mem::swap(&mut self.before[index], &mut other.before[of_other]);
         std::mem::swap(&mut self.changes[index], &mut other.changes[of_other]);
     }
@@ -417,6 +441,8 @@ impl<F: TableFamily> TableSet<F> {
         {
             std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
             self.exact[our].inherit(&mut other.exact[their]);
+            // The list of the other table went over with it, but entries may end earlier by these times.
+            self.watch_all(table);
         }
         self.count_anew(table);
     }
@@ -476,14 +502,6 @@ impl<F: TableFamily> TableSet<F> {
         let steps = if F::ENDS_AT_ONCE { &mut all } else { steps };
         self.prefixes.iter_mut().for_each(|table| table.expire(now, steps));
         self.rules.iter_mut().for_each(|table| table.expire(now, steps));
-    }
-
-    /// When the first entry of all tables expires; `u64::MAX` for never.
-    pub fn next_deadline(&self) -> u64 {
-        let exact = self.exact.iter().map(Exact::next_deadline);
-        let prefixes = self.prefixes.iter().map(|table| table.expiry().next());
-        let rules = self.rules.iter().map(|table| table.expiry().next());
-        exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
     /// A report on every table, in order of declaration. An expired entry counts as expired and not as held,

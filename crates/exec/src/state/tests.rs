@@ -341,3 +341,102 @@ fn prefixes_and_rules_that_end_together_go_one_at_a_time_and_none_is_found() {
     assert_eq!((state.tables.learned(0).len(), state.tables.learned(1).len()), (999, 999));
     assert_eq!((state.tables.entries(0).len(), left(&state)), (1000, 0));
 }
+
+/// Notes what runs: when, and with which arguments.
+#[derive(Default)]
+struct Noting(Vec<(u64, Vec<u128>)>);
+
+impl<F: TableFamily> RunHandler<F> for Noting {
+    fn run_handler(&mut self, state: &mut ProgramState<F>, _: u32, args: &[u128], _: &mut Outputs) {
+        self.0.push((state.now, args.to_vec()));
+    }
+}
+
+const EXPIRING: &str = "table hosts: exact(u32) -> u8 { capacity 20000 idle 10s evict lru expires gone }
+    event gone(who: u32, what: u8) {}
+    event later() {}
+    start stage all() { learn hosts[1] = 2  after 1s raise later()  flood }";
+
+/// What runs when `MANY` entries end in a few nanoseconds, between which a timer is due.
+fn ends_together<F: TableFamily>() -> Vec<Vec<(u64, Vec<u128>)>> {
+    const MANY: u64 = 10_000;
+    let (mut state, mut outputs) = (state_of::<F>(EXPIRING), Outputs::default());
+    for number in 0..MANY {
+        state.now = number / 1000;
+        state.learn_releasing(0, &[number ^ 0x155], &[number % 200]);
+    }
+    state.now = 5;
+    state.raise(1, std::iter::empty(), Some(10_000_000_000), &mut outputs);
+    let mut steps = Vec::new();
+    for time in
+        [9_999_999_999, 10_000_000_000, 10_000_000_009, 10_000_500_000, 11_000_000_000, 12_000_000_000]
+    {
+        let mut noting = Noting::default();
+        state.handle_due(time, &mut noting, &mut outputs);
+        steps.push(noting.0);
+    }
+    assert_eq!(state.tables.reports()[0].expired, MANY);
+    assert_eq!((state.events(), state.lost_events()), (vec![MANY, 1], 0));
+    assert_eq!(outputs.raised.len() as u64, MANY + 1);
+    steps
+}
+
+#[test]
+fn entries_that_raise_an_event_end_in_the_order_of_their_times_within_the_budget_of_handlers() {
+    let steps = ends_together::<Fast>();
+    assert_eq!(steps, ends_together::<Reference>());
+    let counts: Vec<usize> = steps.iter().map(Vec::len).collect();
+    assert_eq!(counts, [0, 1000, 3096, 2000, 3905, 0], "4,096 at one moment, one more for each 250 ns");
+    let all: Vec<(u64, Vec<u128>)> = steps.concat();
+    let keys = |all: &[(u64, Vec<u128>)]| -> Vec<u128> { all.iter().map(|(_, args)| args[0]).collect() };
+    for (millennium, part) in all[..4000].chunks(1000).enumerate() {
+        let mut sorted = keys(part);
+        sorted.sort_unstable();
+        assert_eq!(keys(part), sorted, "at one time in the order of keys");
+        assert!(part.iter().all(|(now, _)| *now == 10_000_000_000 + millennium as u64));
+        assert!(part.iter().all(|(_, args)| args[1] == ((args[0] ^ 0x155) % 200)), "with their values");
+    }
+    assert_eq!(all.iter().position(|(_, args)| args.is_empty()), Some(6000), "the timer comes at its time");
+}
+
+#[test]
+fn entries_that_were_hit_are_looked_at_a_few_at_a_time_before_one_of_them_ends() {
+    let (mut state, mut outputs) = (state(EXPIRING), Outputs::default());
+    for number in 0..1000 {
+        state.learn_releasing(0, &[number], &[1]);
+    }
+    for number in 1..1000 {
+        state.tables.exact[0].find(&[number], 3_000_000_000);
+    }
+    let mut noting = Noting::default();
+    let mut calls = 0;
+    while state.next_wake <= 10_000_000_000 {
+        state.handle_due(10_000_000_000, &mut noting, &mut outputs);
+        calls += 1;
+    }
+    assert_eq!(noting.0, [(10_000_000_000, vec![0, 1])]);
+    assert_eq!(calls, 999 / (LOOKS_FOR_STEP * STEPS_BEFORE_PACKET) + 1);
+    state.handle_due(13_000_000_000, &mut noting, &mut outputs);
+    assert_eq!(noting.0.len(), 1000);
+    assert!(noting.0[1..].iter().all(|(now, _)| *now == 13_000_000_000));
+}
+
+#[test]
+fn entries_that_the_control_plane_removes_or_replaces_raise_no_event() {
+    let (mut state, mut outputs) = (state(EXPIRING), Outputs::default());
+    for number in 0..3 {
+        state.insert_entry(0, &Entry::exact(&[number], &[1]), Some(0)).expect("room");
+    }
+    assert!(state.remove_entry(0, &[Match::Exact(1)], 0));
+    state.insert_entry(0, &Entry::exact(&[2], &[1]), None).expect("room");
+    let mut noting = Noting::default();
+    state.handle_due(10_000_000_000, &mut noting, &mut outputs);
+    assert_eq!(noting.0, [(10_000_000_000, vec![0, 1])], "one is removed, one has become permanent");
+    state.insert_entry(0, &Entry::exact(&[7], &[1]), Some(10_000_000_000)).expect("room");
+    state.replace_entries(0, vec![Entry::exact(&[8], &[1])]).expect("room");
+    state.handle_due(30_000_000_000, &mut noting, &mut outputs);
+    assert_eq!((noting.0.len(), state.tables.held(0)), (1, 1));
+    state.insert_entry(0, &Entry::exact(&[7], &[9]), Some(30_000_000_000)).expect("room");
+    state.handle_due(40_000_000_000, &mut noting, &mut outputs);
+    assert_eq!(noting.0[1..], [(40_000_000_000, vec![7, 9])]);
+}

@@ -131,6 +131,7 @@ pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Eviction) -> Tabl
         kind: lang::ir::TableKind::Exact,
         counted: false,
         releases: None,
+        expires: None,
         entries: Vec::new(),
         file: None,
         default: None,

@@ -51,6 +51,8 @@ pub enum Property {
     Counted(Span),
     /// `releases NAME`: an entry that goes gives its value back to the pool
     Releases(Name),
+    /// `expires NAME`: an entry whose time is up raises the event
+    Expires(Name),
     /// `from "file"`, `from "file" as format` or `from "file" as format interfaces { eth0 = 1 }`
     From(String, Option<Name>, Vec<Binding>, Span),
     /// `entries { key => value, … }`

@@ -61,6 +61,20 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
+        self.define_expiry(&fresh);
+    }
+
+    /// Gives each table the event that its entries raise when their time is up.
+    fn define_expiry(&mut self, items: &[&'a Item]) {
+        for &item in items {
+            let Item::Table(item) = item else { continue };
+            for property in &item.properties {
+                if let ast::Property::Expires(event) = property {
+                    let table = self.names.tables[&item.name.text];
+                    self.program.tables[table.0].expires = self.expiry_event(table, event);
+                }
+            }
+        }
     }
 
     /// Defines the layouts; all of their names are known before, as layouts name each other.

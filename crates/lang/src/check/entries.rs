@@ -355,7 +355,7 @@ impl Findings {
     /// Reports a property that tables of this kind do not have.
     pub(super) fn check_property(&mut self, table: &hir::Table, word: &str, span: Span) {
         let kinds: &[&str] = match word {
-            "idle" | "evict" | "releases" => &["exact"],
+            "idle" | "evict" | "releases" | "expires" => &["exact"],
             "age" => &["exact", "lpm", "rules"],
             "choose" => &["rules"],
             "answer" => &["patterns"],

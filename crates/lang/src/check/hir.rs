@@ -146,6 +146,8 @@ pub struct Table {
     pub counted: bool,
     /// The pool that gets an entry's value back.
     pub releases: Option<u32>,
+    /// The event that an entry whose time is up raises.
+    pub expires: Option<u32>,
     /// The file with further entries.
     pub file: Option<EntryFile>,
     /// Initial entries.

@@ -148,6 +148,7 @@ impl Checker<'_> {
             evict: Eviction::Refuse,
             counted: false,
             releases: None,
+            expires: None,
             file: None,
             entries: Vec::new(),
             entry_spans: Vec::new(),
@@ -199,6 +200,8 @@ impl Checker<'_> {
             Property::Choose(_) | Property::Answer(_) => {}
             Property::Counted(_) => table.counted = true,
             Property::Releases(name) => table.releases = self.released_pool(table, name),
+            // Events are declared behind tables.
+            Property::Expires(_) => {}
             Property::From(path, format, bindings, span) => {
                 let interfaces = self.bound_interfaces(format.as_ref(), bindings);
                 table.file = self
@@ -277,6 +280,43 @@ impl Checker<'_> {
             let missing = (capacity.is_none(), exact && evict.is_none());
             self.bounds.missing.insert(item.name.text.clone(), missing);
         }
+    }
+
+    /// The number of the event that the entries of a table raise when their time is up; reports one that does
+    /// not suit.
+    pub(super) fn expiry_event(&mut self, id: TableId, name: &ast::Name) -> Option<u32> {
+        let event = self.named("event", name, |names| &names.events)?;
+        let table = &self.program.tables[id.0];
+        // A table of another kind was reported.
+        if table.kind != TableKind::Exact {
+            return None;
+        }
+        let mut wanted: Vec<Type> = table.keys.iter().map(|(_, ty)| ty.clone()).collect();
+        let plain = match &table.value {
+            TableValue::Data(types) => {
+                wanted.extend(types.iter().cloned());
+                true
+            }
+            TableValue::Variants(_) => false,
+        };
+        let given = &self.program.events[event].params;
+        let given: Vec<Type> = given.iter().map(|local| self.program.locals[local.0].ty.clone()).collect();
+        let (table_name, declared) = (table.name.clone(), table.span);
+        let lasting = table.idle.is_none() && table.age.is_none();
+        let event_span = self.program.events[event].span;
+        let fault = if lasting {
+            "its entries have neither `age` nor `idle`, so none ends by its time".to_string()
+        } else if !plain {
+            "its entries hold variants, which no event can have".to_string()
+        } else if given != wanted && !given.contains(&Type::Unknown) && !wanted.contains(&Type::Unknown) {
+            format!("its arguments must be those of key and value: {}", Type::Tuple(wanted))
+        } else {
+            return Some(event as u32);
+        };
+        let headline = format!("an entry of `{table_name}` cannot raise `{}`", name.text);
+        let diagnostic = Diagnostic::error("E0531", headline, name.span, fault);
+        self.report(diagnostic.place(declared, "the table").place(event_span, "the event"));
+        None
     }
 
     fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {
@@ -367,6 +407,7 @@ fn written(property: &Property, item: &ast::Table) -> (&'static str, Span) {
         Property::Answer(name) => ("answer", name.span),
         Property::Counted(span) => ("counted", *span),
         Property::Releases(name) => ("releases", name.span),
+        Property::Expires(name) => ("expires", name.span),
         Property::From(.., span) => ("from", *span),
         Property::Entries(_) => ("entries", item.span),
         Property::Default(expr) => ("default", expr.span),

@@ -375,6 +375,10 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     if table.releases.is_some() {
         out.write_char('\n')?;
     }
+    option(out, "  expires e", &table.expires)?;
+    if table.expires.is_some() {
+        out.write_char('\n')?;
+    }
     if let Some(EntryFile { path, format, interfaces }) = &table.file {
         write!(out, "  file {} {} (", Quoted(path), Quoted(format))?;
         for (index, (name, port)) in interfaces.iter().enumerate() {

@@ -123,6 +123,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
         evict: Eviction::Lru,
         counted: false,
         releases: None,
+        expires: None,
         entries: Vec::new(),
         file: None,
         default: None,
@@ -146,6 +147,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
             "rules" => table.kind = TableKind::Rules { by_priority: tokens.accept_word("by_priority") },
             "patterns" => table.kind = TableKind::Patterns(memory::answer(tokens)?),
             "counted" => table.counted = true,
+            "expires" => table.expires = Some(tokens.index('e')?),
             "releases" => table.releases = Some(tokens.index('q')?),
             "file" => {
                 let (path, format) = (tokens.text()?, tokens.text()?);

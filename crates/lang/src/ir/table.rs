@@ -28,6 +28,9 @@ pub struct Table {
     /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables
     /// only.
     pub releases: Option<u32>,
+    /// The event that an entry raises which ends by its time, with the columns of key and value as arguments;
+    /// exact tables with an idle time or age only.
+    pub expires: Option<u32>,
     /// Entries of the program text and of the file it names.
     pub entries: Vec<Entry>,
     /// The file whose entries belong to the table: whoever loads the program reads it.

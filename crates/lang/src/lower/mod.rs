@@ -422,6 +422,7 @@ fn table(table: &hir::Table, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Tab
         evict: table.evict,
         counted: table.counted,
         releases: table.releases,
+        expires: table.expires,
         entries: table.entries.clone(),
         file: table.file.clone(),
         default: table.default.clone(),

@@ -41,9 +41,9 @@ pub(super) const STATEMENTS: [&str; 30] = [
 ];
 
 /// Words that begin a property of a table.
-pub(super) const PROPERTIES: [&str; 11] = [
-    "capacity", "age", "idle", "evict", "choose", "answer", "counted", "releases", "from", "entries",
-    "default",
+pub(super) const PROPERTIES: [&str; 12] = [
+    "capacity", "age", "idle", "evict", "choose", "answer", "counted", "releases", "expires", "from",
+    "entries", "default",
 ];
 
 /// Words that begin a property of a group.

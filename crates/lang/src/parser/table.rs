@@ -111,6 +111,7 @@ impl Parser<'_> {
             "answer" => Property::Answer(self.one_of("answer", &["first", "all", "set"])?),
             "counted" => Property::Counted(span),
             "releases" => Property::Releases(self.name("The name of a pool", "behind `releases`")?),
+            "expires" => Property::Expires(self.name("The name of an event", "behind `expires`")?),
             "from" => {
                 let path = self.string("behind `from`, as in `from \"routes.txt\"`")?;
                 let format =

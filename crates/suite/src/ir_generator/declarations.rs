@@ -32,8 +32,18 @@ pub(super) fn made(random: &mut SuiteRandom) -> Program {
     program.tables = tables(random, &program.pools);
     let handlers = random.between(1, 3) as u32;
     program.events = (0..handlers).map(|number| event(random, number)).collect();
+    if random.one_in(2) {
+        expire(&mut program);
+    }
     program.every = vec![Every { period: random.between(1, 40) * 1_000_000, handler: handlers + 1 }];
     program
+}
+
+/// Lets the entries of the first table raise the first event when their time is up.
+fn expire(program: &mut Program) {
+    let table = &mut program.tables[0];
+    table.expires = Some(0);
+    program.events[0].params = table.keys.iter().chain(&table.values).cloned().collect();
 }
 
 fn reason(name: &str) -> Reason {
@@ -186,6 +196,7 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
             evict: if releases.is_some() || random.one_in(2) { Eviction::Refuse } else { Eviction::Lru },
             counted: kind != Exact && random.one_in(2),
             releases,
+            expires: None,
             entries: Vec::new(),
             file: None,
             default: None,

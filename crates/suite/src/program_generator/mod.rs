@@ -127,7 +127,10 @@ impl Writer {
         for index in 0..self.random.below(4) as usize {
             self.function(index);
         }
-        self.events = (0..self.random.between(1, 3)).map(|_| self.types(3)).collect();
+        for _ in 0..self.random.between(1, 3) {
+            let params = self.types(3);
+            self.events.push(params);
+        }
     }
 
     fn types(&mut self, most: u64) -> Vec<GeneratedType> {

@@ -103,6 +103,7 @@ impl Writer {
             self.times();
             self.saw(if table.refuses { "evict refuse" } else { "evict lru" });
             self.line(if table.refuses { "evict refuse" } else { "evict lru" });
+            self.expiry(table);
         } else {
             self.saw("static table");
         }
@@ -113,6 +114,20 @@ impl Writer {
             self.line(&format!("default => {value}"));
         }
         self.close("}");
+    }
+
+    /// Lets entries that end by their time raise an event, whose arguments are those of key and value.
+    fn expiry(&mut self, table: &Table) {
+        let value = match &table.holds {
+            Holds::Nothing => &[][..],
+            Holds::Values(types) => types,
+            Holds::Variants(_) => return,
+        };
+        if self.random.one_in(2) {
+            self.saw("expires");
+            self.line(&format!("expires ev{}", self.events.len()));
+            self.events.push(table.keys.iter().chain(value).cloned().collect());
+        }
     }
 
     fn times(&mut self) {

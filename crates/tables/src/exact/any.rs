@@ -124,6 +124,14 @@ impl Exact for ExactTable {
         dispatch!(self, table => table.remove(key))
     }
 
+    fn end(&mut self, key: &[u64]) -> bool {
+        dispatch!(self, table => table.end(key))
+    }
+
+    fn ends(&mut self, key: &[u64]) -> Option<u64> {
+        dispatch!(self, table => table.ends(key))
+    }
+
     fn expire(&mut self, now: u64) -> u64 {
         dispatch!(self, table => table.expire(now))
     }

@@ -175,6 +175,16 @@ impl Exact for ExactModel {
         removed
     }
 
+    fn end(&mut self, key: &[u64]) -> bool {
+        let ended = self.take(key).is_some();
+        self.statistics.expired += u64::from(ended);
+        ended
+    }
+
+    fn ends(&mut self, key: &[u64]) -> Option<u64> {
+        self.entries.get(key).map(|held| self.deadline(held).unwrap_or(u64::MAX))
+    }
+
     fn expire(&mut self, now: u64) -> u64 {
         let before = self.statistics.expired;
         self.expire_some(now, &mut 0, &mut |_| {});

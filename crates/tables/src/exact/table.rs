@@ -515,6 +515,19 @@ impl<const K: usize> Exact for HashTable<K> {
         true
     }
 
+    fn end(&mut self, key: &[u64]) -> bool {
+        let ended = self.remove(key);
+        self.statistics.removed -= u64::from(ended);
+        self.statistics.expired += u64::from(ended);
+        ended
+    }
+
+    fn ends(&mut self, key: &[u64]) -> Option<u64> {
+        self.fetch_older(key);
+        let slot = self.current.probe(key).ok().filter(|slot| !self.has_ended(*slot))?;
+        Some(self.current.deadline(slot).unwrap_or(u64::MAX))
+    }
+
     fn expire(&mut self, now: u64) -> u64 {
         let left = self.left_to_expire() as u64;
         self.horizon = self.horizon.max(self.advance(now));

@@ -15,6 +15,7 @@ enum Operation {
     Learn(u64, u64),
     InsertPermanent(u64, u64),
     Remove(u64),
+    End(u64),
     Wait(i64),
     Expire,
     ExpireSome(u32),
@@ -39,7 +40,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         4 => key.clone().prop_map(Operation::Find),
         1 => key.clone().prop_map(Operation::Peek),
         1 => (key.clone(), value).prop_map(|(k, v)| Operation::InsertPermanent(k, v)),
-        2 => key.prop_map(Operation::Remove),
+        2 => key.clone().prop_map(Operation::Remove),
+        1 => key.prop_map(Operation::End),
         3 => wait.prop_map(Operation::Wait),
         1 => Just(Operation::Expire),
         3 => (0..4u32).prop_map(Operation::ExpireSome),
@@ -106,6 +108,11 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                 let (k, v) = (key(&spec, k), value(&spec, v));
                 prop_assert_eq!(table.insert_permanent(&k, &v), model.insert_permanent(&k, &v));
             }
+            Operation::End(k) => {
+                let key = key(&spec, k);
+                prop_assert_eq!(table.ends(&key), model.ends(&key));
+                prop_assert_eq!(table.end(&key), model.end(&key));
+            }
             Operation::Remove(k) => {
                 prop_assert_eq!(table.remove(&key(&spec, k)), model.remove(&key(&spec, k)))
             }
@@ -171,6 +178,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         }
         let (moves, lookups) = match operation {
             Operation::Bulk(numbers, _) => (MOVED_AT_ONCE + 1, numbers.len()),
+            Operation::End(_) => (MOVED_AT_ONCE + 1, 2),
             Operation::Expire
             | Operation::ExpireSome(_)
             | Operation::MakeWay(_)

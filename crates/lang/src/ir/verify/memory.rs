@@ -63,6 +63,18 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
         }
     }
     for (index, table) in program.tables.iter().enumerate() {
+        let Some(event) = table.expires else { continue };
+        let Some(event) = program.events.get(event as usize) else {
+            report(Fault::NoSuch("event", event));
+            continue;
+        };
+        let columns = widths(&table.keys).into_iter().chain(widths(&table.values));
+        let ends = table.idle.is_some() || table.age.is_some();
+        if !ends || !columns.eq(widths(&event.params)) {
+            report(Fault::KindProperty(index as u32));
+        }
+    }
+    for (index, table) in program.tables.iter().enumerate() {
         let Some(pool) = table.releases else { continue };
         let Some(pool) = program.pools.get(pool as usize) else {
             report(Fault::NoSuch("pool", pool));
