@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// The largest number of packets that wait for the control plane, and their bytes together.
-const WAITING: Size = Size { packets: 1024, bytes: 8 << 20 };
+const WAITING: Size = Size { packets: 4096, bytes: 8 << 20 };
 /// The same for packets of one reason.
 const OF_REASON: Size = Size { packets: WAITING.packets / 4, bytes: WAITING.bytes / 4 };
 /// The same for urgent answers of one port.
@@ -352,7 +352,11 @@ mod tests {
         };
         assert_eq!(flood(0, 10_000), OF_REASON.packets);
         assert_eq!([flood(1, 10_000), flood(2, 10_000)], [OF_REASON.packets; 2]);
-        assert_eq!((flood(3, 300), flood(4, 300)), (OF_REASON.packets, 0), "all together are bounded, too");
+        assert_eq!(
+            (flood(3, 10_000), flood(4, 300)),
+            (OF_REASON.packets, 0),
+            "all together are bounded, too"
+        );
         assert_eq!(flood(5, 100), 100, "whatever else waits");
         assert_eq!(flood(5, 100), ANSWERS.packets - 100);
         assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), ANSWERS.packets);
