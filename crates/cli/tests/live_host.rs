@@ -68,10 +68,15 @@ fn wait_until(what: &str, holds: impl FnMut() -> bool) {
 }
 
 /// The same for so many seconds at most.
-fn wait_for(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
+fn wait_for(seconds: u64, what: &str, holds: impl FnMut() -> bool) {
+    wait_for_or(seconds, || what.to_owned(), holds);
+}
+
+/// The same, and says why not.
+fn wait_for_or(seconds: u64, what: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(seconds);
     while !holds() {
-        assert!(Instant::now() < end, "{what}");
+        assert!(Instant::now() < end, "{}", what());
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -306,12 +311,19 @@ print(sent)";
                 host_figure(&net, 0, "sent") + host_figure(&net, 0, "unsent") >= before + sent
             });
         } else {
-            // Each packet that came in was handed to the machine, or is counted as one that found no room.
+            // Each packet that the program punted came to control, or is counted as one that found no room;
+            // and each that control had for the machine was handed to it or is counted as not taken.
             wait_until("every packet is counted", || {
                 let shown = &net.ask(&["show", "drops", "--total"])["now"];
-                let punted = shown["report"]["punts"]["ours"].as_u64().expect("some came in");
-                let lost = shown["punts_lost"]["ours"].as_u64().unwrap_or(0);
-                host_figure(&net, 0, "handed") + host_figure(&net, 0, "refused") + lost >= punted
+                let punts = shown["report"]["punts"].as_object().expect("some were punted");
+                let punted: u64 = punts.values().filter_map(Value::as_u64).sum();
+                let lost = shown["punt_queue_full"].as_u64().expect("a figure");
+                let control = net.ask(&["show", "neighbours"]);
+                let came = control["account"]["handed"].as_u64().expect("a figure");
+                let of_machine = fate(&control, "for the host") + fate(&control, "heard");
+                let figures = [(0, "handed"), (0, "refused"), (1, "handed"), (1, "refused")];
+                let had: u64 = figures.iter().map(|(port, what)| host_figure(&net, *port, what)).sum();
+                came + lost == punted && had == of_machine
             });
         }
     }
@@ -519,12 +531,13 @@ fn frr(net: &Net, host: &str, daemon: &str, configuration: &str) -> Running {
     let groups = std::fs::read_to_string("/etc/group").expect("groups");
     std::fs::write(at("group"), format!("{groups}\nfrrvty:x:64999:root\n")).expect("a file");
     let run = format!(
-        "mount --bind {} /etc/group && exec {binary} -u root -g root --vty_socket {} -z {} -i {} -f {} -P 0 --moduledir {libraries}/modules",
+        "mount --bind {} /etc/group && exec {binary} -u root -g root --vty_socket {} -z {} -i {} -f {} -P 0 --log file:{} --moduledir {libraries}/modules",
         at("group"),
         folder.display(),
         at("zserv.api"),
         at(&format!("{daemon}.pid")),
         at(daemon),
+        at(&format!("{daemon}.log")),
     );
     Running::start(net.at(host, "sh", &["-c", &run]).env("LD_LIBRARY_PATH", libraries))
 }
@@ -547,10 +560,11 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
     for address in ["198.51.100.1/24", "203.0.113.1/24"] {
         ip(&net, "b", &format!("address add {address} dev lo"));
     }
-    let bgp = |own: u16, last: u8, other: u16, network: &str| {
+    // One of both connects, so that two connections never get in each other's way.
+    let bgp = |own: u16, last: u8, other: u16, network: &str, how: &str| {
         let neighbour = 3 - last;
         format!(
-            "router bgp {own}\n bgp router-id 10.0.2.{last}\n no bgp ebgp-requires-policy\n neighbor 10.0.2.{neighbour} remote-as {other}\n neighbor 10.0.2.{neighbour} timers connect 1\n address-family ipv4 unicast\n  network {network}\n exit-address-family\n"
+            "router bgp {own}\n bgp router-id 10.0.2.{last}\n no bgp ebgp-requires-policy\n neighbor 10.0.2.{neighbour} remote-as {other}\n neighbor 10.0.2.{neighbour} {how}\n address-family ipv4 unicast\n  network {network}\n exit-address-family\n"
         )
     };
     let ospf = |interface: &str, network: &str| {
@@ -563,17 +577,20 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
         let socket = net.path(&format!("frr-{host}")).join("zserv.api");
         wait_until("the other daemons can register", || socket.exists());
     }
-    let _bgp_b = frr(&net, "b", "bgpd", &bgp(65002, 2, 65001, "198.51.100.0/24"));
+    let _bgp_b = frr(&net, "b", "bgpd", &bgp(65002, 2, 65001, "198.51.100.0/24", "passive"));
     let _ospf_b = frr(&net, "b", "ospfd", &ospf("eth0", "203.0.113.0/24"));
     // OSPF tells of an address of `lo` as of a host.
     for _ in 0..2 {
         // The second time after both daemons were killed.
         let of_gateway = [
-            frr(&net, "g", "bgpd", &bgp(65001, 1, 65002, "10.0.1.0/24")),
+            frr(&net, "g", "bgpd", &bgp(65001, 1, 65002, "10.0.1.0/24", "timers connect 1")),
             frr(&net, "g", "ospfd", &ospf("uplink", "10.0.1.0/24")),
         ];
         for (network, host) in [("198.51.100.0/24", "198.51.100.1"), ("203.0.113.1/32", "203.0.113.1")] {
-            wait_for(60, network, || leads_to_b(&net, network));
+            let log = |host: &str| {
+                std::fs::read_to_string(net.path(&format!("frr-{host}")).join("bgpd.log")).unwrap_or_default()
+            };
+            wait_for_or(60, || format!("{network}: {}{}", log("g"), log("b")), || leads_to_b(&net, network));
             wait_for(60, host, || ping(&net, "a", host).contains(" 3 received"));
         }
         drop(of_gateway);
