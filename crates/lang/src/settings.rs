@@ -5,7 +5,7 @@
 //! value in the text, and gives the same program.
 
 use crate::ast::{self, Item, Name};
-use crate::diagnostic::{Diagnostic, Findings, Label};
+use crate::diagnostic::{Diagnostic, Findings, Label, Severity};
 use crate::limits::SETTABLE_TOLD;
 use crate::parser::{parse_pool, parse_value};
 use crate::source::{FileId, Sources, Span};
@@ -224,10 +224,10 @@ fn set(
 
 impl Applied {
     /// Says at each diagnostic what it has to do with a value from outside: where it belongs if it is wrong
-    /// itself, and where it comes from if the program uses it wrongly.
+    /// itself, and where it comes from if the program uses it wrongly. Errors at values come first.
     pub(crate) fn remark(&self, sources: &Sources, diagnostics: &mut [Diagnostic]) {
         let Some(file) = self.file else { return };
-        for diagnostic in diagnostics {
+        for diagnostic in diagnostics.iter_mut() {
             let span = diagnostic.primary.span;
             if span.file == file {
                 let within =
@@ -237,7 +237,10 @@ impl Applied {
                     diagnostic.path.push(Label { span: *declared, text: "declared here".to_string() });
                 }
             } else {
-                let words = sources.text(span).split(|c: char| !c.is_alphanumeric() && c != '_');
+                let spans = std::iter::once(span).chain(diagnostic.path.iter().map(|label| label.span));
+                let words = spans
+                    .filter(|span| span.file != file)
+                    .flat_map(|span| sources.text(span).split(|c: char| !c.is_alphanumeric() && c != '_'));
                 let mut used: Vec<&str> = words.filter(|word| self.set.contains_key(*word)).collect();
                 used.sort_unstable();
                 used.dedup();
@@ -250,10 +253,14 @@ impl Applied {
                 }
             }
             // An edit mends the program's files alone.
-            if diagnostic.suggestion.as_ref().is_some_and(|edit| edit.span.file == file) {
-                diagnostic.help = diagnostic.suggestion.take().map(|edit| edit.text);
+            if let Some(edit) = diagnostic.suggestion.take_if(|edit| edit.span.file == file) {
+                let advice = diagnostic.help.take();
+                diagnostic.help =
+                    Some(advice.map_or(edit.text.clone(), |advice| format!("{}; {advice}", edit.text)));
             }
         }
+        // What a wrong value leads to in the program comes behind it.
+        diagnostics.sort_by_key(|found| (found.severity != Severity::Error, found.primary.span.file != file));
     }
 }
 
