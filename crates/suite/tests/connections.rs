@@ -46,8 +46,10 @@ fn frame(from_client: bool, client: u16, segment: &Segment) -> Vec<u8> {
 /// A segment that is near what the connection expects, or far from it.
 fn segment(random: &mut SuiteRandom, connection: Option<&Connection>, from_client: bool) -> Segment {
     let flags = if random.one_in(40) { random.below(64) as u8 } else { *random.pick(&FLAGS) };
-    let (own, others) =
-        connection.map_or(([0x7fff_fff0; 3], [0xffff_fff0; 3]), |known| known.numbers(from_client));
+    let (own, others) = connection
+        .map_or(([0x7fff_fff0, 0xffff_fff0, 3_000_000_000], [0xffff_fff0; 3]), |known| {
+            known.numbers(from_client)
+        });
     let mut near = |numbers: [u32; 3]| {
         let number = *random.pick(&numbers);
         match random.below(16) {
@@ -57,6 +59,7 @@ fn segment(random: &mut SuiteRandom, connection: Option<&Connection>, from_clien
             3 => number.wrapping_sub(random.below(70_000) as u32),
             4 => random.number() as u32,
             5 => 0,
+            6 => number.wrapping_add(3_000_000_000),
             _ => number,
         }
     };

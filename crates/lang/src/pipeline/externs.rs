@@ -11,21 +11,32 @@ use crate::source::Span;
 /// Puts a stage in the place of every `extern stage`. `imports` are the imports that led to the files behind
 /// the first.
 pub(super) fn settle(files: &mut [File], imports: &[Span], diagnostics: &mut Findings) {
-    for at in 0..files.len() {
-        let items = std::mem::take(&mut files[at].items);
-        let (externs, kept) = items.into_iter().partition(|item| matches!(item, Item::Extern(_)));
-        files[at].items = kept;
-        let import = at.checked_sub(1).and_then(|module| imports.get(module)).copied();
-        for item in externs {
-            let Item::Extern(asked) = item else { continue };
-            match declared(files, &asked.name) {
-                Some(stage) => join(stage, &asked, diagnostics),
-                None => match default(&asked) {
-                    Some(stage) => files[at].items.push(Item::Stage(stage)),
-                    None => report_missing(&asked, import, diagnostics),
-                },
-            }
+    let mut all: Vec<(usize, Extern)> = Vec::new();
+    for (at, file) in files.iter_mut().enumerate() {
+        let (externs, kept) =
+            std::mem::take(&mut file.items).into_iter().partition(|item| matches!(item, Item::Extern(_)));
+        file.items = kept;
+        all.extend(externs.into_iter().filter_map(|item| match item {
+            Item::Extern(asked) => Some((at, asked)),
+            _ => None,
+        }));
+    }
+    let mut defaults = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
+    for (at, asked) in all {
+        if let Some(stage) = declared(files, &asked.name) {
+            join(stage, &asked, diagnostics);
+        } else if asked.body.is_some() {
+            // Two defaults of one name are two stages of one name, which the checker reports.
+            defaults.push((at, asked));
+        } else if !missing.contains(&asked.name.text) {
+            let import = at.checked_sub(1).and_then(|module| imports.get(module)).copied();
+            report_missing(&asked, import, diagnostics);
+            missing.push(asked.name.text);
         }
+    }
+    for (at, asked) in defaults {
+        files[at].items.extend(default(asked).map(Item::Stage));
     }
 }
 
@@ -57,8 +68,8 @@ fn join(stage: &mut Stage, asked: &Extern, diagnostics: &mut Findings) {
 }
 
 /// The stage that a module declares for programs that have none.
-fn default(asked: &Extern) -> Option<Stage> {
-    let Extern { name, params, requires, body, span } = asked.clone();
+fn default(asked: Extern) -> Option<Stage> {
+    let Extern { name, params, requires, body, span } = asked;
     Some(Stage { name, start: false, header: None, params, cap: None, requires, body: body?, span })
 }
 

@@ -21,8 +21,9 @@ pub(super) struct Module {
 }
 
 /// The main file and all modules that it imports, directly or through other modules. A module brings the
-/// imported names and its other declarations. If the main file declares a constant, enum, layout, function or
-/// reason that a module declares too and that no import names, the declaration of the main file counts.
+/// imported names and its other declarations. If the main file declares a reason or settable constant that a
+/// module declares too and that no import names, the declaration of the main file counts; of `std.net` also
+/// another constant, an enum, a layout or a function. All others have one name in the whole program.
 pub(super) fn modules(
     main: ast::File,
     sources: &mut Sources,
@@ -166,10 +167,11 @@ fn taken_in(main: ast::File, loaded: BTreeMap<String, Module>) -> Vec<ast::File>
             }
             // The standard layouts have common names, so each is there only for those who ask for it.
             let hidden = standard && matches!(item, Item::Layout(_));
-            let replaceable = matches!(
-                item,
-                Item::Const(_) | Item::Enum(_) | Item::Layout(_) | Item::Reason(_) | Item::Function(_)
-            );
+            let replaceable = match item {
+                Item::Const(item) => standard || item.settable,
+                Item::Enum(_) | Item::Layout(_) | Item::Function(_) => standard,
+                item => matches!(item, Item::Reason(_)),
+            };
             !(hidden || replaceable && own.contains(&(std::mem::discriminant(item), name.clone())))
         });
         files.push(file);

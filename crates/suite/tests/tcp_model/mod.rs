@@ -70,7 +70,7 @@ struct Side {
     limit: u32,
     /// The largest window that it has announced.
     window: u32,
-    /// The largest number that it has acknowledged.
+    /// The largest number that it has acknowledged; before that its own first number.
     acknowledged: u32,
     shift: Option<u8>,
     /// It has sent something.
@@ -168,8 +168,9 @@ fn next(state: State, kind: SegmentKind, from_client: bool) -> Next {
 /// How long a state lasts, in nanoseconds.
 fn lasts(state: State) -> u64 {
     let seconds = match state {
-        State::SynSent | State::SynSentBoth | State::FinWait | State::TimeWait => 120,
-        State::SynReceived | State::CloseWait => 60,
+        State::SynSent | State::SynSentBoth | State::TimeWait => 120,
+        State::FinWait | State::CloseWait => 240,
+        State::SynReceived => 60,
         State::LastAck => 30,
         State::Closed => 10,
         State::Established => 120 * 3600,
@@ -184,7 +185,7 @@ impl Connection {
             sent: segment.end(),
             limit: segment.end(),
             window: u32::from(segment.window).max(1),
-            acknowledged: 0,
+            acknowledged: segment.seq,
             shift: segment.shift,
             heard: true,
         };
@@ -209,6 +210,9 @@ impl Connection {
     ) -> Judgement {
         let after = match next(self.state, kind, from_client) {
             Next::Refused => return Judgement::Drop("tcp_state"),
+            Next::Stay if segment.payload > 0 && kind != SegmentKind::Syn => {
+                return Judgement::Drop("tcp_state");
+            }
             Next::Stay => return Judgement::Passes,
             Next::Again => return Judgement::Begins,
             Next::To(after) => after,
@@ -219,24 +223,38 @@ impl Connection {
             return Judgement::Passes;
         }
         let end = segment.end();
-        if segment.syn() {
-            if own.heard && later(own.sent, end) {
-                return Judgement::Drop("tcp_window");
+        let opening = matches!(self.state, State::SynSent | State::SynSentBoth);
+        let repeats = kind == SegmentKind::Syn && opening && own.heard && segment.seq == own.acknowledged;
+        if repeats {
+            if later(end, own.sent) {
+                (own.sent, own.limit) = (end, end);
             }
-            if !own.heard || later(end, own.sent) {
-                let acknowledged = own.acknowledged;
+        } else if segment.syn() {
+            let again = opening && (kind == SegmentKind::SynAck || from_client);
+            if !own.heard || later(end, own.sent) || again {
+                let acknowledged = if kind == SegmentKind::Syn { segment.seq } else { own.acknowledged };
                 let window = u32::from(segment.window).max(1);
                 own = Side { sent: end, limit: end, window, acknowledged, shift: segment.shift, heard: true };
+            } else if own.sent != end {
+                return Judgement::Drop("tcp_window");
             }
         } else if !own.heard {
             let window = u32::from(segment.window).max(1);
             own = Side { sent: end, limit: end.wrapping_add(window), window, heard: true, ..own };
         }
 
+        // What answers a SYN acknowledges it.
+        let refusal = kind == SegmentKind::Rst && !from_client && opening;
+        if refusal || opening && kind == SegmentKind::SynAck {
+            let answers = later(segment.ack, other.acknowledged) && !later(segment.ack, other.sent);
+            if segment.flags & 16 == 0 || !answers {
+                return Judgement::Drop("tcp_window");
+            }
+        }
         let acknowledges = segment.flags & 16 != 0 && !(kind == SegmentKind::Rst && segment.ack == 0);
         let ack = if acknowledges { segment.ack } else { other.sent };
-        let refusal = kind == SegmentKind::Rst && segment.seq == 0 && self.state == State::SynSent;
-        let (first, last) = if refusal { (own.sent, own.sent) } else { (segment.seq, end) };
+        let first = if refusal { own.sent } else { segment.seq };
+        let last = if refusal || repeats { own.sent } else { end };
 
         let beyond = later(first, own.limit);
         let too_old = later(own.sent.wrapping_sub(other.window), last);
@@ -245,8 +263,7 @@ impl Connection {
         if beyond || too_old || never_sent || later(oldest, ack) {
             return Judgement::Drop("tcp_window");
         }
-        let opening = matches!(self.state, State::SynSent | State::SynSentBoth);
-        if kind == SegmentKind::Rst && !opening && ![other.acknowledged, own.sent].contains(&segment.seq) {
+        if kind == SegmentKind::Rst && !refusal && ![other.acknowledged, own.sent].contains(&segment.seq) {
             return Judgement::Passes;
         }
 
@@ -263,7 +280,8 @@ impl Connection {
             own.limit = last;
         }
         if acknowledges {
-            own.acknowledged = furthest(own.acknowledged, ack);
+            let begins = opening || self.state == State::SynReceived;
+            own.acknowledged = if begins { ack } else { furthest(own.acknowledged, ack) };
         }
         other.limit = furthest(other.limit, ack.wrapping_add(announced));
         if announced == 0 && other.limit == ack {
