@@ -57,8 +57,10 @@ pub(crate) const ENTRIES: usize = 64;
 /// The largest number of entries in one answer, and about how many bytes they may have.
 pub(crate) const LISTED: usize = 4096;
 pub(crate) const LISTED_BYTES: usize = 128 << 10;
-/// The largest number of bytes that the entries of one replacement may have in requests. One client replaces
-/// a table at a time.
+/// The largest number of times that workers copy entries for one answer.
+pub(crate) const LISTED_STEPS: usize = 1024;
+/// The largest number of bytes that the entries of one replacement may have in requests; in memory they take
+/// more than ten times as many. One client replaces a table at a time.
 pub(crate) const REPLACEMENT: usize = 64 << 20;
 /// How many bytes of answers may wait before they are sent.
 pub(crate) const ANSWERS: usize = 64 << 10;

@@ -6,8 +6,9 @@
 //!               └──────── the changes behind it, once more ◄── undone from there on, last one first
 //! ```
 //!
-//! A slice is bounded by number and by time, so a batch never waits longer for changes, however many clients
-//! send however many.
+//! A slice is bounded by number and by time, however many clients send however many. A worker that has an
+//! entry for a key can always change or remove it, so it waits with that until no other worker can refuse the
+//! change or one before it. What is undone is thus never more than entries that were not there before.
 
 use super::schema::ended;
 use crate::limits::{CHANGES, CHANGING};
@@ -35,11 +36,25 @@ pub(super) struct Change {
     pub(super) entry: Entry,
 }
 
-/// What a change did at one worker.
-struct Made {
-    result: Result<u32, EntryError>,
-    /// The entry that was there before, if it may be needed again.
-    before: Option<Entry>,
+/// How far one worker has come in a slice.
+#[derive(Clone, Default)]
+struct Progress {
+    /// What became of each change that it made.
+    results: Vec<Result<u32, EntryError>>,
+    /// Whether it has an entry for the key of the next change. Then it cannot refuse it, and waits until no
+    /// other worker can.
+    waits: bool,
+}
+
+impl Progress {
+    /// Whether this worker has made, or is sure to make, the change at this place of the slice.
+    fn takes(&self, index: usize) -> bool {
+        self.results.get(index).map_or(self.waits && self.results.len() == index, Result::is_ok)
+    }
+
+    fn refuses(&self, index: usize) -> bool {
+        self.results.get(index).is_some_and(Result::is_err)
+    }
 }
 
 /// Makes changes in their order, while the program with this number of a generation runs. Returns what became
@@ -66,43 +81,58 @@ fn slice(
     results: &mut Vec<Result<u32, RequestRefusal>>,
 ) -> Result<(), RequestRefusal> {
     let (begin, workers) = (results.len(), remote.workers());
-    let mut made: Vec<Vec<Made>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut over = None;
-    while over.is_none() && made.iter().any(|made| made.len() < end - begin) {
-        let (changes, from) = (changes.clone(), made.iter().map(|made| begin + made.len()).collect());
-        let parts = remote.ask_each(from, move |generation, from: usize| {
-            (generation.number == number).then(|| part(generation, &changes[from..end], workers > 1))
+    let (mut all, mut over) = (vec![Progress::default(); workers], None);
+    // The first change that one worker takes and another refuses.
+    let differing = |all: &[Progress]| {
+        (0..end - begin).find(|&index| {
+            all.iter().any(|progress| progress.takes(index))
+                && all.iter().any(|progress| progress.refuses(index))
+        })
+    };
+    while over.is_none() {
+        let goal = differing(&all).unwrap_or(end - begin);
+        if all.iter().all(|progress| progress.results.len() >= goal) {
+            break;
+        }
+        let next = |progress: &Progress| {
+            let index = progress.results.len().min(goal);
+            (begin + index, workers == 1 || all.iter().all(|other| other.takes(index)))
+        };
+        let (changes, next) = (changes.clone(), all.iter().map(next).collect());
+        let parts = remote.ask_each(next, move |generation, (from, sure): (usize, bool)| {
+            let changes = &changes[from..begin + goal];
+            (generation.number == number).then(|| part(generation, changes, sure, workers > 1))
         });
         let Some(parts) = parts else { return Err(ended()) };
-        for (made, part) in made.iter_mut().zip(parts) {
+        for (progress, part) in all.iter_mut().zip(parts) {
             match part {
-                Some(part) => made.extend(part),
+                Some(part) if progress.results.len() < goal => {
+                    progress.waits = part.waits;
+                    progress.results.extend(part.results);
+                }
+                Some(_) => {}
                 None => over = Some(changed()),
             }
         }
     }
-    let whole = made.iter().map(Vec::len).min().unwrap_or(0);
-    let takes = |made: &[Made], index: usize| made[index].result.is_ok();
-    let differs = |index: &usize| made.iter().any(|other| takes(other, *index) != takes(&made[0], *index));
-    let agreed = (0..whole).find(differs).unwrap_or(whole);
+    let whole = all.iter().map(|progress| progress.results.len()).min().unwrap_or(0);
+    let agreed = differing(&all).unwrap_or(whole).min(whole);
     for index in 0..agreed {
         // Workers may have removed different numbers of entries: each has learned its own.
-        let most = made.iter().map(|made| made[index].result.clone()).reduce(|a, b| Ok(a?.max(b?)));
+        let most = all.iter().map(|progress| progress.results[index].clone()).reduce(|a, b| Ok(a?.max(b?)));
         results.push(most.unwrap_or(Ok(0)).map_err(|error| refused(&error)));
     }
     if let Some(over) = over {
         return Err(over);
     }
-    if agreed == whole {
-        return Ok(());
-    }
-    let failed = made.iter().zip(1..).find_map(|(made, worker)| {
-        let error = made[agreed].result.as_ref().err()?;
+    let Some(differing) = differing(&all) else { return Ok(()) };
+    let failed = all.iter().zip(1..).find_map(|(progress, worker)| {
+        let error = progress.results.get(differing)?.as_ref().err()?;
         Some(RequestRefusal { message: format!("worker {worker}: {error}"), ..refused(error) })
     });
-    let undone = made.into_iter().map(|made| made.into_iter().skip(agreed).collect()).collect();
-    let (changes, first) = (changes.clone(), begin + agreed);
-    let parts = remote.ask_each(undone, move |generation, made: Vec<Made>| {
+    let undone = all.into_iter().map(|progress| progress.results.into_iter().skip(differing).collect());
+    let (changes, first) = (changes.clone(), begin + differing);
+    let parts = remote.ask_each(undone.collect(), move |generation, made: Vec<Result<u32, EntryError>>| {
         if generation.number == number {
             undo(generation, &changes[first..], made);
         }
@@ -112,46 +142,41 @@ fn slice(
     Ok(())
 }
 
-/// Makes the first of these changes at one worker, as many as the time allows and at least one.
-fn part(generation: &mut Generation, changes: &[Change], keeps: bool) -> Vec<Made> {
+/// Makes the first of these changes at one worker, as many as the time allows. With `keeps`, it stops before
+/// a change of an entry that is there, unless the change is the first one and `sure`.
+fn part(generation: &mut Generation, changes: &[Change], sure: bool, keeps: bool) -> Progress {
     let begun = Instant::now();
-    let mut made = Vec::with_capacity(changes.len());
-    for change in changes {
-        made.push(one(generation, change, keeps));
+    let mut progress = Progress::default();
+    for (index, change) in changes.iter().enumerate() {
+        let Change { table, entry, .. } = change;
+        let is_sure = !keeps || sure && index == 0;
+        if !is_sure && generation.backend.entry(*table, &entry.key, entry.priority).is_some() {
+            progress.waits = true;
+            break;
+        }
+        progress.results.push(one(generation, change));
         if begun.elapsed() >= CHANGING {
             break;
         }
     }
-    made
+    progress
 }
 
-fn one(generation: &mut Generation, Change { table, action, entry }: &Change, keeps: bool) -> Made {
+fn one(generation: &mut Generation, Change { table, action, entry }: &Change) -> Result<u32, EntryError> {
     let backend = &mut *generation.backend;
-    let before = if keeps { backend.entry(*table, &entry.key, entry.priority) } else { None };
-    let result = match action {
+    match action {
         Action::Insert => backend.insert(*table, entry).map(|()| 1),
         Action::Learn => backend.learn(*table, entry, MachineClock.program()).map(|()| 1),
         Action::Remove => Ok(backend.remove(*table, &entry.key, entry.priority).into()),
-    };
-    Made { result, before }
+    }
 }
 
-/// Undoes changes at one worker, the last one first. An entry that packets had made begins its time anew.
-fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Made>) {
-    let backend = &mut *generation.backend;
-    for (Change { table, action, entry }, Made { result, before }) in changes.iter().zip(made).rev() {
-        if result.is_err() {
-            continue;
+/// Undoes changes at one worker, the last one first: all of them made entries that were not there before.
+fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Result<u32, EntryError>>) {
+    for (Change { table, action, entry }, result) in changes.iter().zip(made).rev() {
+        if result.is_ok() && *action != Action::Remove {
+            generation.backend.remove(*table, &entry.key, entry.priority);
         }
-        // An entry that was there finds its room again.
-        let _ = match (before, action) {
-            (Some(before), Action::Learn) => backend.learn(*table, &before, MachineClock.program()),
-            (Some(before), _) => backend.insert(*table, &before),
-            (None, _) => {
-                backend.remove(*table, &entry.key, entry.priority);
-                Ok(())
-            }
-        };
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::changes::changed;
 use super::schema::{Known, ended, to_client};
-use crate::limits::{ENTRIES, LISTED, LISTED_BYTES};
+use crate::limits::{ENTRIES, LISTED, LISTED_BYTES, LISTED_STEPS};
 use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::Remote;
 use exec::EntryPlace;
@@ -51,13 +51,15 @@ pub(super) struct Listing {
 /// Entries, and the bytes of the cursor for the next ones.
 pub(super) type Part = (Vec<ListedEntry>, Vec<u8>);
 
-/// Entries of a table from the cursor on: at least one entry, or all have been looked at.
+/// Entries of a table from the cursor on. There may be none, although a cursor says that more follow.
 pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Part, RequestRefusal> {
     let workers = known.schema.workers;
     if asked.worker > workers {
         let message = format!("there is no worker {}; there are {workers}", asked.worker);
         return Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message));
     }
+    // No packet changes a table of patterns, so all workers have the same ones.
+    let workers = if known.table(asked.table)?.0.kind == "patterns" { 1 } else { workers };
     let (first, end) = if asked.worker == 0 { (0, workers) } else { (asked.worker - 1, asked.worker) };
     let mut cursor = match asked.cursor.as_slice() {
         [] => Cursor { worker: first, place: EntryPlace::default() },
@@ -70,7 +72,7 @@ pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Pa
     };
     let most = (asked.most as usize).clamp(1, LISTED);
     let (mut listed, mut bytes) = (Vec::new(), 0);
-    loop {
+    for step in 1.. {
         let (part, next) = part(remote, known, asked.table, cursor, most - listed.len())?;
         let part = if cursor.worker > first {
             others(remote, known, asked.table, first, cursor, part)?
@@ -88,10 +90,11 @@ pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Pa
             }
             None => return Ok((listed, Vec::new())),
         }
-        if listed.len() >= most || bytes >= LISTED_BYTES {
-            return Ok((listed, cursor.bytes()));
+        if listed.len() >= most || bytes >= LISTED_BYTES || step >= LISTED_STEPS {
+            break;
         }
     }
+    Ok((listed, cursor.bytes()))
 }
 
 /// A few entries of one worker.
@@ -104,8 +107,17 @@ fn part(
 ) -> Result<(Vec<Entry>, Option<EntryPlace>), RequestRefusal> {
     let (number, most) = (known.schema.generation, most.min(ENTRIES));
     let part = remote.ask_at(cursor.worker.into(), move |generation| {
-        (generation.number == number)
-            .then(|| generation.backend.entries_part(table.into(), cursor.place, most))
+        (generation.number == number).then(|| {
+            // A table passes as many empty places as it is asked for entries.
+            let (mut entries, mut next, mut asked) = (Vec::new(), Some(cursor.place), 0);
+            while let Some(place) = next.filter(|_| entries.len() < most && asked < ENTRIES) {
+                let wanted = most - entries.len();
+                let (part, further) = generation.backend.entries_part(table.into(), place, wanted);
+                entries.extend(part);
+                (next, asked) = (further, asked + wanted);
+            }
+            (entries, next)
+        })
     });
     part.ok_or_else(ended)?.ok_or_else(changed)
 }

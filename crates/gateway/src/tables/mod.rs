@@ -78,6 +78,7 @@ pub(crate) fn converse(
         changes: Vec::new(),
         replacement: None,
         passing: Vec::new(),
+        threads: Arc::default(),
     };
     stream.set_read_timeout(Some(LOOK))?;
     let (mut begin, mut answers, mut since) = (0, Vec::new(), Instant::now());
@@ -98,13 +99,11 @@ pub(crate) fn converse(
                 }
             }
             if answers.len() >= ANSWERS {
-                session.output.send(&answers, Waits::Limited)?;
-                answers.clear();
+                session.send(&mut answers, turn)?;
             }
         }
         session.make_changes(&mut answers);
-        session.output.send(&answers, Waits::Limited)?;
-        answers.clear();
+        session.send(&mut answers, turn)?;
         if begin > 0 || held.is_empty() {
             since = Instant::now();
         }
@@ -127,6 +126,8 @@ struct Session<'a> {
     changes: Vec<(u32, Change)>,
     replacement: Option<Replacement>,
     passing: Vec<Passing>,
+    /// Held by the thread of each subscription, too.
+    threads: Arc<()>,
 }
 
 impl Drop for Session<'_> {
@@ -141,6 +142,15 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
+    /// Sends answers. A client that does not read them may have to make room for another one meanwhile.
+    fn send(&self, answers: &mut Vec<u8>, turn: &dyn Fn(bool)) -> io::Result<()> {
+        turn(self.passing.is_empty());
+        let sent = self.output.send(answers, Waits::Limited);
+        turn(false);
+        answers.clear();
+        sent
+    }
+
     /// Takes in what has come since the last whole frame, which came at `since`. Returns whether the client
     /// is still there.
     fn receive(&self, held: &mut Vec<u8>, since: Instant, turn: &dyn Fn(bool)) -> io::Result<bool> {
@@ -292,7 +302,8 @@ impl Session<'_> {
         unknown("event", &wish.events, known.collect())?;
         let known = schema.reasons.iter().map(|reason| &reason.name);
         unknown("reason", &wish.reasons, known.collect())?;
-        if self.passing.len() >= SUBSCRIPTIONS {
+        // One that was ended counts until its thread has ended, which may wait for the client.
+        if Arc::strong_count(&self.threads) > SUBSCRIPTIONS {
             return Err(limit(format!("a client has at most {SUBSCRIPTIONS} subscriptions")));
         }
         if self.passing.is_empty() {
@@ -303,8 +314,14 @@ impl Session<'_> {
                 .map_err(|_| limit(format!("{SUBSCRIBERS} clients subscribe already: ask again later")))?;
         }
         let begun = self.access.remote.subscribe(wish).ok_or_else(ended).and_then(|subscription| {
-            Passing::begin(number, subscription, self.known.clone(), self.output.clone())
-                .map_err(|error| limit(format!("no thread for the subscription: {error}")))
+            Passing::begin(
+                number,
+                subscription,
+                self.known.clone(),
+                self.output.clone(),
+                self.threads.clone(),
+            )
+            .map_err(|error| limit(format!("no thread for the subscription: {error}")))
         });
         match begun {
             Ok(passing) => {

@@ -33,18 +33,20 @@ impl Drop for Passing {
 }
 
 impl Passing {
-    /// Begins to pass on what `subscription` tells.
+    /// Begins to pass on what `subscription` tells. The thread that does it holds `thread`.
     pub(super) fn begin(
         number: u32,
         subscription: Subscription,
         known: Known,
         output: Arc<Output>,
+        thread: Arc<()>,
     ) -> io::Result<Passing> {
         let over = Arc::new(AtomicBool::new(false));
         let passing = Passing { number, over: over.clone() };
         let pass = move || {
             // The client may have gone.
             let _ = pass(number, &subscription, known, &output, &over);
+            drop(thread);
         };
         thread::Builder::new().name("subscription".to_owned()).spawn(pass)?;
         Ok(passing)
@@ -74,8 +76,10 @@ fn pass(
             TableAnswer::Lost { count: now - lost }.push(&mut frames, number, &known.schema, None);
             lost = now;
         }
-        output.send(&frames, Waits::Forever)?;
-        frames.clear();
+        if !frames.is_empty() {
+            output.send(&frames, Waits::Forever)?;
+            frames.clear();
+        }
     }
     Ok(())
 }

@@ -185,6 +185,41 @@ proptest! {
     }
 }
 
+#[test]
+fn a_change_that_one_worker_refuses_leaves_entries_of_others_as_they_were() {
+    let change = |action, key| Change { table: 0, action, entry: Entry::exact(&[key], &[9]) };
+    for (action, learned) in [Action::Insert, Action::Learn].into_iter().flat_map(|a| [(a, true), (a, false)])
+    {
+        beside(2, BackendKind::Native, |remote, _| {
+            // The first worker is full; the second one has the key.
+            let full = remote.ask_at(0, |generation| {
+                let mut learn = |key| generation.backend.learn(0, &Entry::exact(&[key], &[1]), 1).is_ok();
+                (100..100 + ROOM as u128).all(&mut learn)
+            });
+            let there = remote.ask_at(1, move |generation| {
+                let entry = Entry::exact(&[7], &[1]);
+                let backend = &mut *generation.backend;
+                let now = MachineClock.program();
+                if learned { backend.learn(0, &entry, now) } else { backend.insert(0, &entry) }
+            });
+            assert_eq!((full, there), (Some(true), Some(Ok(()))));
+            let made = changes::make(
+                remote,
+                1,
+                vec![change(action, 7), change(Action::Remove, 100), change(action, 8)],
+            );
+            let made: Vec<bool> = made.iter().map(Result::is_ok).collect();
+            assert_eq!(made, [false, true, true]);
+            let held = remote.ask_at(1, |generation| {
+                let held = generation.backend.entry(0, &[Match::Exact(7)], 0).map(|held| held.value);
+                let learned = generation.backend.learned(0);
+                (held, learned.iter().any(|held| held.key == [Match::Exact(7)]))
+            });
+            assert_eq!(held, Some((Some(vec![1]), learned)), "{action:?}");
+        });
+    }
+}
+
 /// A part of a key, of any kind.
 fn any_part() -> impl Strategy<Value = KeyMatch> {
     let number = || prop_oneof![0_u128..300, any::<u32>().prop_map(u128::from), any::<u128>()];
