@@ -49,6 +49,7 @@ impl Known {
     /// The entry of the program that an entry of a client means.
     pub(super) fn entry(&self, number: u16, entry: TableEntry, place: u32) -> Result<Entry, RequestRefusal> {
         let key = self.key(number, entry.key, entry.priority, place)?;
+        check_variant(&self.table(number)?.1.values, &entry.value, place)?;
         Ok(Entry { key, value: entry.value, priority: entry.priority })
     }
 
@@ -128,6 +129,31 @@ impl Known {
         }
         Ok(key)
     }
+}
+
+/// Refuses a value whose variant the program does not have, and values of other variants than its own.
+fn check_variant(columns: &[Column], value: &[u128], place: u32) -> Result<(), RequestRefusal> {
+    let Some((Column { kind: ColumnKind::Names(names), name, .. }, number)) =
+        columns.first().zip(value.first())
+    else {
+        return Ok(());
+    };
+    if name != "variant" {
+        return Ok(());
+    }
+    let misfit = |index: u32, message: String| {
+        Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::value(place, index), message))
+    };
+    let Some((_, variant)) = names.iter().find(|(known, _)| known == number) else {
+        return misfit(0, format!("no variant has the number {number}"));
+    };
+    for (index, (column, value)) in (0..).zip(columns.iter().zip(value)).skip(1) {
+        let is_own = column.name.split_once('.').is_some_and(|(owner, _)| owner == variant);
+        if !is_own && *value != 0 {
+            return misfit(index, format!("`{}` is not of the variant `{variant}`: send 0", column.name));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn ended() -> RequestRefusal {

@@ -31,6 +31,7 @@ table acl: rules(u8, ip4) -> u8 { capacity 12  choose priority }
 table words: patterns(bytes) -> u8 { capacity 1000 }
 table many: exact(u32) -> u16 { capacity 20k }
 table pairs: exact(bool, u7) -> (bool, u9) { capacity 300 }
+table policy: exact(u16) -> { pass, deny(code: u8), mark(level: u8) } { capacity 9 }
 pool numbers: u16 { 1..100 }
 table taken: exact(u16) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
 event gone(host: u16) {}
@@ -304,7 +305,7 @@ fn a_replacement_is_bounded_in_bytes_and_entries_and_one_is_made_at_a_time() {
     let (known, taken) = (known(1), Arc::new(AtomicBool::new(false)));
     let begin = |table| Replacement::begin(&taken, &known, table);
     let code = |begun: Result<Replacement, RequestRefusal>| begun.err().map(|refused| refused.code);
-    assert_eq!(code(begin(6)), Some(RefusalCode::Closed), "its entries hold items of a pool");
+    assert_eq!(code(begin(7)), Some(RefusalCode::Closed), "its entries hold items of a pool");
     assert_eq!(code(begin(9)), Some(RefusalCode::Unknown));
     let mut words = begin(3).expect("nobody else does");
     assert_eq!(code(begin(3)), Some(RefusalCode::Limit));
@@ -356,6 +357,21 @@ fn a_prefix_that_covers_too_many_addresses_is_not_changed_alone() {
 }
 
 #[test]
+fn a_value_that_no_variant_has_is_refused_at_its_column() {
+    let known = known(1);
+    let refused = |value: [u128; 3]| {
+        let entry = TableEntry { key: vec![KeyMatch::Exact(1)], priority: 0, value: value.to_vec() };
+        known.entry(6, entry, 0).err().map(|refused| (refused.code, refused.place.part, refused.place.index))
+    };
+    for taken in [[0, 0, 0], [1, 7, 0], [2, 0, 7]] {
+        assert_eq!(refused(taken), None);
+    }
+    for (value, column) in [([3, 0, 0], 0), ([0, 1, 0], 1), ([1, 7, 1], 2), ([2, 1, 7], 1)] {
+        assert_eq!(refused(value), Some((RefusalCode::Misfit, RefusalPart::Value, column)));
+    }
+}
+
+#[test]
 fn which_changes_are_refused_is_said_with_a_way_out() {
     let program = program().0;
     let schema = describe(&program, "p.rav", 1, 1, &[1]);
@@ -366,7 +382,7 @@ fn which_changes_are_refused_is_said_with_a_way_out() {
     assert_eq!(refuses(0), [false; 3]);
     assert_eq!(refuses(1), [true; 3]);
     assert_eq!(refuses(3), [true, true, false]);
-    assert_eq!(refuses(6), [true, false, true]);
+    assert_eq!(refuses(7), [true, false, true]);
     assert!(schema.tables[1].refuses.insert.as_ref().is_some_and(|why| why.contains("ip route add")));
     assert_eq!(schema.events[0].arguments[0].bits, 16);
 }
