@@ -479,7 +479,9 @@ impl Config {
     pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
         let ports = self.ports.len().max(other.ports.len());
         let differs = |&index: &usize| {
-            let host = |config: &Config| config.routing.ports.get(index).and_then(|port| port.host.clone());
+            let host = |config: &Config| {
+                config.routing.ports.get(index).and_then(|port| port.host_interface.clone())
+            };
             self.ports.get(index) != other.ports.get(index) || host(self) != host(other)
         };
         let (what, place) = if let Some(index) = (0..ports).find(differs) {

@@ -109,8 +109,7 @@ pub fn serve(
         ),
         None => None,
     };
-    let without = |port, error: &_| (telling.remark)(&format!("port {port} has no host interface: {error}"));
-    let hosts = Hosts::make(&config.routing, &config.ports, without)
+    let hosts = Hosts::make(&config.routing, &config.ports)
         .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();

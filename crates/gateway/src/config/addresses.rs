@@ -2,7 +2,7 @@
 //! applied.
 
 use super::{At, ConfigError, File, FilePort, LONGEST_NAME, is_interface_name};
-use crate::routing::{HostWish, InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
+use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
 use ports::live::PortKind;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -74,11 +74,11 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
             addresses,
             mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
             shared: port.kind == PortKind::Tap,
-            host: host(port, &ports, file, at)?,
+            host_interface: host(port, &ports, file, at)?,
         });
     }
     let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
-    let hosts = ports.iter().any(|port: &PortSettings| port.host.is_some());
+    let hosts = ports.iter().any(|port: &PortSettings| port.host_interface.is_some());
     if let Some(kernel) = kernel.filter(|_| known.is_empty() && !hosts) {
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
         return Err(at(Some(kernel.span()), message.to_owned()));
@@ -107,7 +107,7 @@ fn host(
     earlier: &[PortSettings],
     file: &File,
     at: &At<'_>,
-) -> Result<Option<HostWish>, ConfigError> {
+) -> Result<Option<String>, ConfigError> {
     let wrong = |span, message: String| Err(at(Some(span), message));
     let Some(demand) = port.host.as_ref().filter(|host| *host.get_ref()) else {
         return match &port.host_interface {
@@ -127,14 +127,14 @@ fn host(
         return wrong(span, format!("`{name}` cannot be the name of an interface"));
     }
     let is_port = file.port.iter().any(|port| *port.interface.get_ref() == name);
-    let is_host = earlier.iter().filter_map(|port| port.host.as_ref()).any(|host| host.interface == name);
+    let is_host = earlier.iter().any(|port| port.host_interface.as_ref() == Some(&name));
     if is_port || is_host {
         let message = format!(
             "`{name}` is the interface of another port or its host interface: name another by `host_interface`"
         );
         return wrong(span, message);
     }
-    Ok(Some(HostWish { interface: name, demanded: true }))
+    Ok(Some(name))
 }
 
 /// The name of a port's host interface where the file gives none: `h-` and the port's interface, as much of
@@ -263,7 +263,7 @@ mod tests {
     fn a_host_interface_has_a_name_that_fits_and_its_packets_are_kept_from_the_kernel() {
         let hosts = |more: &str| {
             let config = read(more).expect("is right");
-            let of = |port: &crate::routing::PortSettings| port.host.clone().map(|host| host.interface);
+            let of = |port: &crate::routing::PortSettings| port.host_interface.clone();
             let kept = config.ports.iter().map(|port| (port.keep_from_kernel, port.promiscuous)).collect();
             (config.routing.ports.iter().map(of).collect::<Vec<_>>(), kept)
         };

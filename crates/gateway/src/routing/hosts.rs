@@ -11,7 +11,7 @@
 //! is lost there when that is full. So it takes no more than a share of the worker's time and of a link.
 
 use super::prefix::InterfaceAddress;
-use super::router::{HostWish, Link, Packet, Router, RoutingSettings};
+use super::router::{Link, Packet, Router, RoutingSettings};
 use super::rtnetlink;
 use crate::limits::{HOST_TURN_BYTES, HOST_TURN_FRAMES};
 use crate::remarks::Remarks;
@@ -88,31 +88,18 @@ pub enum HostError {
 }
 
 impl Hosts {
-    /// Makes the host interfaces that are wanted, each with the addresses of its port. `without` is told of
-    /// each port that has none, although it would be the default.
+    /// Makes the host interfaces that the file wants, each with the addresses of its port.
     ///
     /// # Errors
-    /// The first port that has none although the file demands it; then none is left.
-    pub fn make(
-        settings: &RoutingSettings,
-        ports: &[WantedPort],
-        mut without: impl FnMut(PortNumber, &HostError),
-    ) -> Result<Hosts, (PortNumber, HostError)> {
+    /// The first port that cannot have one; then none is left.
+    pub fn make(settings: &RoutingSettings, ports: &[WantedPort]) -> Result<Hosts, (PortNumber, HostError)> {
         let mut hosts = BTreeMap::new();
         for ((number, of_port), wanted) in (1..).zip(&settings.ports).zip(ports) {
-            let Some(wish) = &of_port.host else { continue };
-            match Host::make(wish, wanted, &of_port.addresses) {
-                Ok(host) => drop(hosts.insert(number, host)),
-                Err(error) if wish.demanded => return Err((number, error)),
-                Err(error) => without(number, &error),
-            }
+            let Some(name) = &of_port.host_interface else { continue };
+            let host = Host::make(name, wanted, &of_port.addresses).map_err(|error| (number, error))?;
+            hosts.insert(number, host);
         }
         Ok(Hosts(Arc::new(hosts)))
-    }
-
-    /// The ports that have one.
-    pub fn ports(&self) -> impl Iterator<Item = PortNumber> + '_ {
-        self.0.keys().copied()
     }
 
     /// The host interface of a port.
@@ -178,7 +165,7 @@ impl Hosts {
     /// gateway has ended.
     pub(super) fn start(&self, remote: &Remote, ended: &Arc<AtomicBool>, remarks: &Remarks) {
         let turn = Arc::new(Mutex::new(()));
-        for port in self.ports() {
+        for port in self.0.keys().copied() {
             let (hosts, remote, ended) = (self.clone(), remote.clone(), ended.clone());
             let (turn, remarks) = (turn.clone(), remarks.clone());
             thread::spawn(move || {
@@ -196,9 +183,9 @@ impl Hosts {
 }
 
 impl Host {
-    fn make(wish: &HostWish, port: &WantedPort, addresses: &[InterfaceAddress]) -> Result<Host, HostError> {
+    fn make(name: &str, port: &WantedPort, addresses: &[InterfaceAddress]) -> Result<Host, HostError> {
         let segments = port.kind != PortKind::AfXdp && port.offloads != Offloads::Off;
-        let (name, port) = (wish.interface.clone(), (port.interface.clone(), segments));
+        let (name, port) = (name.to_owned(), (port.interface.clone(), segments));
         let interface = Arc::new(made(&name, &port, addresses)?).into();
         let [handed, refused, sent] = [(); 3].map(|()| AtomicU64::new(0));
         Ok(Host { name, port, addresses: addresses.to_vec().into(), interface, handed, refused, sent })

@@ -40,7 +40,7 @@ pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
 pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
 pub use rib::Source;
-pub use router::{HostWish, PortSettings, RoutingSettings};
+pub use router::{PortSettings, RoutingSettings};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
 use crate::limits::HOST_ADDRESSES;
@@ -169,7 +169,6 @@ impl Routing {
             many: None,
             remarked: (0, begun),
         };
-        state.router.is_host_at(hosts.ports());
         let netlink = Netlink::open(&[
             LinkChanges::Links,
             LinkChanges::Ipv4Addresses,

@@ -14,15 +14,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Router {
-    /// The machine is a host at these ports.
-    pub(crate) fn is_host_at(&mut self, ports: impl Iterator<Item = PortNumber>) {
-        for number in ports {
-            if let Some(port) = self.ports.get_mut(usize::from(number).wrapping_sub(1)) {
-                port.host = true;
-            }
-        }
-    }
-
     /// The addresses that the machine has as a host at a port, which are the gateway's own there.
     pub(crate) fn readdress(
         &mut self,

@@ -14,7 +14,7 @@ use super::link_frames::{Arp, Discovery, EVERYBODY, advertisement};
 use super::neighbours::{Heard, Mac, Neighbour};
 use super::reassembly::Joined;
 use super::rib::Way;
-use super::router::{Packet, Router, is_link_local};
+use super::router::{Packet, Port, Router, is_link_local};
 use engine::live::Injected;
 use packet::fragment::{Fragmenting, Pieces, SMALLEST_MTU};
 use packet::{PortNumber, VirtioHeader};
@@ -27,7 +27,7 @@ impl Router {
     /// Takes a packet that the program punted for this reason.
     pub(crate) fn packet(&mut self, reason: &str, packet: Packet, now: u64, effects: &mut Effects) {
         self.account.handed += 1;
-        let host = self.port(packet.port).is_some_and(|port| port.host);
+        let host = self.port(packet.port).is_some_and(Port::has_host);
         let fate = match reason {
             "neighbours" | "ours" | "link_only" if host => self.beside_host(reason, packet, now, effects),
             "neighbours" => self.arp(&packet, now, effects),

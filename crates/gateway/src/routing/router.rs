@@ -38,17 +38,8 @@ pub struct PortSettings {
     /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the
     /// gateway's.
     pub shared: bool,
-    /// The machine itself is to be a host there.
-    pub host: Option<HostWish>,
-}
-
-/// The interface by which the machine is to be a host at a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostWish {
-    /// Its name.
-    pub interface: String,
-    /// The file says so, and the gateway does not do without.
-    pub demanded: bool,
+    /// The name of the interface by which the machine itself is to be a host there.
+    pub host_interface: Option<String>,
 }
 
 /// What the file says of addresses and routes.
@@ -65,7 +56,8 @@ pub struct RoutingSettings {
 impl RoutingSettings {
     /// Whether there is anything for control to do.
     pub fn is_active(&self) -> bool {
-        self.kernel || self.ports.iter().any(|port| !port.addresses.is_empty() || port.host.is_some())
+        self.kernel
+            || self.ports.iter().any(|port| !port.addresses.is_empty() || port.host_interface.is_some())
     }
 }
 
@@ -98,8 +90,6 @@ pub(super) struct Port {
     pub(super) addresses: Vec<InterfaceAddress>,
     /// Addresses of the link that the host interface has.
     pub(super) link_locals: Vec<IpAddr>,
-    /// The machine is a host there.
-    pub(super) host: bool,
     pub(super) link: Option<Link>,
     pub(super) errors: ErrorRate,
 }
@@ -154,7 +144,6 @@ impl Router {
             settings: settings.clone(),
             addresses: settings.addresses.clone(),
             link_locals: Vec::new(),
-            host: false,
             link: None,
             errors: ErrorRate::new(0),
         };
@@ -187,8 +176,8 @@ impl Router {
     /// neighbours still.
     pub(crate) fn succeed(&mut self, old: &Router) {
         for (port, old) in self.ports.iter_mut().zip(&old.ports) {
-            (port.link, port.host) = (old.link, old.host);
-            if old.host {
+            port.link = old.link;
+            if port.has_host() {
                 port.addresses.clone_from(&old.addresses);
                 port.link_locals.clone_from(&old.link_locals);
             }
@@ -239,7 +228,7 @@ impl Router {
             return;
         }
         port.link = link;
-        if port.host {
+        if port.has_host() {
             effects.links.push((number, link));
         }
         let up = link.is_some_and(|link| link.up);
@@ -609,6 +598,11 @@ fn fixed_number(way: Way) -> u16 {
 }
 
 impl Port {
+    /// Whether the machine itself is a host there.
+    pub(super) fn has_host(&self) -> bool {
+        self.settings.host_interface.is_some()
+    }
+
     /// The largest packet that leaves by it.
     pub(super) fn mtu(&self) -> u16 {
         let link = self.link.map_or(1500, |link| link.mtu).clamp(68, 65535) as u16;

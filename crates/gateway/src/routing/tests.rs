@@ -32,6 +32,7 @@ const B: Mac = [2, 0, 0, 0, 2, 2];
 /// port 2.
 struct Scene {
     router: Router,
+    settings: RoutingSettings,
     now: u64,
     hops: usize,
     tables: BTreeMap<(Filled, Vec<Match>), Entry>,
@@ -62,7 +63,8 @@ impl Scene {
 
     fn of(settings: &RoutingSettings, hops: usize) -> Scene {
         let router = Router::new(settings, hops);
-        let mut scene = Scene { router, now: SECOND, hops, tables: BTreeMap::new() };
+        let mut scene =
+            Scene { router, settings: settings.clone(), now: SECOND, hops, tables: BTreeMap::new() };
         for number in [1, 2] {
             let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };
             scene.router.link(number as u16, Some(link), SECOND, &mut Effects::default());
@@ -83,7 +85,7 @@ impl Scene {
 
     /// Another router of the same file goes on, with new tables.
     fn reload(&mut self) {
-        let mut router = Router::new(&Scene::settings(), self.hops);
+        let mut router = Router::new(&self.settings, self.hops);
         router.succeed(&self.router);
         self.router = router;
         self.fill();

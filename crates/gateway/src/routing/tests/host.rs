@@ -4,11 +4,13 @@
 use super::*;
 use crate::routing::link_frames::question;
 
-/// The scene with the machine as a host at port 1.
-fn hosted() -> Scene {
-    let mut scene = Scene::new();
-    scene.router.is_host_at([1].into_iter());
-    scene
+/// The scene with the machine as a host at these ports.
+fn hosted(ports: &[usize]) -> Scene {
+    let mut settings = Scene::settings();
+    for port in ports {
+        settings.ports[port - 1].host_interface = Some(format!("h-x{port}"));
+    }
+    Scene::of(&settings, 16)
 }
 
 /// What becomes of a packet: the frames that are sent, and whether the machine gets it.
@@ -37,7 +39,7 @@ fn asks_for(target: &str, source: &str) -> Vec<u8> {
 
 #[test]
 fn one_of_both_answers_and_the_machine_gets_to_see_the_rest() {
-    let mut scene = hosted();
+    let mut scene = hosted(&[1]);
     let mut echo = Vec::new();
     let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv4([10, 0, 1, 2], [10, 0, 1, 1], 64);
     builder.icmpv4_echo_request(7, 4).write(&mut echo, &[7; 40]).expect("fits");
@@ -71,7 +73,7 @@ fn one_of_both_answers_and_the_machine_gets_to_see_the_rest() {
 
 #[test]
 fn what_is_for_nobody_here_is_not_sent_on_by_linux() {
-    let mut scene = hosted();
+    let mut scene = hosted(&[1]);
     let mut handed = |to: &str| {
         let packet = Packet { port: 1, bytes: datagram(to, 64, 9), virtio: VirtioHeader::NONE };
         let mut effects = Effects::default();
@@ -85,7 +87,7 @@ fn what_is_for_nobody_here_is_not_sent_on_by_linux() {
 
 #[test]
 fn addresses_that_come_and_go_are_answered_for_and_routed_as_if_they_had_been_there_always() {
-    let mut scene = hosted();
+    let mut scene = hosted(&[1]);
     assert_eq!(scene.route("10.0.1.7/32"), None);
     readdress(&mut scene, 1, &["10.0.1.1/24", "10.0.1.7/24", "203.0.113.9/28", "fe80::77/64"]);
     assert_eq!(scene.route("10.0.1.7/32"), Some(ITSELF.into()));
@@ -124,8 +126,7 @@ proptest! {
             "10.0.1.1/24", "10.0.2.1/24", "10.0.1.77/24", "10.0.1.9/32", "10.0.0.1/16", "198.51.100.1/24",
             "fd00:1::1/64", "fd00:2::7/64", "fd00:1::9/128",
         ];
-        let mut scene = Scene::new();
-        scene.router.is_host_at([1, 2].into_iter());
+        let mut scene = hosted(&[1, 2]);
         let mut settings = Scene::settings();
         for (port, chosen, reloaded) in changes {
             let mut chosen: Vec<&str> = chosen.iter().map(|index| POOL[*index]).collect();
