@@ -194,7 +194,8 @@ fn a_change_that_one_worker_refuses_leaves_entries_of_others_as_they_were() {
         beside(2, BackendKind::Native, |remote, _| {
             // The first worker is full; the second one has the key.
             let full = remote.ask_at(0, |generation| {
-                let mut learn = |key| generation.backend.learn(0, &Entry::exact(&[key], &[1]), 1).is_ok();
+                let now = MachineClock.program();
+                let mut learn = |key| generation.backend.learn(0, &Entry::exact(&[key], &[1]), now).is_ok();
                 (100..100 + ROOM as u128).all(&mut learn)
             });
             let there = remote.ask_at(1, move |generation| {
