@@ -157,8 +157,8 @@ pub fn serve(
 fn attend<T>(control_server: &Arc<ControlServer>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let _closing = Closing(control_server, listener);
-        scope.spawn(|| control_server.open(scope, listener));
         control_server.routing.start(control_server.remote(), &control_server.ended);
+        scope.spawn(|| control_server.open(scope, listener));
         run()
     })
 }

@@ -111,18 +111,9 @@ impl LiveWorker {
             LivePass { generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock };
         // The port whose turn it was when the device queue had no more room.
         let mut first = 0;
+        let mut idle = false;
         let asked = loop {
-            let mut idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
-            if let Some(device_queue) = &mut device_queue {
-                idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
-                pass.stopwatch.lap(Stop::Run);
-            }
-            if !looks.is_empty() {
-                idle = false;
-                let out = pass.transmitter.sink();
-                looks.step(pass.generation, |generation| since(losses(receivers, out), generation));
-                pass.stopwatch.lap(Stop::Control);
-            }
+            // Before packets, so that what was asked for at the beginning sees the first of them.
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => pass.idle(receivers, waiter, device_queue.as_deref())?,
                 Err(TryRecvError::Empty) => pass.stopwatch.lap(Stop::Control),
@@ -132,6 +123,17 @@ impl LiveWorker {
                         break Some(last);
                     }
                 }
+            }
+            idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
+            if let Some(device_queue) = &mut device_queue {
+                idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
+                pass.stopwatch.lap(Stop::Run);
+            }
+            if !looks.is_empty() {
+                idle = false;
+                let out = pass.transmitter.sink();
+                looks.step(pass.generation, |generation| since(losses(receivers, out), generation));
+                pass.stopwatch.lap(Stop::Control);
             }
         };
         if let Some(device_queue) = &mut device_queue {

@@ -211,15 +211,19 @@ impl Routing {
     /// Nobody waits for them.
     pub(crate) fn start(self: &Arc<Routing>, remote: &Remote, ended: &Arc<AtomicBool>) {
         let (routing, for_packets, over) = (self.clone(), remote.clone(), ended.clone());
+        let queue = |remote: &Remote| remote.punts(link_frames::urgency);
+        // Asked for before the loop runs, so that the first punted packet finds the queue.
+        let punts = self.lock().active.then(|| queue(remote));
         thread::spawn(move || {
             // Who does not route leaves punted packets to others.
-            while !routing.lock().active {
+            while punts.is_none() && !routing.lock().active {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
                 thread::sleep(PATIENCE);
             }
-            routing.serve_packets(&for_packets.punts(link_frames::urgency), &for_packets);
+            let punts = punts.unwrap_or_else(|| queue(&for_packets));
+            routing.serve_packets(&punts, &for_packets);
         });
         self.hosts.start(remote, ended, &self.remarks);
         let netlink = self.lock().netlink.take();
