@@ -14,6 +14,7 @@ pub mod recent;
 mod stage_costs;
 mod state;
 mod subscribe;
+mod tail_drop;
 mod two_phase;
 pub mod watch;
 mod worker;
@@ -25,7 +26,8 @@ pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
 pub use recent::{Example, Recent};
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
-pub use subscribe::{Subscription, SubscriptionEnded, SubscriptionWish, Told, ToldOf};
+pub use subscribe::{Subscription, SubscriptionWish, Told, ToldOf};
+pub use tail_drop::{LoopEnded, TailDropReceiver};
 pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 

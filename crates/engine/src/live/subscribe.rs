@@ -1,18 +1,15 @@
 //! Subscriptions: control learns the events that a program raises, and gets copies of packets that it punts,
 //! while the loop runs.
 //!
-//! Each subscription has a queue of its own, bounded in number and bytes, so that a subscriber takes no room
-//! from another one or from the control plane. The loop never waits: what finds the queue full is counted and
-//! goes no further. While nobody subscribes, all this costs one branch a batch.
+//! Each subscription has a queue of its own, so that a subscriber takes no room from another one or from the
+//! control plane. While nobody subscribes, all this costs one branch a batch.
 
 use super::generation::Generation;
+use super::tail_drop::{TailDropReceiver, TailDropSender, tail_drop};
 use exec::Outputs;
 use lang::ir::Program;
 use packet::{Batch, PortNumber, VerdictKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 /// The largest number of events and packets that wait for a subscriber, and their bytes together.
 const WAITING: usize = 8192;
@@ -44,7 +41,6 @@ pub struct Told {
     pub time: u64,
     /// What it was.
     pub what: ToldOf,
-    _held: Held,
 }
 
 /// What a subscriber is told of.
@@ -72,86 +68,29 @@ pub enum ToldOf {
     },
 }
 
-/// The room that something takes, until this is dropped.
-#[derive(Debug)]
-struct Held(Arc<Shared>, usize);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.room.fetch_add(self.1, Ordering::Relaxed);
-    }
-}
-
-/// The data that a subscriber shares with the workers.
-#[derive(Debug)]
-struct Shared {
-    room: AtomicUsize,
-    /// How many events and packets found no room.
-    lost: AtomicU64,
-    /// Whether the subscriber has gone.
-    gone: AtomicBool,
-}
-
 /// The receiving end of a subscription. When it is dropped, the subscription ends.
-pub struct Subscription {
-    told: mpsc::Receiver<Told>,
-    shared: Arc<Shared>,
-}
-
-impl Subscription {
-    /// The next event or packet; `None` if none came within `patience`.
-    ///
-    /// # Errors
-    /// The loop has ended.
-    pub fn next(&self, patience: Duration) -> Result<Option<Told>, SubscriptionEnded> {
-        match self.told.recv_timeout(patience) {
-            Ok(told) => Ok(Some(told)),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(SubscriptionEnded),
-        }
-    }
-
-    /// How many events and packets found no room so far.
-    pub fn lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        self.shared.gone.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The error after the end of the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the packet loop has ended")]
-pub struct SubscriptionEnded;
+pub type Subscription = TailDropReceiver<Told>;
 
 /// One subscriber, at one worker.
 pub(super) struct Subscriber {
     wish: Arc<SubscriptionWish>,
     worker: u16,
-    queue: mpsc::SyncSender<Told>,
-    shared: Arc<Shared>,
+    queue: TailDropSender<Told>,
     /// The program for which the names were looked up, which of its events are wanted, and which reasons.
     wanted: (u64, Vec<bool>, Vec<bool>),
 }
 
 /// Makes a subscriber for each of `workers` workers, and the receiving end.
 pub(super) fn subscribe(workers: usize, wish: SubscriptionWish) -> (Vec<Subscriber>, Subscription) {
-    let (queue, told) = mpsc::sync_channel(WAITING);
-    let (room, lost, gone) = (AtomicUsize::new(WAITING_BYTES), AtomicU64::new(0), AtomicBool::new(false));
-    let shared = Arc::new(Shared { room, lost, gone });
+    let (queue, subscription) = tail_drop(WAITING, WAITING_BYTES);
     let wish = Arc::new(wish);
     let one = |worker: usize| Subscriber {
         wish: wish.clone(),
         worker: worker as u16 + 1,
         queue: queue.clone(),
-        shared: shared.clone(),
         wanted: Default::default(),
     };
-    ((0..workers).map(one).collect(), Subscription { told, shared })
+    ((0..workers).map(one).collect(), subscription)
 }
 
 impl Subscriber {
@@ -168,23 +107,10 @@ impl Subscriber {
 
     /// Passes something on, or counts that it found no room; `bytes` is the memory that it takes.
     fn tell(&self, generation: &Generation, time: u64, bytes: usize, what: impl FnOnce() -> ToldOf) {
-        let bytes = bytes + size_of::<Told>();
-        let less = |room: usize| room.checked_sub(bytes);
-        let taken = self.shared.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
-        let sent = taken && {
-            let told = Told {
-                program: generation.program.clone(),
-                generation: generation.number,
-                worker: self.worker,
-                time,
-                what: what(),
-                _held: Held(self.shared.clone(), bytes),
-            };
-            self.queue.try_send(told).is_ok()
-        };
-        if !sent {
-            self.shared.lost.fetch_add(1, Ordering::Relaxed);
-        }
+        let Some(held) = self.queue.take(bytes + size_of::<Told>()) else { return };
+        let (program, generation) = (generation.program.clone(), generation.number);
+        let told = Told { program, generation, worker: self.worker, time, what: what() };
+        self.queue.send(told, held);
     }
 }
 
@@ -199,7 +125,7 @@ impl Subscribers {
     }
 
     fn leave_out_gone(&mut self) {
-        self.0.retain(|subscriber| !subscriber.shared.gone.load(Ordering::Relaxed));
+        self.0.retain(|subscriber| !subscriber.queue.is_closed());
     }
 
     /// Tells of events that were raised.
@@ -272,6 +198,7 @@ mod tests {
     use exec::{BackendKind, load};
     use lang::pipeline::{CompileOptions, compile};
     use packet::region::SLACK;
+    use std::time::Duration;
 
     /// Raises an event for each packet, and punts every second one.
     const PROGRAM: &str = "import std.net.{ethernet}
@@ -319,7 +246,9 @@ start decoder frame(eth: ethernet) {
     }
 
     fn all(subscription: &Subscription) -> Vec<ToldOf> {
-        subscription.told.try_iter().map(|told| told.what).collect()
+        std::iter::from_fn(|| subscription.next(Duration::ZERO).ok().flatten())
+            .map(|told| told.what)
+            .collect()
     }
 
     #[test]

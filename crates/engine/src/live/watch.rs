@@ -2,13 +2,14 @@
 //! with what became of them.
 //!
 //! Before a batch runs, the loop copies the packets that a filter may choose; after the batch, their verdicts
-//! decide. The loop never waits: a packet that finds the queue full is counted and goes no further. Where
+//! decide. Where
 //! control also wants the steps of a packet, the interpreter runs its batch, on the same tables and with the
 //! same outcome, for at most a tenth of the time. A watcher that wants steps does not see the packets that
 //! arrive in the rest of the time. While nobody watches, all this costs one branch a batch.
 
 use super::generation::Generation;
 use super::measure::Stopwatch;
+use super::tail_drop::{Held, LoopEnded, TailDropReceiver, TailDropSender, tail_drop};
 use crate::filter::{Decided, Filter};
 use crate::steps::{Moment, Recorder};
 use exec::Outputs;
@@ -16,8 +17,6 @@ use lang::ir::Program;
 use lang::source::Sources;
 use packet::{Batch, PortNumber, Verdict};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// The largest number of packets that wait for a watcher, and their bytes together.
@@ -50,27 +49,6 @@ pub struct Seen {
     pub program: Arc<Program>,
     /// The text of that program.
     pub sources: Arc<Sources>,
-    _held: Held,
-}
-
-/// The room that a packet takes, until this is dropped.
-#[derive(Debug)]
-struct Held(Arc<Shared>, usize);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.room.fetch_add(self.1, Ordering::Relaxed);
-    }
-}
-
-/// The data that a watcher shares with the workers.
-#[derive(Debug)]
-struct Shared {
-    room: AtomicUsize,
-    /// The number of packets that found no room.
-    lost: AtomicU64,
-    /// Whether the watcher has ended.
-    gone: AtomicBool,
 }
 
 /// What to show of the packets that match a filter.
@@ -86,8 +64,7 @@ pub struct Wish {
 
 /// The receiving end of a watch. When it is dropped, the watch ends.
 pub struct Watching {
-    packets: mpsc::Receiver<Seen>,
-    shared: Arc<Shared>,
+    packets: TailDropReceiver<Seen>,
     end: Instant,
 }
 
@@ -98,22 +75,16 @@ impl Watching {
     /// The time is over, or the loop has ended.
     pub fn next(&self, patience: Duration) -> Result<Option<Seen>, WatchEnded> {
         let left = self.end.saturating_duration_since(Instant::now());
-        match self.packets.recv_timeout(patience.min(left)) {
-            Ok(seen) => Ok(Some(seen)),
-            Err(RecvTimeoutError::Timeout) if left > Duration::ZERO => Ok(None),
-            Err(_) => Err(WatchEnded),
+        match self.packets.next(patience.min(left)) {
+            Ok(None) if left == Duration::ZERO => Err(WatchEnded),
+            Err(LoopEnded) => Err(WatchEnded),
+            Ok(next) => Ok(next),
         }
     }
 
     /// How many packets found no room.
     pub fn lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        self.shared.gone.store(true, Ordering::Relaxed);
+        self.packets.lost()
     }
 }
 
@@ -126,8 +97,7 @@ pub struct WatchEnded;
 pub(super) struct Watcher {
     filter: Filter,
     wish: Wish,
-    queue: mpsc::SyncSender<Seen>,
-    shared: Arc<Shared>,
+    queue: TailDropSender<Seen>,
     end: Instant,
     /// For how many more packets steps are recorded.
     steps_left: u32,
@@ -140,34 +110,29 @@ struct Copied {
     bytes: Vec<u8>,
     wire: u32,
     time: u64,
+    held: Held,
 }
 
 /// Makes a watcher for each worker, with a copy of the same filter for each, and the receiving end.
 pub(super) fn watch(filters: Vec<Filter>, wish: Wish) -> (Vec<Watcher>, Watching) {
-    let (queue, packets) = mpsc::sync_channel(WAITING);
-    let shared = Arc::new(Shared {
-        room: AtomicUsize::new(WAITING_BYTES),
-        lost: AtomicU64::new(0),
-        gone: AtomicBool::new(false),
-    });
+    let (queue, packets) = tail_drop(WAITING, WAITING_BYTES);
     let end = Instant::now() + wish.duration;
     let one = |filter| Watcher {
         filter,
         wish,
         queue: queue.clone(),
-        shared: shared.clone(),
         end,
         steps_left: wish.steps.unwrap_or(0),
         copies: Vec::new(),
     };
     let watchers = filters.into_iter().map(one).collect();
-    (watchers, Watching { packets, shared, end })
+    (watchers, Watching { packets, end })
 }
 
 impl Watcher {
     fn is_over(&self) -> bool {
         let had = self.wish.steps.is_some() && self.steps_left == 0;
-        had || self.shared.gone.load(Ordering::Relaxed) || Instant::now() >= self.end
+        had || self.queue.is_closed() || Instant::now() >= self.end
     }
 
     /// Copies the packets that the filter may choose.
@@ -184,28 +149,15 @@ impl Watcher {
             let enough =
                 if self.wish.steps.is_some() { bytes.len() } else { HEADERS.max(self.wish.snap as usize) };
             let bytes = &bytes[..bytes.len().min(enough)];
-            if !self.take(bytes.len()) {
-                continue;
-            }
+            let Some(held) = self.queue.take(bytes.len()) else { continue };
             let (wire, time) = (batch.wire[index], batch.time[index]);
-            self.copies.push(Copied { index, bytes: bytes.to_vec(), wire, time });
+            self.copies.push(Copied { index, bytes: bytes.to_vec(), wire, time, held });
         }
-    }
-
-    /// Takes room for a packet; counts a packet that finds none.
-    fn take(&self, bytes: usize) -> bool {
-        let less = |room: usize| room.checked_sub(bytes);
-        let taken = self.shared.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
-        if !taken {
-            self.shared.lost.fetch_add(1, Ordering::Relaxed);
-        }
-        taken
     }
 
     /// Sends the copies that match the filter.
     fn tell(&mut self, generation: &Generation, batch: &Batch, recorded: &[(usize, Vec<Moment>)]) {
-        for Copied { index, mut bytes, wire, time } in self.copies.drain(..) {
-            let held = Held(self.shared.clone(), bytes.len());
+        for Copied { index, mut bytes, wire, time, held } in self.copies.drain(..) {
             let (verdict, port) = (batch.verdict[index], batch.port[index]);
             let reason = verdict.reason().and_then(|number| generation.reasons.get(usize::from(number)));
             let name = reason.map(|reason| &**reason);
@@ -229,11 +181,8 @@ impl Watcher {
                 steps,
                 program: generation.program.clone(),
                 sources: generation.sources.clone(),
-                _held: held,
             };
-            if self.queue.try_send(seen).is_err() {
-                self.shared.lost.fetch_add(1, Ordering::Relaxed);
-            }
+            self.queue.send(seen, held);
         }
     }
 }
@@ -441,7 +390,8 @@ start decoder frame(eth: ethernet) {
         }
         assert_eq!(watching.lost(), 4);
         assert_eq!(all(&watching).len(), WAITING);
-        assert_eq!(watching.shared.room.load(Ordering::Relaxed), WAITING_BYTES, "every byte came back");
+        let all_room = watches.watchers[0].queue.take(WAITING_BYTES);
+        assert!(all_room.is_some(), "every byte came back");
         drop(watching);
         run(&mut watches, &mut generation, &[3]);
         assert!(watches.watchers.is_empty());
