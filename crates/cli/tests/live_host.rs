@@ -6,6 +6,7 @@
 
 mod net;
 
+use net::sshd::{self, Shell};
 use net::{Net, program, text};
 use serde_json::Value;
 use std::io::Write;
@@ -390,55 +391,24 @@ fn chosen(capture: &Path, filter: &str) -> usize {
 #[test]
 fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
     let test = "each_question_on_the_link_has_one_answer";
-    if !net::installed(test, &["sshd", "ssh", "ssh-keygen", "tcpdump", "tshark"]) {
+    if !net::installed(test, &[&sshd::PROGRAMS[..], &["tcpdump", "tshark"]].concat()) {
         return;
     }
     let Some(mut net) = served(test, FILE) else { return };
-    let at = |name: &str| net.path(name).display().to_string();
     let captured = net.path("a.pcap");
-    let capture = ["-i", "eth0", "--immediate-mode", "-U", "-Z", "root", "-w", &at("a.pcap")];
+    let capture =
+        ["-i", "eth0", "--immediate-mode", "-U", "-Z", "root", "-w", &captured.display().to_string()];
     let watching = Running::start(&mut net.at("a", "tcpdump", &capture));
     wait_until("the capture begins", || captured.exists());
-    for key in ["host", "user"] {
-        let made =
-            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
-        assert!(made.is_ok_and(|status| status.success()));
-    }
-    let config = format!(
-        "Port 2222\nListenAddress 10.0.1.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
-         PermitRootLogin prohibit-password\nPidFile none\n",
-        at("host"),
-        at("user.pub")
-    );
-    std::fs::write(net.path("sshd.conf"), config).expect("can be written");
-    // The folder and the user that it insists on are made where nobody else sees them.
-    let users = std::fs::read_to_string("/etc/passwd").expect("a list of users");
-    let users = users + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n";
-    std::fs::write(net.path("passwd"), users).expect("can be written");
-    let start = format!(
-        "mount -t tmpfs none /run && mkdir /run/sshd && mount --bind {} /etc/passwd && exec $(command -v sshd) -D -e -f {}",
-        at("passwd"),
-        at("sshd.conf")
-    );
-    let key = at("user");
-    let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
-    let options = options.map(|option| format!("-o{option}"));
-    let shell = || {
-        let mut command = net.at("a", "ssh", &["-q", "-F", "none", "-i", &key, "-p", "2222"]);
-        text(
-            &command
-                .args(&options)
-                .args(["root@10.0.1.1", "seq 1 20000 | cksum"])
-                .output()
-                .expect("ssh runs"),
-        )
-    };
-    let here = text(&Command::new("sh").args(["-c", "seq 1 20000 | cksum"]).output().expect("runs"));
-    let server = Running::start(&mut net.at("g", "sh", &["-c", &start]));
+    let ssh = Shell::at(&net, "10.0.1.1");
+    let client: Vec<&str> = ssh.client.iter().map(String::as_str).collect();
+    let (shell, here) = (|| text(&net.run("a", client[0], &client[1..])), sshd::expected());
+    let serve = || Running::start(&mut net.at("g", "sh", &["-c", &ssh.server]));
+    let server = serve();
     wait_until("a shell", || shell() == here);
     drop(server);
     assert!(shell().is_empty(), "nobody listens any more");
-    let _server = Running::start(&mut net.at("g", "sh", &["-c", &start]));
+    let _server = serve();
     wait_until("a shell again", || shell() == here);
     assert!(ping(&net, "a", "fd00:1::1").contains(" 3 received"));
     assert!(ping(&net, "a", "10.0.1.1").contains(" 3 received"));

@@ -3,6 +3,7 @@
 
 mod net;
 
+use net::sshd::{self, Shell};
 use net::{Net, installed, program};
 use std::fs;
 use std::path::Path;
@@ -208,54 +209,18 @@ fn a_resolver_gets_its_names() {
 #[test]
 fn a_shell_opens_on_the_other_side() {
     let test = "a_shell_opens_on_the_other_side";
-    if !installed(test, &["sshd", "ssh", "ssh-keygen", "ethtool", "tcpdump", "tshark"]) {
+    if !installed(test, &[&sshd::PROGRAMS[..], &["ethtool", "tcpdump", "tshark"]].concat()) {
         return;
     }
     let Some(mut net) = Net::new(test) else { return };
     finish_towards_b(&net);
     net.serve(&program("mac_switch.rav"));
-    let at = |name: &str| net.path(name).display().to_string();
-    for key in ["host", "user"] {
-        let made =
-            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
-        assert!(made.is_ok_and(|status| status.success()));
-    }
-    let config = format!(
-        "Port 2222\nListenAddress 10.0.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
-         PermitRootLogin prohibit-password\nPidFile none\n",
-        at("host"),
-        at("user.pub")
-    );
-    fs::write(net.path("sshd.conf"), config).expect("can be written");
     let captured = net.path("b.pcap");
     let watching = capture(&net, &captured);
-    // The folder and the user that it insists on are made where nobody else sees them.
-    let users = fs::read_to_string("/etc/passwd").expect("a list of users");
-    fs::write(net.path("passwd"), users + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
-        .expect("can be written");
-    let start = format!(
-        "mount -t tmpfs none /run && mkdir /run/sshd && mount --bind {} /etc/passwd && exec $(command -v sshd) -D -e -f {}",
-        at("passwd"),
-        at("sshd.conf")
-    );
-    let server = serve(&net, "b", &["sh", "-c", &start]);
-    let known = [
-        "-o",
-        "StrictHostKeyChecking=no",
-        "-o",
-        "UserKnownHostsFile=/dev/null",
-        "-o",
-        "BatchMode=yes",
-        "-F",
-        "none",
-    ];
-    let key = at("user");
-    let command =
-        [&["ssh", "-q", "-i", &key, "-p", "2222"], &known[..], &["root@10.0.0.2", "seq 1 20000 | cksum"]]
-            .concat();
-    let there = text(&reach(&net, &command));
-    let here = Command::new("sh").args(["-c", "seq 1 20000 | cksum"]).output().expect("runs");
-    assert_eq!(there, text(&here));
+    let ssh = Shell::at(&net, "10.0.0.2");
+    let server = serve(&net, "b", &["sh", "-c", &ssh.server]);
+    let client: Vec<&str> = ssh.client.iter().map(String::as_str).collect();
+    assert_eq!(net::text(&reach(&net, &client)), sshd::expected());
     drop(server);
     end(watching, &captured);
     net.stop();

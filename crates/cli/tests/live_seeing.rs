@@ -33,22 +33,14 @@ stage switch() requires eth {
 ";
 
 /// The line that drops large packets.
-const PLACE: &str = "filter_large.rav:11";
+const PLACE: &str = "program.rav:11";
 
 fn served(test: &str) -> Option<Net> {
     served_with(test, "")
 }
 
 fn served_with(test: &str, more: &str) -> Option<Net> {
-    let mut net = Net::new(test)?;
-    let program = net.path("filter_large.rav");
-    fs::write(&program, PROGRAM).expect("can be written");
-    net.serve_ports(
-        &program,
-        &format!("{more}[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n"),
-    );
-    net.wait_for_pings();
-    Some(net)
+    Net::served(test, PROGRAM, more)
 }
 
 fn control(net: &Net) -> String {
@@ -201,7 +193,7 @@ fn stages_of_the_program_are_measured_while_somebody_asks() {
     assert_eq!(number(of("frame"), "entered"), packets);
     let (packet, switch) = (number(of("packet"), "entered"), number(of("switch"), "entered"));
     assert!(packet > 0 && switch < packets, "large pings go no further: {measured}");
-    assert_eq!(of("packet")["place"], "filter_large.rav:9");
+    assert_eq!(of("packet")["place"], "program.rav:9");
     let run = &measured["stops"][1];
     assert_eq!(run["name"], "run");
     let parts: u64 = stages.iter().map(|stage| number(stage, "cycles")).sum();
@@ -210,11 +202,11 @@ fn stages_of_the_program_are_measured_while_somebody_asks() {
     assert!((share.sum::<f64>() - 1.0).abs() < 1e-6, "{measured}");
 
     let text = said(&ping_until(&net, look(&net, &["show", "stages", "--seconds", "0.5"]), "56")).0;
-    for words in ["frame", "(between)", "filter_large.rav:5", "cycles a packet"] {
+    for words in ["frame", "(between)", "program.rav:5", "cycles a packet"] {
         assert!(text.contains(words), "{words} in {text}");
     }
     let once = said(&ping_until(&net, look(&net, &["top", "--once"]), "56")).0;
-    assert!(once.contains("large.rav:5") && once.contains("frame"), "{once}");
+    assert!(once.contains("program.rav:5") && once.contains("frame"), "{once}");
     assert_eq!(net.pings("10.0.0.2"), 20);
     net.stop();
 }

@@ -48,15 +48,7 @@ stage switch() requires eth {
 ";
 
 fn served(test: &str, more: &str) -> Option<Net> {
-    let mut net = Net::new(test)?;
-    let program = net.path("told.rav");
-    fs::write(&program, PROGRAM).expect("can be written");
-    net.serve_ports(
-        &program,
-        &format!("{more}[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n"),
-    );
-    net.wait_for_pings();
-    Some(net)
+    Net::served(test, PROGRAM, more)
 }
 
 /// What `ravelin table …` says, and whether it was content.
@@ -148,7 +140,7 @@ fn what_does_not_fit_is_told_with_its_place_and_changes_nothing() {
         let (done, said, errors) = table(&net, arguments);
         assert!(!done && said.is_empty() && errors.contains(wanted), "{arguments:?}: {errors}");
     };
-    refused(&["show", "host"], "told.rav has no table `host`; it has hosts, networks, acl, words, taken");
+    refused(&["show", "host"], "program.rav has no table `host`; it has hosts, networks, acl, words, taken");
     refused(
         &["add", "hosts", "02:00:00:00:00:07 => 10.0.0.1"],
         "\n  02:00:00:00:00:07 => 10.0.0.1\n                       ^\n",

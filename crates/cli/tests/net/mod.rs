@@ -6,6 +6,8 @@
 
 #![allow(dead_code, reason = "every test uses another part")]
 
+pub(crate) mod sshd;
+
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +56,20 @@ impl Net {
         Some(net)
     }
 
-    /// The same with the hosts in different networks: `a` is 10.0.1.2 and fd00:1::2, `b` 10.0.2.2 and
+    /// The same with a gateway that runs the program of this text and finds the hosts.
+    pub(crate) fn served(test: &str, program: &str, more: &str) -> Option<Net> {
+        let mut net = Net::new(test)?;
+        let file = net.path("program.rav");
+        fs::write(&file, program).expect("can be written");
+        net.serve_ports(
+            &file,
+            &format!("{more}[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n"),
+        );
+        net.wait_for_pings();
+        Some(net)
+    }
+
+    /// Namespaces with the hosts in different networks: `a` is 10.0.1.2 and fd00:1::2, `b` 10.0.2.2 and
     /// fd00:2::2, and each sends what is not for its own network to address 1 there.
     pub(crate) fn routed(test: &str) -> Option<Net> {
         let net = Net::new(test)?;
