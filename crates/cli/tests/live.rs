@@ -5,7 +5,7 @@
 
 mod net;
 
-use net::{Net, program};
+use net::{Net, program, text};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -128,6 +128,38 @@ fn no_ping_is_lost_while_programs_take_over() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.matches("bytes from").count(), 400, "{text}");
     assert_eq!(net.ask(&["show", "run", "--total"])["now"]["generation"], 11);
+    net.stop();
+}
+
+#[test]
+fn a_reload_reads_the_values_of_the_file_anew_and_keeps_the_old_ones_where_one_is_wrong() {
+    const PROGRAM: &str = "import std.net.{ethernet, ipv4}
+settable const LONGEST: u16 in 100..1500 = 1500
+start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
+decoder packet(ip: ipv4) { if ip.total > LONGEST { drop long } flood }
+";
+    let ports = "[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n";
+    let test = "a_reload_reads_the_values";
+    let Some(mut net) = Net::served(test, PROGRAM, "[set]\nLONGEST = 1000\n") else { return };
+    let passes = |net: &Net, size: &str| {
+        let ping = net.run("a", "ping", &["-c", "2", "-i", "0.1", "-W", "1", "-s", size, "10.0.0.2"]);
+        ping.status.success()
+    };
+    let control = net.path("control.sock").display().to_string();
+    let reload = |net: &Net, set: &str| {
+        let program = net.path("program.rav");
+        let file = format!("program = {program:?}\ncontrol = {control:?}\n[set]\n{set}\n{ports}");
+        fs::write(net.path("gateway.toml"), file).expect("can be written");
+        let output = net.ravelin(&["reload", "--control", &control]);
+        (output.status.success(), text(&output))
+    };
+    assert_eq!([passes(&net, "900"), passes(&net, "1100")], [true, false]);
+    let (done, said) = reload(&net, "LONGEST = 1200");
+    assert!(done, "{said}");
+    assert_eq!([passes(&net, "1100"), passes(&net, "1300")], [true, false]);
+    let (done, said) = reload(&net, "LONGEST = 1501");
+    assert!(!done && said.contains("E0235") && said.contains("gateway.toml:4:11"), "{said}");
+    assert_eq!([passes(&net, "1100"), passes(&net, "1300")], [true, false], "{said}");
     net.stop();
 }
 

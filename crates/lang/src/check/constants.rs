@@ -63,10 +63,13 @@ impl Checker<'_> {
         }
         let ty = self.resolve_type(&item.ty);
         let scopes = std::mem::take(&mut self.scope.locals);
-        if matches!(ty, Type::Time) {
-            self.diagnostics.check_unit(&item.value);
-        }
         let before = self.diagnostics.reported();
+        if matches!(ty, Type::Time) {
+            let ends = item.range.iter().flat_map(|(low, high)| std::iter::once(low).chain(high));
+            for number in std::iter::once(&item.value).chain(ends) {
+                self.diagnostics.check_unit(number);
+            }
+        }
         let value = self.constant(&item.value, &ty);
         if let (Some(value), true) = (value, self.diagnostics.reported() == before) {
             self.check_range(item, &ty, value);
