@@ -3,6 +3,7 @@
 mod circles;
 mod externs;
 mod modules;
+mod reached;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

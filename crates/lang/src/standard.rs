@@ -6,6 +6,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/net" => NET,
         "std/connections" => CONNECTIONS,
         "std/fragments" => FRAGMENTS,
+        "std/clamp" => CLAMP,
         _ => &[],
     }
 }
@@ -28,3 +29,5 @@ const NET: &[(&str, &str)] = &[
 const CONNECTIONS: &[(&str, &str)] = &[("std/connections.rav", include_str!("../../../std/connections.rav"))];
 
 const FRAGMENTS: &[(&str, &str)] = &[("std/fragments.rav", include_str!("../../../std/fragments.rav"))];
+
+const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];

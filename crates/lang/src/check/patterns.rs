@@ -116,6 +116,13 @@ impl Checker<'_> {
         if self.scope.locals.last().is_some_and(|scope| scope.contains_key(&name.text)) {
             self.diagnostics.given_twice(format!("the name `{}` is given twice", name.text), name.span);
         }
+        if *ty == Type::View {
+            self.report(
+                Diagnostic::error("E0228", format!("a local cannot hold {ty}"), span, "no single value")
+                    .help("write `_` here; bytes that are always there can be walked"),
+            );
+            return Pattern::Bind(self.bind_local(name, Type::Unknown, false));
+        }
         Pattern::Bind(self.bind_local(name, ty.clone(), false))
     }
 

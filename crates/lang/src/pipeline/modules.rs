@@ -1,6 +1,6 @@
 //! Loads the modules that a program imports, and selects the declarations of them that belong to the program.
 
-use super::{circles, externs};
+use super::{circles, externs, reached};
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
@@ -58,6 +58,7 @@ pub(super) fn modules(
     circles::report(&loaded, diagnostics);
     let imports = loaded.values().map(|module| module.import).collect::<Vec<Span>>();
     let mut files = taken_in(main, loaded);
+    reached::leave_out_others(&mut files);
     externs::settle(&mut files, &imports, diagnostics);
     files
 }
@@ -112,7 +113,7 @@ impl Loader<'_> {
                 Diagnostic::error("E0102", headline, import.span, "not found")
                     .of_kind(DiagnosticKind::Import)
                     .help(format!(
-                        "modules are `std.net`, `std.connections`, `std.fragments` and files beside the program: `{path}.rav`"
+                        "modules are `std.net`, `std.connections`, `std.fragments`, `std.clamp` and files beside the program: `{path}.rav`"
                     )),
             );
         }
