@@ -6,6 +6,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/net" => NET,
         "std/connections" => CONNECTIONS,
         "std/fragments" => FRAGMENTS,
+        "std/translate" => TRANSLATE,
         "std/clamp" => CLAMP,
         _ => &[],
     }
@@ -29,5 +30,7 @@ const NET: &[(&str, &str)] = &[
 const CONNECTIONS: &[(&str, &str)] = &[("std/connections.rav", include_str!("../../../std/connections.rav"))];
 
 const FRAGMENTS: &[(&str, &str)] = &[("std/fragments.rav", include_str!("../../../std/fragments.rav"))];
+
+const TRANSLATE: &[(&str, &str)] = &[("std/translate.rav", include_str!("../../../std/translate.rav"))];
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
