@@ -525,7 +525,9 @@ impl Checker<'_> {
             self.scope.enter();
             let before = self.diagnostics.reported();
             let pattern = self.pattern(&arm.pattern, ty);
-            broken |= self.diagnostics.reported() > before || std::mem::take(&mut self.scope.broken_pattern);
+            // The mark is taken off in any case: the next `match` has nothing to do with it.
+            let marked = std::mem::take(&mut self.scope.broken_pattern);
+            broken |= marked || self.diagnostics.reported() > before;
             let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
             let body = body(self, &arm.body);
             self.scope.leave();
