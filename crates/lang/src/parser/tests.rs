@@ -1,6 +1,7 @@
 //! Faulty programs with the codes they are told, and the words that may be names.
 
 use super::parse;
+use super::spelling::ITEMS;
 use crate::ast::{Item, StmtKind};
 use crate::source::FileId;
 
@@ -82,6 +83,42 @@ fn independent_faults_are_all_told() {
         codes(text),
         ["E0050", "E0050", "E0073", "E0050", "E0052", "E0050", "E0063", "E0078", "E0064", "E0059"]
     );
+}
+
+#[test]
+fn every_declaration_ends_an_open_block_before_it() {
+    let declarations = [
+        "import std.net.tcp",
+        "settable const a: u8 = 1",
+        "const a: u8 = 1",
+        "enum a: u8 { b = 1 }",
+        "layout a { b: u8 }",
+        "table a: exact(u8) { capacity 1 }",
+        "counter a",
+        "meter a: packets { rate 1 }",
+        "register a: u8",
+        "pool a: u8 { 1..2 }",
+        "group a[4]: u8 { }",
+        "reason a \"b\"",
+        "fn a() -> u8 { 1 }",
+        "decoder a(b: c) { flood }",
+        "stage a() { flood }",
+        "start stage a() { flood }",
+        "extern stage a() { flood }",
+        "event a() { }",
+        "every 1s { }",
+        "test \"a\" { }",
+    ];
+    let words: Vec<&str> = declarations.iter().filter_map(|text| text.split(' ').next()).collect();
+    assert_eq!(words, ITEMS);
+    for declaration in declarations {
+        let before = "stage first() {\n    if b { flood }";
+        let (tree, faults) = parse(FileId::default(), &format!("{before}\n{declaration}\n"));
+        assert_eq!(faults[0].code, "E0054", "{declaration}: {faults:?}");
+        let edit = faults[0].suggestion.as_ref().expect("a suggestion");
+        assert_eq!(edit.span.start as usize, before.len(), "{declaration}");
+        assert_eq!(tree.items.len() + tree.imports.len(), 1, "{declaration}");
+    }
 }
 
 #[test]
