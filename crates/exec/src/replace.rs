@@ -164,6 +164,30 @@ pub fn take_over(
     }
 }
 
+/// Gives entries that packets made in an earlier run to a table of the same shape, as if packets had made
+/// them at `now` (ns). Returns how many it took; an entry is left out where the table has no room for it, or
+/// its pool does not have its item.
+pub fn restore(
+    new: &mut dyn Backend,
+    program: &Program,
+    table: u32,
+    entries: impl Iterator<Item = Entry>,
+    now: u64,
+) -> u64 {
+    let pool = pool_of(program, table);
+    let mut taken = 0;
+    for entry in entries.filter(|entry| has_item(program, pool, entry)) {
+        if new.learn(table, &entry, now).is_err() {
+            continue;
+        }
+        taken += 1;
+        if let Some((pool, mut handover)) = pool.zip(new.handover()) {
+            handover.items(pool, true, std::iter::once(entry.value));
+        }
+    }
+    taken
+}
+
 /// Prepares a program to take over from one whose tables have `held` entries each; its loader calls this
 /// while the other program runs. Provides the memory of tables that have the same shape in both programs but
 /// are not declared in the same way.
@@ -217,6 +241,11 @@ fn pool_of(program: &Program, table: u32) -> Option<u32> {
     program.tables[table as usize].releases
 }
 
+/// Whether a pool has the item that an entry holds, if it holds one.
+fn has_item(program: &Program, pool: Option<u32>, entry: &Entry) -> bool {
+    pool.is_none_or(|pool| program.pools[pool as usize].number(&entry.value).is_some())
+}
+
 /// Exchanges or copies the tables.
 fn tables(
     old: &mut dyn Backend,
@@ -237,13 +266,10 @@ fn tables(
             report.tables.push((name.clone(), new.entries_held(to)));
             continue;
         }
-        let has_item = |entry: &Entry| {
-            pool.is_none_or(|pool| new_program.pools[pool as usize].number(&entry.value).is_some())
-        };
         let learned = old.learned(from);
         let (mut entries, mut ended) = (0, 0);
         for entry in &learned {
-            if !has_item(entry) {
+            if !has_item(new_program, pool, entry) {
                 ended += 1;
                 continue;
             }

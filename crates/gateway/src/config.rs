@@ -4,6 +4,7 @@
 //! program = "firewall.rav"        # beside this file, unless it begins with /
 //! control = "/run/ravelin.sock"   # the socket of the control server; this is the default
 //! metrics = "127.0.0.1:9480"      # the address for Prometheus; none by default
+//! snapshot = "gateway.state"      # the file that keeps what packets learned over a restart; none by default
 //! workers = 2                     # threads that run the program; 1 is the default
 //! cores = [0, 1]                  # the core of each worker; without it Linux chooses
 //! state = "per-worker"            # each worker may have state of its own: needed with several
@@ -84,6 +85,8 @@ pub struct Config {
     pub control: PathBuf,
     /// The address for Prometheus, if the file gives one.
     pub metrics: Option<SocketAddr>,
+    /// The file that keeps what packets learned over a restart, if there is to be one.
+    pub snapshot: Option<PathBuf>,
     /// The threads that run the program.
     pub workers: WorkerSettings,
     /// The ports in order; the first is port 1.
@@ -111,6 +114,7 @@ pub(crate) struct Places {
     hosts: Vec<Option<Place>>,
     control: Option<Place>,
     metrics: Option<Place>,
+    snapshot: Option<Place>,
 }
 
 /// A line and a column, counted from 1.
@@ -184,6 +188,7 @@ struct File {
     metrics: Option<Spanned<String>>,
     #[serde(default)]
     metrics_anywhere: bool,
+    snapshot: Option<Spanned<PathBuf>>,
     workers: Option<Spanned<u16>>,
     cores: Option<Spanned<Vec<Core>>>,
     state: Option<State>,
@@ -334,6 +339,7 @@ impl Config {
             hosts: file.port.iter().map(|port| port.host_place().map(stands)).collect(),
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
+            snapshot: file.snapshot.as_ref().map(|snapshot| stands(snapshot.span())),
         };
         interfaces_differ(&file.port, &at)?;
         let tables = tables(text, file.table, &file.port, directory, &at)?;
@@ -344,6 +350,7 @@ impl Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
             metrics,
+            snapshot: file.snapshot.map(|snapshot| directory.join(snapshot.into_inner())),
             workers,
             ports,
             routing,
@@ -508,6 +515,12 @@ impl Config {
     /// The program lacks a table, or has it in another shape.
     pub fn routes_by(&self, program: &Program) -> Result<(), ConfigError> {
         routing::check(program, &self.routing).map_err(|error| self.explain(error))
+    }
+
+    /// An error about the snapshot, with its place in the file.
+    pub(crate) fn about_snapshot(&self, message: String) -> ConfigError {
+        let (line, column) = self.places.snapshot.unwrap_or((1, 1));
+        ConfigError { line, column, message }
     }
 
     /// An error about the host interface of a port, with its place in the file.

@@ -15,6 +15,7 @@ mod remarks;
 pub mod routing;
 pub mod seeing;
 pub mod serve;
+mod snapshot;
 mod tables;
 
 pub use config::{Config, ConfigError};

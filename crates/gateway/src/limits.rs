@@ -72,3 +72,6 @@ pub(crate) const SNAP: u32 = 64 << 10;
 
 /// The most addresses of a port's host interface that become the gateway's.
 pub(crate) const HOST_ADDRESSES: usize = 256;
+
+/// The longest snapshot that is written or read, in bytes.
+pub(crate) const SNAPSHOT_BYTES: u64 = 1 << 30;

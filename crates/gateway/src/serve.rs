@@ -6,6 +6,7 @@ use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::metrics;
 use crate::remarks::Remarks;
 use crate::routing::{Hosts, Routing};
+use crate::snapshot::{self, Moment, Returned, SnapshotError};
 use engine::live::look::Counted;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
@@ -16,6 +17,7 @@ use ports::live::clock::{Clock, MachineClock};
 use ports::live::{AttachError, Heard, attach_all, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -109,6 +111,11 @@ pub fn serve(
         ),
         None => None,
     };
+    if let Some(path) = &config.snapshot {
+        snapshot::probe(path).map_err(|error| {
+            config.about_snapshot(format!("{} cannot be written: {error}", path.display()))
+        })?;
+    }
     let hosts = Hosts::make(&config.routing, &config.ports)
         .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
     let mut ports = Vec::new();
@@ -133,6 +140,11 @@ pub fn serve(
     for backend in &mut loaded.backends {
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
+    if let Some(path) = &config.snapshot {
+        let now = Moment::now(clock.program());
+        let read = snapshot::read(path, &loaded.program, &mut loaded.backends, &now);
+        returned(path, read).iter().for_each(|words| (telling.remark)(words));
+    }
     // A core that the file gives to a worker is for packets. Other threads, above all those that compile,
     // stay off it where they can.
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
@@ -145,11 +157,36 @@ pub fn serve(
         live::run(crew, generations, &remote, &config.workers.cores)
     };
     let last = attend(&control_server, &listening.listener, run).map_err(ServeError::Loop)?;
+    if let Some(path) = &control_server.config().snapshot
+        && let Some(program) = last.first().map(|generation| &generation.program)
+    {
+        let workers: Vec<_> = last.iter().map(|generation| generation.backend.control()).collect();
+        if let Err(error) = snapshot::write(path, program, &workers, &Moment::now(clock.program())) {
+            (telling.remark)(&format!("what packets learned is lost: {}: {error}", path.display()));
+        }
+    }
     let whole = Counted::whole(last.iter().map(Counted::of))
         .ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
     let (program, sources) = (whole.program.clone(), whole.sources.clone());
     let (report, programs) = control_server.total(whole.report(&control_server.program())?);
     Ok(Served { report, programs, program, sources })
+}
+
+/// What the operator is told of a snapshot that was read.
+fn returned(path: &Path, read: Result<Option<Returned>, SnapshotError>) -> Vec<String> {
+    let path = path.display();
+    match read {
+        Ok(None) => Vec::new(),
+        Ok(Some(Returned { age, tables })) => {
+            let some = tables.into_iter().filter(|(_, taken, left_out)| taken + left_out > 0);
+            let told = some.map(|(name, taken, left_out)| {
+                let all = taken + left_out;
+                format!("{path}, {age} s old: {taken} of {all} entries of `{name}` came back")
+            });
+            told.collect()
+        }
+        Err(error) => vec![format!("{path}: nothing came back, since {error}")],
+    }
 }
 
 /// Answers clients while the packet loop runs. When the packet loop ends, for any reason, this function waits

@@ -1,0 +1,351 @@
+//! The snapshot: a file with what packets learned in exact tables, written when the gateway ends and read
+//! before the next one takes its first packet.
+//!
+//! ```text
+//! magic      "ravelin\0"                                      8 bytes
+//! version    1                                                u16
+//! written    seconds since 1970                               u64
+//! start      of the machine, as the kernel names it           length u16, UTF-8
+//! workers                                                     u16
+//! tables                                                      u32
+//! each table:
+//!   name     length u16, UTF-8
+//!   shape    length u16, UTF-8: the kind and the width of each column
+//!   bytes    of an entry                                      u16
+//!   each worker:
+//!     count  of entries                                       u32
+//!     entry  the columns of the key, then those of the value, each in as few bytes as its width needs
+//! check      CRC-32 (ISO 3309) of all bytes before            u32
+//! ```
+//!
+//! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
+//! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
+//! written. Times in them count from the start of the machine, so a table with a column of times comes back
+//! only until the machine starts anew. The file takes the place of an earlier one in one step.
+
+use crate::limits::SNAPSHOT_BYTES;
+use exec::replace::restore;
+use exec::{Backend, ProgramControl};
+use lang::ir::{Column, ColumnKind, Entry, Match, Program, Table, TableKind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+const MAGIC: &[u8; 8] = b"ravelin\0";
+const VERSION: u16 = 1;
+
+/// Why a snapshot is not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    /// the file cannot be read
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// it is too long
+    #[error("it has {0} bytes, and at most {SNAPSHOT_BYTES} are read")]
+    Long(u64),
+    /// it is none
+    #[error("it is no snapshot of a gateway")]
+    Foreign,
+    /// its version is unknown
+    #[error("its version is {0}, and only version {VERSION} is read")]
+    Version(u16),
+    /// it was damaged
+    #[error("it is damaged: its checksum is wrong")]
+    Damaged,
+    /// it is not as its version says
+    #[error("it is damaged: it ends too early, or too late")]
+    Length,
+    /// it is of another number of workers
+    #[error("it is of {0} workers, and the gateway has {1}; state of one worker is of no use to another one")]
+    Workers(u16, u16),
+}
+
+/// When a snapshot is written or read.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    wall: SystemTime,
+    /// The program's time, in nanoseconds since the machine started.
+    program: u64,
+    /// A name of the machine's start that no other start has; empty if it is unknown.
+    start: String,
+}
+
+impl Moment {
+    /// Now, where the program's time is this.
+    pub(crate) fn now(program: u64) -> Moment {
+        let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Moment { wall: SystemTime::now(), program, start: start.trim().to_owned() }
+    }
+
+    fn seconds(&self) -> u64 {
+        self.wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+}
+
+/// What came back from a snapshot.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Returned {
+    /// How old it is, in seconds.
+    pub(crate) age: u64,
+    /// By the name of the table: how many entries came back, and how many were left out.
+    pub(crate) tables: Vec<(String, u64, u64)>,
+}
+
+/// Checks that a snapshot can be written at this path.
+///
+/// # Errors
+/// No file can be made beside it.
+pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    new_file(path)?;
+    fs::remove_file(beside(path))
+}
+
+/// Writes what packets learned at each worker in exact tables. An earlier file stays as it is until the new
+/// one is complete.
+///
+/// # Errors
+/// The file cannot be written, or would be longer than is read.
+pub(crate) fn write(
+    path: &Path,
+    program: &Program,
+    workers: &[&dyn ProgramControl],
+    now: &Moment,
+) -> io::Result<()> {
+    let mut file =
+        Checked { file: BufWriter::new(new_file(path)?), check: crc32fast::Hasher::new(), bytes: 0 };
+    let written = contents(&mut file, program, workers, now).and_then(|()| {
+        let check = file.check.clone().finalize();
+        file.write_all(&check.to_be_bytes())?;
+        file.flush()?;
+        file.file.get_ref().sync_all()?;
+        fs::rename(beside(path), path)
+    });
+    if written.is_err() {
+        // What is wrong is said already; an unfinished file is of no use.
+        let _ = fs::remove_file(beside(path));
+    }
+    written
+}
+
+/// Reads a snapshot, and gives its entries to the programs of the workers, which have run no packet yet.
+/// `None` if there is no file.
+///
+/// # Errors
+/// The file cannot be read, or is not exactly a snapshot; then no entry came back.
+pub(crate) fn read(
+    path: &Path,
+    program: &Program,
+    workers: &mut [Box<dyn Backend>],
+    now: &Moment,
+) -> Result<Option<Returned>, SnapshotError> {
+    let bytes = match fs::metadata(path) {
+        Ok(file) if file.len() > SNAPSHOT_BYTES => return Err(SnapshotError::Long(file.len())),
+        Ok(_) => fs::read(path)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let (written, start, parts) = parts(&bytes, workers.len() as u16)?;
+    let age = now.seconds().saturating_sub(written);
+    let same_start = !start.is_empty() && start == now.start;
+    let past = age.saturating_mul(1_000_000_000);
+    let mut tables = Vec::new();
+    for Part { name, shape, bytes, entries } in parts {
+        let known = (0..).zip(&program.tables).find(|(_, table)| table.name == name);
+        let suits = |table: &Table| {
+            let ends = [table.idle, table.age].into_iter().flatten().any(|most| most <= past);
+            let has_time = columns(table).any(|column| column.kind == ColumnKind::Time);
+            let is_same = table.shape() == shape && entry_bytes(table) == bytes;
+            is_kept(table) && is_same && !ends && (same_start || !has_time)
+        };
+        let (mut taken, mut all) = (0, 0);
+        for (worker, entries) in workers.iter_mut().zip(entries) {
+            all += (entries.len() / bytes) as u64;
+            if let Some((number, table)) = known.filter(|(_, table)| suits(table)) {
+                let entries = entries.chunks_exact(bytes).map(|bytes| entry(table, bytes));
+                taken += restore(worker.as_mut(), program, number, entries, now.program.saturating_sub(past));
+            }
+        }
+        tables.push((name.to_owned(), taken, all - taken));
+    }
+    Ok(Some(Returned { age, tables }))
+}
+
+/// Whether what packets learn in a table is in a snapshot.
+fn is_kept(table: &Table) -> bool {
+    table.kind == TableKind::Exact
+}
+
+fn columns(table: &Table) -> impl Iterator<Item = &Column> {
+    table.keys.iter().chain(&table.values)
+}
+
+fn column_bytes(column: &Column) -> usize {
+    usize::from(column.width).div_ceil(8)
+}
+
+/// The length of an entry; at least 1, since a key has a column.
+fn entry_bytes(table: &Table) -> usize {
+    columns(table).map(column_bytes).sum::<usize>().max(1)
+}
+
+/// The entry that these bytes are.
+fn entry(table: &Table, mut bytes: &[u8]) -> Entry {
+    let mut number = |column: &Column| {
+        let (of_column, rest) = bytes.split_at(column_bytes(column).min(bytes.len()));
+        bytes = rest;
+        let number = of_column.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+        number & u128::MAX >> (128 - u32::from(column.width.clamp(1, 128)))
+    };
+    let key = table.keys.iter().map(|column| Match::Exact(number(column))).collect();
+    Entry { key, value: table.values.iter().map(&mut number).collect(), priority: 0 }
+}
+
+/// The path beside a snapshot at which the next one is written.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// The file there, which only its owner can read: it tells who spoke to whom.
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(beside(path))
+}
+
+/// A file with the checksum of what was written.
+struct Checked {
+    file: BufWriter<File>,
+    check: crc32fast::Hasher,
+    bytes: u64,
+}
+
+impl Write for Checked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        if self.bytes > SNAPSHOT_BYTES {
+            let message = format!("a snapshot has at most {SNAPSHOT_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        self.check.update(bytes);
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Everything but the checksum.
+fn contents(
+    file: &mut impl Write,
+    program: &Program,
+    workers: &[&dyn ProgramControl],
+    now: &Moment,
+) -> io::Result<()> {
+    let kept: Vec<_> = (0..).zip(&program.tables).filter(|(_, table)| is_kept(table)).collect();
+    file.write_all(MAGIC)?;
+    file.write_all(&VERSION.to_be_bytes())?;
+    file.write_all(&now.seconds().to_be_bytes())?;
+    write_text(file, &now.start)?;
+    file.write_all(&(workers.len() as u16).to_be_bytes())?;
+    file.write_all(&(kept.len() as u32).to_be_bytes())?;
+    for (number, table) in kept {
+        for text in [&table.name, &table.shape()] {
+            write_text(file, text)?;
+        }
+        file.write_all(&u16::try_from(entry_bytes(table)).map_err(too_long)?.to_be_bytes())?;
+        for worker in workers {
+            let learned = worker.learned(number);
+            file.write_all(&u32::try_from(learned.len()).map_err(too_long)?.to_be_bytes())?;
+            for entry in learned {
+                let numbers = entry.exact_key().unwrap_or_default().into_iter().chain(entry.value);
+                for (column, number) in columns(table).zip(numbers) {
+                    file.write_all(&number.to_be_bytes()[16 - column_bytes(column)..])?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_text(file: &mut impl Write, text: &str) -> io::Result<()> {
+    file.write_all(&u16::try_from(text.len()).map_err(too_long)?.to_be_bytes())?;
+    file.write_all(text.as_bytes())
+}
+
+fn too_long(_: std::num::TryFromIntError) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "a name or a table is too long")
+}
+
+/// What a file has of a table: the length of an entry, and the entries of each worker.
+struct Part<'a> {
+    name: &'a str,
+    shape: &'a str,
+    bytes: usize,
+    entries: Vec<&'a [u8]>,
+}
+
+/// When a file was written (seconds since 1970), after which start of the machine, and its tables, if it is
+/// exactly a snapshot.
+fn parts(bytes: &[u8], workers: u16) -> Result<(u64, &str, Vec<Part<'_>>), SnapshotError> {
+    let after_magic = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Foreign)?;
+    let version = u16::from_be_bytes(Reader(after_magic).array()?);
+    if version != VERSION {
+        return Err(SnapshotError::Version(version));
+    }
+    let (checked, check) = bytes.split_last_chunk().ok_or(SnapshotError::Length)?;
+    if crc32fast::hash(checked).to_be_bytes() != *check {
+        return Err(SnapshotError::Damaged);
+    }
+    let mut reader = Reader(checked.get(MAGIC.len() + size_of::<u16>()..).ok_or(SnapshotError::Length)?);
+    let written = u64::from_be_bytes(reader.array()?);
+    let start = reader.text()?;
+    let of_workers = u16::from_be_bytes(reader.array()?);
+    if of_workers != workers {
+        return Err(SnapshotError::Workers(of_workers, workers));
+    }
+    let tables = u32::from_be_bytes(reader.array()?);
+    let mut parts = Vec::new();
+    for _ in 0..tables {
+        let (name, shape) = (reader.text()?, reader.text()?);
+        let bytes = usize::from(u16::from_be_bytes(reader.array()?));
+        let mut entries = Vec::new();
+        for _ in 0..workers {
+            let count = u32::from_be_bytes(reader.array()?) as usize;
+            entries.push(reader.take(count.checked_mul(bytes).ok_or(SnapshotError::Length)?)?);
+        }
+        if bytes == 0 {
+            return Err(SnapshotError::Length);
+        }
+        parts.push(Part { name, shape, bytes, entries });
+    }
+    if reader.0.is_empty() { Ok((written, start, parts)) } else { Err(SnapshotError::Length) }
+}
+
+/// What is still to be read of a file.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], SnapshotError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(SnapshotError::Length)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SnapshotError::Length)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn text(&mut self) -> Result<&'a str, SnapshotError> {
+        let length = u16::from_be_bytes(self.array()?);
+        std::str::from_utf8(self.take(length.into())?).map_err(|_| SnapshotError::Length)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Snapshots: what comes back, what does not, and files that are none.
+
+use super::*;
+use exec::{BackendKind, load};
+use lang::pipeline::{CompileOptions, compile};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const PROGRAM: &str = "
+pool numbers: u16 { 1..9 }
+table hosts: exact(u48, bool) -> (port, u40) { capacity 100  idle 60s  evict refuse  entries { (2, true) => (1, 7) } }
+table taken: exact(ip6) -> u16 { capacity 100  age 60s  evict refuse  releases numbers }
+table kinds: exact(u8) -> { off, on(level: u8) } { capacity 8 }
+table ages: exact(u8) -> time { capacity 8 }
+table nets: lpm(ip4) -> port { capacity 10 }
+start stage all() {
+    match hosts[2, false] { some _ => {}, none => {} }
+    match taken[::1] { some _ => {}, none => {} }
+    match ages[1] { some _ => {}, none => {} }
+    match kinds[1] { some on(l) => {}, else => {} }
+    match nets[1.2.3.4] { some p => send p, none => {} }
+    match take(numbers) { some n => send n as| port, none => flood }
+}
+";
+
+fn program(text: &str) -> Program {
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
+    compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+fn workers(program: &Program, count: usize) -> Vec<Box<dyn Backend>> {
+    (0..count).map(|_| load(program, BackendKind::Native, 9, 0).expect("loads")).collect()
+}
+
+fn control(workers: &[Box<dyn Backend>]) -> Vec<&dyn ProgramControl> {
+    workers.iter().map(|worker| worker.control()).collect()
+}
+
+fn exact(key: &[u128], value: &[u128]) -> Entry {
+    Entry::exact(key, value)
+}
+
+const WRITTEN: u64 = 1_800_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// So long after the snapshot was written, where the program's time is this.
+fn after(seconds: u64, program: u64) -> Moment {
+    let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN + seconds);
+    Moment { wall, program, start: "one".to_owned() }
+}
+
+/// A file of two workers with some entries.
+fn written(program: &Program, path: &Path) {
+    let mut workers = workers(program, 2);
+    for (worker, number) in workers.iter_mut().zip([5, 6]) {
+        worker.learn(0, &exact(&[number, 0], &[3, (1 << 40) - number]), SECOND).expect("room");
+        worker.learn(1, &exact(&[u128::MAX - number], &[number]), SECOND).expect("room");
+        worker.learn(2, &exact(&[number], &[1, 200]), SECOND).expect("room");
+        worker.learn(3, &exact(&[number], &[SECOND.into()]), SECOND).expect("room");
+    }
+    write(path, program, &control(&workers), &after(0, SECOND)).expect("written");
+}
+
+#[test]
+fn what_packets_learned_comes_back_to_its_worker_with_its_items_and_the_rest_of_its_time() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    written(&program, &path);
+    let mut anew = workers(&program, 2);
+    let now = 1_000 * SECOND;
+    let returned = read(&path, &program, &mut anew, &after(20, now)).expect("right").expect("there");
+    assert_eq!(returned.age, 20);
+    let all = ["hosts", "taken", "kinds", "ages"].map(|name| (name.to_owned(), 2, 0));
+    assert_eq!(returned.tables, all);
+    for (worker, number) in anew.iter_mut().zip([5, 6]) {
+        assert_eq!(worker.learned(0), [exact(&[number, 0], &[3, (1 << 40) - number])]);
+        assert_eq!(worker.learned(1), [exact(&[u128::MAX - number], &[number])]);
+        assert_eq!(worker.entries(0).len(), 2, "the text has one");
+        let mut outputs = exec::Outputs::default();
+        worker.advance(now + 39 * SECOND, &mut outputs);
+        assert_eq!([worker.learned(0).len(), worker.learned(1).len()], [1, 1]);
+        worker.advance(now + 41 * SECOND, &mut outputs);
+        assert_eq!([worker.learned(0).len(), worker.learned(1).len(), worker.learned(2).len()], [0, 0, 1]);
+    }
+    let file = fs::metadata(&path).expect("there");
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777, 0o600);
+    assert!(!beside(&path).exists());
+}
+
+#[test]
+fn an_item_that_came_back_is_not_handed_out_again() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    written(&program, &path);
+    let mut anew = workers(&program, 2);
+    read(&path, &program, &mut anew, &after(1, SECOND)).expect("right");
+    let (mut memory, mut batch) = (vec![0; 64 + packet::region::SLACK], packet::Batch::new());
+    for _ in 0..9 {
+        batch.push(0, 60, 60, 1, SECOND);
+    }
+    anew[0].run(&mut memory, &mut batch, &mut exec::Outputs::default());
+    let sent: BTreeSet<u32> = batch
+        .verdicts()
+        .iter()
+        .filter(|verdict| verdict.kind() == packet::VerdictKind::Send)
+        .map(|verdict| u32::from(verdict.argument()))
+        .collect();
+    assert_eq!(sent, (1..=9).filter(|number| *number != 5).collect(), "5 is taken");
+}
+
+#[test]
+fn what_does_not_fit_the_program_or_is_over_is_left_out_and_told() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    written(&program, &path);
+    let back_at = |text: &str, now: &Moment| {
+        let program = super::tests::program(text);
+        let mut anew = workers(&program, 2);
+        let returned = read(&path, &program, &mut anew, now).expect("right").expect("there");
+        returned.tables.iter().map(|(_, taken, _)| *taken).collect::<Vec<_>>()
+    };
+    let back = |text: &str, seconds: u64| back_at(text, &after(seconds, 1_000 * SECOND));
+    assert_eq!(back(PROGRAM, 59), [2, 2, 2, 2]);
+    assert_eq!(back(PROGRAM, 60), [0, 0, 2, 2]);
+    assert_eq!(back(&PROGRAM.replace("u40", "u48"), 1), [0, 2, 2, 2], "another width");
+    assert_eq!(back(&PROGRAM.replace("off, on(", "on(level: u8), off2("), 1), [2, 2, 0, 2], "other variants");
+    assert_eq!(back(&PROGRAM.replace("kinds", "sorts"), 1), [2, 2, 0, 2], "no such table");
+    assert_eq!(back(&PROGRAM.replace("1..9", "6..9"), 1), [2, 1, 2, 2], "the pool has no 5");
+    assert_eq!(back(&PROGRAM.replace("capacity 8 ", "capacity 1 "), 1), [2, 2, 2, 2], "one at each worker");
+    let other = Moment { start: "other".to_owned(), ..after(1, 5 * SECOND) };
+    assert_eq!(back_at(PROGRAM, &other), [2, 2, 2, 0], "its times count from another start");
+    let unknown = Moment { start: String::new(), ..after(1, 5 * SECOND) };
+    assert_eq!(back_at(PROGRAM, &unknown), [2, 2, 2, 0]);
+}
+
+#[test]
+fn a_file_that_is_not_exactly_a_snapshot_brings_nothing() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    let mut two = workers(&program, 2);
+    let told = |path: &Path, workers: &mut [Box<dyn Backend>]| {
+        read(path, &program, workers, &after(1, SECOND)).map_err(|error| error.to_string())
+    };
+    assert_eq!(told(&path, &mut two), Ok(None), "the first start");
+    written(&program, &path);
+    let bytes = fs::read(&path).expect("there");
+    assert!(told(&path, &mut workers(&program, 1)).is_err_and(|error| error.contains("of 2 workers")));
+    let mut with = |bytes: &[u8]| {
+        fs::write(&path, bytes).expect("written");
+        told(&path, &mut two).expect_err("refused")
+    };
+    assert!(with(b"").contains("no snapshot") && with(b"#!/bin/sh\n").contains("no snapshot"));
+    let mut other = bytes.clone();
+    other[9] = 2;
+    assert!(with(&other).contains("version is 2"));
+    for at in 10..bytes.len() {
+        let mut other = bytes.clone();
+        other[at] ^= 4;
+        assert!(with(&other).contains("checksum"), "byte {at}");
+    }
+    for length in 8..bytes.len() {
+        assert!(with(&bytes[..length]).contains("damaged"), "{length} bytes");
+    }
+    // The checksum is right, and the contents are not.
+    let seal = |contents: &[u8]| [contents, &crc32fast::hash(contents).to_be_bytes()].concat();
+    let contents = &bytes[..bytes.len() - 4];
+    for length in 10..contents.len() {
+        assert!(with(&seal(&contents[..length])).contains("ends too early"), "{length} bytes");
+    }
+    assert!(with(&seal(&[contents, &[0]].concat())).contains("ends too early, or too late"));
+    assert_eq!(two.iter().map(|worker| worker.learned(0).len()).sum::<usize>(), 0);
+    let long = File::create(&path).expect("made");
+    long.set_len(SNAPSHOT_BYTES + 1).expect("a hole");
+    assert!(told(&path, &mut two).is_err_and(|error| error.contains("at most 1073741824")));
+}
+
+#[test]
+fn an_earlier_file_stays_where_the_new_one_cannot_be_written() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    assert!(probe(&folder.path().join("none/state")).is_err());
+    probe(&path).expect("it can be written");
+    written(&program, &path);
+    let before = fs::read(&path).expect("there");
+    fs::create_dir(beside(&path)).expect("in the way");
+    assert!(probe(&path).is_err());
+    assert!(write(&path, &program, &control(&workers(&program, 2)), &after(9, SECOND)).is_err());
+    assert_eq!(fs::read(&path).expect("there"), before);
+}
+
+proptest! {
+    /// Whatever a file holds, reading it ends, and only an untouched file is taken.
+    #[test]
+    fn no_contents_bring_harm(contents in prop::collection::vec(any::<u8>(), 0..200), version in 0_u16..3) {
+        let start = [&MAGIC[..], &version.to_be_bytes(), &contents].concat();
+        let whole = [&start[..], &crc32fast::hash(&start).to_be_bytes()].concat();
+        if let Ok((_, _, parts)) = parts(&whole, 1) {
+            prop_assert!(parts.iter().all(|part| part.bytes > 0 && part.entries.len() == 1));
+        }
+    }
+}
