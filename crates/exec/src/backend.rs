@@ -279,8 +279,8 @@ pub trait ProgramControl: Statistics {
     /// Replaces all entries of a table by those that were built from its
     /// [draft](Statistics::table_draft), in the time of one operation; `built` has the old ones then. Returns
     /// whether that was done: not for a table whose entries hold items of a pool, since each item would have
-    /// to be given back, and not for a draft of another table or back end. Entries that have ended and are
-    /// not reclaimed yet go without being counted as expired.
+    /// to be given back, and not for a draft of a table that is declared otherwise, or of another family of
+    /// tables. Entries that have ended and are not reclaimed yet go without being counted as expired.
     fn take_built(&mut self, table: u32, built: &mut BuiltTable) -> bool;
 
     /// Sets the default entry of a table, or removes it with `None`.

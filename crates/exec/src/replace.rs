@@ -120,12 +120,13 @@ impl Exchanged {
 /// just been loaded. If both programs represent a table in the same way, and it has only entries that packets
 /// made, the tables are exchanged, however large they are; entries keep their times, and `old` does not have
 /// them until the exchange is undone. Exact tables are also exchanged if the new program declares another
-/// capacity, idle time or age, as long as there is room. From other tables, entries are copied as if packets
-/// had made them at `now` (ns). Entries and members of the program text and of the control plane are not
-/// taken over: the new program has its own. An entry whose item the pool of the new program does not have is
-/// removed. Members of a group keep their buckets if both programs declare the group in the same way and the
-/// control plane did not change it; otherwise they join the members of the new program in ascending order.
-/// `discard` names tables and groups that are given up.
+/// capacity, idle time or age, as long as there is room, unless only the new one raises events for what
+/// expires. From other tables, entries are copied as if packets had made them at `now` (ns). Entries and
+/// members of the program text and of the control plane are not taken over: the new program has its own. An
+/// entry whose item the pool of the new program does not have is removed. Members of a group keep their
+/// buckets if both programs declare the group in the same way and the control plane did not change it;
+/// otherwise they join the members of the new program in ascending order. `discard` names tables and groups
+/// that are given up.
 ///
 /// # Errors
 /// A table or group has another shape in the new program and is not given up, or `new` has no room. Then

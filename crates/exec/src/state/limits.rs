@@ -23,9 +23,9 @@ pub const MAX_TIMERS: usize = 65_536;
 pub const STEPS_BEFORE_PACKET: u32 = 8;
 /// As [`STEPS_BEFORE_PACKET`], if time passes without a packet: in a running gateway once a millisecond.
 pub const STEPS_WITHOUT_PACKET: u32 = 512;
-/// In a table that raises an event when an entry ends, the entry that seems to end first is looked at, so
-/// many times for each of these steps. Entries that were hit meanwhile end later; while some are left to be
-/// looked at, neither entries of these tables end nor timers run.
+/// For each of these steps, so many entries are looked at that seem to end first, in tables that raise an
+/// event when an entry ends. An entry that was hit ends later and is put back; until the first one that
+/// really ends is found, neither entries of these tables end nor timers run.
 pub(super) const LOOKS_FOR_STEP: u32 = 8;
 /// The largest budget of handlers, in ns.
 pub(super) const MOST_CREDIT: u64 = MAX_RUNS as u64 * TIME_OF_RUN;
