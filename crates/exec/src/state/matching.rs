@@ -600,10 +600,10 @@ impl<R: Rules> ProgramRules<R> {
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
-    /// The first entry with this key and priority, unless it has expired.
+    /// The first entry with this key and priority that has not expired.
     pub(super) fn entry_of(&self, key: &[Match], priority: u32) -> Option<Entry> {
         let (place, orders) = self.places.get_key_value(&(key.to_vec(), priority))?;
-        self.entry((orders.first()?, place)).map(|(entry, _)| entry)
+        orders.iter().find_map(|order| self.entry((order, place))).map(|(entry, _)| entry)
     }
 
     /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of matching. Looks at

@@ -56,6 +56,19 @@ fn a_table_of_rules_takes_inserts_after_four_billion_of_them() {
 }
 
 #[test]
+fn a_rule_is_found_by_its_key_when_an_equal_one_before_it_has_expired() {
+    let (mut set, entries) = rules("choose first", "1 => 1, 1 => 2");
+    let first = set.span(0).0;
+    plant(&mut set, &entries[0], first);
+    plant(&mut set, &entries[1], first + 1);
+    set.age(first + 1, Some(5), 1);
+    // There is no time to take out what has ended.
+    set.expire(10_000_000_000, &mut 0);
+    assert_eq!((values(&set), set.held()), (vec![2], 2));
+    assert_eq!(set.entry_of(&entries[0].key, 0).map(|entry| entry.value), Some(vec![2]));
+}
+
+#[test]
 fn other_priorities_stay_where_they_are_when_one_is_closed_up() {
     let (mut set, entries) = rules(
         "choose priority",
