@@ -297,7 +297,8 @@ impl<F: TableFamily> ProgramState<F> {
         self.cells[cells].iter().map(|cell| (cell.packets, cell.bytes))
     }
 
-    /// Takes an item of a pool, if one is free; items of expired entries are free.
+    /// Takes an item of a pool, if one is free; items of expired entries are free, unless an event waits for
+    /// the end of these.
     pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         for (place, shape) in places.iter().zip(shapes).filter(|(_, shape)| shape.releases == Some(pool)) {
@@ -318,7 +319,7 @@ impl<F: TableFamily> ProgramState<F> {
         self.memory.give(pool, item);
     }
 
-    /// Removes all expired entries that hold items of a pool.
+    /// Removes all expired entries that hold items of a pool and raise no event.
     #[inline]
     fn finish_for(&mut self, pool: u32) {
         for table in 0..self.tables.shapes.len() {
@@ -328,7 +329,7 @@ impl<F: TableFamily> ProgramState<F> {
         }
     }
 
-    /// Removes all expired entries of a table.
+    /// Removes all expired entries of a table that raises no event for them.
     pub fn finish(&mut self, table: u32) {
         let TableSet { exact, places, shapes, .. } = &mut self.tables;
         let (shape, TablePlace::Exact(place)) = (&shapes[table as usize], places[table as usize]) else {
@@ -462,13 +463,16 @@ impl<F: TableFamily> ProgramState<F> {
         let shape = &self.tables.shapes[end.table as usize];
         let Some(event) = shape.expires else { return };
         let key = &end.key[..shape.key.words];
+        // A handler of machine code reads all columns of the entry, so it does not run without them.
+        let Some(value) = self.tables.exact[place].peek(key) else {
+            self.tables.end(end.table, &end.key);
+            return;
+        };
         let mut args = std::mem::take(&mut self.scratch);
         args.clear();
         args.extend(shape.key.places.iter().map(|place| Packing::unpack_one(place, key)));
-        if let Some(value) = self.tables.exact[place].peek(key) {
-            args.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
-            release(&mut self.memory, shape, value);
-        }
+        args.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
+        release(&mut self.memory, shape, value);
         self.tables.end(end.table, &end.key);
         self.events[event as usize].raised += 1;
         let first = u32::try_from(outputs.arguments.len()).unwrap_or(u32::MAX);
