@@ -135,7 +135,7 @@ fn agree(back_end: BackendKind, seed: u64, segments: usize) -> BTreeMap<String, 
 #[test]
 fn tcp_is_followed_as_a_slow_model_of_it_follows_it() {
     for (back_end, seeds, segments) in
-        [(BackendKind::Native, 40, 5_000), (BackendKind::Interpreter, 3, 2_000)]
+        [(BackendKind::Native, 40, 5_000), (BackendKind::Interpreter, 6, 4_000)]
     {
         let mut all: BTreeMap<String, usize> = BTreeMap::new();
         for seed in 0..seeds {

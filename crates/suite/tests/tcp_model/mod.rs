@@ -243,6 +243,13 @@ impl Connection {
             own = Side { sent: end, limit: end.wrapping_add(window), window, heard: true, ..own };
         }
 
+        // The handshake is complete when the server's SYN, too, is acknowledged.
+        let answered = kind == SegmentKind::SynAck && !from_client && opening;
+        let completes = from_client && self.state == State::SynReceived && kind != SegmentKind::Rst;
+        if completes && later(own.acknowledged, segment.ack) {
+            return Judgement::Drop("tcp_window");
+        }
+
         // What answers a SYN acknowledges it.
         let refusal = kind == SegmentKind::Rst && !from_client && opening;
         if refusal || opening && kind == SegmentKind::SynAck {
@@ -288,6 +295,9 @@ impl Connection {
             other.limit = ack.wrapping_add(1);
         }
 
+        if answered {
+            other.acknowledged = segment.seq.wrapping_add(1);
+        }
         self.sides = if from_client { [own, other] } else { [other, own] };
         self.state = after;
         self.ends = now + lasts(after);
