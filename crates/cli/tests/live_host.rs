@@ -147,6 +147,51 @@ fn linux_answers_behind_the_ports_and_its_addresses_change_while_packets_flow() 
 }
 
 #[test]
+fn a_program_that_names_from_host_decides_about_what_the_machine_sends() {
+    let Some(mut net) = Net::routed("a_program_that_names_from_host") else { return };
+    let router = std::fs::read_to_string(program("router.rav")).expect("the router");
+    let start = "start decoder frame(eth: ethernet) {\n";
+    assert!(router.contains(start), "the router begins with its frames");
+    let decides = "    if from_host { match eth.type { 0x0800 => sent, else => { send in_port } } }\n";
+    let sent = "reason unwanted \"the machine may not send this\"\ncounter sent_by_machine\n\
+        decoder sent(ip: ipv4) {\n    if ip.ttl == 7 { drop unwanted }\n    count sent_by_machine\n    send in_port\n}\n";
+    let changed = net.path("decides.rav");
+    let text_of = router.replace(start, &format!("{sent}{start}{decides}"));
+    std::fs::write(&changed, text_of).expect("a program");
+    net.serve_ports(&changed, FILE);
+    for (host, address) in [("g", "10.0.1.2"), ("g", "fd00:1::2"), ("a", "10.0.1.1"), ("a", "10.0.2.2")] {
+        let said = ping(&net, host, address);
+        assert!(said.contains(" 3 received") && !said.contains("DUP"), "{host} {address}: {said}");
+    }
+    let forbidden = text(&net.run("g", "ping", &["-c", "3", "-i", "0.1", "-W", "1", "-t", "7", "10.0.1.2"]));
+    assert!(forbidden.contains(" 0 received"), "the program drops it: {forbidden}");
+    let drops = net.ask(&["show", "drops", "--total"]);
+    assert_eq!(drops["now"]["report"]["drops"]["unwanted"], 3, "{drops}");
+    // Long segments come to the program as packets, and leave by the port.
+    let root = net.path("served");
+    std::fs::create_dir(&root).expect("a directory");
+    std::fs::write(root.join("page"), vec![b'x'; 3_000_000]).expect("a file");
+    let directory = root.display().to_string();
+    let server = ["-m", "http.server", "8080", "--bind", "10.0.1.1", "--directory", &directory];
+    let _server = Running::start(&mut net.at("g", "python3", &server));
+    let script =
+        "import urllib.request as r; print(len(r.urlopen('http://10.0.1.1:8080/page', timeout=10).read()))";
+    wait_until("the page comes", || text(&net.run("a", "python3", &["-c", script])).trim() == "3000000");
+    let report = net.ask(&["show", "drops", "--total"])["now"]["report"].clone();
+    let counted = report["counters"]["sent_by_machine"][0]["packets"].as_u64().unwrap_or(0);
+    assert!(counted > 3_000_000 / 1500, "{counted} packets of the machine: {}", report["counters"]);
+    // The next program does not ask, and is passed by.
+    let file = net.path("gateway.toml");
+    let before = std::fs::read_to_string(&file).expect("a file");
+    let router = program("router.rav").display().to_string();
+    std::fs::write(&file, before.replace(&changed.display().to_string(), &router)).expect("a file");
+    net.ask(&["reload"]);
+    let allowed = text(&net.run("g", "ping", &["-c", "3", "-i", "0.1", "-W", "5", "-t", "7", "10.0.1.2"]));
+    assert!(allowed.contains(" 3 received"), "nobody drops it: {allowed}");
+    net.stop();
+}
+
+#[test]
 fn a_host_interface_whose_name_is_taken_is_an_error_at_its_place() {
     let Some(net) = Net::routed("a_host_interface_whose_name_is_taken") else { return };
     ip(&net, "g", "link add uplink type bridge");

@@ -4,7 +4,7 @@
 use crate::commit::Ledger;
 use crate::pieces;
 use exec::{Backend, BackendKind, LoadError, Outputs, load};
-use lang::ir::Program;
+use lang::ir::{FROM_HOST, Program};
 use packet::{Batch, PortNumber, Verdict};
 
 /// The outcome of a packet, or of time that passed.
@@ -54,10 +54,18 @@ impl<'a> PacketBench<'a> {
 
     /// Runs a packet that was captured whole and came in by `port` at `time`, in nanoseconds.
     pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> PacketOutcome {
+        self.packet_of(port, false, bytes, time)
+    }
+
+    /// As [`packet`](PacketBench::packet); with `from_host`, of the machine, for a program that decides about
+    /// its packets.
+    pub fn packet_of(&mut self, port: PortNumber, from_host: bool, bytes: &[u8], time: u64) -> PacketOutcome {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut memory = self.batch.hold_one(bytes, length, port, time);
+        let mark = if from_host && self.program.manifest.judges_host { FROM_HOST } else { 0 };
+        let mut memory = self.batch.hold_one(bytes, length, port | mark, time);
         self.outputs.clear();
         self.backend.run(&mut memory, &mut self.batch, &mut self.outputs);
+        self.batch.port[0] = port;
         self.ledger.commit(&memory, &mut self.batch, &self.outputs);
         let verdict = self.batch.verdict[0];
         let mut outcome = self.outcome();

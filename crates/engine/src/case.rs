@@ -49,8 +49,8 @@ pub fn run_on(mut bench: PacketBench<'_>, program: &Program, case: &TestCase) ->
     let mut packet: Option<(PortNumber, Vec<u8>)> = None;
     for step in &case.steps {
         match step {
-            CaseStep::Packet { port, bytes, time } => {
-                since = bench.packet(*port, bytes, *time);
+            CaseStep::Packet { port, from_host, bytes, time } => {
+                since = bench.packet_of(*port, *from_host, bytes, *time);
                 packet = Some((*port, bytes.clone()));
             }
             CaseStep::Advance(time) => {

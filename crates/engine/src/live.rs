@@ -7,6 +7,7 @@
 
 mod crew;
 mod generation;
+mod host_packets;
 pub mod look;
 mod measure;
 mod punts;
@@ -58,8 +59,11 @@ enum Request {
     Look(Look),
     /// Let another program take over, if it can do so at all workers.
     Replace(Box<Takeover>),
-    /// Send frames, in this order. Whoever waits for that hears that the sender has gone.
-    Send(Vec<Injected>, Option<mpsc::Sender<()>>),
+    /// Send frames of control, in this order.
+    Send(Vec<Injected>),
+    /// Send frames of the machine, in this order, or run the program over them if it decides about them; with
+    /// `cut`, over the packets that segments stand for. Whoever waits for that hears that `sent` has gone.
+    FromHost { frames: Vec<Injected>, cut: bool, sent: mpsc::Sender<()> },
     /// Copy punted packets into this queue from now on, instead of an earlier one.
     Punts(PuntQueue),
     /// Watch packets.
@@ -268,14 +272,17 @@ impl Remote {
     /// frame for a port that does not exist is lost.
     pub fn send(&self, frames: Vec<Injected>) -> bool {
         // One worker sends all frames of the control plane, so that they stay in order.
-        self.lines().first().is_some_and(|line| line.request(Request::Send(frames, None)))
+        self.lines().first().is_some_and(|line| line.request(Request::Send(frames)))
     }
 
-    /// As [`Remote::send`], and waits until the frames have been sent. So whoever sends much has no more
-    /// than these frames before the worker, which sends them between two batches.
-    pub fn send_in_turn(&self, frames: Vec<Injected>) -> bool {
+    /// Sends frames that the machine sends as a host at ports, and waits until that has happened. A program
+    /// that decides about packets of the machine runs over them; with `cut`, over the packets that a long
+    /// segment stands for. Otherwise they leave by their ports as [`Remote::send`] sends frames. Whoever
+    /// sends much has no more than these frames before the worker, which takes them between two batches.
+    pub fn send_from_host(&self, frames: Vec<Injected>, cut: bool) -> bool {
         let (sent, done) = mpsc::channel();
-        let asked = self.lines().first().is_some_and(|line| line.request(Request::Send(frames, Some(sent))));
+        let request = Request::FromHost { frames, cut, sent };
+        let asked = self.lines().first().is_some_and(|line| line.request(request));
         // Nothing is ever sent: the worker lets go of the other end.
         let _ = done.recv();
         asked

@@ -279,10 +279,13 @@ pub struct Test {
 pub enum TestStep {
     /// `ports 5`
     Ports(Expr),
-    /// `packet 1 { ethernet / ipv4 } at 3s`: enters at a port (at a time after the start of the test).
+    /// `packet 1 from_host { ethernet / ipv4 } at 3s`: enters at a port (at a time after the start of the
+    /// test).
     Packet {
         /// The port it enters at.
         port: Expr,
+        /// The machine sends it, as a host at the port.
+        from_host: bool,
         /// Its bytes.
         packet: PacketExpr,
         /// Time since the start of the test, else the time of the step before.

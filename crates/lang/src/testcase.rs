@@ -22,6 +22,8 @@ pub enum CaseStep {
     Packet {
         /// By this port.
         port: u16,
+        /// The machine sends it, as a host at the port.
+        from_host: bool,
         /// With these bytes.
         bytes: Vec<u8>,
         /// At this time, nanoseconds since the start of the test.

@@ -374,6 +374,7 @@ impl Maker {
                 reads_payload: self.coin(),
                 ports: self.many(Self::short),
                 any_port: self.coin(),
+                judges_host: self.coin(),
             },
         }
     }

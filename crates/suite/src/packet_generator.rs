@@ -4,6 +4,7 @@
 use crate::program_generator::Generated;
 use crate::program_generator::model::{FieldKind, GeneratedField, GeneratedLayout};
 use crate::random::SuiteRandom;
+use lang::ir::FROM_HOST;
 use packet::{Frames, PortNumber};
 
 /// Packets with the ports they come in by.
@@ -55,6 +56,7 @@ pub fn generate(program: &Generated, seed: u64, count: usize, ports: PortNumber)
     let mut arrivals = Arrivals::default();
     let mut earlier: Vec<Vec<u8>> = Vec::new();
     let mut time = 1_000_000_000;
+    let asks = program.text.contains("from_host");
     for _ in 0..count {
         let bytes = if !earlier.is_empty() && random.one_in(3) {
             random.pick(&earlier).clone()
@@ -66,7 +68,8 @@ pub fn generate(program: &Generated, seed: u64, count: usize, ports: PortNumber)
         let bytes = damage(bytes, &mut random);
         let wire = bytes.len() as u64 + if random.one_in(6) { random.below(2000) } else { 0 };
         time = step(time, &mut random);
-        let port = random.between(1, u64::from(ports)) as PortNumber;
+        let of_machine = asks && random.one_in(3);
+        let port = random.between(1, u64::from(ports)) as PortNumber | if of_machine { FROM_HOST } else { 0 };
         arrivals.push(&bytes, wire as u32, time, port);
     }
     arrivals

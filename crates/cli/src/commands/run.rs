@@ -33,6 +33,12 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let policy = policy(&arguments.ingress, arguments.ports)?;
     interruption::heed()?;
     let ready = program::ready(&arguments.program, &arguments.set.options(arguments.decode)?, json)?;
+    let most = !lang::ir::FROM_HOST;
+    if ready.program.manifest.judges_host && arguments.ports > most {
+        return Err(Failure::Usage(format!(
+            "--ports: a program that names `from_host` has at most {most} ports"
+        )));
+    }
     let begin = Instant::now();
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
     let (ports, seed) = (arguments.ports, arguments.seed);

@@ -309,6 +309,48 @@ fn what_control_does_reaches_all_workers() {
 }
 
 #[test]
+fn packets_of_the_machine_pass_a_program_by_unless_it_decides_about_them() {
+    const DECIDES: &str = r#"
+import std.net.ethernet
+reason forbidden "the machine may not send this"
+start decoder frame(eth: ethernet) {
+    if from_host {
+        if eth.type == 0x88b5 { drop forbidden }
+        send in_port
+    }
+    flood
+}
+"#;
+    let frame = |kind: u8| [&[2; 12][..], &[0x88, kind], &[0; 46]].concat();
+    let frames = || {
+        let of = |port, kind| Injected { port, bytes: frame(kind), virtio: VirtioHeader::NONE };
+        vec![of(2, 0xb5), of(2, 0xb6), of(1, 0xb6)]
+    };
+    for (text, left, received, injected) in
+        [(IN_ORDER, vec![frame(0xb5), frame(0xb6)], 0, 3), (DECIDES, vec![frame(0xb6)], 3, 0)]
+    {
+        let bench = Bench::running(2, loaded(text, 2));
+        // A filter asks for the port, and knows nothing of marks.
+        let filter = || Filter::new("in_port == 2").expect("a filter");
+        let wish = Wish { snap: 64, duration: Duration::from_secs(60), steps: None };
+        let watching = bench.remote.watch(vec![filter(), filter()], wish).expect("runs");
+        assert!(bench.remote.send_from_host(frames(), true));
+        bench.settle();
+        assert_eq!(*bench.left[0].lock().unwrap(), left);
+        for _ in 0..if received > 0 { 2 } else { 0 } {
+            let seen = watching.next(Duration::from_secs(20)).expect("runs").expect("it was seen");
+            assert_eq!(seen.port, 2);
+        }
+        let last = bench.stop();
+        account(&last);
+        let ledger = &last[0].ledger;
+        let by_port = [1, 2].map(|port| ledger.received_by(port).packets);
+        assert_eq!((by_port.iter().sum::<u64>(), ledger.injected()), (received, injected));
+        assert_eq!(by_port[1], if received > 0 { 2 } else { 0 });
+    }
+}
+
+#[test]
 fn each_worker_tells_its_entries_in_parts_from_places_of_its_own() {
     let bench = Bench::new(2);
     bench.play(600, 0..1);

@@ -8,6 +8,7 @@
 //! arrive in the rest of the time. While nobody watches, all this costs one branch a batch.
 
 use super::generation::Generation;
+use super::host_packets;
 use super::measure::Stopwatch;
 use super::tail_drop::{Held, LoopEnded, TailDropReceiver, TailDropSender, tail_drop};
 use crate::filter::{Decided, Filter};
@@ -245,6 +246,11 @@ impl Watches {
         let mut wanted = false;
         let begun = Instant::now();
         let rests = self.rest.is_some_and(|end| begun < end);
+        // Filters ask for ports, and know nothing of packets of the machine.
+        let marked = batch.port;
+        if generation.program.manifest.judges_host {
+            host_packets::forget(batch);
+        }
         for watcher in &mut self.watchers {
             if watcher.wish.steps.is_some() && rests {
                 continue;
@@ -257,6 +263,7 @@ impl Watches {
                 }
             }
         }
+        batch.port = marked;
         if let Some(inspect) = generation.backend.inspect().filter(|_| wanted) {
             let (program, ports) = (&generation.program, generation.ledger.ports());
             inspect.run_observed(program, ports, &mut self.recorder, memory, batch, outputs);

@@ -7,12 +7,13 @@
 //! when something is due: at a port, in the program (its time passes without packets, too), or in a
 //! measurement.
 
+use super::host_packets::{self, HostPackets};
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::subscribe::Subscribers;
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
-use crate::{Ledger, Transmitter, pieces};
+use crate::{Transmitter, pieces};
 use exec::{AsyncBackend, Outputs};
 use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::{Batch, VirtioHeader};
@@ -43,6 +44,7 @@ pub struct LiveWorker {
     subscribers: Subscribers,
     stopwatch: Stopwatch,
     looks: Looks,
+    host_packets: HostPackets,
     clock: Arc<dyn Clock>,
 }
 
@@ -67,6 +69,7 @@ impl LiveWorker {
             subscribers: Subscribers::default(),
             stopwatch: Stopwatch::default(),
             looks: Looks::default(),
+            host_packets: HostPackets::default(),
             clock,
         };
         Ok((worker, line))
@@ -102,6 +105,7 @@ impl LiveWorker {
             subscribers,
             stopwatch,
             looks,
+            host_packets,
             clock,
         } = self;
         let clock = &**clock;
@@ -118,6 +122,18 @@ impl LiveWorker {
                 Err(TryRecvError::Empty) if idle => pass.idle(receivers, waiter, device_queue.as_deref())?,
                 Err(TryRecvError::Empty) => pass.stopwatch.lap(Stop::Control),
                 Err(TryRecvError::Disconnected) => break None,
+                Ok(Request::FromHost { frames, cut, sent })
+                    if pass.generation.program.manifest.judges_host =>
+                {
+                    host_packets.run(&frames, cut, clock.program(), batch, |memory, batch| {
+                        pass.stopwatch.lap(Stop::Receive);
+                        match &mut device_queue {
+                            None => pass.batch(memory, batch),
+                            Some(device_queue) => device_queue.take(&mut pass, memory, batch),
+                        }
+                    })?;
+                    drop(sent);
+                }
                 Ok(request) => {
                     if let Some(last) = pass.answer(request, receivers, looks)? {
                         break Some(last);
@@ -233,9 +249,9 @@ impl LivePass<'_, '_> {
                 let since = since(losses(receivers, self.transmitter.sink()), self.generation);
                 question(self.generation, &since);
             }
-            Request::Send(frames, sent) => {
-                let ledger = &mut self.generation.ledger;
-                inject(frames, ledger, self.transmitter.sink(), self.clock)?;
+            Request::Send(frames) => self.inject(frames)?,
+            Request::FromHost { frames, sent, .. } => {
+                self.inject(frames)?;
                 drop(sent);
             }
             Request::Punts(queue) => *self.punts = Some(queue),
@@ -246,6 +262,19 @@ impl LivePass<'_, '_> {
             Request::Replace(_) | Request::Stop => return Ok(Some(request)),
         }
         Ok(None)
+    }
+
+    /// Sends frames past the program.
+    fn inject(&mut self, frames: Vec<Injected>) -> io::Result<()> {
+        let (ledger, out) = (&mut self.generation.ledger, self.transmitter.sink());
+        for Injected { port, mut bytes, virtio } in frames {
+            let virtio = if virtio.restart(&mut bytes) { virtio } else { VirtioHeader::NONE };
+            let (wire, time) = (bytes.len() as u32, self.clock.program());
+            ledger.commit_injected(port, wire);
+            out.transmit(&Departure { port, bytes: &bytes, wire, time, virtio, comment: None })?;
+        }
+        out.flush();
+        Ok(())
     }
 
     /// Lets the program's time go on without packets.
@@ -277,6 +306,9 @@ impl Run for LivePass<'_, '_> {
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
+        if generation.program.manifest.judges_host {
+            host_packets::forget(batch);
+        }
         generation.ledger.commit(memory, batch, outputs);
         generation.recent.keep(memory, batch);
         watches.told(generation, batch);
@@ -334,23 +366,6 @@ fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
             batch.leave_as_it_is(index);
         }
     }
-}
-
-/// Sends what control made.
-fn inject(
-    frames: Vec<Injected>,
-    ledger: &mut Ledger,
-    out: &mut LiveOut,
-    clock: &dyn Clock,
-) -> io::Result<()> {
-    for Injected { port, mut bytes, virtio } in frames {
-        let virtio = if virtio.restart(&mut bytes) { virtio } else { VirtioHeader::NONE };
-        let wire = bytes.len() as u32;
-        ledger.commit_injected(port, wire);
-        out.transmit(&Departure { port, bytes: &bytes, wire, time: clock.program(), virtio, comment: None })?;
-    }
-    out.flush();
-    Ok(())
 }
 
 /// What was lost since the program took over, of what has been lost.

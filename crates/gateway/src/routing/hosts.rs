@@ -6,7 +6,8 @@
 //!  packet loop ◄── a few frames between two batches ── thread of the port ◄───┘
 //! ```
 //!
-//! Frames of the machine leave as they are, past the program. The machine has one turn between two batches,
+//! Frames of the machine leave as they are, unless the program asks for them by `from_host` and decides
+//! about them. The machine has one turn between two batches,
 //! of a bounded number of frames and bytes; whatever else it sends waits in the queue of its interface, and
 //! is lost there when that is full. So it takes no more than a share of the worker's time and of a link.
 
@@ -44,6 +45,8 @@ struct Host {
     name: String,
     /// The port's interface, and whether it takes long segments.
     port: (String, bool),
+    /// The program gets the packets that a segment stands for.
+    cut: bool,
     /// The addresses of the file.
     addresses: Mutex<Vec<InterfaceAddress>>,
     interface: Mutex<Arc<HostInterface>>,
@@ -185,10 +188,11 @@ impl Hosts {
 impl Host {
     fn make(name: &str, port: &WantedPort, addresses: &[InterfaceAddress]) -> Result<Host, HostError> {
         let segments = port.kind != PortKind::AfXdp && port.offloads != Offloads::Off;
+        let cut = port.offloads == Offloads::Cut;
         let (name, port) = (name.to_owned(), (port.interface.clone(), segments));
         let interface = Arc::new(made(&name, &port, addresses)?).into();
         let [handed, refused, sent] = [(); 3].map(|()| AtomicU64::new(0));
-        Ok(Host { name, port, addresses: addresses.to_vec().into(), interface, handed, refused, sent })
+        Ok(Host { name, port, cut, addresses: addresses.to_vec().into(), interface, handed, refused, sent })
     }
 
     /// The device of now.
@@ -225,7 +229,7 @@ impl Host {
             self.sent.fetch_add(frames.len() as u64, Ordering::Relaxed);
             // All ports together have one turn.
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if !remote.send_in_turn(frames) {
+            if !remote.send_from_host(frames, self.cut) {
                 return Ok(());
             }
         }

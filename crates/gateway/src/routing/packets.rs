@@ -41,8 +41,13 @@ impl Router {
     /// Takes a packet at a port where the machine is a host. ARP and neighbour discovery are for both: the
     /// gateway answers for the addresses that it has, and the machine gets to see everything else, which it
     /// needs to find its neighbours and to notice that somebody else has an address that it wants (RFC 5227;
-    /// RFC 4862, 5.4). Other packets are for the machine alone.
+    /// RFC 4862, 5.4). Other packets are for the machine alone. What it sent itself, it does not get back:
+    /// its own question would look like that of somebody who has its address.
     fn beside_host(&mut self, reason: &str, mut packet: Packet, now: u64, effects: &mut Effects) -> Fate {
+        let own = self.port(packet.port).and_then(|port| port.link).map(|link| link.mac);
+        if own.is_some() && frame::source(&packet.bytes) == own {
+            return Fate::Ignored;
+        }
         let fate = if reason == "neighbours" {
             self.arp(&packet, now, effects)
         } else {

@@ -216,6 +216,10 @@ impl Checker<'_> {
     fn built_in_word(&mut self, name: &str, span: Span) -> Option<Expr> {
         let (kind, ty) = match name {
             "in_port" => (ExprKind::InPort, Type::Port),
+            "from_host" => {
+                self.program.names_host = true;
+                (ExprKind::FromHost, Type::Bool)
+            }
             "length" => (ExprKind::Length, Type::Uint(32)),
             "payload" => (ExprKind::Payload, Type::View),
             "now" if matches!(self.scope.context, Context::Packet | Context::Handler) => {
@@ -305,7 +309,7 @@ impl Checker<'_> {
             if self.names.broken_headers.contains(word) {
                 return error(span);
             }
-            let value = matches!(word.as_str(), "in_port" | "length" | "payload" | "now")
+            let value = matches!(word.as_str(), "in_port" | "from_host" | "length" | "payload" | "now")
                 || self.names.constants.contains_key(word.as_str());
             if !matches!(self.scope.context, Context::Layout(_)) && !value {
                 self.unknown_header(HeaderUse::Base, word, Some(name), base.span);

@@ -64,6 +64,8 @@ pub struct Program {
     pub every: Vec<(u64, Block)>,
     /// All locals.
     pub locals: Vec<Local>,
+    /// The word `from_host` stands somewhere.
+    pub names_host: bool,
 }
 
 impl Program {

@@ -53,7 +53,7 @@ impl Checker<'_> {
         let locals = self.scope.locals.iter().flat_map(|scope| scope.keys().cloned());
         let mut known: Vec<String> = locals.take(most).collect();
         known.extend(self.names.constants.keys().take(most).map(|name| name.to_string()));
-        known.extend(["in_port", "length", "payload", "now"].map(String::from));
+        known.extend(["in_port", "from_host", "length", "payload", "now"].map(String::from));
         if let Context::Layout(layout) = self.scope.context {
             known.extend(
                 self.program.layouts[layout.0].fields.iter().take(most).map(|field| field.name.clone()),

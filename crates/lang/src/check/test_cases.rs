@@ -47,9 +47,18 @@ impl Checker<'_> {
                     if number == 0 {
                         self.error("E0620", "a test has at least one port", count.span, "this is zero");
                     }
+                    let most = !crate::ir::FROM_HOST;
+                    if self.program.names_host && number > most {
+                        self.error(
+                            "E0626",
+                            format!("a gateway whose program names `from_host` has at most {most} ports"),
+                            count.span,
+                            "these are more",
+                        );
+                    }
                     case.ports = number.max(1);
                 }
-                TestStep::Packet { port, packet, at, .. } => {
+                TestStep::Packet { port, from_host, packet, at, span } => {
                     let number = self.port(port);
                     entered = true;
                     self.diagnostics.check_port(u128::from(number), port.span);
@@ -62,6 +71,14 @@ impl Checker<'_> {
                                 format!("ports are 1 to {}", case.ports),
                             )
                             .help(format!("say how many there are: `ports {number}`")),
+                        );
+                    }
+                    if *from_host && !self.program.names_host {
+                        self.error(
+                            "E0625",
+                            "packets of the machine pass this program by",
+                            *span,
+                            "no decoder or stage names `from_host`",
                         );
                     }
                     if let Some(at) = at {
@@ -78,7 +95,8 @@ impl Checker<'_> {
                         time = time.max(at_time);
                     }
                     if let Some(made) = self.made_packet(packet) {
-                        case.steps.push(CaseStep::Packet { port: number, bytes: made.bytes, time });
+                        let (from_host, bytes) = (*from_host, made.bytes);
+                        case.steps.push(CaseStep::Packet { port: number, from_host, bytes, time });
                     }
                 }
                 TestStep::After(delay) => {

@@ -101,6 +101,10 @@ pub struct Reason {
 /// reason is the first of every program.
 pub const NO_SUCH_PORT: u16 = 0;
 
+/// The bit of [`Op::InPort`] that marks a packet of the machine itself, which is a host at the port. Only
+/// programs whose manifest says `judges_host` get such packets; their ports have numbers below this bit.
+pub const FROM_HOST: u16 = 1 << 15;
+
 /// An event that a program raises for itself, at once or after a delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -212,6 +216,8 @@ pub struct Manifest {
     pub ports: Vec<u16>,
     /// The program may send to ports that it learns or computes.
     pub any_port: bool,
+    /// The program decides about packets of the machine, too: their ports have the bit [`FROM_HOST`].
+    pub judges_host: bool,
 }
 
 /// A function in SSA form.
@@ -310,7 +316,7 @@ pub enum Op {
         /// Further bytes, 32 bits.
         more: Option<Value>,
     },
-    /// → 16 bits: the port that received the packet. Packet function only.
+    /// → 16 bits: the port that received the packet, perhaps with [`FROM_HOST`]. Packet function only.
     InPort,
     /// → 32 bits: the packet's length on the wire. Packet function only.
     WireLength,

@@ -84,7 +84,7 @@ impl TableKind {
 
 impl Manifest {
     /// The rights without numbers, with the words the text uses.
-    pub(super) fn rights(&mut self) -> [(&'static str, &mut bool); 6] {
+    pub(super) fn rights(&mut self) -> [(&'static str, &mut bool); 7] {
         [
             ("writes_memory", &mut self.writes_memory),
             ("writes_packet", &mut self.writes_packet),
@@ -92,6 +92,7 @@ impl Manifest {
             ("makes_packets", &mut self.makes_packets),
             ("reads_payload", &mut self.reads_payload),
             ("any_port", &mut self.any_port),
+            ("judges_host", &mut self.judges_host),
         ]
     }
 }

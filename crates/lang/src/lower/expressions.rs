@@ -75,7 +75,21 @@ impl Lowering<'_> {
                 };
                 scalar(self.code.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span), whole)
             }
-            ExprKind::InPort => scalar(self.code.emit(16, Op::InPort, span), Range::new(1, 0xffff)),
+            ExprKind::InPort => {
+                let port = self.code.emit(16, Op::InPort, span);
+                if !self.source.names_host {
+                    return scalar(port, Range::new(1, 0xffff));
+                }
+                let mask = self.code.constant(u128::from(!ir::FROM_HOST), 16, span);
+                let port = self.code.emit(16, Op::Binary(ir::BinaryOp::And, port, mask), span);
+                scalar(port, Range::new(1, u128::from(!ir::FROM_HOST)))
+            }
+            ExprKind::FromHost => {
+                self.judges_host = true;
+                let port = self.code.emit(16, Op::InPort, span);
+                let least = self.code.constant(u128::from(ir::FROM_HOST), 16, span);
+                scalar(self.code.emit(1, Op::Compare(ir::CompareOp::Le, least, port), span), whole)
+            }
             ExprKind::Now => scalar(self.code.emit(64, Op::Now, span), whole),
             ExprKind::Length => scalar(self.code.emit(32, Op::WireLength, span), whole),
             ExprKind::Lookup(table, keys) => match (self.source.tables[table.0].kind, keys.as_slice()) {

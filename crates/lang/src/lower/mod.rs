@@ -75,6 +75,7 @@ pub fn lower(
         scope: Scope::default(),
         hop_slot: None,
         reads_payload: false,
+        judges_host: false,
     };
     lowering.reason("no_such_port", "the program sends to a port that does not exist");
     lowering.packet_function();
@@ -83,6 +84,7 @@ pub fn lower(
     let mut program = lowering.program;
     program.manifest = ir::verify::derive_manifest(&program);
     program.manifest.reads_payload |= lowering.reads_payload;
+    program.manifest.judges_host = lowering.judges_host;
     (program, lowering.diagnostics.into_list())
 }
 
@@ -109,6 +111,7 @@ pub(crate) struct Lowering<'p> {
     pub(crate) scope: Scope,
     pub(crate) hop_slot: Option<u32>,
     pub(crate) reads_payload: bool,
+    pub(crate) judges_host: bool,
 }
 
 /// The numbers of what a verdict names.

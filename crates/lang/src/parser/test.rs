@@ -30,9 +30,10 @@ impl Parser<'_> {
             "after" => TestStep::After(self.expression()?),
             "packet" => {
                 let port = self.expression()?;
+                let from_host = self.take_word("from_host");
                 let packet = self.braced_packet()?;
                 let at = if self.take_word("at") { Some(self.expression()?) } else { None };
-                TestStep::Packet { port, packet, at, span: self.since(start) }
+                TestStep::Packet { port, from_host, packet, at, span: self.since(start) }
             }
             _ => {
                 let outcome = self.outcome()?;

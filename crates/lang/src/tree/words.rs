@@ -275,9 +275,10 @@ fn edit(edit: &Edit) -> String {
 pub(super) fn step(step: &TestStep) -> String {
     match step {
         TestStep::Ports(count) => format!("ports {}", expr(count)),
-        TestStep::Packet { port, packet: bytes, at, .. } => {
+        TestStep::Packet { port, from_host, packet: bytes, at, .. } => {
             let at = at.as_ref().map(|at| format!(" at {}", expr(at))).unwrap_or_default();
-            format!("packet {} {{ {} }}{at}", expr(port), packet(bytes))
+            let from = if *from_host { " from_host" } else { "" };
+            format!("packet {}{from} {{ {} }}{at}", expr(port), packet(bytes))
         }
         TestStep::After(time) => format!("after {}", expr(time)),
         TestStep::Expect(outcome, _) => format!("expect {}", expectation(outcome)),

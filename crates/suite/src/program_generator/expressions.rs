@@ -304,6 +304,9 @@ impl Writer {
             GeneratedType::Uint(32) if scope.packet => atoms.push("length".to_string()),
             GeneratedType::Time if scope.state => atoms.push("now".to_string()),
             GeneratedType::Bool => {
+                if scope.packet && self.random.one_in(8) {
+                    atoms.push("from_host".to_string());
+                }
                 for (header, layout) in &scope.headers {
                     for field in &self.layouts[*layout].fields {
                         if let FieldKind::Flags(names) = &field.kind {

@@ -72,6 +72,18 @@ fn one_of_both_answers_and_the_machine_gets_to_see_the_rest() {
 }
 
 #[test]
+fn the_machine_does_not_get_back_what_it_sent() {
+    let mut scene = hosted(&[1]);
+    let question = |mac| arp(true, (mac, "0.0.0.0"), (EVERYBODY, "10.0.1.77"), EVERYBODY);
+    assert_eq!(punt(&mut scene, "neighbours", 1, question(A)), (0, true));
+    assert_eq!(punt(&mut scene, "neighbours", 1, question(OWN[0])), (0, false));
+    let mut sent = datagram("10.0.1.255", 64, 9);
+    sent[6..12].copy_from_slice(&OWN[0]);
+    assert_eq!(punt(&mut scene, "link_only", 1, sent), (0, false));
+    scene.check();
+}
+
+#[test]
 fn what_is_for_nobody_here_is_not_sent_on_by_linux() {
     let mut scene = hosted(&[1]);
     let mut handed = |to: &str| {

@@ -71,6 +71,8 @@ pub enum ExprKind {
     ViewLength(Box<Expr>),
     /// The port the packet came in by.
     InPort,
+    /// The machine sent the packet, as a host at the port.
+    FromHost,
     /// The time.
     Now,
     /// The packet's length on the wire.
@@ -169,6 +171,7 @@ impl Expr {
             | ExprKind::Payload
             | ExprKind::Valid(_)
             | ExprKind::InPort
+            | ExprKind::FromHost
             | ExprKind::Now
             | ExprKind::Length
             | ExprKind::Error => {}

@@ -1,0 +1,109 @@
+//! Packets that the machine sends as a host at a port: makes batches of them for a program that decides about
+//! them.
+
+use super::Injected;
+use lang::ir::FROM_HOST;
+use packet::region::{HEADROOM, SLACK, frame_with_headroom};
+use packet::segment::Segments;
+use packet::{Batch, Region, VirtioHeader};
+
+/// Memory for the packets of a batch, which grows to what a turn of the machine needs.
+#[derive(Default)]
+pub(super) struct HostPackets {
+    region: Region,
+}
+
+impl HostPackets {
+    /// Fills batches with these frames, in their order, and runs each. With `cut`, the program gets the
+    /// packets that a long segment stands for. A segment that nobody can cut stays whole.
+    ///
+    /// # Errors
+    /// What went wrong when a batch was run; no further one is run then.
+    pub(super) fn run<E>(
+        &mut self,
+        frames: &[Injected],
+        cut: bool,
+        time: u64,
+        batch: &mut Batch,
+        mut run: impl FnMut(&mut [u8], &mut Batch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut last, mut end) = (None, 0);
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        for Injected { port, bytes, virtio } in frames {
+            let segments = if cut { Segments::of(bytes, virtio) } else { None };
+            for number in 0..segments.map_or(1, |segments| segments.count()) {
+                if batch.is_full() {
+                    run(self.region.bytes_mut(), batch)?;
+                    (last, end) = (None, 0);
+                    batch.clear();
+                    batch.headroom = HEADROOM as u32;
+                }
+                let length = segments.map_or(bytes.len(), |segments| segments.length(number));
+                let start = frame_with_headroom(last, end);
+                (last, end) = (Some(start), start + length);
+                self.region.reserve(end + SLACK);
+                let place = &mut self.region.bytes_mut()[start..end];
+                match segments {
+                    Some(segments) => segments.write(bytes, number, place),
+                    None => place.copy_from_slice(bytes),
+                }
+                batch.push(start as u64, length as u32, length as u32, port | FROM_HOST, time);
+                batch.leave_unfinished(if segments.is_some() { VirtioHeader::NONE } else { *virtio });
+            }
+        }
+        if batch.is_empty() { Ok(()) } else { run(self.region.bytes_mut(), batch) }
+    }
+}
+
+/// Takes the marks of the machine's packets away, so that everything behind the program reads which port a
+/// packet belongs to.
+pub(super) fn forget(batch: &mut Batch) {
+    batch.port[..batch.len].iter_mut().for_each(|port| *port &= !FROM_HOST);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    /// A segment of TCP over IPv4 with so many bytes of data, to be cut into packets of 1,000.
+    fn segment(data: usize) -> Injected {
+        let mut bytes = vec![0u8; 54 + data];
+        bytes[12] = 8;
+        bytes[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6]);
+        bytes[16..18].copy_from_slice(&((40 + data) as u16).to_be_bytes());
+        bytes[46..48].copy_from_slice(&[0x50, 0x10]);
+        let mut header = [0, 1, 54, 0, 0, 0, 34, 0, 16, 0];
+        header[4..6].copy_from_slice(&1000u16.to_ne_bytes());
+        Injected { port: 7, bytes, virtio: VirtioHeader::read(&header) }
+    }
+
+    #[test]
+    fn a_program_gets_marked_packets_and_of_a_segment_all_that_it_stands_for() {
+        let short = Injected { port: 2, bytes: vec![5; 60], virtio: VirtioHeader::NONE };
+        let mut frames = vec![short.clone()];
+        frames.extend((0..6).map(|_| segment(60_500)));
+        frames.push(short);
+        for (cut, wanted) in [(true, 2 + 6 * 61usize), (false, 8)] {
+            let (mut packets, mut batches, mut batch) = (Vec::new(), 0, Batch::new());
+            let Ok(()) = HostPackets::default().run(&frames, cut, 9, &mut batch, |memory, batch| {
+                batches += 1;
+                for index in 0..batch.len {
+                    let bytes = batch.bytes(memory, index).expect("it is there").to_vec();
+                    packets.push((batch.port[index], bytes.len(), batch.virtio(index).segments()));
+                }
+                forget(batch);
+                assert!(batch.ports().iter().all(|port| [2, 7].contains(port)));
+                Ok::<_, Infallible>(())
+            });
+            assert_eq!((packets.len(), batches), (wanted, wanted.div_ceil(packet::BATCH)));
+            let marked = |port: u16| port | FROM_HOST;
+            let ends = (packets[0], packets[wanted - 1]);
+            assert_eq!(ends, ((marked(2), 60, false), (marked(2), 60, false)));
+            let longest = if cut { (marked(7), 1054, false) } else { (marked(7), 60_554, true) };
+            assert_eq!(packets[1], longest);
+            assert_eq!(packets[2].2, !cut, "what is left to be done goes with a whole one only");
+        }
+    }
+}
