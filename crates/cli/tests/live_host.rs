@@ -580,11 +580,12 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
     for address in ["198.51.100.1/24", "203.0.113.1/24"] {
         ip(&net, "b", &format!("address add {address} dev lo"));
     }
-    // One of both connects, so that two connections never get in each other's way.
+    // One of both connects, so that two connections never get in each other's way; and a network is told of
+    // without zebra being asked for it.
     let bgp = |own: u16, last: u8, other: u16, network: &str, how: &str| {
         let neighbour = 3 - last;
         format!(
-            "router bgp {own}\n bgp router-id 10.0.2.{last}\n no bgp ebgp-requires-policy\n neighbor 10.0.2.{neighbour} remote-as {other}\n neighbor 10.0.2.{neighbour} {how}\n address-family ipv4 unicast\n  network {network}\n exit-address-family\n"
+            "router bgp {own}\n bgp router-id 10.0.2.{last}\n no bgp ebgp-requires-policy\n no bgp network import-check\n neighbor 10.0.2.{neighbour} remote-as {other}\n neighbor 10.0.2.{neighbour} {how}\n address-family ipv4 unicast\n  network {network}\n exit-address-family\n"
         )
     };
     let ospf = |interface: &str, network: &str| {
@@ -610,7 +611,11 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
             let log = |host: &str| {
                 std::fs::read_to_string(net.path(&format!("frr-{host}")).join("bgpd.log")).unwrap_or_default()
             };
-            wait_for_or(60, || format!("{network}: {}{}", log("g"), log("b")), || leads_to_b(&net, network));
+            let seen = || {
+                let (kernel, logs) = (text(&net.run("g", "ip", &["route"])), log("g") + &log("b"));
+                format!("{network}: Linux has\n{kernel}the gateway has {}\n{logs}", routes(&net))
+            };
+            wait_for_or(60, seen, || leads_to_b(&net, network));
             wait_for(60, host, || ping(&net, "a", host).contains(" 3 received"));
         }
         drop(of_gateway);
