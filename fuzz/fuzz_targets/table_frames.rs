@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     while let Ok(Some((frame, taken))) = TableFrame::first(rest, LONGEST_REQUEST) {
         if let Ok(request) = TableRequest::read(frame, &schema) {
             let mut again = Vec::new();
-            request.push(&mut again, frame.number, &schema);
+            request.push(&mut again, frame.number, &schema).expect("it was read");
             let frame = TableFrame::first(&again, LONGEST_REQUEST).expect("a length").expect("whole").0;
             assert_eq!(TableRequest::read(frame, &schema), Ok(request));
         }

@@ -319,6 +319,7 @@ fn events_and_punted_packets_reach_several_subscribers() {
     let told: Vec<Value> = json.0.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!((told.len(), &told[0]["event"]), (2, &"moved".into()), "{json:?}");
     assert_eq!(told[0]["arguments"], serde_json::json!(["02:00:00:00:00:01", "2"]));
+    assert!(punts.0.lines().count() == 2, "{punts:?}");
     assert!(punts.0.lines().all(|line| line.contains(" port 1 large: ")), "{punts:?}");
     net.stop();
 }
@@ -360,6 +361,49 @@ fn a_subscriber_that_does_not_read_is_told_how_many_it_lost() {
     let raised = passed(&net) - before;
     assert_eq!((told + lost, read), (raised, raised));
     assert!(lost > 0 && told >= 8192, "{told} told, {lost} lost");
+    net.stop();
+}
+
+#[test]
+fn the_answer_to_a_subscription_comes_before_what_it_tells() {
+    let Some(mut net) = served("the_answer_to_a_subscription_comes_before_what_it_tells", "") else { return };
+    let mut ping = net.at("a", "ping", &["-f", "-q", "-w", "60", "-s", "8", "10.0.0.2"]);
+    let mut ping = ping.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ping runs");
+    let mut stream = UnixStream::connect(net.path("control.sock")).expect("is accepted");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("can be set");
+    stream.write_all(b"{\"ask\":\"tables\",\"version\":1}\n").expect("is read");
+    let mut byte = [0];
+    while byte != *b"\n" {
+        stream.read_exact(&mut byte).expect("the gateway answers");
+    }
+    for number in 1..=100_u32 {
+        // Subscribes, asks for 20 lists, and ends the subscription when the lists are there.
+        let subscribe = b"\x0c\0\0\0\0\0\x01\x06passed\0\0";
+        let list = b"\x02\0\x01\0\0\0\0\x10\0\0";
+        let unsubscribe = [&[13][..], &number.to_be_bytes()].concat();
+        let frame = |number: u32, body: &[u8]| {
+            [&(body.len() as u32 + 4).to_be_bytes()[..], &number.to_be_bytes(), body].concat()
+        };
+        let lists = (1000..1020).map(|number| frame(number, list));
+        let begin = [frame(number, subscribe)].into_iter().chain(lists).collect::<Vec<_>>().concat();
+        let mut seen = Vec::new();
+        for (requests, last) in [(begin, (1019, 131)), (frame(1020, &unsubscribe), (1020, 129))] {
+            stream.write_all(&requests).expect("is read");
+            while seen.last() != Some(&last) {
+                let mut head = [0; 9];
+                stream.read_exact(&mut head).expect("an answer comes");
+                let word =
+                    |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+                let mut body = vec![0; word(0) as usize - 5];
+                stream.read_exact(&mut body).expect("the answer is whole");
+                seen.push((word(4), head[8]));
+            }
+        }
+        let first = seen.iter().find(|(of, _)| *of == number);
+        assert_eq!(first, Some(&(number, 129)), "{:?}", &seen[..seen.len().min(9)]);
+    }
+    ping.kill().expect("can be ended");
+    ping.wait().expect("ends");
     net.stop();
 }
 
@@ -469,9 +513,21 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
     let learn = TableEntry { key: vec![KeyMatch::Exact(7)], priority: 0, value: vec![2] };
     client.change_one(&TableRequest::Learn { table: 0, entry: learn.clone() }).expect("is taken");
     let subscription = client.subscribe(vec!["moved".into()], Vec::new(), 0).expect("begins");
+    assert_eq!(client.change_one(&TableRequest::Replace { table: 1 }).expect("nobody else does"), 0);
+    // Another client follows events and asks for nothing: the next program's event has another argument.
+    let mut follower = connected(&net);
+    let followed = follower.subscribe(vec!["moved".into()], Vec::new(), 0).expect("begins");
+    let program = PROGRAM.replace("from: port)", "from: port, more: u64)");
+    let program = program.replace("moved(eth.src, p)", "moved(eth.src, p, 0x0123456789abcdef)");
+    fs::write(net.path("program.rav"), program).expect("can be written");
     net.ask(&["reload"]);
     for request in [insert(), TableRequest::Commit] {
-        assert!(client.change_one(&request).is_err());
+        match client.change_one(&request) {
+            Err(ClientError::Refused(fault)) => {
+                assert_eq!(fault.code, client::RefusalCode::Changed, "{fault}")
+            }
+            other => panic!("{request:?}: {other:?}"),
+        }
     }
     let error = client.list(1, 0, 10, Vec::new()).expect_err("is refused");
     assert!(error.to_string().contains("another program has taken over"), "{error}");
@@ -495,6 +551,14 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
         }
     }
     assert_eq!(client.told_schema().generation, 2);
+    match follower.next(Duration::from_secs(30)).expect("goes on") {
+        Some((number, client::message::TableAnswer::Event(told))) => {
+            let arguments = [0x0200_0000_0001, 2, 0x0123_4567_89ab_cdef];
+            assert_eq!((number, &told.arguments[..]), (followed, &arguments[..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(follower.told_schema().events[0].arguments.len(), 3);
     net.stop();
 }
 

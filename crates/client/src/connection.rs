@@ -5,24 +5,30 @@
 
 use crate::VERSION;
 use crate::entry::{self, KeyMatch, ListedEntry, TableEntry};
-use crate::frame::{LONGEST_ANSWER, TableFrame};
-use crate::message::{RequestRefusal, TableAnswer, TableRequest};
+use crate::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
+use crate::message::{RefusalCode, RefusalPlace, RequestRefusal, TableAnswer, TableRequest};
 use crate::schema::ProgramSchema;
-use std::collections::VecDeque;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the answer to *commit* is waited for: a table of many entries is built for each worker.
+const COMMITTED: Duration = Duration::from_secs(300);
 /// The largest number of changes in flight.
 const IN_FLIGHT: usize = 1024;
-/// The largest number of bytes of entries in a request of a replacement.
+/// About how many bytes of entries a request of a replacement has, and the largest number that is possible.
 const MORE: usize = 128 << 10;
+const LONGEST_MORE: usize = LONGEST_REQUEST - 9;
 /// Bytes that are read at once.
 const PART: usize = 64 << 10;
-/// The largest number of events and packets that wait until somebody asks for them; the oldest ones go first.
+/// The largest number of events and packets that wait until somebody asks for them; the oldest ones go first,
+/// and are counted.
 const WAITING: usize = 1 << 16;
 
 /// Why a request failed.
@@ -31,9 +37,20 @@ pub enum ClientError {
     /// Nobody can be asked at the socket, or the connection broke.
     #[error("{0}")]
     Connection(#[from] io::Error),
-    /// The gateway refused the request.
+    /// The gateway refused the request, or the client refuses to send it.
     #[error("{0}")]
     Refused(#[from] RequestRefusal),
+    /// The gateway answers no requests of this client.
+    #[error("{0}")]
+    TurnedAway(String),
+    /// Nothing came for this many seconds.
+    #[error(
+        "the gateway has said nothing for {0} s: it hangs or was stopped, or the machine has no time for it; what was asked may still be done"
+    )]
+    Silent(u64),
+    /// An earlier failure of this connection, after which answers could not be told apart.
+    #[error("the connection failed before: connect again")]
+    Failed,
     /// The gateway said something that cannot be understood.
     #[error("the gateway's answer is not understood: {0}")]
     Answer(String),
@@ -42,16 +59,43 @@ pub enum ClientError {
 /// What a subscription told, with the number of the subscription.
 pub type Pushed = (u32, TableAnswer);
 
-/// A connection to a gateway.
+/// A connection to a gateway. After any error but a refusal, all further requests fail.
 pub struct TableClient {
     stream: UnixStream,
     held: Vec<u8>,
     begin: usize,
-    schema: ProgramSchema,
-    /// The schemas of subscriptions for which another program has taken over.
-    newer: Option<ProgramSchema>,
+    schema: Arc<ProgramSchema>,
+    /// For each subscription, the schema by which its next events are numbered.
+    told: HashMap<u32, Arc<ProgramSchema>>,
+    /// The schema of what [`TableClient::next`] returned last.
+    shown: Arc<ProgramSchema>,
     next: u32,
-    pushed: VecDeque<Pushed>,
+    pushed: VecDeque<(Pushed, Arc<ProgramSchema>)>,
+    /// For each subscription, how much found no room in `pushed` since it was last told.
+    lost: BTreeMap<u32, u64>,
+    failed: bool,
+}
+
+/// A frame that has come.
+enum Came {
+    /// An answer, with the number of its request.
+    Answer(u32, TableAnswer),
+    /// What a subscription tells, with the schema by which it is numbered.
+    Pushed(Pushed, Arc<ProgramSchema>),
+}
+
+/// Connects to the socket at `path`. Neither connecting nor anything that is sent or read over the connection
+/// takes longer than `patience` without any progress.
+///
+/// # Errors
+/// Nobody listens there, or the listener does not accept in time.
+pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Connecting counts as sending here (unix(7), SO_SNDTIMEO).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(patience))?;
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 impl TableClient {
@@ -60,7 +104,7 @@ impl TableClient {
     /// # Errors
     /// Nobody answers there, or it speaks another version.
     pub fn connect(path: &Path) -> Result<TableClient, ClientError> {
-        TableClient::over(UnixStream::connect(path)?)
+        TableClient::over(connect(path, PATIENCE).map_err(broken)?)
     }
 
     /// As [`TableClient::connect`], over a connection that is there already.
@@ -70,16 +114,19 @@ impl TableClient {
     pub fn over(stream: UnixStream) -> Result<TableClient, ClientError> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        (&stream).write_all(format!("{{\"ask\":\"tables\",\"version\":{VERSION}}}\n").as_bytes())?;
         let mut client = TableClient {
             stream,
             held: Vec::new(),
             begin: 0,
-            schema: ProgramSchema::default(),
-            newer: None,
+            schema: Arc::default(),
+            told: HashMap::new(),
+            shown: Arc::default(),
             next: 1,
             pushed: VecDeque::new(),
+            lost: BTreeMap::new(),
+            failed: false,
         };
+        client.write(format!("{{\"ask\":\"tables\",\"version\":{VERSION}}}\n").as_bytes())?;
         let line = loop {
             if let Some(end) = client.held.iter().position(|byte| *byte == b'\n') {
                 let line = client.held[..end].to_vec();
@@ -93,10 +140,14 @@ impl TableClient {
         };
         let wrong = |error: serde_json::Error| ClientError::Answer(error.to_string());
         let mut answer: serde_json::Value = serde_json::from_slice(&line).map_err(wrong)?;
-        if let Some(error) = answer["error"].as_str() {
-            return Err(ClientError::Answer(error.to_owned()));
+        if let Some(error) = answer.get("error").and_then(serde_json::Value::as_str) {
+            return Err(ClientError::TurnedAway(error.to_owned()));
         }
-        client.schema = serde_json::from_value(answer["tables"].take()).map_err(wrong)?;
+        let tables = answer.get_mut("tables").map(serde_json::Value::take);
+        let tables =
+            tables.ok_or_else(|| ClientError::Answer("its first line names no tables".to_owned()))?;
+        client.schema = Arc::new(serde_json::from_value(tables).map_err(wrong)?);
+        client.shown = client.schema.clone();
         Ok(client)
     }
 
@@ -105,9 +156,9 @@ impl TableClient {
         &self.schema
     }
 
-    /// The tables, events and reasons of the program that the subscription told of last.
+    /// The events and reasons of the program that what [`TableClient::next`] returned last is about.
     pub fn told_schema(&self) -> &ProgramSchema {
-        self.newer.as_ref().unwrap_or(&self.schema)
+        &self.shown
     }
 
     /// Asks for the schema again, after another program has taken over.
@@ -116,7 +167,7 @@ impl TableClient {
     /// As for every request: the connection, or what the gateway refuses.
     pub fn renew(&mut self) -> Result<&ProgramSchema, ClientError> {
         if let TableAnswer::Schema(schema) = self.ask(&TableRequest::Schema)? {
-            self.schema = schema;
+            self.schema = Arc::new(schema);
         }
         Ok(&self.schema)
     }
@@ -170,37 +221,50 @@ impl TableClient {
     /// place of each and what became of it to `told`: how many entries it changed, or why it was refused.
     ///
     /// # Errors
-    /// The connection; what the gateway refuses goes to `told`.
+    /// The connection; what the gateway refuses, and what does not fit its table, goes to `told`.
     pub fn change(
         &mut self,
         changes: impl IntoIterator<Item = TableRequest>,
         mut told: impl FnMut(usize, Result<u32, RequestRefusal>),
     ) -> Result<(), ClientError> {
-        let mut changes = changes.into_iter();
-        let (mut waiting, mut place) = (VecDeque::new(), 0);
+        let changed = self.change_all(&mut changes.into_iter(), &mut told);
+        self.noted(changed)
+    }
+
+    fn change_all(
+        &mut self,
+        changes: &mut dyn Iterator<Item = TableRequest>,
+        told: &mut dyn FnMut(usize, Result<u32, RequestRefusal>),
+    ) -> Result<(), ClientError> {
+        self.is_whole()?;
+        // The number of each request in flight; or why it was not sent.
+        let mut waiting: VecDeque<Result<u32, RequestRefusal>> = VecDeque::new();
+        let mut place = 0;
         loop {
             let mut bytes = Vec::new();
             while waiting.len() < IN_FLIGHT
                 && let Some(change) = changes.next()
             {
-                waiting.push_back(self.number());
-                change.push(&mut bytes, self.next - 1, &self.schema);
+                let number = self.number();
+                waiting.push_back(change.push(&mut bytes, number, &self.schema).map(|()| number));
                 if bytes.len() >= PART {
                     break;
                 }
             }
-            self.stream.write_all(&bytes)?;
+            self.write(&bytes)?;
             if waiting.is_empty() {
                 return Ok(());
             }
             // Half of what is in flight is enough to keep the gateway busy meanwhile.
-            let least = if bytes.is_empty() { waiting.len() } else { waiting.len() / 2 };
-            for _ in 0..least {
-                let Some(number) = waiting.pop_front() else { break };
-                match self.answer(number, None)? {
-                    TableAnswer::Done { count } => told(place, Ok(count)),
-                    TableAnswer::Error(fault) => told(place, Err(fault)),
-                    other => return Err(unexpected(&other)),
+            let least = if bytes.is_empty() { waiting.len() } else { waiting.len().div_ceil(2) };
+            for sent in waiting.drain(..least).collect::<Vec<_>>() {
+                match sent {
+                    Ok(number) => match self.answer(number, None)? {
+                        TableAnswer::Done { count } => told(place, Ok(count)),
+                        TableAnswer::Error(fault) => told(place, Err(fault)),
+                        other => return Err(unexpected(&other)),
+                    },
+                    Err(fault) => told(place, Err(fault)),
                 }
                 place += 1;
             }
@@ -222,28 +286,63 @@ impl TableClient {
     /// of them have been taken.
     ///
     /// # Errors
-    /// As for every request; then nothing has changed.
+    /// As for every request. If it was refused, nothing has changed, and the place of the refusal names the
+    /// entry. If the connection broke, nobody knows.
     pub fn replace(
         &mut self,
         table: u16,
         entries: impl IntoIterator<Item = TableEntry>,
     ) -> Result<u32, ClientError> {
-        let Some(schema) = self.schema.tables.get(usize::from(table)).cloned() else {
-            return Err(ClientError::Answer(format!("there is no table {table}")));
-        };
         self.change_one(&TableRequest::Replace { table })?;
-        let mut entries = entries.into_iter().peekable();
-        while entries.peek().is_some() {
-            let (mut bytes, mut count) = (Vec::new(), 0);
-            while bytes.len() < MORE
-                && let Some(next) = entries.next()
-            {
-                entry::push(&mut bytes, &schema, &next);
-                count += 1;
-            }
-            self.change_one(&TableRequest::More { count, entries: bytes })?;
+        let replaced = self.collect(table, &mut entries.into_iter());
+        let replaced = replaced.and_then(|()| self.change_one(&TableRequest::Commit));
+        if let Err(ClientError::Refused(_)) = &replaced {
+            // Until then no other client can replace a table. There may be nothing left to abandon.
+            self.change_one(&TableRequest::Abandon)?;
         }
-        self.change_one(&TableRequest::Commit)
+        replaced
+    }
+
+    /// Sends the entries of a replacement.
+    fn collect(
+        &mut self,
+        table: u16,
+        entries: &mut dyn Iterator<Item = TableEntry>,
+    ) -> Result<(), ClientError> {
+        let schema = self.schema.clone();
+        let schema = crate::message::table(&schema, table)?;
+        let (mut bytes, mut sent, mut count, mut one) = (Vec::new(), 0, 0, Vec::new());
+        for entry in entries {
+            one.clear();
+            let place = sent + count;
+            entry::push(&mut one, schema, &entry, place)?;
+            if one.len() > LONGEST_MORE {
+                let message =
+                    format!("an entry has at most {LONGEST_MORE} bytes; this one has {}", one.len());
+                let place = RefusalPlace::entry(place);
+                return Err(RequestRefusal::new(RefusalCode::Limit, place, message).into());
+            }
+            if count > 0 && bytes.len() + one.len() > MORE {
+                self.more(&mut sent, &mut count, &mut bytes)?;
+            }
+            bytes.extend(&one);
+            count += 1;
+        }
+        if count > 0 { self.more(&mut sent, &mut count, &mut bytes) } else { Ok(()) }
+    }
+
+    /// Sends some entries of a replacement; the place of a refusal counts from the first one of all.
+    fn more(&mut self, sent: &mut u32, count: &mut u32, bytes: &mut Vec<u8>) -> Result<(), ClientError> {
+        let request = TableRequest::More { count: *count, entries: std::mem::take(bytes) };
+        self.change_one(&request).map_err(|error| match error {
+            ClientError::Refused(mut fault) => {
+                fault.place.entry += *sent;
+                ClientError::Refused(fault)
+            }
+            other => other,
+        })?;
+        *sent += std::mem::take(count);
+        Ok(())
     }
 
     /// Subscribes to events and to packets that are punted for these reasons; returns the number of the
@@ -257,8 +356,31 @@ impl TableClient {
         reasons: Vec<String>,
         snap: u32,
     ) -> Result<u32, ClientError> {
-        self.change_one(&TableRequest::Subscribe { snap, events, reasons })?;
-        Ok(self.next - 1)
+        let number = self.number();
+        // The events of a program that takes over come behind its schema.
+        self.told.insert(number, self.schema.clone());
+        let request = TableRequest::Subscribe { snap, events, reasons };
+        let subscribed = match self.ask_as(number, &request) {
+            Ok(TableAnswer::Done { .. }) => Ok(number),
+            Ok(other) => Err(unexpected(&other)),
+            Err(error) => Err(error),
+        };
+        if subscribed.is_err() {
+            self.told.remove(&number);
+        }
+        subscribed
+    }
+
+    /// Ends a subscription; returns whether there was one with this number. What it has told already is still
+    /// there, and so is what found no room.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn unsubscribe(&mut self, number: u32) -> Result<bool, ClientError> {
+        let ended = self.change_one(&TableRequest::Unsubscribe { number })? > 0;
+        // Frames that were on their way have no reader any more.
+        self.told.remove(&number);
+        Ok(ended)
     }
 
     /// The next thing that a subscription tells; `None` if nothing came within `patience`.
@@ -266,86 +388,150 @@ impl TableClient {
     /// # Errors
     /// The connection broke.
     pub fn next(&mut self, patience: Duration) -> Result<Option<Pushed>, ClientError> {
-        if let Some(pushed) = self.pushed.pop_front() {
-            return Ok(Some(pushed));
+        self.is_whole()?;
+        if let Some((number, count)) = self.lost.pop_first() {
+            return Ok(Some((number, TableAnswer::Lost { count })));
         }
+        let next = match self.pushed.pop_front() {
+            Some(pushed) => Ok(Some(pushed)),
+            None => self.wait(patience),
+        };
+        Ok(self.noted(next)?.map(|(pushed, schema)| {
+            self.shown = schema;
+            pushed
+        }))
+    }
+
+    /// Waits for what a subscription tells.
+    fn wait(&mut self, patience: Duration) -> Result<Option<(Pushed, Arc<ProgramSchema>)>, ClientError> {
         self.stream.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
         let pushed = loop {
-            match self.one(None) {
-                Ok(Some(pushed)) => break Ok(Some(pushed)),
-                Ok(None) => match self.receive() {
+            match self.one(None)? {
+                Some(Came::Pushed(pushed, schema)) => break Some((pushed, schema)),
+                Some(Came::Answer(_, answer)) => return Err(unexpected(&answer)),
+                None => match self.receive() {
                     Ok(()) => {}
-                    Err(error) if is_silence(&error) => break Ok(None),
-                    Err(error) => break Err(error.into()),
+                    Err(ClientError::Silent(_)) => break None,
+                    Err(error) => return Err(error),
                 },
-                Err(error) => break Err(error),
             }
         };
         self.stream.set_read_timeout(Some(PATIENCE))?;
-        pushed
+        Ok(pushed)
     }
 
+    /// A number that no request in flight and no subscription has.
     fn number(&mut self) -> u32 {
-        let number = self.next;
-        self.next = self.next.wrapping_add(1);
-        number
+        loop {
+            let number = self.next;
+            self.next = self.next.wrapping_add(1);
+            // The gateway uses 0 for errors that belong to no request.
+            if number != 0 && !self.told.contains_key(&number) {
+                return number;
+            }
+        }
+    }
+
+    /// An error if an earlier request failed.
+    fn is_whole(&self) -> Result<(), ClientError> {
+        if self.failed { Err(ClientError::Failed) } else { Ok(()) }
+    }
+
+    /// Remembers a failure after which answers cannot be told apart.
+    fn noted<T>(&mut self, result: Result<T, ClientError>) -> Result<T, ClientError> {
+        self.failed |= matches!(&result, Err(error) if !matches!(error, ClientError::Refused(_)));
+        result
     }
 
     fn ask(&mut self, request: &TableRequest) -> Result<TableAnswer, ClientError> {
         let number = self.number();
+        self.ask_as(number, request)
+    }
+
+    fn ask_as(&mut self, number: u32, request: &TableRequest) -> Result<TableAnswer, ClientError> {
+        self.is_whole()?;
         let mut bytes = Vec::new();
-        request.push(&mut bytes, number, &self.schema);
-        self.stream.write_all(&bytes)?;
-        let table = match request {
-            TableRequest::List { table, .. }
-            | TableRequest::Find { table, .. }
-            | TableRequest::Read { table, .. } => Some(*table),
-            _ => None,
-        };
-        match self.answer(number, table)? {
+        request.push(&mut bytes, number, &self.schema)?;
+        let answer = self.exchange(number, request, &bytes);
+        match self.noted(answer)? {
             TableAnswer::Error(fault) => Err(fault.into()),
             answer => Ok(answer),
         }
+    }
+
+    fn exchange(
+        &mut self,
+        number: u32,
+        request: &TableRequest,
+        bytes: &[u8],
+    ) -> Result<TableAnswer, ClientError> {
+        self.write(bytes)?;
+        if *request != TableRequest::Commit {
+            return self.answer(number, request.table());
+        }
+        self.stream.set_read_timeout(Some(COMMITTED))?;
+        let answer = self.answer(number, None);
+        self.stream.set_read_timeout(Some(PATIENCE))?;
+        answer
     }
 
     /// The answer to a request; what subscriptions tell meanwhile waits.
     fn answer(&mut self, number: u32, table: Option<u16>) -> Result<TableAnswer, ClientError> {
         loop {
             match self.one(table)? {
-                Some((of, answer)) if of == number => return Ok(answer),
-                Some(pushed) => {
-                    if self.pushed.len() >= WAITING {
-                        self.pushed.pop_front();
-                    }
-                    self.pushed.push_back(pushed);
-                }
+                Some(Came::Answer(of, answer)) if of == number => return Ok(answer),
+                Some(Came::Answer(_, answer)) => return Err(unexpected(&answer)),
+                Some(Came::Pushed(pushed, schema)) => self.keep(pushed, schema),
                 None => self.receive()?,
             }
         }
     }
 
-    /// The next frame that has come whole.
-    fn one(&mut self, table: Option<u16>) -> Result<Option<Pushed>, ClientError> {
+    /// Keeps what a subscription tells until somebody asks for it.
+    fn keep(&mut self, pushed: Pushed, schema: Arc<ProgramSchema>) {
+        if self.pushed.len() >= WAITING
+            && let Some(((number, oldest), _)) = self.pushed.pop_front()
+        {
+            let count = if let TableAnswer::Lost { count } = oldest { count } else { 1 };
+            *self.lost.entry(number).or_default() += count;
+        }
+        self.pushed.push_back((pushed, schema));
+    }
+
+    /// The next frame that has come whole. `table` is the table that entries belong to.
+    fn one(&mut self, table: Option<u16>) -> Result<Option<Came>, ClientError> {
         let wrong = |error: &dyn std::fmt::Display| ClientError::Answer(error.to_string());
         loop {
             let first = TableFrame::first(&self.held[self.begin..], LONGEST_ANSWER);
             let Some((frame, taken)) = first.map_err(|error| wrong(&error))? else { return Ok(None) };
-            let told = matches!(frame.kind, 132..=134);
-            let schema = if told { self.newer.as_ref().unwrap_or(&self.schema) } else { &self.schema };
-            let (number, answer) = (frame.number, TableAnswer::read(frame, schema, table));
+            let (number, is_told) = (frame.number, matches!(frame.kind, 132..=134));
+            let told = self.told.get(&number);
+            let schema = told.filter(|_| is_told).unwrap_or(&self.schema).clone();
+            let answer = if is_told && told.is_none() {
+                // A subscription that has ended.
+                None
+            } else {
+                Some(TableAnswer::read(frame, &schema, table).map_err(|fault| wrong(&fault))?)
+            };
             self.begin += taken;
-            match answer.map_err(|fault| wrong(&fault))? {
-                // Only a request for the schema gets this as its answer, and it was the last one.
-                TableAnswer::Schema(schema) if number != self.next.wrapping_sub(1) => {
-                    self.newer = Some(schema);
+            match answer {
+                None => {}
+                Some(TableAnswer::Error(fault)) if number == 0 => return Err(fault.into()),
+                Some(TableAnswer::Schema(newer)) if self.told.contains_key(&number) => {
+                    self.told.insert(number, Arc::new(newer));
                 }
-                answer => return Ok(Some((number, answer))),
+                Some(answer) if is_told => return Ok(Some(Came::Pushed((number, answer), schema))),
+                Some(answer) => return Ok(Some(Came::Answer(number, answer))),
             }
         }
     }
 
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        self.stream.write_all(bytes).map_err(broken)
+    }
+
     /// Takes in what has come, at least one byte.
-    fn receive(&mut self) -> io::Result<()> {
+    fn receive(&mut self) -> Result<(), ClientError> {
         self.held.drain(..self.begin);
         self.begin = 0;
         let had = self.held.len();
@@ -357,15 +543,22 @@ impl TableClient {
             }
         };
         self.held.truncate(had + *read.as_ref().unwrap_or(&0));
-        match read? {
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the gateway has ended the connection")),
+        match read.map_err(broken)? {
+            0 => Err(broken(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the gateway has ended the connection",
+            ))),
             _ => Ok(()),
         }
     }
 }
 
-fn is_silence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+/// The error of a connection that broke, or over which nothing comes.
+fn broken(error: io::Error) -> ClientError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent(PATIENCE.as_secs()),
+        _ => ClientError::Connection(error),
+    }
 }
 
 fn unexpected(answer: &TableAnswer) -> ClientError {

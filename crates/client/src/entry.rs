@@ -141,8 +141,26 @@ impl<'a> BodyReader<'a> {
 }
 
 /// Appends a value of a column.
-pub fn push_value(into: &mut Vec<u8>, column: &ColumnSchema, value: u128) {
+///
+/// # Errors
+/// The value has more bits than the column.
+pub fn push_value(
+    into: &mut Vec<u8>,
+    column: &ColumnSchema,
+    value: u128,
+    place: RefusalPlace,
+) -> Result<(), RequestRefusal> {
+    fits(column, value, place)?;
     into.extend(&value.to_be_bytes()[16 - column.bytes().min(16)..]);
+    Ok(())
+}
+
+fn fits(column: &ColumnSchema, value: u128, place: RefusalPlace) -> Result<(), RequestRefusal> {
+    if column.bits < 128 && value >> column.bits != 0 {
+        let message = format!("{value} has more than the {} bits of the column", column.bits);
+        return Err(RequestRefusal::new(RefusalCode::Misfit, place, message));
+    }
+    Ok(())
 }
 
 /// Reads a value of a column.
@@ -155,29 +173,31 @@ pub fn value(
     place: RefusalPlace,
 ) -> Result<u128, RequestRefusal> {
     let number = bytes.number(column.bytes().min(16))?;
-    if column.bits < 128 && number >> column.bits != 0 {
-        let message = format!("{number} has more than the {} bits of the column", column.bits);
-        return Err(RequestRefusal::new(RefusalCode::Misfit, place, message));
-    }
+    fits(column, number, place)?;
     Ok(number)
 }
 
-fn push_part(into: &mut Vec<u8>, column: &ColumnSchema, part: &KeyMatch) {
+fn push_part(
+    into: &mut Vec<u8>,
+    column: &ColumnSchema,
+    part: &KeyMatch,
+    place: RefusalPlace,
+) -> Result<(), RequestRefusal> {
     match part {
         KeyMatch::Any => into.push(0),
         KeyMatch::Exact(number) => {
             into.push(1);
-            push_value(into, column, *number);
+            push_value(into, column, *number, place)?;
         }
         KeyMatch::Prefix { value, length } => {
             into.push(2);
-            push_value(into, column, *value);
+            push_value(into, column, *value, place)?;
             into.push(*length);
         }
         KeyMatch::Masked { value: first, mask: second } | KeyMatch::Range { low: first, high: second } => {
             into.push(if matches!(part, KeyMatch::Masked { .. }) { 3 } else { 4 });
-            push_value(into, column, *first);
-            push_value(into, column, *second);
+            push_value(into, column, *first, place)?;
+            push_value(into, column, *second, place)?;
         }
         KeyMatch::Bytes { bytes, nocase, offset, depth } => {
             into.push(5);
@@ -188,6 +208,7 @@ fn push_part(into: &mut Vec<u8>, column: &ColumnSchema, part: &KeyMatch) {
             into.extend(bytes);
         }
     }
+    Ok(())
 }
 
 fn part(
@@ -228,12 +249,27 @@ fn columns(table: &TableSchema) -> &[ColumnSchema] {
     if table.kind == "patterns" { std::slice::from_ref(&SEARCHED) } else { &table.keys }
 }
 
-/// Appends a key and its priority.
-pub fn push_key(into: &mut Vec<u8>, table: &TableSchema, key: &[KeyMatch], priority: u32) {
-    for (column, part) in columns(table).iter().zip(key) {
-        push_part(into, column, part);
+/// Appends a key and its priority. `entry` is the place of the entry in the request.
+///
+/// # Errors
+/// The key has another number of parts than the table, or a number in it more bits than its column.
+pub fn push_key(
+    into: &mut Vec<u8>,
+    table: &TableSchema,
+    key: &[KeyMatch],
+    priority: u32,
+    entry: u32,
+) -> Result<(), RequestRefusal> {
+    let columns = columns(table);
+    if columns.len() != key.len() {
+        let message = format!("a key of `{}` has {} parts, not {}", table.name, columns.len(), key.len());
+        return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(entry), message));
+    }
+    for ((index, column), part) in (0..).zip(columns).zip(key) {
+        push_part(into, column, part, RefusalPlace::key(entry, index))?;
     }
     into.extend(priority.to_be_bytes());
+    Ok(())
 }
 
 /// Reads a key and its priority. `entry` is the place of the entry in the request.
@@ -252,12 +288,26 @@ pub fn key(
     Ok((key, bytes.word()?))
 }
 
-/// Appends an entry.
-pub fn push(into: &mut Vec<u8>, table: &TableSchema, entry: &TableEntry) {
-    push_key(into, table, &entry.key, entry.priority);
-    for (column, value) in table.values.iter().zip(&entry.value) {
-        push_value(into, column, *value);
+/// Appends an entry. `place` is its place in the request.
+///
+/// # Errors
+/// It has another number of columns than the table, or a number in it more bits than its column.
+pub fn push(
+    into: &mut Vec<u8>,
+    table: &TableSchema,
+    entry: &TableEntry,
+    place: u32,
+) -> Result<(), RequestRefusal> {
+    push_key(into, table, &entry.key, entry.priority, place)?;
+    let (wanted, there) = (table.values.len(), entry.value.len());
+    if wanted != there {
+        let message = format!("a value of `{}` has {wanted} columns, not {there}", table.name);
+        return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(place), message));
     }
+    for ((index, column), value) in (0..).zip(&table.values).zip(&entry.value) {
+        push_value(into, column, *value, RefusalPlace::value(place, index))?;
+    }
+    Ok(())
 }
 
 /// Reads an entry. `place` is its place in the request.

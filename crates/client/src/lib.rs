@@ -12,7 +12,7 @@ pub mod message;
 pub mod schema;
 pub mod text;
 
-pub use connection::{ClientError, Pushed, TableClient};
+pub use connection::{ClientError, Pushed, TableClient, connect};
 pub use entry::{KeyMatch, ListedEntry, TableEntry};
 pub use message::{RefusalCode, RefusalPlace, RequestRefusal};
 pub use schema::{

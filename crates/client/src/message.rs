@@ -29,7 +29,7 @@
 //! ```
 
 use crate::entry::{self, BodyReader, KeyMatch, ListedEntry, TableEntry};
-use crate::frame::{self, TableFrame};
+use crate::frame::{self, LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
 use crate::schema::{ProgramSchema, TableSchema};
 
 /// The longest cursor, in bytes.
@@ -233,12 +233,16 @@ pub enum TableRequest {
     },
 }
 
-fn push_names(into: &mut Vec<u8>, names: &[String]) {
-    into.extend((names.len() as u16).to_be_bytes());
+fn push_names(into: &mut Vec<u8>, names: &[String]) -> Result<(), RequestRefusal> {
+    let limit = |message| RequestRefusal::new(RefusalCode::Limit, RefusalPlace::NONE, message);
+    let count = u16::try_from(names.len());
+    into.extend(count.map_err(|_| limit("there are more than 65,535 names".to_owned()))?.to_be_bytes());
     for name in names {
-        into.push(name.len() as u8);
+        let length = u8::try_from(name.len());
+        into.push(length.map_err(|_| limit(format!("`{name}` is longer than a name can be, 255 bytes")))?);
         into.extend(name.as_bytes());
     }
+    Ok(())
 }
 
 fn names(bytes: &mut BodyReader<'_>) -> Result<Vec<String>, RequestRefusal> {
@@ -269,29 +273,53 @@ pub fn table(schema: &ProgramSchema, number: u16) -> Result<&TableSchema, Reques
 }
 
 impl TableRequest {
-    /// Appends the request as a frame. Parts that belong to no table of the schema are left out.
-    pub fn push(&self, into: &mut Vec<u8>, number: u32, schema: &ProgramSchema) {
-        let of = |table: &u16| schema.tables.get(usize::from(*table));
-        let body = |into: &mut Vec<u8>| match self {
+    /// Appends the request as a frame, or nothing of it.
+    ///
+    /// # Errors
+    /// It does not fit the tables of the schema, or is longer than a request may be.
+    pub fn push(
+        &self,
+        into: &mut Vec<u8>,
+        number: u32,
+        schema: &ProgramSchema,
+    ) -> Result<(), RequestRefusal> {
+        let begin = into.len();
+        let mut pushed = Ok(());
+        frame::push(into, number, self.kind(), |into| pushed = self.push_body(into, schema));
+        // The length is told without its own four bytes.
+        let length = into.len() - begin - 4;
+        if pushed.is_ok() && length > LONGEST_REQUEST {
+            let message = format!("a request has at most {LONGEST_REQUEST} bytes; this one has {length}");
+            pushed = Err(RequestRefusal::new(RefusalCode::Limit, RefusalPlace::NONE, message));
+        }
+        if pushed.is_err() {
+            into.truncate(begin);
+        }
+        pushed
+    }
+
+    fn push_body(&self, into: &mut Vec<u8>, schema: &ProgramSchema) -> Result<(), RequestRefusal> {
+        match self {
             TableRequest::Schema | TableRequest::Commit | TableRequest::Abandon => {}
             TableRequest::List { table, worker, most, cursor } => {
                 into.extend(table.to_be_bytes());
                 into.extend(worker.to_be_bytes());
                 into.extend(most.to_be_bytes());
-                push_cursor(into, cursor);
+                push_cursor(into, cursor)?;
             }
-            TableRequest::Find { table, key, priority } | TableRequest::Remove { table, key, priority } => {
-                into.extend(table.to_be_bytes());
-                of(table).into_iter().for_each(|table| entry::push_key(into, table, key, *priority));
+            TableRequest::Find { table: number, key, priority }
+            | TableRequest::Remove { table: number, key, priority } => {
+                into.extend(number.to_be_bytes());
+                entry::push_key(into, table(schema, *number)?, key, *priority, 0)?;
             }
             TableRequest::Read { table, keys_alone, text } => {
                 into.extend(table.to_be_bytes());
                 into.push((*keys_alone).into());
                 into.extend(text.as_bytes());
             }
-            TableRequest::Insert { table, entry } | TableRequest::Learn { table, entry } => {
-                into.extend(table.to_be_bytes());
-                of(table).into_iter().for_each(|table| entry::push(into, table, entry));
+            TableRequest::Insert { table: number, entry } | TableRequest::Learn { table: number, entry } => {
+                into.extend(number.to_be_bytes());
+                entry::push(into, table(schema, *number)?, entry, 0)?;
             }
             TableRequest::Replace { table } => into.extend(table.to_be_bytes()),
             TableRequest::More { count, entries } => {
@@ -300,12 +328,22 @@ impl TableRequest {
             }
             TableRequest::Subscribe { snap, events, reasons } => {
                 into.extend(snap.to_be_bytes());
-                push_names(into, events);
-                push_names(into, reasons);
+                push_names(into, events)?;
+                push_names(into, reasons)?;
             }
             TableRequest::Unsubscribe { number } => into.extend(number.to_be_bytes()),
-        };
-        frame::push(into, number, self.kind(), body);
+        }
+        Ok(())
+    }
+
+    /// The table that the entries of the answer belong to, if the answer has entries.
+    pub fn table(&self) -> Option<u16> {
+        match self {
+            TableRequest::List { table, .. }
+            | TableRequest::Find { table, .. }
+            | TableRequest::Read { table, .. } => Some(*table),
+            _ => None,
+        }
     }
 
     fn kind(&self) -> u8 {
@@ -391,18 +429,24 @@ impl TableRequest {
     }
 }
 
-fn push_cursor(into: &mut Vec<u8>, cursor: &[u8]) {
-    let cursor = &cursor[..cursor.len().min(LONGEST_CURSOR)];
+fn push_cursor(into: &mut Vec<u8>, cursor: &[u8]) -> Result<(), RequestRefusal> {
+    is_cursor(cursor.len())?;
     into.push(cursor.len() as u8);
     into.extend(cursor);
+    Ok(())
 }
 
-fn cursor(bytes: &mut BodyReader<'_>) -> Result<Vec<u8>, RequestRefusal> {
-    let length = usize::from(bytes.byte()?);
+fn is_cursor(length: usize) -> Result<(), RequestRefusal> {
     if length > LONGEST_CURSOR {
         let message = format!("a cursor has {length} bytes; at most {LONGEST_CURSOR} are possible");
         return Err(RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message));
     }
+    Ok(())
+}
+
+fn cursor(bytes: &mut BodyReader<'_>) -> Result<Vec<u8>, RequestRefusal> {
+    let length = usize::from(bytes.byte()?);
+    is_cursor(length)?;
     Ok(bytes.take(length)?.to_vec())
 }
 
@@ -468,8 +512,16 @@ pub struct PuntTold {
     pub bytes: Vec<u8>,
 }
 
+/// The table that the entries of an answer belong to.
+fn entries_table(schema: &ProgramSchema, of: Option<u16>) -> Result<&TableSchema, RequestRefusal> {
+    let unasked =
+        || RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, "no entries were asked for");
+    table(schema, of.ok_or_else(unasked)?)
+}
+
 impl TableAnswer {
-    /// Appends the answer as a frame. `table` is the table that entries belong to.
+    /// Appends the answer as a frame. `table` is the table that entries belong to. What does not fit the
+    /// schema, or is longer than an answer may be, becomes an error.
     pub fn push(&self, into: &mut Vec<u8>, number: u32, schema: &ProgramSchema, table: Option<u16>) {
         let kind = match self {
             TableAnswer::Done { .. } => 129,
@@ -480,19 +532,38 @@ impl TableAnswer {
             TableAnswer::Lost { .. } => 134,
             TableAnswer::Error(_) => 255,
         };
-        frame::push(into, number, kind, |into| match self {
+        let (begin, mut pushed) = (into.len(), Ok(()));
+        frame::push(into, number, kind, |into| pushed = self.push_body(into, schema, table));
+        let length = into.len() - begin - 4;
+        if length > LONGEST_ANSWER {
+            let message =
+                format!("the answer has {length} bytes; at most {LONGEST_ANSWER} are possible: ask for less");
+            pushed = Err(RequestRefusal::new(RefusalCode::Limit, RefusalPlace::NONE, message));
+        }
+        if let Err(fault) = pushed {
+            into.truncate(begin);
+            TableAnswer::Error(fault).push(into, number, schema, None);
+        }
+    }
+
+    fn push_body(
+        &self,
+        into: &mut Vec<u8>,
+        schema: &ProgramSchema,
+        of: Option<u16>,
+    ) -> Result<(), RequestRefusal> {
+        match self {
             TableAnswer::Done { count } => into.extend(count.to_be_bytes()),
             TableAnswer::Schema(schema) => {
                 // Names and numbers can always be written as JSON.
                 into.extend(serde_json::to_vec(schema).unwrap_or_default());
             }
             TableAnswer::Entries { cursor, entries } => {
-                push_cursor(into, cursor);
+                push_cursor(into, cursor)?;
                 into.extend((entries.len() as u32).to_be_bytes());
-                let table = table.and_then(|table| schema.tables.get(usize::from(table)));
-                for listed in entries {
+                for (place, listed) in (0..).zip(entries) {
                     into.extend(listed.worker.to_be_bytes());
-                    table.into_iter().for_each(|table| entry::push(into, table, &listed.entry));
+                    entry::push(into, entries_table(schema, of)?, &listed.entry, place)?;
                 }
             }
             TableAnswer::Event(told) => {
@@ -501,8 +572,9 @@ impl TableAnswer {
                 into.extend(told.time.to_be_bytes());
                 into.extend(told.delay.to_be_bytes());
                 let columns = schema.events.get(usize::from(told.event)).map(|event| &event.arguments);
-                for (column, value) in columns.into_iter().flatten().zip(&told.arguments) {
-                    entry::push_value(into, column, *value);
+                for ((index, column), value) in (0..).zip(columns.into_iter().flatten()).zip(&told.arguments)
+                {
+                    entry::push_value(into, column, *value, RefusalPlace::value(0, index))?;
                 }
             }
             TableAnswer::Punt(told) => {
@@ -520,10 +592,11 @@ impl TableAnswer {
                 into.extend(fault.place.index.to_be_bytes());
                 into.extend(fault.message.as_bytes());
             }
-        });
+        }
+        Ok(())
     }
 
-    /// Reads the answer of a frame. `table` is the table that entries belong to.
+    /// Reads the answer of a frame. `of` is the table that entries belong to.
     ///
     /// # Errors
     /// The body is not as the kind says.
@@ -544,7 +617,7 @@ impl TableAnswer {
             }
             131 => {
                 let cursor = cursor(&mut bytes)?;
-                let table = table(schema, of.ok_or_else(|| malformed("no entries were asked for".into()))?)?;
+                let table = entries_table(schema, of)?;
                 let entries: Result<Vec<ListedEntry>, RequestRefusal> = (0..bytes.word()?)
                     .map(|index| {
                         let worker = bytes.short()?;

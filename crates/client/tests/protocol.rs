@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn requests_come_back_as_they_were(request in request(), number: u32) {
         let mut bytes = Vec::new();
-        request.push(&mut bytes, number, &schema());
+        prop_assert_eq!(request.push(&mut bytes, number, &schema()), Ok(()));
         let frame = whole(&bytes, LONGEST_REQUEST);
         prop_assert_eq!(frame.number, number);
         prop_assert_eq!(TableRequest::read(frame, &schema()), Ok(request));
@@ -172,7 +172,7 @@ proptest! {
         // What is understood is written in the same way, but for bits that mean nothing.
         if let Ok(request) = TableRequest::read(frame, &schema()) {
             let mut bytes = Vec::new();
-            request.push(&mut bytes, 1, &schema());
+            prop_assert_eq!(request.push(&mut bytes, 1, &schema()), Ok(()));
             prop_assert_eq!(TableRequest::read(whole(&bytes, LONGEST_REQUEST), &schema()), Ok(request));
         }
         let _ = TableAnswer::read(frame, &schema(), table);
@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn a_request_that_ends_too_early_is_refused(request in request(), cut: prop::sample::Index) {
         let mut bytes = Vec::new();
-        request.push(&mut bytes, 1, &schema());
+        prop_assert_eq!(request.push(&mut bytes, 1, &schema()), Ok(()));
         let frame = whole(&bytes, LONGEST_REQUEST);
         let ends = matches!(request, TableRequest::Read { .. } | TableRequest::More { .. });
         prop_assume!(!frame.body.is_empty() && !ends);
@@ -215,11 +215,76 @@ fn other_answers_come_back_as_they_were() {
 
 #[test]
 fn a_value_with_too_many_bits_is_told_with_its_column() {
+    let entry = |key, value| TableEntry { key, priority: 0, value };
     let mut bytes = Vec::new();
-    let entry = TableEntry { key: vec![KeyMatch::Any, KeyMatch::Exact(128)], priority: 0, value: vec![0, 0] };
-    TableRequest::Insert { table: 1, entry }.push(&mut bytes, 1, &schema());
+    let fits = entry(vec![KeyMatch::Any, KeyMatch::Exact(127)], vec![0, 0]);
+    assert_eq!(TableRequest::Insert { table: 1, entry: fits }.push(&mut bytes, 1, &schema()), Ok(()));
+    // length, number, kind, table, kind of the first part, kind of the second part
+    bytes[4 + 4 + 1 + 2 + 1 + 1] = 128;
     let fault = TableRequest::read(whole(&bytes, LONGEST_REQUEST), &schema()).expect_err("128 has 8 bits");
     assert_eq!((fault.code, fault.place), (RefusalCode::Misfit, RefusalPlace::key(0, 1)));
+
+    // The client sends nothing of what does not fit.
+    let any = || vec![KeyMatch::Any, KeyMatch::Any];
+    let range = KeyMatch::Range { low: 0, high: 128 };
+    for (table, entry, place) in [
+        (0, entry(vec![KeyMatch::Exact(7)], vec![65_541]), RefusalPlace::value(0, 0)),
+        (0, entry(vec![KeyMatch::Exact(1 << 48)], vec![5]), RefusalPlace::key(0, 0)),
+        (1, entry(vec![KeyMatch::Any, range], vec![0, 0]), RefusalPlace::key(0, 1)),
+        (1, entry(any(), vec![0, 256]), RefusalPlace::value(0, 1)),
+        (1, entry(any(), vec![0]), RefusalPlace::entry(0)),
+        (1, entry(vec![KeyMatch::Any], vec![0, 0]), RefusalPlace::entry(0)),
+        (0, entry(any(), vec![0]), RefusalPlace::entry(0)),
+    ] {
+        let mut bytes = vec![7];
+        let shown = format!("{entry:?}");
+        let fault = TableRequest::Insert { table, entry }.push(&mut bytes, 1, &schema());
+        let fault = fault.expect_err(&shown);
+        assert_eq!((fault.code, fault.place, &bytes[..]), (RefusalCode::Misfit, place, &[7][..]), "{shown}");
+    }
+}
+
+#[test]
+fn a_request_that_is_longer_than_requests_may_be_is_not_sent() {
+    let long = |length: usize| "x".repeat(length);
+    let subscribe = |events| TableRequest::Subscribe { snap: 0, events, reasons: Vec::new() };
+    let read = |text| TableRequest::Read { table: 0, keys_alone: false, text };
+    // number, kind, table and flags are counted
+    let most = LONGEST_REQUEST - 5 - 3;
+    let list = |length| TableRequest::List { table: 0, worker: 0, most: 1, cursor: vec![1; length] };
+    for (request, fits) in [
+        (subscribe(vec![long(255)]), true),
+        (subscribe(vec![long(256)]), false),
+        (subscribe(vec![String::new(); 65_536]), false),
+        (read(long(most)), true),
+        (read(long(most + 1)), false),
+        (list(64), true),
+        (list(65), false),
+    ] {
+        let mut bytes = Vec::new();
+        let pushed = request.push(&mut bytes, 1, &schema());
+        assert_eq!((pushed.is_ok(), !bytes.is_empty()), (fits, fits), "{:?}", pushed.err());
+    }
+}
+
+#[test]
+fn an_answer_that_is_longer_than_answers_may_be_becomes_an_error() {
+    // cursor, count, worker, kind of the part, flags, offset, depth, length, priority, value
+    let around = 5 + 1 + 4 + 2 + 1 + 1 + 4 + 4 + 4 + 4 + 16;
+    for (more, fits) in [(0, true), (1, false)] {
+        let bytes = vec![7; LONGEST_ANSWER - around + more];
+        let key = vec![KeyMatch::Bytes { bytes, nocase: false, offset: 0, depth: None }];
+        let entry = TableEntry { key, priority: 0, value: vec![1] };
+        let answer =
+            TableAnswer::Entries { cursor: Vec::new(), entries: vec![ListedEntry { worker: 1, entry }] };
+        let mut bytes = Vec::new();
+        answer.push(&mut bytes, 9, &schema(), Some(2));
+        match TableAnswer::read(whole(&bytes, LONGEST_ANSWER), &schema(), Some(2)).expect("is understood") {
+            TableAnswer::Entries { .. } => assert!(fits),
+            TableAnswer::Error(fault) => assert!(!fits && fault.code == RefusalCode::Limit, "{fault}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -284,7 +349,7 @@ fn imitation(mut stream: UnixStream) {
                     delay: 0,
                     arguments: vec![1, 1],
                 };
-                TableAnswer::Event(event).push(&mut answers, 77, &schema, None);
+                TableAnswer::Event(event).push(&mut answers, 1, &schema, None);
             }
             let fault = RequestRefusal::new(RefusalCode::Full, RefusalPlace::entry(0), "full");
             let answer = if number.is_multiple_of(7) {
@@ -306,14 +371,15 @@ fn many_changes_are_in_flight_and_events_come_between_their_answers() {
     let mut client = TableClient::over(ours).expect("is answered");
     assert_eq!(client.schema(), &schema());
     let entry = TableEntry { key: vec![KeyMatch::Exact(1)], priority: 0, value: vec![1] };
+    assert_eq!(client.subscribe(vec!["moved".into()], Vec::new(), 0).expect("begins"), 1);
     let changes = (0..20_000).map(|_| TableRequest::Insert { table: 0, entry: entry.clone() });
     let mut told = Vec::new();
     client.change(changes, |place, result| told.push((place, result.is_ok()))).expect("goes on");
-    let wanted: Vec<(usize, bool)> = (0..20_000).map(|place| (place, (place + 1) % 7 != 0)).collect();
+    let wanted: Vec<(usize, bool)> = (0..20_000).map(|place| (place, (place + 2) % 7 != 0)).collect();
     assert_eq!(told, wanted);
     for number in 1..=200 {
         let (of, event) = client.next(Duration::from_secs(5)).expect("goes on").expect("has come");
-        assert!(of == 77 && matches!(event, TableAnswer::Event(told) if told.time == number * 100));
+        assert!(of == 1 && matches!(event, TableAnswer::Event(told) if told.time == number * 100));
     }
     assert!(client.next(Duration::from_millis(1)).expect("goes on").is_none());
     drop(client);

@@ -216,7 +216,8 @@ pub trait Statistics {
 
     /// At most `most` entries of a table from the place `from` on, and the place of the next part; `None`
     /// after the last part. The first part begins at the default place. The time of a call grows with `most`
-    /// only. An entry that is changed between two calls may be listed twice or not at all.
+    /// only. An entry that is changed between two calls may be listed twice or not at all. Entries of an
+    /// exact table move when others come and go, so any of them may be.
     fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>);
 
     /// The entry of a table with exactly this key and priority; `None` if there is none, or it has expired.

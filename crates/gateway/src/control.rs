@@ -33,7 +33,7 @@ use client::ProgramSchema;
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
 use rustix::fs::Mode;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -279,15 +279,7 @@ impl Line<'_> {
 
     /// Connects to the gateway, within the time that an answer may take.
     fn connect(&self) -> Result<UnixStream, ControlError> {
-        let connected = || {
-            let socket = unix_socket()?;
-            // Connecting counts as sending here (unix(7), SO_SNDTIMEO).
-            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(self.patience))?;
-            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(self.patience))?;
-            net::connect(&socket, &SocketAddrUnix::new(self.path)?)?;
-            Ok(UnixStream::from(socket))
-        };
-        connected().map_err(|source: io::Error| self.refused(source))
+        client::connect(self.path, self.patience).map_err(|source| self.refused(source))
     }
 
     /// The error for a failed connection.

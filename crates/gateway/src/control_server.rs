@@ -55,7 +55,7 @@ pub(crate) struct ControlServer {
     clients: Mutex<HashMap<u64, Client>>,
     visits: AtomicU64,
     pub(crate) ended: Arc<AtomicBool>,
-    table_access: TableAccess,
+    pub(crate) table_access: TableAccess,
     /// The listening socket of the metrics, if the file asks for one.
     pub(crate) metrics: Option<TcpListener>,
 }

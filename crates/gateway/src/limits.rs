@@ -41,35 +41,6 @@ pub(crate) const HOST_TURN_FRAMES: usize = 64;
 /// The bytes after which no further frame of the machine leaves between two batches.
 pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;
 
-/// The largest number of changes of tables that are made between two batches, and the time after which no
-/// further one is begun.
-pub(crate) const CHANGES: usize = 64;
-pub(crate) const CHANGING: Duration = Duration::from_micros(40);
-/// The shortest prefixes that are changed alone, in bits: in a table of IPv4 addresses, whose search has a
-/// cell for each value of the first 24 bits, and in tables of longer keys. A shorter one takes longer than a
-/// batch may wait.
-pub(crate) const SHORTEST_PREFIX_OF_32: u32 = 8;
-pub(crate) const SHORTEST_PREFIX: u32 = 5;
-/// The largest number of changes of one client that are made before it gets the answers to them.
-pub(crate) const CHANGES_TOGETHER: usize = 1024;
-/// The largest number of entries that are copied between two batches.
-pub(crate) const ENTRIES: usize = 64;
-/// The largest number of entries in one answer, and about how many bytes they may have.
-pub(crate) const LISTED: usize = 4096;
-pub(crate) const LISTED_BYTES: usize = 128 << 10;
-/// The largest number of times that workers copy entries for one answer.
-pub(crate) const LISTED_STEPS: usize = 1024;
-/// The largest number of bytes that the entries of one replacement may have in requests; in memory they take
-/// more than ten times as many. One client replaces a table at a time.
-pub(crate) const REPLACEMENT: usize = 64 << 20;
-/// How many bytes of answers may wait before they are sent.
-pub(crate) const ANSWERS: usize = 64 << 10;
-/// The largest number of clients that subscribe, and of subscriptions of each.
-pub(crate) const SUBSCRIBERS: usize = 8;
-pub(crate) const SUBSCRIPTIONS: usize = 4;
-/// The largest number of bytes of a packet that are passed on.
-pub(crate) const SNAP: u32 = 64 << 10;
-
 /// The most addresses of a port's host interface that become the gateway's.
 pub(crate) const HOST_ADDRESSES: usize = 256;
 

@@ -115,7 +115,10 @@ impl ControlServer {
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
         let count = self.ports.len() as u16;
+        // Nor does a client change a table: a change that some workers have made could not be undone.
+        let turn = self.table_access.turn();
         let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
+        drop(turn);
         let Some(replaced) = replaced else { return ended() };
         match replaced.outcome {
             Ok(carried) => {

@@ -98,7 +98,7 @@ pub(crate) struct ReplaceArguments {
   ravelin table watch moved expired --count 10
   ravelin table watch --punts arp,odd --json
 
-Without names, all events of the program are told. Ctrl-C ends it.")]
+Without names and without --punts, all events of the program are told. Ctrl-C ends it.")]
 pub(crate) struct WatchArguments {
     /// The events
     #[arg(value_name = "EVENT")]

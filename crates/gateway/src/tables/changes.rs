@@ -6,18 +6,21 @@
 //!               └──────── the changes behind it, once more ◄── undone from there on, last one first
 //! ```
 //!
-//! A slice is bounded by number and by time, however many clients send however many. A worker that has an
-//! entry for a key can always change or remove it, so it waits with that until no other worker can refuse the
-//! change or one before it. What is undone is thus never more than entries that were not there before.
+//! A slice is bounded by number and by time, however many clients send however many. A worker that already
+//! holds the key waits until no other worker can refuse the change or one before it, and makes it last. If
+//! its entry ends or goes just then and it refuses after all, the others put back what they had.
+//!
+//! With several workers, only one client is in a slice, from its first question to the end of what is undone,
+//! and no program takes over meanwhile.
 
-use super::schema::ended;
-use crate::limits::{CHANGES, CHANGING};
+use super::limits::{CHANGES, CHANGING};
+use super::schema::{ended, refusal_of};
 use client::{RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::{Generation, Remote};
 use exec::EntryError;
 use lang::ir::Entry;
 use ports::live::clock::{Clock, MachineClock};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What becomes of an entry.
@@ -36,13 +39,22 @@ pub(super) struct Change {
     pub(super) entry: Entry,
 }
 
+/// What a change did at one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Made {
+    /// How many entries it changed.
+    count: u32,
+    /// The entry that was there before, where it may have to be put back.
+    before: Option<Entry>,
+}
+
 /// How far one worker has come in a slice.
 #[derive(Clone, Default)]
 struct Progress {
     /// What became of each change that it made.
-    results: Vec<Result<u32, EntryError>>,
-    /// Whether it has an entry for the key of the next change. Then it cannot refuse it, and waits until no
-    /// other worker can.
+    results: Vec<Result<Made, EntryError>>,
+    /// Whether it has an entry for the key of the next change. Then it waits until no other worker can refuse
+    /// the change.
     waits: bool,
 }
 
@@ -58,12 +70,19 @@ impl Progress {
 }
 
 /// Makes changes in their order, while the program with this number of a generation runs. Returns what became
-/// of each.
-pub(super) fn make(remote: &Remote, number: u64, changes: Vec<Change>) -> Vec<Result<u32, RequestRefusal>> {
+/// of each. Whoever has `turn` keeps others out of the tables meanwhile.
+pub(super) fn make(
+    remote: &Remote,
+    turn: &Mutex<()>,
+    number: u64,
+    changes: Vec<Change>,
+) -> Vec<Result<u32, RequestRefusal>> {
     let changes: Arc<[Change]> = changes.into();
     let mut results = Vec::with_capacity(changes.len());
     while results.len() < changes.len() {
         let end = changes.len().min(results.len() + CHANGES);
+        // A worker alone makes each change in one step.
+        let _turn = (remote.workers() > 1).then(|| turn.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(fault) = slice(remote, number, &changes, end, &mut results) {
             results.resize(changes.len(), Err(fault));
         }
@@ -119,8 +138,9 @@ fn slice(
     let agreed = differing(&all).unwrap_or(whole).min(whole);
     for index in 0..agreed {
         // Workers may have removed different numbers of entries: each has learned its own.
-        let most = all.iter().map(|progress| progress.results[index].clone()).reduce(|a, b| Ok(a?.max(b?)));
-        results.push(most.unwrap_or(Ok(0)).map_err(|error| refused(&error)));
+        let counts = all.iter().map(|progress| progress.results[index].clone().map(|made| made.count));
+        let most = counts.reduce(|a, b| Ok(a?.max(b?)));
+        results.push(most.unwrap_or(Ok(0)).map_err(|error| refusal_of(&error, RefusalPlace::entry(0))));
     }
     if let Some(over) = over {
         return Err(over);
@@ -128,11 +148,14 @@ fn slice(
     let Some(differing) = differing(&all) else { return Ok(()) };
     let failed = all.iter().zip(1..).find_map(|(progress, worker)| {
         let error = progress.results.get(differing)?.as_ref().err()?;
-        Some(RequestRefusal { message: format!("worker {worker}: {error}"), ..refused(error) })
+        Some(RequestRefusal {
+            message: format!("worker {worker}: {error}"),
+            ..refusal_of(error, RefusalPlace::entry(0))
+        })
     });
     let undone = all.into_iter().map(|progress| progress.results.into_iter().skip(differing).collect());
     let (changes, first) = (changes.clone(), begin + differing);
-    let parts = remote.ask_each(undone.collect(), move |generation, made: Vec<Result<u32, EntryError>>| {
+    let parts = remote.ask_each(undone.collect(), move |generation, made: Vec<Result<Made, EntryError>>| {
         if generation.number == number {
             undo(generation, &changes[first..], made);
         }
@@ -149,12 +172,12 @@ fn part(generation: &mut Generation, changes: &[Change], sure: bool, keeps: bool
     let mut progress = Progress::default();
     for (index, change) in changes.iter().enumerate() {
         let Change { table, entry, .. } = change;
-        let is_sure = !keeps || sure && index == 0;
-        if !is_sure && generation.backend.entry(*table, &entry.key, entry.priority).is_some() {
+        let before = keeps.then(|| generation.backend.entry(*table, &entry.key, entry.priority)).flatten();
+        if before.is_some() && !(sure && index == 0) {
             progress.waits = true;
             break;
         }
-        progress.results.push(one(generation, change));
+        progress.results.push(one(generation, change).map(|count| Made { count, before }));
         if begun.elapsed() >= CHANGING {
             break;
         }
@@ -171,11 +194,20 @@ fn one(generation: &mut Generation, Change { table, action, entry }: &Change) ->
     }
 }
 
-/// Undoes changes at one worker, the last one first: all of them made entries that were not there before.
-fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Result<u32, EntryError>>) {
+/// Undoes changes at one worker, the last one first. What had the same key before gets its value back; it
+/// was renewed, or stays until it is removed, as the change asked for. Removing is never refused, nor undone.
+fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Result<Made, EntryError>>) {
     for (Change { table, action, entry }, result) in changes.iter().zip(made).rev() {
-        if result.is_ok() && *action != Action::Remove {
-            generation.backend.remove(*table, &entry.key, entry.priority);
+        let Ok(Made { before, .. }) = result else { continue };
+        match (action, before) {
+            (Action::Remove, _) => {}
+            (_, None) => {
+                generation.backend.remove(*table, &entry.key, entry.priority);
+            }
+            (_, Some(entry)) => {
+                // It is there with another value, so it has room.
+                let _ = one(generation, &Change { table: *table, action: *action, entry });
+            }
         }
     }
 }
@@ -185,12 +217,39 @@ pub(super) fn changed() -> RequestRefusal {
     RequestRefusal::new(RefusalCode::Changed, RefusalPlace::NONE, message)
 }
 
-fn refused(error: &EntryError) -> RequestRefusal {
-    let code = match error {
-        EntryError::Key | EntryError::NoDefault => RefusalCode::Misfit,
-        EntryError::Full { .. } => RefusalCode::Full,
-        EntryError::Fixed => RefusalCode::Closed,
-        EntryError::Refused(_) => RefusalCode::Refused,
-    };
-    RequestRefusal::new(code, RefusalPlace::entry(0), error.to_string())
+#[cfg(test)]
+mod tests {
+    use super::super::tests::generation;
+    use super::*;
+    use lang::ir::Match;
+
+    fn change(table: u32, action: Action, key: Match, value: u128) -> Change {
+        Change { table, action, entry: Entry { key: vec![key], value: vec![value], priority: 0 } }
+    }
+
+    /// A worker overwrites an entry when all others are sure to make the change. If one of them refuses it
+    /// after all, the entry is as it was.
+    #[test]
+    fn an_entry_that_was_overwritten_is_put_back() {
+        let prefix = Match::Prefix { value: 0x0a00_0000, length: 8 };
+        for (table, key) in [(0, Match::Exact(7)), (1, prefix)] {
+            for action in [Action::Insert, Action::Learn] {
+                let mut generation = generation();
+                assert_eq!(one(&mut generation, &change(table, action, key.clone(), 1)), Ok(1));
+                let other = change(table, action, Match::Exact(8), 3);
+                let changes = [change(table, action, key.clone(), 2), other.clone()];
+                let value = |generation: &mut Generation, key: &Match| {
+                    let held = generation.backend.entry(table, std::slice::from_ref(key), 0);
+                    held.map(|held| held.value)
+                };
+                let waiting = part(&mut generation, &changes, false, true);
+                assert!(waiting.waits && waiting.results.is_empty());
+                let made = part(&mut generation, &changes, true, true);
+                assert_eq!(value(&mut generation, &key), Some(vec![2]), "{action:?} in table {table}");
+                undo(&mut generation, &changes, made.results);
+                assert_eq!(value(&mut generation, &key), Some(vec![1]), "{action:?} in table {table}");
+                assert_eq!(value(&mut generation, &Match::Exact(8)), None, "{action:?} in table {table}");
+            }
+        }
+    }
 }

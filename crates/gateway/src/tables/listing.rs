@@ -5,11 +5,12 @@
 //! ```
 //!
 //! The entries of all workers are those of the first one, then those of the second one that the first has
-//! not, and so on. What changes meanwhile may be listed twice or not at all.
+//! not, and so on. What changes meanwhile may be listed twice or not at all; in an exact table, whose entries
+//! move when others come and go, so may any entry.
 
 use super::changes::changed;
+use super::limits::{ENTRIES, LISTED, LISTED_BYTES, LISTED_STEPS};
 use super::schema::{Known, ended, to_client};
-use crate::limits::{ENTRIES, LISTED, LISTED_BYTES, LISTED_STEPS};
 use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::Remote;
 use exec::EntryPlace;
@@ -106,13 +107,17 @@ fn part(
     most: usize,
 ) -> Result<(Vec<Entry>, Option<EntryPlace>), RequestRefusal> {
     let (number, most) = (known.schema.generation, most.min(ENTRIES));
+    // Patterns may be long, so each is looked at.
+    let at_once = if known.table(table)?.0.kind == "patterns" { 1 } else { ENTRIES };
     let part = remote.ask_at(cursor.worker.into(), move |generation| {
         (generation.number == number).then(|| {
             // A table passes as many empty places as it is asked for entries.
-            let (mut entries, mut next, mut asked) = (Vec::new(), Some(cursor.place), 0);
-            while let Some(place) = next.filter(|_| entries.len() < most && asked < ENTRIES) {
-                let wanted = most - entries.len();
+            let (mut entries, mut next, mut asked, mut bytes) = (Vec::new(), Some(cursor.place), 0, 0);
+            let is_full = |entries: &[Entry], bytes| entries.len() >= most || bytes >= LISTED_BYTES;
+            while let Some(place) = next.filter(|_| !is_full(&entries, bytes) && asked < ENTRIES) {
+                let wanted = at_once.min(most - entries.len());
                 let (part, further) = generation.backend.entries_part(table.into(), place, wanted);
+                bytes += part.iter().map(weight).sum::<usize>();
                 entries.extend(part);
                 (next, asked) = (further, asked + wanted);
             }

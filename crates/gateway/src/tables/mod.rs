@@ -7,6 +7,7 @@
 //! ```
 
 mod changes;
+mod limits;
 mod listing;
 mod output;
 mod replacing;
@@ -15,13 +16,14 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 
-use crate::limits::{ANSWERS, CHANGES_TOGETHER, PATIENCE, SILENCE, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
+use crate::limits::{PATIENCE, SILENCE};
 use crate::routing::Routing;
 use changes::{Action, Change};
 use client::frame::{LONGEST_REQUEST, TableFrame};
 use client::message::{TableAnswer, TableRequest};
 use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::{Remote, SubscriptionWish};
+use limits::{ANSWERS, CHANGES_TOGETHER, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use listing::Listing;
 use output::{Output, Waits};
 use replacing::Replacement;
@@ -30,8 +32,8 @@ use schema::ended;
 use std::io::{self, BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subscriptions::Passing;
 
@@ -42,8 +44,10 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What the conversations with all clients share.
 pub(crate) struct TableAccess {
-    pub(crate) remote: Remote,
-    pub(crate) routing: Arc<Routing>,
+    remote: Remote,
+    routing: Arc<Routing>,
+    /// Held by who changes tables at several workers, or lets another program take over.
+    turn: Mutex<()>,
     /// Whether a client is replacing a table.
     replacing: Arc<AtomicBool>,
     /// How many clients subscribe.
@@ -52,13 +56,19 @@ pub(crate) struct TableAccess {
 
 impl TableAccess {
     pub(crate) fn new(remote: Remote, routing: Arc<Routing>) -> TableAccess {
-        TableAccess { remote, routing, replacing: Arc::default(), subscribers: AtomicUsize::new(0) }
+        let (turn, replacing, subscribers) = Default::default();
+        TableAccess { remote, routing, turn, replacing, subscribers }
+    }
+
+    /// As long as this is held, no client is in the middle of a change.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Answers a client until it disconnects, sends what no frame is, or says nothing for too long. `turn` is
-/// told when the client may be disconnected to make room for another one, and when it may not. `program` is
-/// the program's file.
+/// Answers a client until it disconnects, sends something that is not a frame, or says nothing for too long.
+/// `turn` is told when the client may be disconnected to make room for another one, and when it may not.
+/// `program` is the program's file.
 pub(crate) fn converse(
     access: &TableAccess,
     known: Known,
@@ -69,17 +79,7 @@ pub(crate) fn converse(
 ) -> io::Result<()> {
     let mut held = reader.buffer().to_vec();
     let output = Arc::new(Output::new(stream)?);
-    let mut session = Session {
-        access,
-        stream,
-        known,
-        program,
-        output,
-        changes: Vec::new(),
-        replacement: None,
-        passing: Vec::new(),
-        threads: Arc::default(),
-    };
+    let mut session = Session::new(access, stream, known, program, output);
     stream.set_read_timeout(Some(LOOK))?;
     let (mut begin, mut answers, mut since) = (0, Vec::new(), Instant::now());
     loop {
@@ -104,12 +104,12 @@ pub(crate) fn converse(
         }
         session.make_changes(&mut answers);
         session.send(&mut answers, turn)?;
-        if begin > 0 || held.is_empty() {
+        if begin > 0 {
             since = Instant::now();
         }
         held.drain(..begin);
         begin = 0;
-        if !session.receive(&mut held, since, turn)? {
+        if !session.receive(&mut held, &mut since, turn)? {
             return Ok(());
         }
     }
@@ -141,19 +141,33 @@ impl Drop for Session<'_> {
     }
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn new(
+        access: &'a TableAccess,
+        stream: &'a UnixStream,
+        known: Known,
+        program: &'a dyn Fn() -> String,
+        output: Arc<Output>,
+    ) -> Session<'a> {
+        let (changes, passing, threads) = Default::default();
+        Session { access, stream, known, program, output, changes, replacement: None, passing, threads }
+    }
+
     /// Sends answers. A client that does not read them may have to make room for another one meanwhile.
-    fn send(&self, answers: &mut Vec<u8>, turn: &dyn Fn(bool)) -> io::Result<()> {
+    fn send(&mut self, answers: &mut Vec<u8>, turn: &dyn Fn(bool)) -> io::Result<()> {
         turn(self.passing.is_empty());
         let sent = self.output.send(answers, Waits::Limited);
         turn(false);
         answers.clear();
-        sent
+        sent?;
+        // What a subscription tells comes behind the answer to the request that began it.
+        self.passing.iter_mut().for_each(Passing::begin);
+        Ok(())
     }
 
-    /// Takes in what has come since the last whole frame, which came at `since`. Returns whether the client
-    /// is still there.
-    fn receive(&self, held: &mut Vec<u8>, since: Instant, turn: &dyn Fn(bool)) -> io::Result<bool> {
+    /// Takes in what has come. `since` is when the last whole frame came, or the first part of one behind it;
+    /// a first part that comes now sets it. Returns whether the client is still there.
+    fn receive(&self, held: &mut Vec<u8>, since: &mut Instant, turn: &dyn Fn(bool)) -> io::Result<bool> {
         // Whoever keeps others waiting gets less time, and a subscriber need not say anything.
         let patience = match (held.is_empty() && self.replacement.is_none(), self.passing.is_empty()) {
             (false, _) => Some(PATIENCE),
@@ -176,6 +190,9 @@ impl Session<'_> {
         };
         turn(false);
         held.truncate(had + *read.as_ref().unwrap_or(&0));
+        if had == 0 {
+            *since = Instant::now();
+        }
         read.map(|read| read > 0)
     }
 
@@ -191,12 +208,7 @@ impl Session<'_> {
             }
             Ok(Asked::Other(request)) => {
                 self.make_changes(answers);
-                let table = match &request {
-                    TableRequest::List { table, .. }
-                    | TableRequest::Find { table, .. }
-                    | TableRequest::Read { table, .. } => Some(*table),
-                    _ => None,
-                };
+                let table = request.table();
                 let answer = self.answer(number, request).unwrap_or_else(TableAnswer::Error);
                 answer.push(answers, number, &self.known.schema, table);
             }
@@ -233,7 +245,8 @@ impl Session<'_> {
             return;
         }
         let (numbers, changes): (Vec<u32>, Vec<Change>) = self.changes.drain(..).unzip();
-        let made = changes::make(&self.access.remote, self.known.schema.generation, changes);
+        let made =
+            changes::make(&self.access.remote, &self.access.turn, self.known.schema.generation, changes);
         for (number, made) in numbers.into_iter().zip(made) {
             let answer = made.map_or_else(TableAnswer::Error, |count| TableAnswer::Done { count });
             answer.push(answers, number, &self.known.schema, None);
@@ -274,7 +287,7 @@ impl Session<'_> {
             }
             TableRequest::Commit => {
                 let replacement = self.replacement.take().ok_or_else(nothing_begun)?;
-                Ok(TableAnswer::Done { count: replacement.commit(remote, known)? })
+                Ok(TableAnswer::Done { count: replacement.commit(remote, &self.access.turn, known)? })
             }
             TableRequest::Abandon => {
                 let begun = self.replacement.take();
@@ -285,6 +298,7 @@ impl Session<'_> {
                 Ok(TableAnswer::Done { count: 1 })
             }
             TableRequest::Unsubscribe { number } => Ok(TableAnswer::Done { count: self.unsubscribe(number) }),
+            // Changes have been taken out before.
             TableRequest::Insert { .. } | TableRequest::Learn { .. } | TableRequest::Remove { .. } => {
                 Err(RequestRefusal::new(
                     RefusalCode::Malformed,
@@ -297,6 +311,10 @@ impl Session<'_> {
 
     fn subscribe(&mut self, number: u32, wish: SubscriptionWish) -> Result<(), RequestRefusal> {
         let limit = |message: String| RequestRefusal::new(RefusalCode::Limit, RefusalPlace::NONE, message);
+        if self.passing.iter().any(|passing| passing.number == number) {
+            let message = format!("request {number} has begun a subscription already: take another number");
+            return Err(RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message));
+        }
         let schema = &self.known.schema;
         let known = schema.events.iter().map(|event| &event.name);
         unknown("event", &wish.events, known.collect())?;
@@ -314,10 +332,10 @@ impl Session<'_> {
                 .map_err(|_| limit(format!("{SUBSCRIBERS} clients subscribe already: ask again later")))?;
         }
         let begun = self.access.remote.subscribe(wish).ok_or_else(ended).and_then(|subscription| {
-            Passing::begin(
+            Passing::new(
                 number,
                 subscription,
-                self.known.clone(),
+                self.known.schema.clone(),
                 self.output.clone(),
                 self.threads.clone(),
             )

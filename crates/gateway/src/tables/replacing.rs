@@ -2,16 +2,16 @@
 //! packet loop, one for each worker, and each worker exchanges its own in one step between two batches.
 
 use super::changes::changed;
-use super::schema::{Known, ended};
-use crate::limits::REPLACEMENT;
+use super::limits::REPLACEMENT;
+use super::schema::{Known, ended, refusal_of};
 use client::entry::{self, BodyReader};
 use client::{RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::Remote;
-use exec::{BuiltTable, EntryError};
+use exec::BuiltTable;
 use lang::ir::Entry;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The entries that a client has sent so far.
 pub(super) struct Replacement {
@@ -31,7 +31,7 @@ impl Drop for Turn {
 }
 
 impl Replacement {
-    /// Begins, unless another client is at it.
+    /// Begins, unless another client is replacing a table.
     pub(super) fn begin(
         taken: &Arc<AtomicBool>,
         known: &Known,
@@ -77,7 +77,13 @@ impl Replacement {
     }
 
     /// Puts these entries in the place of those of the table; returns how many there are.
-    pub(super) fn commit(self, remote: &Remote, known: &Known) -> Result<u32, RequestRefusal> {
+    /// Whoever has `turn` keeps others out of the tables.
+    pub(super) fn commit(
+        self,
+        remote: &Remote,
+        turn: &Mutex<()>,
+        known: &Known,
+    ) -> Result<u32, RequestRefusal> {
         let Replacement { table, mut entries, .. } = self;
         let (schema, _) = known.table(table)?;
         let count = entries.len() as u32;
@@ -100,13 +106,15 @@ impl Replacement {
         for (left, draft) in (0..drafts.len()).rev().zip(drafts) {
             let draft = draft.ok_or_else(changed)?.ok_or_else(closed)?;
             let of_worker = if left > 0 { entries.clone() } else { std::mem::take(&mut entries) };
-            built.push(draft.build(of_worker).map_err(|error| misfit(&error))?);
+            built.push(draft.build(of_worker).map_err(|error| refusal_of(&error, RefusalPlace::NONE))?);
         }
+        let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = remote.ask_each(built, move |generation, mut built: BuiltTable| {
             let same = generation.number == number;
             // What the worker had is dropped on the client's thread, since that may take long.
             (same && generation.backend.take_built(table.into(), &mut built), same, built)
         });
+        drop(turn);
         for (taken, same, _) in taken.ok_or_else(ended)? {
             if !taken {
                 return Err(if same { closed() } else { changed() });
@@ -122,10 +130,4 @@ fn closed() -> RequestRefusal {
         RefusalPlace::NONE,
         "this back end takes no entries from outside",
     )
-}
-
-fn misfit(error: &EntryError) -> RequestRefusal {
-    let code =
-        if matches!(error, EntryError::Full { .. }) { RefusalCode::Full } else { RefusalCode::Refused };
-    RequestRefusal::new(code, RefusalPlace::NONE, error.to_string())
 }

@@ -1,7 +1,7 @@
 //! Describes the tables, events and reasons of the running program to clients, and turns entries of clients
 //! into entries of the program and back.
 
-use crate::limits::{SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
+use super::limits::{SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
 use crate::routing::Routing;
 use client::message::table;
 use client::{
@@ -9,6 +9,7 @@ use client::{
     RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
 };
 use engine::live::Remote;
+use exec::EntryError;
 use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table, TableKind};
 use std::sync::Arc;
 
@@ -101,7 +102,7 @@ impl Known {
             let message = format!("the entries of `{}` have no priorities: send 0", table.name);
             return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(place), message));
         }
-        let key: Vec<Match> = key.into_iter().map(to_match).collect();
+        let mut key: Vec<Match> = key.into_iter().map(to_match).collect();
         let is_search = matches!(table.kind, TableKind::Patterns(_));
         for (index, part) in (0..).zip(&key) {
             let column = table.keys.get(index as usize);
@@ -127,7 +128,20 @@ impl Known {
             let message = format!("the key is none of `{}`", table.name);
             return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::entry(place), message));
         }
+        if table.kind == TableKind::Lpm {
+            let columns = key.iter_mut().zip(&table.keys);
+            columns.for_each(|(part, column)| canonical(part, column.width));
+        }
         Ok(key)
+    }
+}
+
+/// The one form of each prefix in which tables list it, so that equal keys are equal.
+fn canonical(part: &mut Match, width: u8) {
+    match *part {
+        Match::Prefix { length: 0, .. } => *part = Match::Any,
+        Match::Prefix { value, length } if length == width => *part = Match::Exact(value),
+        _ => {}
     }
 }
 
@@ -158,6 +172,17 @@ fn check_variant(columns: &[Column], value: &[u128], place: u32) -> Result<(), R
 
 pub(super) fn ended() -> RequestRefusal {
     RequestRefusal::new(RefusalCode::Ended, RefusalPlace::NONE, "the packet loop has ended")
+}
+
+/// The refusal of an entry that the table itself does not take.
+pub(super) fn refusal_of(error: &EntryError, place: RefusalPlace) -> RequestRefusal {
+    let code = match error {
+        EntryError::Key | EntryError::NoDefault => RefusalCode::Misfit,
+        EntryError::Full { .. } => RefusalCode::Full,
+        EntryError::Fixed => RefusalCode::Closed,
+        EntryError::Refused(_) => RefusalCode::Refused,
+    };
+    RequestRefusal::new(code, place, error.to_string())
 }
 
 /// The schema of a program. `filled` are the numbers of the tables that control fills.

@@ -1,15 +1,17 @@
 //! Changes, lists and replacements at workers without ports, beside a slow twin that does one thing after the
 //! other.
 
-use super::changes::{self, Action, Change};
+mod conversation;
+
+use super::changes::{Action, Change};
+use super::limits::{CHANGES, REPLACEMENT};
 use super::listing::{self, Listing};
 use super::replacing::Replacement;
 use super::schema::{Known, describe};
-use crate::limits::{CHANGES, REPLACEMENT};
 use client::entry;
 use client::message::RefusalPart;
-use client::{KeyMatch, RefusalCode, RequestRefusal, TableEntry};
-use engine::live::{self, Loaded, Remote};
+use client::{KeyMatch, RefusalCode, RefusalPlace, RequestRefusal, TableEntry};
+use engine::live::{self, Generation, Loaded, Remote};
 use exec::{BackendKind, EntryError, load};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
@@ -17,8 +19,8 @@ use lang::source::Sources;
 use ports::live::clock::{Clock, MachineClock};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// As many entries as the small tables hold.
@@ -47,6 +49,18 @@ fn program() -> (Arc<Program>, Arc<Sources>) {
 fn known(workers: usize) -> Known {
     let program = program().0;
     Known { schema: describe(&program, "p.rav", 1, workers, &[]), program }
+}
+
+/// The changes of a client that has the tables for itself.
+fn make(remote: &Remote, number: u64, changes: Vec<Change>) -> Vec<Result<u32, RequestRefusal>> {
+    super::changes::make(remote, &Mutex::new(()), number, changes)
+}
+
+/// One worker's part of the program.
+pub(super) fn generation() -> Generation {
+    let (program, sources) = program();
+    let backends = vec![load(&program, BackendKind::Native, 2, 1).expect("loads")];
+    Loaded { program, sources, backends, schedule: None }.generations(2, 1).remove(0)
 }
 
 /// Runs `test` beside so many workers that have no ports.
@@ -154,7 +168,7 @@ proptest! {
                 });
                 assert_eq!(made, Some(Ok(())));
             }
-            let made = changes::make(remote, 1, changes);
+            let made = make(remote, 1, changes);
             let made: Vec<Option<u32>> = made.into_iter().map(Result::ok).collect();
             assert_eq!(made, wanted);
             for (worker, held) in (1..).zip(&held) {
@@ -205,11 +219,8 @@ fn a_change_that_one_worker_refuses_leaves_entries_of_others_as_they_were() {
                 if learned { backend.learn(0, &entry, now) } else { backend.insert(0, &entry) }
             });
             assert_eq!((full, there), (Some(true), Some(Ok(()))));
-            let made = changes::make(
-                remote,
-                1,
-                vec![change(action, 7), change(Action::Remove, 100), change(action, 8)],
-            );
+            let made =
+                make(remote, 1, vec![change(action, 7), change(Action::Remove, 100), change(action, 8)]);
             let made: Vec<bool> = made.iter().map(Result::is_ok).collect();
             assert_eq!(made, [false, true, true]);
             let held = remote.ask_at(1, |generation| {
@@ -270,7 +281,7 @@ fn a_list_of_many_entries_comes_in_parts_whatever_is_asked_for() {
             let entry = Entry::exact(&[number], &[number % 7]);
             Change { table: 4, action: Action::Insert, entry }
         };
-        let made = changes::make(remote, 1, (0..9000).map(insert).collect());
+        let made = make(remote, 1, (0..9000).map(insert).collect());
         assert!(made.into_iter().all(|made| made == Ok(1)));
         for (most, least) in [(u32::MAX, 2), (1, 9000), (1000, 9)] {
             let (mut parts, mut seen, mut cursor) = (0, BTreeMap::new(), Vec::new());
@@ -291,7 +302,7 @@ fn a_list_of_many_entries_comes_in_parts_whatever_is_asked_for() {
         let asked = Listing { table: 4, worker: 0, most: 1, cursor: Vec::new() };
         let refused = listing::list(remote, &of_old, &asked).expect_err("another program");
         assert_eq!(refused.code, RefusalCode::Changed);
-        let made = changes::make(remote, 9, vec![insert(1)]);
+        let made = make(remote, 9, vec![insert(1)]);
         assert_eq!(made[0].as_ref().expect_err("another program").code, RefusalCode::Changed);
         for cursor in [vec![0], vec![0xff; 19], vec![0, 2].into_iter().chain([0; 17]).collect()] {
             let asked = Listing { cursor, table: 4, worker: 0, most: 1 };
@@ -316,7 +327,7 @@ fn a_replacement_is_bounded_in_bytes_and_entries_and_one_is_made_at_a_time() {
         priority: 0,
         value: vec![1],
     };
-    entry::push(&mut bytes, &known.schema.tables[3], &long(200_000));
+    entry::push(&mut bytes, &known.schema.tables[3], &long(200_000), 0).expect("fits");
     let mut all = 0;
     let refused = loop {
         match words.more(&known, 1, &bytes) {
@@ -331,7 +342,7 @@ fn a_replacement_is_bounded_in_bytes_and_entries_and_one_is_made_at_a_time() {
     // Too many; and a request of which the last entry is damaged is not taken at all.
     let mut many = begin(3).expect("the other one has ended");
     bytes.clear();
-    (0..1000).for_each(|_| entry::push(&mut bytes, &known.schema.tables[3], &long(3)));
+    (0..1000).for_each(|_| entry::push(&mut bytes, &known.schema.tables[3], &long(3), 0).expect("fits"));
     assert_eq!(
         many.more(&known, 1000, &bytes[..bytes.len() - 1]).expect_err("cut off").code,
         RefusalCode::Malformed

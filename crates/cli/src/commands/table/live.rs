@@ -1,10 +1,12 @@
 //! `ravelin table show`, `add`, `remove` and `replace`: the tables of a running gateway.
 
+use super::files;
 use crate::arguments::table_live::{AddArguments, RemoveArguments, ReplaceArguments, ShowTableArguments};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
+use client::frame::LONGEST_REQUEST;
 use client::message::{RefusalPart, TableRequest};
 use client::{
     ClientError, ColumnSchema, KeyMatch, ListedEntry, ProgramSchema, RequestRefusal, TableClient, TableEntry,
@@ -12,13 +14,13 @@ use client::{
 };
 use gateway::ControlError;
 use serde_json::{Value, json};
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 /// How many entries are asked for at once.
 const PART: u64 = 2048;
-/// The longest text that is sent to be read, in bytes.
-const TEXT: usize = 128 << 10;
+/// The longest text that is sent to be read, in bytes: a request has a few more.
+const TEXT: usize = LONGEST_REQUEST - 16;
 
 /// Connects to the gateway at a socket.
 pub(super) fn connect(path: &Path) -> Result<TableClient, Failure> {
@@ -27,9 +29,11 @@ pub(super) fn connect(path: &Path) -> Result<TableClient, Failure> {
             let path = path.display().to_string();
             Failure::from(match source.kind() {
                 io::ErrorKind::PermissionDenied => ControlError::Permission { path, source },
-                io::ErrorKind::WouldBlock => ControlError::Silent { path, seconds: 10.0 },
                 _ => ControlError::Connect { path, source },
             })
+        }
+        ClientError::Silent(seconds) => {
+            ControlError::Silent { path: path.display().to_string(), seconds: seconds as f64 }.into()
         }
         other => failed(other),
     })
@@ -56,7 +60,7 @@ pub(super) fn show(arguments: &ShowTableArguments, json: bool) -> Result<(), Fai
     let (number, schema) = find(client.schema(), name)?;
     let schema = schema.clone();
     if let Some(key) = &arguments.key {
-        let read = entries(&mut client, number, key, true)?;
+        let read = entries(&mut client, number, key, true, None)?;
         let found: Result<Vec<Vec<ListedEntry>>, ClientError> =
             read.into_iter().map(|entry| client.find(number, entry.key, entry.priority)).collect();
         let found = found.map_err(failed)?.concat();
@@ -140,12 +144,8 @@ fn describe(schema: &ProgramSchema, json: bool) -> io::Result<()> {
         return render::text(&format!("{} has no tables\n", schema.program));
     }
     let rows = schema.tables.iter().map(|table| {
-        let refuses = &table.refuses;
-        let changes = match (&refuses.insert, &refuses.remove, &refuses.replace) {
-            (None, None, None) => "yes".to_owned(),
-            (Some(why), ..) => why.clone(),
-            _ => "in part".to_owned(),
-        };
+        // Where anything is refused, inserting is.
+        let changes = table.refuses.insert.clone().unwrap_or_else(|| "yes".to_owned());
         let key = if table.keys.is_empty() { "bytes".to_owned() } else { columns(&table.keys) };
         let shape = [table.name.clone(), table.kind.clone(), key, columns(&table.values)];
         shape.into_iter().chain([count(table.capacity.into()), changes]).collect()
@@ -176,15 +176,25 @@ fn columns(columns: &[ColumnSchema]) -> String {
     columns.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// The entries that a text means; a fault is shown at its place.
-fn entries(client: &mut TableClient, table: u16, text: &str, keys: bool) -> Result<Vec<TableEntry>, Failure> {
+/// The entries that a text means; a fault is shown at its place. `from` is the name of the file that the text
+/// is from, and the number of its first line there.
+fn entries(
+    client: &mut TableClient,
+    table: u16,
+    text: &str,
+    keys: bool,
+    from: Option<(&str, usize)>,
+) -> Result<Vec<TableEntry>, Failure> {
     client.read(table, text, keys).map_err(|error| match error {
         ClientError::Refused(fault) if fault.place.part == RefusalPart::Text => {
             let at = (fault.place.index as usize).min(text.len());
             let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
             let line = text[begin..].lines().next().unwrap_or_default();
             let before = text[begin..at].chars().count();
-            Failure::Finding(format!("{}\n  {line}\n  {}^", fault.message, " ".repeat(before)))
+            let place = from.map_or_else(String::new, |(name, first)| {
+                format!("{name}:{}: ", first + text[..begin].matches('\n').count())
+            });
+            Failure::Finding(format!("{place}{}\n  {line}\n  {}^", fault.message, " ".repeat(before)))
         }
         other => failed(other),
     })
@@ -196,7 +206,7 @@ pub(super) fn add(arguments: &AddArguments, json: bool) -> Result<(), Failure> {
     let table = find(client.schema(), &arguments.table)?.0;
     let mut changes = Vec::new();
     for text in &arguments.entries {
-        for entry in entries(&mut client, table, text, false)? {
+        for entry in entries(&mut client, table, text, false, None)? {
             changes.push(match arguments.learn {
                 true => TableRequest::Learn { table, entry },
                 false => TableRequest::Insert { table, entry },
@@ -212,7 +222,7 @@ pub(super) fn remove(arguments: &RemoveArguments, json: bool) -> Result<(), Fail
     let table = find(client.schema(), &arguments.table)?.0;
     let mut changes = Vec::new();
     for text in &arguments.keys {
-        for TableEntry { key, priority, .. } in entries(&mut client, table, text, true)? {
+        for TableEntry { key, priority, .. } in entries(&mut client, table, text, true, None)? {
             changes.push(TableRequest::Remove { table, key, priority });
         }
     }
@@ -251,30 +261,71 @@ fn change(
 
 /// Runs `ravelin table replace`.
 pub(super) fn replace(arguments: &ReplaceArguments, json: bool) -> Result<(), Failure> {
+    // Standard input may take its time: the gateway is asked when it is there.
+    let (name, text) = read(&arguments.file)?;
     let mut client = connect(&arguments.socket.control)?;
-    let table = find(client.schema(), &arguments.table)?.0;
-    let text = read(&arguments.file)?;
-    let (mut all, mut rest) = (Vec::new(), text.as_str());
+    let (table, schema) = find(client.schema(), &arguments.table)?;
+    let schema = schema.clone();
+    let (mut all, mut rest, mut line) = (Vec::new(), text.as_str(), 1);
     while !rest.is_empty() {
-        // An entry ends with its line.
-        let limit = rest.floor_char_boundary(TEXT);
-        let end =
-            if limit == rest.len() { limit } else { rest[..limit].rfind('\n').map_or(limit, |end| end + 1) };
-        all.extend(entries(&mut client, table, &rest[..end], false)?);
-        rest = &rest[end..];
+        let part = part(rest, TEXT).ok_or_else(|| {
+            Failure::Finding(format!("{name}:{line}: the line is longer than {TEXT} bytes"))
+        })?;
+        all.extend(entries(&mut client, table, part, false, Some((&name, line)))?);
+        line += part.matches('\n').count();
+        rest = &rest[part.len()..];
     }
-    let entries = client.replace(table, all).map_err(failed)?;
+    let entries = client.replace(table, all.iter().cloned()).map_err(|error| match error {
+        ClientError::Refused(fault) => match all.get(fault.place.entry as usize) {
+            Some(entry) if fault.place.part != RefusalPart::Whole => {
+                Failure::Finding(format!("{}\n  {}", fault.message, text::entry(&schema, entry)))
+            }
+            _ => Failure::Finding(fault.message),
+        },
+        other => failed(other),
+    })?;
     if json {
         return Ok(render::json(&json!({ "entries": entries }))?);
     }
     Ok(render::text(&format!("`{}` has {} entries now\n", arguments.table, count(entries.into())))?)
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = match path.to_str() {
-        Some("-") => io::stdin().lock().read_to_string(&mut text).map(|_| text),
-        _ => std::fs::read_to_string(path),
-    };
-    read.map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
+/// The first lines of a text, with at most so many bytes: an entry ends with its line. `None` if the first
+/// line is longer.
+fn part(text: &str, most: usize) -> Option<&str> {
+    if text.len() <= most {
+        return Some(text);
+    }
+    let end = text.as_bytes()[..most].iter().rposition(|byte| *byte == b'\n')?;
+    Some(&text[..=end])
+}
+
+/// The name of a file for people, and its text.
+fn read(path: &Path) -> Result<(String, String), Failure> {
+    let name = path.display().to_string();
+    let bytes = files::read(&name)?;
+    let name = if name == "-" { "standard input".to_owned() } else { name };
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| Failure::Usage(format!("{name} is no text in UTF-8"))).map(|text| (name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn a_text_is_divided_at_the_ends_of_its_lines() {
+        for (text, most, wanted) in [
+            ("", 3, Some("")),
+            ("ab", 3, Some("ab")),
+            ("ab\n", 3, Some("ab\n")),
+            ("ab\ncd", 3, Some("ab\n")),
+            ("a\nb\ncd", 4, Some("a\nb\n")),
+            ("abcd\n", 3, None),
+            ("abc\n", 3, None),
+            ("é\né\n", 4, Some("é\n")),
+        ] {
+            assert_eq!(part(text, most), wanted, "{text:?}");
+        }
+    }
 }

@@ -17,9 +17,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 pub(super) fn run(arguments: &WatchArguments, json: bool) -> Result<(), Failure> {
-    let seconds = arguments.seconds.unwrap_or(f64::from(u32::MAX));
-    let duration = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| Failure::Usage("--seconds: a number of seconds from 0 on".to_owned()))?;
+    let end = arguments.seconds.map(end).transpose()?;
     let mut client = connect(&arguments.socket.control)?;
     let mut events = arguments.events.clone();
     if events.is_empty() && arguments.punts.is_empty() {
@@ -33,8 +31,9 @@ pub(super) fn run(arguments: &WatchArguments, json: bool) -> Result<(), Failure>
     }
     interruption::heed()?;
     client.subscribe(events, arguments.punts.clone(), u32::MAX).map_err(failed)?;
-    let (end, mut left) = (Instant::now() + duration, arguments.count.unwrap_or(u64::MAX));
-    while left > 0 && Instant::now() < end && !interruption::is_asked() {
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    let is_over = || end.is_some_and(|end| Instant::now() >= end);
+    while left > 0 && !is_over() && !interruption::is_asked() {
         let Some((_, told)) = client.next(LOOK).map_err(failed)? else { continue };
         left -= u64::from(!matches!(told, TableAnswer::Lost { .. }));
         let schema = client.told_schema();
@@ -61,6 +60,14 @@ pub(super) fn run(arguments: &WatchArguments, json: bool) -> Result<(), Failure>
         }
     }
     Ok(())
+}
+
+/// The time in so many seconds.
+fn end(seconds: f64) -> Result<Instant, Failure> {
+    let duration = Duration::try_from_secs_f64(seconds).ok();
+    duration.and_then(|duration| Instant::now().checked_add(duration)).ok_or_else(|| {
+        Failure::Usage(format!("--seconds: {seconds} is no time to wait; without it, there is no end"))
+    })
 }
 
 fn reason(schema: &ProgramSchema, told: &PuntTold) -> String {
@@ -96,4 +103,19 @@ fn document(schema: &ProgramSchema, told: &EventTold) -> Value {
     json!({
         "event": event.name, "time": told.time, "worker": told.worker, "delay": told.delay, "arguments": arguments,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end;
+
+    #[test]
+    fn a_time_that_cannot_be_is_refused() {
+        for seconds in [-1.0, f64::NAN, f64::INFINITY, 1e19, 1e30] {
+            assert!(end(seconds).is_err(), "{seconds}");
+        }
+        for seconds in [0.0, 0.5, 1e9] {
+            assert!(end(seconds).is_ok(), "{seconds}");
+        }
+    }
 }
