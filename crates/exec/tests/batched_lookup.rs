@@ -134,3 +134,40 @@ fn rules_that_packets_put_in_are_found_by_the_next_packet() {
         seen.verdicts.contains(&packet::Verdict::send(2)) && seen.verdicts.contains(&packet::Verdict::FLOOD)
     );
 }
+
+/// Packets look for a wide key in one table and in another one, and change both: what a packet finds depends
+/// on the packets just before it, whose slots were fetched at the same time.
+#[test]
+fn wide_keys_are_found_as_the_packets_before_have_left_them() {
+    let text = format!(
+        "{LAYOUT}
+        table first: exact(wide: u128, port: u16) -> (u16, u128) {{ capacity 64 age 40ns evict refuse }}
+        table second: exact(wide: u128, port: u16) -> u16 {{ capacity 16 age 90ns evict lru }}
+        start decoder start_here(h: head) {{
+            let low = if h.kind < 128 {{ h.wide & 1 }} else {{ h.wide & 2 }}
+            let port = if h.flags & 1 == 1 {{ h.port & 3 }} else {{ 5 }}
+            match first[low, port] {{
+                some (number, value) => {{
+                    if h.flags & 6 == 0 {{ remove first[low, port] send 1 }}
+                    learn first[low, port] = (h.port, value +% 1) else {{ drop odd }}
+                    if number < 0x8000 {{ send 2 }}
+                    send 3
+                }}
+                none => {{}}
+            }}
+            match second[low, port] {{
+                some number => {{
+                    learn first[low, port] = (number, 1) else {{ drop odd }}
+                    remove second[low, port]
+                    send 4
+                }}
+                none => {{ learn second[low, port] = h.port flood }}
+            }}
+        }}"
+    );
+    let seen = agree(&program(&text), &frames(3000));
+    for port in 1..=4 {
+        assert!(seen.verdicts.contains(&packet::Verdict::send(port)), "port {port}");
+    }
+    assert!(seen.verdicts.contains(&packet::Verdict::FLOOD));
+}

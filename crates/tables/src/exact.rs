@@ -19,6 +19,7 @@ mod table;
 mod tags;
 
 pub use any::ExactTable;
+pub use bulk::ABSENT;
 pub use items::{MOST_NUMBERED, Numbering};
 pub use model::ExactModel;
 pub use resize::MOVED_AT_ONCE;

@@ -1,16 +1,17 @@
 //! Batched lookup: tables of rules are searched for many packets at once, before the first of these packets
-//! goes on.
+//! goes on, and the slots of exact tables are fetched for all of them.
 //!
 //! All packets of a group run up to their early lookups (see [`mod@super::early_lookups`]). Then the keys of
 //! these lookups are looked up together. This costs a fraction of as many single lookups, because the waits
-//! for memory and the branch mispredictions overlap. Then every packet goes on in its turn.
+//! for memory and the branch mispredictions overlap. Then every packet goes on in its turn. A lookup in an
+//! exact table depends on the packets before, so it waits for that turn; what is done together is to compute
+//! the hashes and to fetch the slots.
 
 use super::asked::Asked;
-use super::call::{ASKED, Context, NOT_ASKED};
-use super::early_lookups::{EarlyLookup, KEPT_WORDS};
-use super::{CompiledNative, PREFETCH_DISTANCE, prefetch};
+use super::call::{ASKED, Code, Context, NOT_ASKED};
+use super::early_lookups::{EarlyLookup, KEPT_WORDS, Searched};
+use super::{CompiledNative, MANY_ENTRIES, PREFETCH_DISTANCE, prefetch};
 use crate::outputs::Outputs;
-use crate::pack::MAX_WORDS;
 use crate::state::ProgramState;
 use crate::state::table_set::Fast;
 use packet::batch::Batch;
@@ -18,6 +19,10 @@ use packet::verdict::Verdict;
 
 /// The number of packets whose lookups are made together.
 const GROUP: usize = 64;
+
+/// From this number of entries on, the slots of an exact table are worth fetching for a group. Builds for
+/// tests always do, so that tests with small tables take this way, too.
+const LARGE: u64 = if cfg!(debug_assertions) { 0 } else { MANY_ENTRIES };
 
 /// The packets of a group, and how far they have come.
 #[derive(Default)]
@@ -32,15 +37,18 @@ pub(super) struct BatchedLookup {
     sites: Vec<usize>,
     asked: Vec<Asked>,
     found: Vec<u32>,
+    which: Vec<u32>,
 }
 
 impl BatchedLookup {
     /// For these early lookups.
     pub(super) fn new(lookups: &[EarlyLookup], state: &ProgramState<Fast>) -> BatchedLookup {
         let asked = lookups.iter().map(|lookup| {
-            let key_words = state.tables.rules[lookup.place].key_words();
-            let keys = vec![0; GROUP * key_words + MAX_WORDS];
-            Asked { place: lookup.place, key_words, keys, packets: Vec::with_capacity(GROUP) }
+            let key_words = match &lookup.searched {
+                Searched::Rules(place) => state.tables.rules[*place].key_words(),
+                Searched::Exact(places) => state.tables.exact[places[0]].spec().key_words,
+            };
+            Asked::new(lookup.searched.clone(), key_words, GROUP)
         });
         let asked: Vec<Asked> = asked.collect();
         let group = if asked.is_empty() { 0 } else { GROUP };
@@ -52,12 +60,19 @@ impl BatchedLookup {
             sites: vec![0; group],
             asked,
             found: vec![0; group],
+            which: Vec::with_capacity(group),
         }
     }
 
-    /// Whether the program has no early lookups.
-    pub(super) fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+    /// Whether the early lookups of the program save time: those in rules do, and those in exact tables if
+    /// one of these is so large that its slots are not near.
+    pub(super) fn pays(&self, state: &ProgramState<Fast>) -> bool {
+        self.asked.iter().any(|asked| match &asked.searched {
+            Searched::Rules(_) => true,
+            Searched::Exact(places) => {
+                places.iter().any(|place| state.tables.exact[*place].held() as u64 >= LARGE)
+            }
+        })
     }
 
     /// Forgets the packets of the batch before.
@@ -96,7 +111,14 @@ impl CompiledNative {
             if MEASURED && outcome & ASKED != 0 {
                 context.state().clock.go_to(batched.sites[place]);
             }
-            let lookup = (outcome & ASKED != 0).then(|| (outcome as u32 as usize, &mut batched.kept[place]));
+            let lookup = (outcome & ASKED != 0).then(|| {
+                let (number, kept) = (outcome as u32 as usize, &mut batched.kept[place]);
+                let asked = &mut batched.asked[number];
+                if matches!(asked.searched, Searched::Exact(_)) {
+                    kept[0] = asked.find(&mut context.state().tables, time);
+                }
+                (number, kept)
+            });
             if lookup.is_none() && outcome != NOT_ASKED {
                 batch.verdict[i] = Verdict::from_bits(outcome as u32);
                 i += 1;
@@ -133,9 +155,13 @@ impl CompiledNative {
         batch: &Batch,
         packets: std::ops::Range<usize>,
     ) {
-        let BatchedLookup { outcomes, kept, sites, asked, found, .. } = batched;
-        asked.iter_mut().for_each(|asked| asked.packets.clear());
+        let BatchedLookup { outcomes, kept, sites, asked, found, which, .. } = batched;
+        asked.iter_mut().for_each(Asked::clear);
         let before = context.now;
+        let mut room = true;
+        for (number, asked) in asked.iter_mut().enumerate() {
+            room &= Code::make_room(context, number, asked);
+        }
         let places = outcomes.iter_mut().zip(&mut *kept).zip(&mut *sites);
         for (i, ((outcome, kept), site)) in packets.clone().zip(places) {
             prefetch(memory, batch, i + PREFETCH_DISTANCE);
@@ -147,24 +173,34 @@ impl CompiledNative {
             if MEASURED {
                 context.state().clock.try_packet();
             }
-            *outcome = self.code.run_before(context, frame.unwrap_or_default(), batch.port[i], asked, kept);
+            *outcome = match room {
+                true => self.code.run_before(context, frame.unwrap_or_default(), batch.port[i], kept),
+                false => NOT_ASKED,
+            };
             if MEASURED {
                 *site = context.state().clock.tried(*outcome != NOT_ASKED);
             }
             if *outcome & ASKED != 0 {
-                asked[*outcome as u32 as usize].packets.push(i - packets.start);
+                let number = *outcome as u32 as usize;
+                asked[number].packets.push((i - packets.start) as u32);
+                room &= Code::make_room(context, number, &mut asked[number]);
             }
         }
         context.now = before;
         for asked in asked {
             if MEASURED && let Some(&first) = asked.packets.first() {
-                context.state().clock.go_to(sites[first]);
+                context.state().clock.go_to(sites[first as usize]);
             }
-            let rules = &mut context.state().tables.rules[asked.place];
+            let Searched::Rules(place) = asked.searched else {
+                asked.fetch(&context.state().tables, which);
+                continue;
+            };
+            let rules = &mut context.state().tables.rules[place];
             let found = &mut found[..asked.packets.len()];
             rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
             let rows = rules.rows_mut();
             for (&packet, &row) in asked.packets.iter().zip(&*found) {
+                let packet = packet as usize;
                 kept[packet][0] = 0;
                 if row != ::tables::rules::NONE {
                     rows.count(row, batch.wire[packets.start + packet].into());

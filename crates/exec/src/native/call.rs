@@ -105,22 +105,26 @@ impl Code {
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs the part before the early lookups. Returns the bits of a verdict, [`ASKED`] with a number, or
-    /// [`NOT_ASKED`]. The key of early lookup `n` is stored at `asked[n]`.
+    /// Hands over room for the next key of early lookup `number`; whether there is some.
+    #[inline(always)]
+    pub(super) fn make_room(context: &mut Context<'_>, number: usize, asked: &mut Asked) -> bool {
+        let (Some(place), Some(room)) = (context.asked.get_mut(number), asked.room()) else { return false };
+        *place = room.as_mut_ptr();
+        true
+    }
+
+    /// Runs the part before the early lookups, for each of which there is [room](Code::make_room). Returns
+    /// the bits of a verdict, [`ASKED`] with a number, or [`NOT_ASKED`]. The key of early lookup `n` is
+    /// stored at `asked[n]`.
     #[inline(always)]
     pub(super) fn run_before(
         &self,
         context: &mut Context<'_>,
         frame: &mut [u8],
         in_port: u16,
-        asked: &mut [Asked],
         kept: &mut [u64; KEPT_WORDS],
     ) -> u64 {
         let Some(before) = self.parts.first() else { return NOT_ASKED };
-        for (place, asked) in context.asked.iter_mut().zip(asked) {
-            let Some(room) = asked.room() else { return NOT_ASKED };
-            *place = room.as_mut_ptr();
-        }
         context.kept = kept.as_mut_ptr();
         // SAFETY: as above; `asked` has one place an early lookup, a key has at most `MAX_WORDS` words, and
         // an early lookup that needs more than `KEPT_WORDS` words behind it is not asked.

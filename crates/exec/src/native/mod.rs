@@ -204,13 +204,14 @@ impl CompiledNative {
         self.choose_hints(state);
         let mut batched = std::mem::take(&mut self.batched);
         batched.clear();
+        let looking_up = batched.pays(state);
         let (mut next, end) = (0, batch.len.min(packet::BATCH));
         while next < end {
             let time = batch.time[next];
             if time.max(state.now) >= state.next_wake {
                 state.handle_due(time, self, outputs);
             }
-            next = if !batched.is_empty() {
+            next = if looking_up {
                 self.stretch_looking_up::<MEASURED>(&mut batched, state, memory, batch, next, outputs)
             } else if self.plain && self.useful.is_empty() {
                 self.stretch::<true>(state, memory, batch, next..end, outputs)

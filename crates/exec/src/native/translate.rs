@@ -23,7 +23,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variab
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 use lang::ir::{
-    Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value, frame,
+    BinaryOp, Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value,
+    frame,
 };
 use packet::verdict::Verdict;
 use std::collections::HashMap;
@@ -476,6 +477,26 @@ impl Body<'_, '_> {
         (self.blocks[target.block.0 as usize], args)
     }
 
+    /// Translates a branch both ways of which only compute a few values and lead to the same block: computes
+    /// both and selects, since the processor cannot predict every branch. Returns whether the branch is one.
+    fn choose(&mut self, condition: clif::Value, yes: &Target, no: &Target) -> bool {
+        let function = self.function;
+        let ((yes_way, yes), (no_way, no)) = (quick_way(function, yes), quick_way(function, no));
+        if yes.block != no.block {
+            return false;
+        }
+        yes_way.iter().chain(no_way).for_each(|instruction| self.instruction(instruction));
+        let mut args: Vec<BlockArg> = Vec::with_capacity(yes.args.len());
+        for (yes, no) in yes.args.iter().zip(&no.args) {
+            let (yes, no) = (self.value(*yes), self.value(*no));
+            let chosen = if yes == no { yes } else { select(&mut self.bx, condition, yes, no) };
+            args.push(chosen.into());
+        }
+        let to = self.blocks[yes.block.0 as usize];
+        self.bx.ins().jump(to, &args);
+        true
+    }
+
     fn branch(&mut self, condition: clif::Value, yes: &Target, no: &Target) {
         let ((yes, yes_args), (no, no_args)) = (self.target(yes), self.target(no));
         self.bx.ins().brif(condition, yes, &yes_args, no, &no_args);
@@ -489,7 +510,9 @@ impl Body<'_, '_> {
             }
             Terminator::Branch(condition, yes, no) => {
                 let condition = self.value(*condition);
-                self.branch(condition, yes, no);
+                if !self.choose(condition, yes, no) {
+                    self.branch(condition, yes, no);
+                }
             }
             Terminator::Switch(value, cases, default) => self.switch(*value, cases, default),
             Terminator::Need { base, bytes, more, limit, ok, short } => {
@@ -595,6 +618,40 @@ fn is_failed_check(program: &Program, block: &Block) -> bool {
     let reason = program.reasons.get(usize::from(reason));
     block.instructions.is_empty() && reason.is_some_and(|reason| reason.name.contains('('))
 }
+
+/// The most instructions of a way of a branch that is computed in any case.
+const QUICK_WAY: usize = 3;
+
+/// Where a branch leads after a block that only computes a few values, and the instructions of that block; or
+/// where it leads at once.
+fn quick_way<'f>(function: &'f Function, target: &'f Target) -> (&'f [Instruction], &'f Target) {
+    let block = function.block(target.block);
+    let is_quick = |op: &Op| {
+        matches!(op, Op::Const(_) | Op::Compare(..) | Op::Select(..) | Op::Resize(_))
+            || matches!(op, Op::Binary(op, ..) if QUICK.contains(op))
+    };
+    match &block.terminator {
+        Terminator::Jump(join)
+            if block.params.is_empty()
+                && block.instructions.len() <= QUICK_WAY
+                && block.instructions.iter().all(|instruction| is_quick(&instruction.op)) =>
+        {
+            (&block.instructions, join)
+        }
+        _ => (&[], target),
+    }
+}
+
+/// Operations that take about as long as a selection.
+const QUICK: [BinaryOp; 7] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::ShiftLeft,
+    BinaryOp::ShiftRight,
+];
 
 /// The fuel counters a function uses.
 fn slots_of(function: &Function) -> Vec<u32> {

@@ -70,6 +70,21 @@ impl ExactTable {
         dispatch!(self, table => table.prefetch(key))
     }
 
+    /// Starts to fetch the slots in which keys most likely lie, and tells them for
+    /// [`expect`](ExactTable::expect); [`ABSENT`](super::ABSENT) for a key that is not there. Keys lie one
+    /// after the other; `which` are the numbers of those to look for, and `likely` has a place for each key.
+    #[inline]
+    pub fn seek(&self, keys: &[u64], which: &[u32], likely: &mut [u32]) {
+        dispatch!(self, table => table.seek(keys, which, likely))
+    }
+
+    /// The next operation on a key is probably on the one in this slot, as [`seek`](ExactTable::seek) has
+    /// told. If it is not, the operation means the same, and takes longer.
+    #[inline]
+    pub fn expect(&mut self, slot: u32) {
+        dispatch!(self, table => table.expect(slot))
+    }
+
     /// The first value word of each key (0 in a set), or `missing` for a key that is not there, without any
     /// effect. Keys lie one after the other; what is looked up ends with the keys or with the room for
     /// values.

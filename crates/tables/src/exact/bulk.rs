@@ -6,7 +6,7 @@
 //! slots taken) is looked for slot by slot.
 
 use super::MARK_AGE;
-use super::generation::{Generation, same};
+use super::generation::Generation;
 use super::table::HashTable;
 use super::tags::{Sight, Tags};
 
@@ -15,7 +15,7 @@ use super::tags::{Sight, Tags};
 const GROUP: usize = 256;
 
 /// The slot of a key that is not there.
-const ABSENT: u32 = u32::MAX;
+pub const ABSENT: u32 = u32::MAX;
 
 /// Where the keys of a group most likely lie.
 struct Sights {
@@ -55,7 +55,7 @@ impl<const K: usize> Generation<K> {
             return None;
         }
         let slot = sight as usize;
-        if same(self.slots.key(slot), key) && self.slots.stamp(slot) != 0 {
+        if self.holds(slot, key) {
             return Some(slot);
         }
         self.probe(key).ok()
@@ -82,6 +82,30 @@ impl<const K: usize> HashTable<K> {
                     None if self.older.is_empty() => missing,
                     None => self.peek_older(key, missing),
                 };
+            }
+        }
+    }
+
+    /// [`ExactTable::seek`](super::ExactTable::seek).
+    pub fn seek(&self, keys: &[u64], which: &[u32], likely: &mut [u32]) {
+        let (words, generation) = (self.current.slots.key_words(), &self.current);
+        let mut hashes = [0u64; GROUP];
+        for which in which.chunks(GROUP) {
+            for (number, noted) in which.iter().zip(&mut hashes) {
+                let first = *number as usize * words;
+                let (hash, home) = generation.hash_and_home(&keys[first..first + words]);
+                *noted = hash;
+                generation.tags.prefetch(home);
+            }
+            for (number, hash) in which.iter().zip(&hashes) {
+                let home = *hash as usize & generation.slots.mask();
+                let (slot, sight) = match generation.tags.sight(home, Tags::of(*hash)) {
+                    Sight::Likely(behind) => ((home + behind) & generation.slots.mask(), true),
+                    // It would come here.
+                    Sight::Absent => (home, false),
+                };
+                generation.slots.prefetch_whole(slot);
+                likely[*number as usize] = if sight { slot as u32 } else { ABSENT };
             }
         }
     }

@@ -97,7 +97,20 @@ impl<const K: usize> Generation<K> {
     #[inline(always)]
     pub(super) fn probe(&self, key: &[u64]) -> Result<usize, usize> {
         assert_eq!(key.len(), self.slots.key_words(), "a key has the words its table declares");
-        let mut slot = self.hash_and_home(key).1;
+        self.probe_from(self.hash_and_home(key).1, key)
+    }
+
+    /// The hash of `key`, and its slot or the empty one where it belongs.
+    #[inline(always)]
+    pub(super) fn hash_and_slot(&self, key: &[u64]) -> (u64, usize) {
+        let (hash, home) = self.hash_and_home(key);
+        let (Ok(slot) | Err(slot)) = self.probe_from(home, key);
+        (hash, slot)
+    }
+
+    #[inline(always)]
+    fn probe_from(&self, home: usize, key: &[u64]) -> Result<usize, usize> {
+        let mut slot = home;
         loop {
             // At most half of the slots are taken, so an empty one ends every probe.
             if self.slots.stamp(slot) == 0 {
@@ -108,6 +121,12 @@ impl<const K: usize> Generation<K> {
             }
             slot = self.after(slot);
         }
+    }
+
+    /// Whether `key` lies in this slot, which need not exist: its number is taken modulo their number.
+    #[inline(always)]
+    pub(super) fn holds(&self, slot: usize, key: &[u64]) -> bool {
+        same(self.slots.key(slot), key) && self.slots.stamp(slot) != 0
     }
 
     /// Whether a key in this empty slot leaves all searches short.
@@ -121,9 +140,17 @@ impl<const K: usize> Generation<K> {
         (slot + 1) & self.slots.mask()
     }
 
-    /// Fills an empty slot, without telling the orders.
+    /// Fills an empty slot, given after the hash of the key, without telling the orders.
     #[inline]
-    pub(super) fn put(&mut self, slot: usize, key: &[u64], value: &[u64], stamp: u64, now: u64, marks: u8) {
+    pub(super) fn put(
+        &mut self,
+        (hash, slot): (u64, usize),
+        key: &[u64],
+        value: &[u64],
+        stamp: u64,
+        now: u64,
+        marks: u8,
+    ) {
         self.slots.set_entry(slot, key, value);
         self.slots.set_stamp(slot, stamp);
         if marks & MARK_AGE != 0 {
@@ -132,7 +159,7 @@ impl<const K: usize> Generation<K> {
         if marks & MARK_IDLE != 0 {
             self.slots.set_renewed(slot, now);
         }
-        self.tags.set(slot, Tags::of(self.hash_and_home(key).0));
+        self.tags.set(slot, Tags::of(hash));
         self.entries += 1;
     }
 

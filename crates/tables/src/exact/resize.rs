@@ -158,7 +158,7 @@ impl<const K: usize> HashTable<K> {
 
     /// Goes on with the next seed; false where too many generations still move, or there is no memory.
     #[cold]
-    fn rehash(&mut self) -> bool {
+    pub(super) fn rehash(&mut self) -> bool {
         let held = self.len();
         let spec = ExactSpec { seed: next_seed(self.spec.seed), ..self.spec };
         if self.older.len() >= MOST_OLDER {

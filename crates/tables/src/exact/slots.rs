@@ -157,12 +157,21 @@ impl<const K: usize> Slots<K> {
         unsafe { std::slice::from_raw_parts_mut(self.place_mut(slot).add(offset), words) }
     }
 
+    /// Writes a value; word by word, since a call to copy so few bytes would cost more than copying them.
+    #[inline(always)]
+    pub(super) fn set_value(&mut self, slot: usize, value: &[u64]) {
+        let first = 1 + self.key_words();
+        for (i, word) in value[..self.value_words].iter().enumerate() {
+            self.set_word(slot, first + i, *word);
+        }
+    }
+
     /// Writes key and value; the stamp and the times are the caller's.
     pub(super) fn set_entry(&mut self, slot: usize, key: &[u64], value: &[u64]) {
         for (i, word) in key[..self.key_words()].iter().enumerate() {
             self.set_word(slot, 1 + i, *word);
         }
-        self.value_mut(slot).copy_from_slice(value);
+        self.set_value(slot, value);
     }
 
     /// Copies a whole slot over another.
@@ -190,10 +199,19 @@ impl<const K: usize> Slots<K> {
         }
     }
 
-    /// Prefetches the cache line of a slot that will be used soon.
+    /// Prefetches the first cache line of a slot that will be used soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: usize) {
         prefetch(self.place(slot));
+    }
+
+    /// Prefetches all cache lines of a slot.
+    #[inline(always)]
+    pub(super) fn prefetch_whole(&self, slot: usize) {
+        let first = self.place(slot);
+        for word in (0..1 << self.shift).step_by(8) {
+            prefetch(first.wrapping_add(word));
+        }
     }
 
     #[inline(always)]

@@ -44,6 +44,9 @@ pub struct HashTable<const K: usize> {
     watched: bool,
     /// Who holds which item, where values are items.
     items: Option<Items>,
+    /// The slot of the latest operation, or the one that the caller expects the next operation to need. An
+    /// operation on the key that lies there needs no hash.
+    near: usize,
     /// What has not moved yet after a resize, oldest first.
     pub(super) older: Vec<Older<K>>,
     pub(super) spec: ExactSpec,
@@ -152,6 +155,7 @@ impl<const K: usize> HashTable<K> {
             in_order: false,
             watched: false,
             items: None,
+            near: 0,
             older: Vec::new(),
             spec,
             statistics: ExactStatistics::default(),
@@ -173,15 +177,31 @@ impl<const K: usize> HashTable<K> {
         older: impl FnOnce(&'a mut Self, u64) -> Option<&'a [u64]>,
     ) -> Option<&'a [u64]> {
         let now = self.advance(now);
-        match self.current.probe(key) {
+        match self.locate(key) {
             Ok(slot) if self.has_ended(slot) => None,
             Ok(slot) => {
+                self.near = slot;
                 self.renew(slot, now, marks & !MARK_AGE);
                 Some(self.current.slots.value(slot))
             }
             Err(_) if self.older.is_empty() => None,
             Err(_) => older(self, now),
         }
+    }
+
+    /// The slot of `key`, or the empty slot where it belongs; the slot that is expected comes first. For keys
+    /// of one or two words the hash takes no longer than that comparison.
+    #[inline(always)]
+    fn locate(&self, key: &[u64]) -> Result<usize, usize> {
+        // A resize may have left fewer slots.
+        let near = self.near & self.current.slots.mask();
+        if K == 0 && self.current.holds(near, key) { Ok(near) } else { self.current.probe(key) }
+    }
+
+    /// [`ExactTable::expect`](super::ExactTable::expect).
+    #[inline]
+    pub fn expect(&mut self, slot: u32) {
+        self.near = slot as usize;
     }
 
     /// Time, order of use and figures go on as those of another table.
@@ -219,7 +239,7 @@ impl<const K: usize> HashTable<K> {
     #[inline(always)]
     fn learn_inline(&mut self, key: &[u64], value: &[u64], now: u64, marks: u8) -> Learned {
         let now = self.advance(now);
-        let Ok(slot) = self.current.probe(key) else { return self.insert(key, value, now) };
+        let Ok(slot) = self.locate(key) else { return self.insert(key, value, now) };
         if self.has_ended(slot) {
             return self.learn_ended(slot, key, value, now);
         }
@@ -228,7 +248,7 @@ impl<const K: usize> HashTable<K> {
             return Learned::Confirmed;
         }
         self.leave_item(slot);
-        self.current.slots.value_mut(slot).copy_from_slice(value);
+        self.current.slots.set_value(slot, value);
         self.hold_item(slot);
         self.statistics.moves += 1;
         Learned::Moved
@@ -335,14 +355,20 @@ impl<const K: usize> HashTable<K> {
     fn insert_absent(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
         self.keep_order();
         self.free_up(1, &mut |_| {});
-        if !self.gives_way(key) || self.len() >= self.spec.capacity && !self.make_room() {
+        let mut place = self.current.hash_and_slot(key);
+        let (fits, full) = (self.current.stays_short(place.1), self.len() >= self.spec.capacity);
+        if !fits && !self.rehash() || full && !self.make_room() {
             self.statistics.refused += 1;
             return Learned::Refused;
         }
-        // Evicting may have shifted entries, so the empty slot is looked for only now.
-        let (Ok(slot) | Err(slot)) = self.current.probe(key);
+        if !fits || full {
+            // Another seed has other places, and evicting may have shifted entries.
+            place = self.current.hash_and_slot(key);
+        }
+        let slot = place.1;
+        self.near = slot;
         self.sequence += 1;
-        self.current.put(slot, key, value, self.sequence, now, self.marks);
+        self.current.put(place, key, value, self.sequence, now, self.marks);
         self.current.enqueue(slot);
         self.hold_item(slot);
         self.next_deadline = self.bound();
@@ -496,8 +522,8 @@ impl<const K: usize> Exact for HashTable<K> {
             }
             Err(_) if self.len() >= self.spec.capacity || !self.gives_way(key) => return false,
             Err(_) => {
-                let (Ok(slot) | Err(slot)) = self.current.probe(key);
-                self.current.put(slot, key, value, PERMANENT, self.clock, self.marks);
+                let place = self.current.hash_and_slot(key);
+                self.current.put(place, key, value, PERMANENT, self.clock, self.marks);
             }
         }
         true
@@ -505,7 +531,7 @@ impl<const K: usize> Exact for HashTable<K> {
 
     fn remove(&mut self, key: &[u64]) -> bool {
         self.fetch_older(key);
-        let Ok(slot) = self.current.probe(key) else { return false };
+        let Ok(slot) = self.locate(key) else { return false };
         if self.has_ended(slot) {
             return false;
         }

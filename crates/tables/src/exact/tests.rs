@@ -24,6 +24,8 @@ enum Operation {
     Inherit(usize, u64, u64),
     MoveSome,
     Bulk(Vec<u64>, bool),
+    Expect(u64),
+    Seek(Vec<u64>),
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
@@ -50,6 +52,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => (0..40usize, 0..200u64, 0..200u64).prop_map(|(capacity, idle, age)| Operation::Inherit(capacity, idle, age)),
         1 => Just(Operation::MoveSome),
         1 => (prop::collection::vec(0..24u64, 0..300), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
+        2 => prop_oneof![0..60u64, Just(u64::MAX)].prop_map(Operation::Expect),
+        1 => prop::collection::vec(0..24u64, 1..300).prop_map(Operation::Seek),
     ];
     prop::collection::vec(operation, 1..300)
 }
@@ -174,6 +178,22 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                     false => table.peek_bulk(&keys, 99, &mut values),
                 }
                 prop_assert_eq!(values, expected);
+            }
+            // Whatever is expected, all operations behind mean the same.
+            Operation::Expect(slot) => table.expect(slot as u32),
+            Operation::Seek(ref numbers) => {
+                let keys: Vec<u64> = numbers.iter().flat_map(|number| key(&spec, *number)).collect();
+                let which: Vec<u32> = (0..numbers.len() as u32).step_by(2).collect();
+                let mut likely = vec![7; numbers.len()];
+                table.seek(&keys, &which, &mut likely);
+                for (place, number) in numbers.iter().enumerate() {
+                    if place % 2 == 1 {
+                        prop_assert_eq!(likely[place], 7, "nobody asked for it");
+                    } else if left == 0 && likely[place] == ABSENT {
+                        prop_assert_eq!(model.peek(&key(&spec, *number)), None);
+                    }
+                }
+                table.expect(likely[0]);
             }
         }
         let (moves, lookups) = match operation {
