@@ -34,6 +34,8 @@ pub struct Offloaded {
     failure: Option<DeviceError>,
     /// The clock by which a device counts as stalled.
     now: Box<dyn Fn() -> Instant + Send>,
+    /// How long a device may need for packets until it counts as stalled.
+    patience: Duration,
     depth: QueueDepth,
     /// Whether packets are submitted before they are run. Otherwise this back end submits each batch itself
     /// when it is run.
@@ -149,6 +151,7 @@ impl Offloaded {
             device: Some(device),
             failure: None,
             now: Box::new(Instant::now),
+            patience: PATIENCE,
             depth,
             is_asynchronous: false,
             begun: VecDeque::with_capacity(depth.device_batches),
@@ -156,6 +159,12 @@ impl Offloaded {
             pause: 0,
             next_pause: 1,
         })
+    }
+
+    /// The same back end with another time after which a device counts as stalled, as for one that threads of
+    /// a busy machine imitate.
+    pub fn with_patience(self, patience: Duration) -> Offloaded {
+        Offloaded { patience, ..self }
     }
 
     /// The same back end with another clock, by which a device counts as stalled. Without this, the clock is
@@ -332,7 +341,7 @@ impl AsyncBackend for Offloaded {
             let now = (self.now)();
             begun.waited += (now - begun.asked).min(QUESTION);
             begun.asked = now;
-            if begun.waited > PATIENCE {
+            if begun.waited > self.patience {
                 let milliseconds = begun.waited.as_millis() as u64;
                 done = Err(DeviceError::Stalled { device: self.name.clone(), milliseconds });
             }

@@ -12,7 +12,7 @@ use std::fs;
 use std::sync::Mutex;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
-use suite::device::pocl;
+use suite::device::{PATIENCE, pocl};
 
 /// A program on the device, as its tests want it; none where it has no kernel.
 fn bench<'a>(
@@ -27,7 +27,7 @@ fn bench<'a>(
     };
     let offloaded = Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, QueueDepth::BATCH);
     let offloaded = offloaded.map_err(|error| error.to_string())?;
-    Ok(Some(PacketBench::with(program, Box::new(offloaded), ports)))
+    Ok(Some(PacketBench::with(program, Box::new(offloaded.with_patience(PATIENCE)), ports)))
 }
 
 #[test]

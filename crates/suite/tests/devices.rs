@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use suite::agree::compile_as;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root, shipped};
-use suite::device::pocl;
+use suite::device::{PATIENCE, pocl};
 use suite::outcome::{SEED, see, see_held, see_on};
 use suite::packet_generator::{self, Arrivals};
 use suite::program_generator;
@@ -72,7 +72,8 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOpt
     for memory in [SlotMemory::Mapped, study::PAGEABLE] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
         let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, QueueDepth::BATCH);
-        let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut offloaded = offloaded.with_patience(PATIENCE);
         let seen = see_on(program, &mut offloaded, arrivals, BATCH);
         assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
         sum.add(name, offloaded.on_device());
@@ -195,8 +196,9 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     let program = shipped("static_ipv4.rav");
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
-    let mut offloaded =
-        Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, QueueDepth::BATCH).expect("it opens");
+    let mut offloaded = Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, QueueDepth::BATCH)
+        .expect("it opens")
+        .with_patience(PATIENCE);
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.control().entries(0)[0].clone();
     for round in 0..4 {
@@ -266,7 +268,9 @@ fn what_is_learned_concerns_only_who_asks_for_it() {
     let arrivals = traffic(Profile::sample1(), 20_000, PORTS, 12);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let depth = QueueDepth { packets: 2_000, device_batches: 2 };
-    let mut offloaded = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
+    let mut offloaded = Offloaded::on_host(offload, &program, PORTS, depth)
+        .expect("there are threads")
+        .with_patience(PATIENCE);
     let policy = BatchingPolicy::FixedBatch { packets: 2_000 };
     let seen = see_held(&program, &mut offloaded, &arrivals, policy.into(), Supply::Plenty);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
@@ -301,7 +305,7 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
         let inner = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, SlotMemory::Mapped)?;
         Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
     });
-    let mut offloaded = opened.expect("it opens");
+    let mut offloaded = opened.expect("it opens").with_patience(PATIENCE);
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let others = (0..20_000).map(|host| entry(0xc000_0000 + host, 1));
     for entry in others.chain(addresses.iter().map(|address| entry(*address, 2))) {
@@ -343,8 +347,9 @@ fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Ker
         }
         Err(error) => panic!("{name}: {error}"),
     };
-    let mut offloaded =
-        Offloaded::on_host(offload, program, PORTS, QueueDepth::BATCH).expect("there are threads");
+    let mut offloaded = Offloaded::on_host(offload, program, PORTS, QueueDepth::BATCH)
+        .expect("there are threads")
+        .with_patience(PATIENCE);
     let seen = see_on(program, &mut offloaded, arrivals, BATCH);
     let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name} on threads");
@@ -476,7 +481,8 @@ fn text_and_twin(
         let twin = host(kernel, program, PORTS, geometry)?;
         Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))
     });
-    let mut offloaded = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let offloaded = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut offloaded = offloaded.with_patience(PATIENCE);
     see_on(program, &mut offloaded, arrivals, BATCH);
     let on = offloaded.on_device().expect("it is on a device");
     assert_eq!(on.failure, None, "{name}");

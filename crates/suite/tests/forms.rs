@@ -13,7 +13,7 @@ use packet::generate::Profile;
 use std::collections::BTreeMap;
 use suite::agree::compile_as;
 use suite::corpus::{compile_file, files, root, shipped};
-use suite::device::pocl;
+use suite::device::{PATIENCE, pocl};
 use suite::outcome::{RunOutcome, SEED, see, see_on};
 use suite::packet_generator::Arrivals;
 use suite::traffic::traffic;
@@ -116,7 +116,9 @@ fn every_form_means_the_same_on_threads() {
     for program in &programs {
         let judge = see(&program.1, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
         let open = |offload| {
-            Offloaded::on_host(offload, &program.1, PORTS, QueueDepth::BATCH).expect("there are threads")
+            Offloaded::on_host(offload, &program.1, PORTS, QueueDepth::BATCH)
+                .expect("there are threads")
+                .with_patience(PATIENCE)
         };
         for over in CopiedPart::ALL {
             for back in Back::ALL {
@@ -161,7 +163,9 @@ fn forms_mean_the_same_as_opencl_text() {
         for &form in forms {
             let (over, back) = FORMS[form];
             let open = |offload| {
-                Offloaded::on_opencl(offload, &device, memory(form), QueueDepth::BATCH).expect("it opens")
+                Offloaded::on_opencl(offload, &device, memory(form), QueueDepth::BATCH)
+                    .expect("it opens")
+                    .with_patience(PATIENCE)
             };
             let options = KernelOptions { over, back, ..KernelOptions::default() };
             agree(program, &arrivals, &judge, &options, open, &mut finished);

@@ -15,7 +15,7 @@ use packet::{BATCH, Batch};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use suite::corpus::{compile_file, files, root, shipped};
-use suite::device::pocl;
+use suite::device::{PATIENCE, pocl};
 use suite::outcome::{RunOutcome, SEED, see, see_held};
 use suite::packet_generator::Arrivals;
 use suite::traffic::traffic;
@@ -61,7 +61,8 @@ fn held(
     let offload = Offload::new(program, PORTS, SEED, &KernelOptions::default()).ok()?;
     let found = pocl();
     let depth = QueueDepth { device_batches: schedule.depth().device_batches.min(40), ..schedule.depth() };
-    let mut backend = Offloaded::on_opencl(offload, &found, SlotMemory::Mapped, depth).expect("it opens");
+    let backend = Offloaded::on_opencl(offload, &found, SlotMemory::Mapped, depth).expect("it opens");
+    let mut backend = backend.with_patience(PATIENCE);
     let seen = see_held(program, &mut backend, arrivals, schedule, supply);
     Some((seen, backend.on_device().expect("it is on a device")))
 }
@@ -160,7 +161,8 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
                     left,
                 )))
             })
-            .expect("it opens");
+            .expect("it opens")
+            .with_patience(PATIENCE);
             let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Unknown);
             assert_eq!(seen.difference(&judge), None, "{name}, {schedule:?}, after {left} calls");
             let failure = backend.on_device().expect("it was on a device").failure;
@@ -184,7 +186,9 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
     let judge = judge(&program, &arrivals);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let depth = QueueDepth { packets: 2 * BATCH, device_batches: 2 };
-    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth)
+        .expect("there are threads")
+        .with_patience(PATIENCE);
     let mut frames = arrivals.frames.clone();
     let mut batches = vec![Batch::new(); 4];
     for (place, batch) in batches.iter_mut().enumerate() {
@@ -222,7 +226,9 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
     let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let depth = QueueDepth { packets: BATCH, device_batches: 2 };
-    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth).expect("there are threads");
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, depth)
+        .expect("there are threads")
+        .with_patience(PATIENCE);
     let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let routes =
         program.tables.iter().position(|table| table.name == "routes").expect("it has routes") as u32;

@@ -17,6 +17,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
+use suite::device::PATIENCE;
 use suite::outcome::{SEED, see, see_on};
 use suite::ptx;
 use suite::traffic::traffic;
@@ -394,7 +395,8 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
             let mut offloaded = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
                 Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))
             })
-            .map_err(|error| tell(&error))?;
+            .map_err(|error| tell(&error))?
+            .with_patience(PATIENCE);
             let seen = see_on(program, &mut offloaded, &arrivals, BATCH);
             let on = offloaded.on_device().ok_or_else(|| tell(&"it is on no device"))?;
             if let Some(failure) = on.failure {
@@ -497,8 +499,9 @@ fn under_oclgrind(part: &str) {
         back: Back::ALL.into_iter().find(|form| Some(form.name()) == back).unwrap_or_default(),
     };
     let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
-    let mut offloaded =
-        Offloaded::on_opencl(offload, &device, study::PAGEABLE, QueueDepth::BATCH).expect("it builds");
+    let mut offloaded = Offloaded::on_opencl(offload, &device, study::PAGEABLE, QueueDepth::BATCH)
+        .expect("it builds")
+        .with_patience(PATIENCE);
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");
