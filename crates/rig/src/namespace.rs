@@ -3,9 +3,9 @@
 
 use crate::sys;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 /// A network namespace.
@@ -45,6 +45,20 @@ impl Namespace {
         let mut command = Command::new(program);
         sys::start_in(&mut command, &self.network, processor);
         command
+    }
+
+    /// Runs a program inside to its end, with this text as its input.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn run(&self, program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+        let mut command = self.command(program, None);
+        let streams =
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn()?;
+        // A child that ended early has said why on its standard error.
+        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+        child.wait_with_output()
     }
 
     /// Writes a setting of this network, such as `ipv4/ip_forward`.

@@ -1,15 +1,17 @@
 //! The module `std.connections`, by the program `stateful`: TCP beside a slow model of it, over random
 //! segments of a few connections.
 
+mod segment;
 mod tcp_model;
 
 use engine::PacketBench;
 use exec::BackendKind;
 use packet::VerdictKind;
+use segment::Segment;
 use std::collections::BTreeMap;
 use suite::corpus::shipped;
 use suite::random::SuiteRandom;
-use tcp_model::{Connection, Judgement, Segment, State};
+use tcp_model::{Connection, Judgement, State};
 
 const INSIDE: u16 = 1;
 const OUTSIDE: u16 = 2;
@@ -20,26 +22,16 @@ const FLAGS: [u8; 12] = [0x02, 0x02, 0x12, 0x12, 0x10, 0x10, 0x10, 0x18, 0x11, 0
 
 /// A frame of IPv4 with this segment from port `from` to port `to`.
 fn frame(from_client: bool, client: u16, segment: &Segment) -> Vec<u8> {
-    let options = if segment.shift.is_some() { 4 } else { 0 };
-    let total = 40 + options + segment.payload as usize;
-    let mut bytes = vec![0; 14 + total];
-    bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
-    bytes[16..18].copy_from_slice(&(total as u16).to_be_bytes());
-    bytes[22..24].copy_from_slice(&[64, 6]);
     let (inside, outside) = (([10, 0, 0, 1], client), ([192, 0, 2, 9], 443));
     let (source, destination) = if from_client { (inside, outside) } else { (outside, inside) };
+    let transport = segment.bytes(source.1, destination.1);
+    let mut bytes = vec![0; 34];
+    bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+    bytes[16..18].copy_from_slice(&(20 + transport.len() as u16).to_be_bytes());
+    bytes[22..24].copy_from_slice(&[64, 6]);
     bytes[26..30].copy_from_slice(&source.0);
     bytes[30..34].copy_from_slice(&destination.0);
-    bytes[34..36].copy_from_slice(&source.1.to_be_bytes());
-    bytes[36..38].copy_from_slice(&destination.1.to_be_bytes());
-    bytes[38..42].copy_from_slice(&segment.seq.to_be_bytes());
-    bytes[42..46].copy_from_slice(&segment.ack.to_be_bytes());
-    bytes[46] = ((20 + options) as u8 / 4) << 4;
-    bytes[47] = segment.flags;
-    bytes[48..50].copy_from_slice(&segment.window.to_be_bytes());
-    if let Some(shift) = segment.shift {
-        bytes[54..58].copy_from_slice(&[3, 3, shift, 0]);
-    }
+    bytes.extend(transport);
     bytes
 }
 

@@ -16,6 +16,7 @@ mod network;
 mod packets;
 #[path = "nftables/rules.rs"]
 mod rules;
+mod segment;
 #[path = "nftables/tcp.rs"]
 mod tcp;
 

@@ -10,8 +10,8 @@
 
 use super::packets::{Packet, V6};
 use rig::{FrameReceiver, FrameSender, Namespace};
-use std::io::{self, Write};
-use std::process::{Command, Output, Stdio};
+use std::io;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
@@ -89,13 +89,7 @@ impl Router {
 
     /// Runs a program in the router with an input.
     pub(crate) fn run(&self, program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
-        let mut command = self.router.command(program, None);
-        let streams =
-            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = streams.spawn()?;
-        // A child that ended early has said why on its standard error.
-        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
-        child.wait_with_output()
+        self.router.run(program, arguments, input)
     }
 
     /// Gives the router these rules in place of those it has.

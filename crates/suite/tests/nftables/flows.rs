@@ -1,7 +1,8 @@
 //! Sequences of packets, one for each pair of ends that talk: TCP, UDP, echoes, other protocols, errors.
 
-use crate::packets::{Address, ICMP, ICMP6, Packet, Segment, TCP, UDP, datagram_bytes, segment_bytes};
+use crate::packets::{Address, ICMP, ICMP6, Packet, TCP, UDP, datagram_bytes};
 use crate::rules::{SERVICES, inside, outside};
+use crate::segment::Segment;
 use crate::tcp::{Step, Talk};
 use suite::random::SuiteRandom;
 
@@ -27,7 +28,8 @@ impl Ends {
     }
 
     fn segment(&self, from_client: bool, label: &'static str, segment: &Segment) -> Packet {
-        self.packet(from_client, label, TCP, segment_bytes(self.ports(from_client), segment))
+        let (from, to) = self.ports(from_client);
+        self.packet(from_client, label, TCP, segment.bytes(from, to))
     }
 
     fn datagram(&self, from_client: bool, label: &'static str, payload: usize) -> Packet {
@@ -46,6 +48,12 @@ impl Ends {
         let other = if about_client { self.server } else { self.client };
         let near = if other == self.server { self.server.bits ^ 0x40 } else { self.client.bits ^ 0x80 };
         if random.one_in(3) { other } else { Address { bits: near, ..other } }
+    }
+
+    /// An error about a packet.
+    fn error(&self, random: &mut SuiteRandom, packet: &Packet, label: &'static str) -> Packet {
+        let kind = error_kind(random, packet.from.v6);
+        packet.error(kind, self.reporter(random, packet.from_client), label)
     }
 }
 
@@ -87,8 +95,7 @@ fn tcp(random: &mut SuiteRandom, ends: &Ends) -> Vec<Packet> {
 fn tcp_packet(random: &mut SuiteRandom, ends: &Ends, step: &Step) -> Packet {
     let mut packet = ends.segment(step.from_client, step.label, &step.segment);
     if step.as_error {
-        let kind = error_kind(random, ends.client.v6);
-        return packet.error(kind, ends.reporter(random, step.from_client), step.label);
+        return ends.error(random, &packet, step.label);
     }
     if step.segment.payload > 64 && random.one_in(12) {
         packet.cut = Some(packet.body.len() / 2 / 8 * 8);
@@ -105,8 +112,7 @@ fn udp(random: &mut SuiteRandom, ends: &Ends) -> Vec<Packet> {
             (packet.cut, packet.label) = (Some(160), "datagram in fragments");
         }
         if random.one_in(4) {
-            let kind = error_kind(random, ends.client.v6);
-            packet = packet.error(kind, ends.reporter(random, from_client), "error about a datagram");
+            packet = ends.error(random, &packet, "error about a datagram");
         }
         packets.push(packet);
     }
@@ -128,10 +134,7 @@ fn echo(random: &mut SuiteRandom, ends: &Ends, id: u16) -> Vec<Packet> {
             0 => request(ends),
             1 | 2 => ends.message(false, "echo reply", [0, 129], id),
             3 => ends.message(false, "echo reply of another", [0, 129], id ^ 0x4000),
-            4 => {
-                let kind = error_kind(random, ends.client.v6);
-                request(ends).error(kind, ends.reporter(random, true), "error about an echo")
-            }
+            4 => ends.error(random, &request(ends), "error about an echo"),
             _ => ends.message(true, "echo reply that nobody asked for", [0, 129], id ^ 0x2000),
         });
     }
@@ -146,9 +149,9 @@ fn pair(random: &mut SuiteRandom, ends: &Ends) -> Vec<Packet> {
     for _ in 0..random.below(4) {
         let from_client = random.one_in(2);
         let packet = ends.packet(from_client, "other protocol", proto, body());
-        packets.push(if random.one_in(4) {
-            let kind = error_kind(random, ends.client.v6);
-            packet.error(kind, ends.reporter(random, from_client), "error about another protocol")
+        let is_error = random.one_in(4);
+        packets.push(if is_error {
+            ends.error(random, &packet, "error about another protocol")
         } else {
             packet
         });
@@ -165,12 +168,8 @@ fn strays(random: &mut SuiteRandom, ends: &Ends) -> Vec<Packet> {
         let segment =
             Segment { flags, seq: random.number() as u32, ack: 5, window: 100, ..Segment::default() };
         let stray = ends.segment(from_client, "segment of no connection", &segment);
-        packets.push(if random.one_in(3) {
-            let kind = error_kind(random, ends.client.v6);
-            stray.error(kind, ends.reporter(random, from_client), "error about no connection")
-        } else {
-            stray
-        });
+        let is_error = random.one_in(3);
+        packets.push(if is_error { ends.error(random, &stray, "error about no connection") } else { stray });
     }
     packets
 }

@@ -11,8 +11,8 @@
 
 use crate::packets::{Address, Packet, UDP, datagram_bytes, frame, number_of};
 use rig::{FrameReceiver, FrameSender, Namespace};
-use std::io::{self, Write};
-use std::process::{Command, Output, Stdio};
+use std::io;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const INSIDE: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -88,7 +88,7 @@ impl Network {
             router,
             number: 0,
         };
-        let made = network.run(
+        let made = network.router.run(
             "sh",
             &["-e"],
             "ip link set from-in up; ip link set from-out up
@@ -105,8 +105,11 @@ impl Network {
             return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
         }
         // The settings of conntrack are there as soon as a rule asks for a state.
-        let first =
-            network.run("nft", &["-f", "-"], "table inet first {\n chain c {\n ct state new\n }\n}\n")?;
+        let first = network.router.run(
+            "nft",
+            &["-f", "-"],
+            "table inet first {\n chain c {\n ct state new\n }\n}\n",
+        )?;
         if !first.status.success() {
             return Err(io::Error::other(String::from_utf8_lossy(&first.stderr).into_owned()));
         }
@@ -116,20 +119,10 @@ impl Network {
         Ok(network)
     }
 
-    fn run(&self, program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
-        let mut command = self.router.command(program, None);
-        let streams =
-            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = streams.spawn()?;
-        // A child that ended early has said why on its standard error.
-        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
-        child.wait_with_output()
-    }
-
     /// Gives the router these rules in place of those it has.
     pub(crate) fn load(&self, rules: &str) {
         let text = format!("flush ruleset\n{rules}");
-        let loaded = self.run("nft", &["-f", "-"], &text).expect("nft runs");
+        let loaded = self.router.run("nft", &["-f", "-"], &text).expect("nft runs");
         assert!(loaded.status.success(), "{}\n{rules}", String::from_utf8_lossy(&loaded.stderr));
     }
 

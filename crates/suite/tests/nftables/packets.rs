@@ -32,35 +32,6 @@ pub(crate) struct Packet {
     pub(crate) cut: Option<usize>,
 }
 
-/// A segment of TCP.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Segment {
-    pub(crate) flags: u8,
-    pub(crate) seq: u32,
-    pub(crate) ack: u32,
-    pub(crate) window: u16,
-    /// The shift that a SYN announces (RFC 7323, 2.2).
-    pub(crate) shift: Option<u8>,
-    pub(crate) payload: usize,
-}
-
-/// The header and as many bytes of payload as it says, without its checksum.
-pub(crate) fn segment_bytes(ports: (u16, u16), segment: &Segment) -> Vec<u8> {
-    let options: &[u8] = match segment.shift {
-        Some(shift) => &[3, 3, shift, 0],
-        None => &[],
-    };
-    let mut bytes = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
-    bytes.extend(segment.seq.to_be_bytes());
-    bytes.extend(segment.ack.to_be_bytes());
-    bytes.extend([(5 + options.len() as u8 / 4) << 4, segment.flags]);
-    bytes.extend(segment.window.to_be_bytes());
-    bytes.extend([0, 0, 0, u8::from(segment.flags & 0x20 != 0)]);
-    bytes.extend(options);
-    bytes.resize(bytes.len() + segment.payload, 0x55);
-    bytes
-}
-
 /// A datagram of UDP without its checksum.
 pub(crate) fn datagram_bytes(ports: (u16, u16), payload: usize) -> Vec<u8> {
     let mut bytes = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();

@@ -1,7 +1,7 @@
 //! Sequences of TCP as two ends make them that do not know of the router: handshakes, data both ways, ends,
 //! resets; and between them segments that no end would send, or not now.
 
-use crate::packets::Segment;
+use crate::segment::Segment;
 use suite::random::SuiteRandom;
 
 const FIN: u8 = 0x01;
@@ -56,7 +56,7 @@ impl<'a> Talk<'a> {
     }
 
     /// A segment that its end would send now.
-    fn send(&mut self, from_client: bool, flags: u8, payload: usize, label: &'static str) {
+    fn send(&mut self, from_client: bool, flags: u8, payload: u32, label: &'static str) {
         let (own, other) = (usize::from(!from_client), usize::from(from_client));
         if flags & ACK != 0 {
             self.ends[own].seen = self.ends[other].next;
@@ -66,7 +66,7 @@ impl<'a> Talk<'a> {
         let ack = if flags & ACK != 0 { seen } else { 0 };
         let segment = Segment { flags, seq: next, ack, window, shift, payload };
         self.steps.push(Step { from_client, label, segment, as_error: false });
-        let more = payload as u32 + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
+        let more = payload + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
         self.ends[own].next = next.wrapping_add(more);
     }
 
@@ -131,8 +131,8 @@ impl<'a> Talk<'a> {
             let (own, other) = (self.ends[usize::from(!from_client)], self.ends[usize::from(from_client)]);
             match self.random.below(9) {
                 0..=4 => {
-                    let waiting = own.next.wrapping_sub(other.seen) as usize;
-                    let room = usize::from(other.window).saturating_sub(waiting);
+                    let waiting = own.next.wrapping_sub(other.seen);
+                    let room = u32::from(other.window).saturating_sub(waiting);
                     let size = (*self.random.pick(&[1, 5, 100, 700])).min(room);
                     if size > 0 {
                         self.send(from_client, ACK | PSH, size, "data");

@@ -10,6 +10,8 @@
 //! It is written from the descriptions (RFC 9293, RFC 5961, van Rooij's paper, the states of Linux'
 //! conntrack), not from the module: states are names, transitions stand state by state, ends are structures.
 
+use crate::segment::Segment;
+
 /// How far back an acknowledgement may lie, at least.
 const OLDEST_ACKNOWLEDGEMENT: u32 = 66_000;
 
@@ -37,18 +39,6 @@ pub(crate) enum SegmentKind {
     Fin,
     Ack,
     Rst,
-}
-
-/// A segment as it passes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
-    pub(crate) flags: u8,
-    pub(crate) seq: u32,
-    pub(crate) ack: u32,
-    pub(crate) window: u16,
-    /// The shift of an option, if there is one.
-    pub(crate) shift: Option<u8>,
-    pub(crate) payload: u32,
 }
 
 /// What becomes of it.
