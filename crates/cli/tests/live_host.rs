@@ -82,6 +82,23 @@ fn wait_for_or(seconds: u64, what: impl Fn() -> String, mut holds: impl FnMut() 
     }
 }
 
+/// A server of the machine with a page of 3,000,000 bytes.
+fn serve_page(net: &Net) -> Running {
+    let root = net.path("served");
+    std::fs::create_dir(&root).expect("a directory");
+    std::fs::write(root.join("page"), vec![b'x'; 3_000_000]).expect("a file");
+    let directory = root.display().to_string();
+    let server = ["-m", "http.server", "8080", "--bind", "10.0.1.1", "--directory", &directory];
+    Running::start(&mut net.at("g", "python3", &server))
+}
+
+/// How many bytes of the page a host gets, as text.
+fn fetched(net: &Net, host: &str) -> String {
+    let script =
+        "import urllib.request as r; print(len(r.urlopen('http://10.0.1.1:8080/page', timeout=10).read()))";
+    text(&net.run(host, "python3", &["-c", script])).trim().to_owned()
+}
+
 /// How many packets met a fate in the control plane.
 fn fate(shown: &Value, name: &str) -> u64 {
     let fates = shown["account"]["fates"].as_array().expect("a list");
@@ -114,18 +131,9 @@ fn linux_answers_behind_the_ports_and_its_addresses_change_while_packets_flow() 
     let handed = fate(&net.ask(&["show", "neighbours"]), "for the host");
     assert!(handed >= 15, "{handed}");
     // TCP to a server that knows nothing of the gateway, and back.
-    let root = net.path("served");
-    std::fs::create_dir(&root).expect("a directory");
-    std::fs::write(root.join("page"), vec![b'x'; 3_000_000]).expect("a file");
-    let directory = root.display().to_string();
-    let server = ["-m", "http.server", "8080", "--bind", "10.0.1.1", "--directory", &directory];
-    let _server = Running::start(&mut net.at("g", "python3", &server));
-    let fetch = |host: &str| {
-        let script = "import sys, urllib.request as r; print(len(r.urlopen('http://10.0.1.1:8080/page', timeout=10).read()))";
-        text(&net.run(host, "python3", &["-c", script]))
-    };
-    wait_until("the page comes", || fetch("a").trim() == "3000000");
-    assert_eq!(fetch("b").trim(), "3000000");
+    let _server = serve_page(&net);
+    wait_until("the page comes", || fetched(&net, "a") == "3000000");
+    assert_eq!(fetched(&net, "b"), "3000000");
     // A second address, while packets flow through and to the gateway.
     let mut flow = net.at("a", "ping", &["-i", "0.02", "-c", "150", "-W", "2", "10.0.2.2"]);
     let flow = flow.stdout(Stdio::piped()).spawn().expect("ping runs");
@@ -168,15 +176,8 @@ fn a_program_that_names_from_host_decides_about_what_the_machine_sends() {
     let drops = net.ask(&["show", "drops", "--total"]);
     assert_eq!(drops["now"]["report"]["drops"]["unwanted"], 3, "{drops}");
     // Long segments come to the program as packets, and leave by the port.
-    let root = net.path("served");
-    std::fs::create_dir(&root).expect("a directory");
-    std::fs::write(root.join("page"), vec![b'x'; 3_000_000]).expect("a file");
-    let directory = root.display().to_string();
-    let server = ["-m", "http.server", "8080", "--bind", "10.0.1.1", "--directory", &directory];
-    let _server = Running::start(&mut net.at("g", "python3", &server));
-    let script =
-        "import urllib.request as r; print(len(r.urlopen('http://10.0.1.1:8080/page', timeout=10).read()))";
-    wait_until("the page comes", || text(&net.run("a", "python3", &["-c", script])).trim() == "3000000");
+    let _server = serve_page(&net);
+    wait_until("the page comes", || fetched(&net, "a") == "3000000");
     let report = net.ask(&["show", "drops", "--total"])["now"]["report"].clone();
     let counted = report["counters"]["sent_by_machine"][0]["packets"].as_u64().unwrap_or(0);
     assert!(counted > 3_000_000 / 1500, "{counted} packets of the machine: {}", report["counters"]);
