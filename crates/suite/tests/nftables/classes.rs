@@ -56,6 +56,12 @@ pub(crate) const CLASSES: &[Class] = &[
         fits: |now, earlier| refused(now) && is_delayed(now.packet, earlier),
     },
     Class {
+        name: "SYN,ACK in a known connection",
+        reason: "In a known connection conntrack lets every SYN,ACK of the server pass; the module wants a number \
+                 that the server can have sent.",
+        fits: |now, _| refused(now) && is_answer(now.packet),
+    },
+    Class {
         name: "data before the handshake",
         reason: "Between a SYN and its answer the server sends nothing but challenges, which hold no data; \
                  conntrack ignores, and passes, every ACK of it.",

@@ -77,6 +77,14 @@ pub(crate) struct Connection {
     pub(crate) ends: u64,
 }
 
+impl Side {
+    /// A segment that begins with this number can be one that this end has sent, and sends again.
+    fn may_repeat(&self, seq: u32, other: &Side) -> bool {
+        let oldest = self.sent.wrapping_sub(other.window.max(OLDEST_ACKNOWLEDGEMENT));
+        !later(oldest, seq) && !later(seq, self.sent)
+    }
+}
+
 fn later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
@@ -191,23 +199,34 @@ impl Connection {
     }
 
     /// Judges a segment of this connection, and changes the connection as the segment does.
+    /// `by_other_end`: it came in where the other end is.
     pub(crate) fn judge(
         &mut self,
         segment: &Segment,
         kind: SegmentKind,
         from_client: bool,
+        by_other_end: bool,
         now: u64,
     ) -> Judgement {
+        let [own, other] = if from_client { self.sides } else { [self.sides[1], self.sides[0]] };
         let after = match next(self.state, kind, from_client) {
             Next::Refused => return Judgement::Drop("tcp_state"),
+            Next::Again => return Judgement::Begins,
+            _ if by_other_end => return Judgement::Drop("wrong_port"),
             Next::Stay if segment.payload > 0 && kind != SegmentKind::Syn => {
                 return Judgement::Drop("tcp_state");
             }
+            Next::Stay if kind == SegmentKind::SynAck && !own.may_repeat(segment.seq, &other) => {
+                return Judgement::Drop("tcp_window");
+            }
             Next::Stay => return Judgement::Passes,
-            Next::Again => return Judgement::Begins,
+            // A FIN is an end's own if it takes a new number; otherwise it is sent again.
+            Next::To(State::LastAck) if self.state != State::LastAck && !later(segment.end(), own.sent) => {
+                self.state
+            }
             Next::To(after) => after,
         };
-        let [mut own, mut other] = if from_client { self.sides } else { [self.sides[1], self.sides[0]] };
+        let (mut own, mut other) = (own, other);
         let resets = kind == SegmentKind::Rst && from_client && self.state == State::SynSent;
         if resets && segment.seq != own.sent {
             return Judgement::Passes;
