@@ -404,29 +404,37 @@ impl<'a> Checker<'a> {
 }
 
 impl Findings {
-    /// The items without those whose name another item of their sort has; reports these.
+    /// The items without those whose name another item of their sort has; reports these. Of a module and the
+    /// main file the module's counts, since the rest of the module is written for it.
     fn declared_once<'a>(&mut self, items: &[&'a Item]) -> Vec<&'a Item> {
-        let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
+        let main = crate::source::FileId::default();
+        let mut seen: HashMap<(&'static str, &str), (&Name, usize)> = HashMap::new();
         let mut fresh = Vec::new();
         for &item in items {
-            if let Some((kind, name)) = item.declared()
-                && let Some(first) = seen.get(&(kind, name.text.as_str()))
-            {
-                let main = crate::source::FileId::default();
-                let (name, first) = if first.span.file == main && name.span.file != main {
-                    (*first, name)
-                } else {
-                    (name, *first)
-                };
-                self.declared_twice(kind, name, Some(first.span));
+            let Some((kind, name)) = item.declared() else {
+                fresh.push(item);
                 continue;
+            };
+            match seen.get_mut(&(kind, name.text.as_str())) {
+                Some((first, at)) if first.span.file == main && name.span.file != main => {
+                    self.declared_by_module(kind, first, name.span);
+                    (*first, fresh[*at]) = (name, item);
+                }
+                Some((first, _)) => self.declared_twice(kind, name, Some(first.span)),
+                None => {
+                    seen.insert((kind, &name.text), (name, fresh.len()));
+                    fresh.push(item);
+                }
             }
-            if let Some((kind, name)) = item.declared() {
-                seen.insert((kind, &name.text), name);
-            }
-            fresh.push(item);
         }
         fresh
+    }
+
+    /// Reports a name of the main file that a module declares.
+    fn declared_by_module(&mut self, what: &str, name: &Name, module: Span) {
+        let headline = format!("the {what} `{}` is declared twice", name.text);
+        let fault = Diagnostic::error("E0101", headline, name.span, "a module has this name, too");
+        self.report(fault.place(module, "declared here").help("give the declaration here another name"));
     }
 
     /// Reports what is given again.
