@@ -2,7 +2,7 @@
 
 mod net;
 
-use client::message::TableRequest;
+use client::message::{TableAnswer, TableRequest};
 use client::{ClientError, KeyMatch, TableClient, TableEntry};
 use net::{Net, binary};
 use serde_json::Value;
@@ -21,6 +21,8 @@ reason denied \"not permitted\"
 event moved(host: mac, from: port) {}
 event passed(length: u16) {}
 table hosts: exact(mac) -> port { capacity 64  age 300s  evict refuse }
+event freed(number: u16, port: port) {}
+table leases: exact(u16) -> port { capacity 64  age 1h  evict refuse  expires freed }
 table networks: lpm(ip4) -> (port, u8) { capacity 1k  entries { 10.0.0.0/8 => (1, 7) } }
 table acl: rules(ip4, u16) -> { permit, mark(level: u8), deny } { capacity 1k  choose priority }
 table words: patterns(bytes) -> u8 { capacity 8  entries { \"attack\" => 1 } }
@@ -325,6 +327,29 @@ fn events_and_punted_packets_reach_several_subscribers() {
 }
 
 #[test]
+fn an_entry_with_a_lifetime_ends_by_itself_and_raises_its_event() {
+    let Some(mut net) = served("an_entry_with_a_lifetime_ends_by_itself_and_raises_its_event", "") else {
+        return;
+    };
+    let mut client = connected(&net);
+    client.subscribe(vec!["freed".to_owned()], Vec::new(), 0).expect("the event is there");
+    let added = table(&net, &["add", "leases", "7 => 2", "--for", "1500ms"]);
+    assert_eq!(added, (true, "1 added\n".into(), String::new()));
+    assert_eq!(table(&net, &["add", "leases", "8 => 1", "--for", "1h"]).1, "1 added\n");
+    let told = client.next(Duration::from_secs(60)).expect("the gateway is there");
+    let Some((_, TableAnswer::Event(told))) = told else { panic!("{told:?} instead of an event") };
+    assert_eq!(told.arguments, [7, 2]);
+    assert_eq!(shown(&net, "leases"), "8 => 1\n");
+    let long = table(&net, &["add", "leases", "7 => 2", "--for", "61min"]);
+    assert!(!long.0 && long.2.contains("3600000000000 ns at most, the `age` of the table"), "{long:?}");
+    let ageless = table(&net, &["add", "networks", "10.1.0.0/16 => (1, 1)", "--for", "1s"]);
+    assert!(!ageless.0 && ageless.2.contains("`networks` has no `age`"), "{ageless:?}");
+    let unit = table(&net, &["add", "leases", "7 => 2", "--for", "5m"]);
+    assert!(!unit.0 && unit.2.contains("one of the units"), "{unit:?}");
+    net.stop();
+}
+
+#[test]
 fn a_subscriber_that_does_not_read_is_told_how_many_it_lost() {
     let Some(mut net) = served("a_subscriber_that_does_not_read_is_told_how_many_it_lost", "") else {
         return;
@@ -511,7 +536,9 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
     let insert = || TableRequest::Insert { table: 1, entry: network(1, 1) };
     assert_eq!(client.change_one(&insert()).expect("is taken"), 1);
     let learn = TableEntry { key: vec![KeyMatch::Exact(7)], priority: 0, value: vec![2] };
-    client.change_one(&TableRequest::Learn { table: 0, entry: learn.clone() }).expect("is taken");
+    client
+        .change_one(&TableRequest::Learn { table: 0, entry: learn.clone(), lifetime: None })
+        .expect("is taken");
     let subscription = client.subscribe(vec!["moved".into()], Vec::new(), 0).expect("begins");
     assert_eq!(client.change_one(&TableRequest::Replace { table: 1 }).expect("nobody else does"), 0);
     // Another client follows events and asks for nothing: the next program's event has another argument.
@@ -540,7 +567,7 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
     loop {
         assert!(Instant::now() < end, "nothing is told");
         let moved = TableEntry { key: vec![KeyMatch::Exact(0x0200_0000_0001)], priority: 0, value: vec![2] };
-        client.change_one(&TableRequest::Learn { table: 0, entry: moved }).expect("is taken");
+        client.change_one(&TableRequest::Learn { table: 0, entry: moved, lifetime: None }).expect("is taken");
         net.run("a", "ping", &["-c", "1", "-W", "1", "10.0.0.2"]);
         if let Some((number, told)) = client.next(Duration::from_millis(500)).expect("goes on") {
             assert!(

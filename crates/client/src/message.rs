@@ -15,6 +15,7 @@
 //! abandon            11  –
 //! subscribe          12  snap u32, events (count u16, names), reasons (count u16, names)
 //! unsubscribe        13  number u32
+//! learn for          14  table u16, lifetime u64, entry
 //!
 //! answer           kind  body
 //! done              129  count u32
@@ -191,6 +192,8 @@ pub enum TableRequest {
         table: u16,
         /// The entry.
         entry: TableEntry,
+        /// After so many nanoseconds it ends at the latest; `None` for the times of the table.
+        lifetime: Option<u64>,
     },
     /// Remove an entry.
     Remove {
@@ -317,8 +320,12 @@ impl TableRequest {
                 into.push((*keys_alone).into());
                 into.extend(text.as_bytes());
             }
-            TableRequest::Insert { table: number, entry } | TableRequest::Learn { table: number, entry } => {
+            TableRequest::Insert { table: number, entry }
+            | TableRequest::Learn { table: number, entry, .. } => {
                 into.extend(number.to_be_bytes());
+                if let TableRequest::Learn { lifetime: Some(lifetime), .. } = self {
+                    into.extend(lifetime.to_be_bytes());
+                }
                 entry::push(into, table(schema, *number)?, entry, 0)?;
             }
             TableRequest::Replace { table } => into.extend(table.to_be_bytes()),
@@ -353,7 +360,8 @@ impl TableRequest {
             TableRequest::Find { .. } => 3,
             TableRequest::Read { .. } => 4,
             TableRequest::Insert { .. } => 5,
-            TableRequest::Learn { .. } => 6,
+            TableRequest::Learn { lifetime: None, .. } => 6,
+            TableRequest::Learn { lifetime: Some(_), .. } => 14,
             TableRequest::Remove { .. } => 7,
             TableRequest::Replace { .. } => 8,
             TableRequest::More { .. } => 9,
@@ -404,7 +412,7 @@ impl TableRequest {
                 TableRequest::Read { table: number, keys_alone: flags & 1 != 0, text }
             }
             5 => whole(bytes).map(|(table, entry)| TableRequest::Insert { table, entry })?,
-            6 => whole(bytes).map(|(table, entry)| TableRequest::Learn { table, entry })?,
+            6 => whole(bytes).map(|(table, entry)| TableRequest::Learn { table, entry, lifetime: None })?,
             7 => keyed(bytes).map(|(table, key, priority)| TableRequest::Remove { table, key, priority })?,
             8 => {
                 let number = bytes.short()?;
@@ -421,8 +429,13 @@ impl TableRequest {
                 TableRequest::Subscribe { snap: bytes.word()?, events: names(bytes)?, reasons: names(bytes)? }
             }
             13 => TableRequest::Unsubscribe { number: bytes.word()? },
+            14 => {
+                let (number, lifetime) = (bytes.short()?, Some(bytes.number(8)? as u64));
+                let entry = entry::entry(bytes, table(schema, number)?, 0)?;
+                TableRequest::Learn { table: number, entry, lifetime }
+            }
             kind => {
-                let message = format!("there is no request of kind {kind}; there are 1 to 13");
+                let message = format!("there is no request of kind {kind}; there are 1 to 14");
                 return Err(RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message));
             }
         })

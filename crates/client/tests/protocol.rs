@@ -122,7 +122,11 @@ fn request() -> impl Strategy<Value = TableRequest> {
             text
         }),
         entry().prop_map(|(table, entry)| TableRequest::Insert { table, entry }),
-        entry().prop_map(|(table, entry)| TableRequest::Learn { table, entry }),
+        (entry(), any::<Option<u64>>()).prop_map(|((table, entry), lifetime)| TableRequest::Learn {
+            table,
+            entry,
+            lifetime
+        }),
         entry().prop_map(|(table, entry)| TableRequest::Remove {
             table,
             key: entry.key,

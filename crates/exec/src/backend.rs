@@ -268,6 +268,15 @@ pub trait ProgramControl: Statistics {
     /// As for [`insert`](ProgramControl::insert).
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError>;
 
+    /// As [`learn`](ProgramControl::learn), but the entry ends when `lifetime` (ns) is over at the latest. If
+    /// it is learned once more, it lives as long as any other. An entry of an exact table that stays until it
+    /// is removed still does.
+    ///
+    /// # Errors
+    /// As for [`insert`](ProgramControl::insert); the table has no `age`, or the lifetime is 0 or longer than
+    /// that.
+    fn learn_for(&mut self, table: u32, entry: &Entry, now: u64, lifetime: u64) -> Result<(), EntryError>;
+
     /// Removes the entry with this key and priority. Returns whether it was there.
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool;
 

@@ -106,6 +106,15 @@ pub enum EntryError {
         "the program gives this table no default entry: declare one (`default => …`) to have it replaced"
     )]
     NoDefault,
+    /// The table has no age, so its entries can have no lifetime of their own.
+    #[error("entries of this table have no `age`, so none of them can have a lifetime: declare an `age`")]
+    Ageless,
+    /// The lifetime is nothing, or longer than the table's age.
+    #[error("the lifetime of an entry is more than nothing and at most the `age` of its table, {age} ns")]
+    Lifetime {
+        /// The age of the table, ns.
+        age: u64,
+    },
     /// The table itself refuses it.
     #[error("{0}")]
     Refused(String),

@@ -195,6 +195,10 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         self.state.insert_entry(table, entry, Some(now))
     }
 
+    fn learn_for(&mut self, table: u32, entry: &Entry, now: u64, lifetime: u64) -> Result<(), EntryError> {
+        self.state.learn_entry_for(table, entry, now, lifetime)
+    }
+
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         self.state.remove_entry(table, key, priority)
     }

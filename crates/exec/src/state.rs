@@ -374,6 +374,26 @@ impl<F: TableFamily> ProgramState<F> {
         Ok(())
     }
 
+    /// Inserts an entry as if a packet had made it at `now`; it ends when `lifetime` is over at the latest.
+    pub fn learn_entry_for(
+        &mut self,
+        table: u32,
+        entry: &Entry,
+        now: u64,
+        lifetime: u64,
+    ) -> Result<(), EntryError> {
+        let age = self.tables.declared[table as usize].age.ok_or(EntryError::Ageless)?;
+        let ends = self.now.max(now).saturating_add(lifetime);
+        // The table keeps when an entry was learned, which is not before time began.
+        if lifetime == 0 || lifetime > age || ends < age {
+            return Err(EntryError::Lifetime { age });
+        }
+        self.insert_entry(table, entry, Some(now))?;
+        self.tables.end_by(table, entry, ends);
+        self.next_wake = self.next_wake.min(ends);
+        Ok(())
+    }
+
     /// Removes an entry for the control plane; an item of a pool that it holds is given back.
     pub fn remove_entry(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         let before = self.held_item(table, key);

@@ -1,8 +1,8 @@
 //! Tables that are built beside the packet loop and exchanged, and entries that are found by their key, on
 //! both families of tables.
 
-use exec::{Backend, BackendKind, load};
-use lang::ir::{Entry, Program};
+use exec::{Backend, BackendKind, EntryError, Outputs, load};
+use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 
 const TABLES: &str = "
@@ -81,6 +81,74 @@ fn what_was_built_for_another_table_or_holds_items_of_a_pool_is_not_taken() {
         assert!(backend.table_draft(0).expect("can be changed").build(many).is_err());
         let misfit = vec![Entry::exact(&[1 << 48], &[1])];
         assert!(backend.table_draft(0).expect("can be changed").build(misfit).is_err());
+    }
+}
+
+const LIVING: &str = "
+event gone(host: u16, port: u8) {}
+table hosts: exact(u16) -> u8 { capacity 8  age 100s  idle 60s  evict refuse  expires gone }
+table routes: lpm(ip4) -> u8 { capacity 8  age 100s }
+table acl: rules(u16, u16) -> u8 { capacity 8  choose priority  age 100s }
+table ageless: exact(u16) -> u8 { capacity 8  idle 60s  evict refuse }
+start stage all() { flood }
+";
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn an_entry_lives_as_long_as_it_was_given_and_no_longer_than_the_age_of_its_table() {
+    let compiled = compile("t.rav", LIVING, &|_| None, &CompileOptions::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let entry = |table: u32, number: u128| {
+        let key = match table {
+            1 => vec![Match::Prefix { value: number << 24, length: 8 }],
+            2 => vec![Match::Exact(number), Match::Any],
+            _ => vec![Match::Exact(number)],
+        };
+        Entry { key, value: vec![number], priority: 0 }
+    };
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&program, kind, 4, 1).expect("loads");
+        let (begin, mut outputs) = (1000 * SECOND, Outputs::default());
+        backend.advance(begin, &mut outputs);
+        for table in 0..3 {
+            let mut learn =
+                |number, lifetime| backend.learn_for(table, &entry(table, number), begin, lifetime);
+            assert_eq!(learn(1, 30 * SECOND), Ok(()));
+            // The later one counts, be it shorter or longer.
+            assert_eq!((learn(2, 10 * SECOND), learn(2, 31 * SECOND)), (Ok(()), Ok(())));
+            assert_eq!((learn(3, 50 * SECOND), learn(3, 30 * SECOND)), (Ok(()), Ok(())));
+            assert_eq!(learn(4, 100 * SECOND), Ok(()));
+            let wrong = Err(EntryError::Lifetime { age: 100 * SECOND });
+            assert_eq!(
+                (learn(5, 0), learn(5, 100 * SECOND + 1), learn(5, u64::MAX)),
+                (wrong.clone(), wrong.clone(), wrong)
+            );
+        }
+        assert_eq!(backend.learn_for(3, &entry(3, 1), begin, SECOND), Err(EntryError::Ageless));
+        assert!(backend.due().is_some_and(|due| due <= begin + 30 * SECOND), "{kind:?}");
+        let there = |backend: &dyn Backend, table: u32| -> Vec<u128> {
+            (1..=5).filter(|&number| backend.entry(table, &entry(table, number).key, 0).is_some()).collect()
+        };
+        let mut advance = |time: u64, wanted: [&[u128]; 3]| {
+            backend.advance(time, &mut outputs);
+            for (table, wanted) in (0..).zip(wanted) {
+                assert_eq!(there(backend.as_ref(), table), wanted, "{kind:?} {table} {time}");
+            }
+        };
+        advance(begin + 30 * SECOND - 1, [&[1, 2, 3, 4]; 3]);
+        advance(begin + 30 * SECOND, [&[2, 4]; 3]);
+        advance(begin + 31 * SECOND, [&[4]; 3]);
+        // Idle time ends the first one before its lifetime does.
+        advance(begin + 60 * SECOND, [&[], &[4], &[4]]);
+        advance(begin + 100 * SECOND, [&[]; 3]);
+        let raised: Vec<(u64, Vec<u128>)> = (outputs.raised.iter())
+            .map(|raised| (raised.time - begin, outputs.arguments[raised.first as usize..][..2].to_vec()))
+            .collect();
+        let ends = [(30, 1), (30, 3), (31, 2), (60, 4)];
+        let wanted: Vec<_> =
+            ends.iter().map(|&(time, number)| (time * SECOND, vec![number, number])).collect();
+        assert_eq!(raised, wanted, "{kind:?}");
     }
 }
 

@@ -5,6 +5,7 @@ mod literal;
 #[cfg(test)]
 mod tests;
 
+pub use self::literal::duration;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_NAME, LONGEST_TEXT};
 use crate::source::{FileId, Span};

@@ -107,6 +107,11 @@ impl ExactSpec {
         Some(after(learned, self.age).min(after(renewed, self.idle))).filter(|deadline| *deadline < u64::MAX)
     }
 
+    /// When an entry that ends at `deadline` by its age was learned; `None` if the table has none.
+    fn learned_to_end(&self, deadline: u64) -> Option<u64> {
+        self.age.map(|age| deadline.saturating_sub(age.max(1)))
+    }
+
     fn check(&self) -> Result<(), ExactSpecError> {
         if !(1..=MAX_KEY_WORDS).contains(&self.key_words) {
             return Err(ExactSpecError::KeyWords { words: self.key_words });
@@ -217,6 +222,10 @@ pub trait Exact {
     fn peek(&self, key: &[u64]) -> Option<&[u64]>;
     /// Puts `key` in with `value`, or gives it that value; renews age, idle time and recency.
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned;
+    /// The entry of `key` ends at `deadline`, which is behind all times that the table has seen, if it has an
+    /// `age` and would end later by it: as if it had been learned earlier. The next learn makes it live as
+    /// long as any other. An entry that is permanent, or of a table without `age`, stays as it is.
+    fn end_by(&mut self, key: &[u64], deadline: u64);
     /// Puts in an initial entry of the program, or makes an existing one permanent with this value. Such an
     /// entry never expires and is never evicted; a learn may change its value and [`remove`](Exact::remove)
     /// removes it. False, and no effect, if the table is full: nothing is evicted for it.

@@ -40,6 +40,7 @@ pub(crate) struct ShowTableArguments {
   ravelin table add hosts '02:00:00:00:00:07 => 3'
   ravelin table add routes '10.0.0.0/8 => 1' '10.1.0.0/16 => 2'
   ravelin table add hosts '02:00:00:00:00:07 => 3' --learn
+  ravelin table add blocked '192.0.2.7 => true' --for 10min
 
 Entries are written as in `entries { … }` of the language; quote them, since a shell takes `>` for itself. Such an entry stays until it is removed or \
 another program takes over.")]
@@ -53,8 +54,17 @@ pub(crate) struct AddArguments {
     /// As if packets had made them: they end by the times of the table
     #[arg(long)]
     pub(crate) learn: bool,
+    /// As --learn, but they end after this time at the latest, such as 30s or 5min; at most the table's `age`
+    #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
+    pub(crate) lifetime: Option<u64>,
     #[command(flatten)]
     pub(crate) socket: Socket,
+}
+
+/// The nanoseconds of a time.
+fn lifetime(text: &str) -> Result<u64, String> {
+    let known = || "write a number and one of the units `ns`, `us`, `ms`, `s`, `min` and `h`".to_owned();
+    lang::lexer::duration(text).filter(|time| *time > 0).ok_or_else(known)
 }
 
 /// `ravelin table remove`

@@ -179,6 +179,13 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
+    /// An entry that packets made ends at this time, if it would end later.
+    pub(super) fn end_by(&mut self, key: &[Match], deadline: u64) {
+        if let Some(prefix) = self.prefix(key) {
+            self.expiry.end_by(prefix, deadline);
+        }
+    }
+
     pub(super) fn remove(&mut self, key: &[Match]) -> bool {
         let Some(prefix) = self.prefix(key) else { return false };
         !self.end(prefix) && self.withdraw(prefix)
@@ -492,12 +499,25 @@ impl<R: Rules> ProgramRules<R> {
     /// Notes when a rule that is made or renewed ends.
     fn age(&mut self, order: u64, now: Option<u64>, row: u32) {
         let deadline = self.expiry.note(order, now, row);
+        self.note_deadline(row, deadline);
+    }
+
+    fn note_deadline(&mut self, row: u32, deadline: u64) {
         let place = row as usize;
         if self.deadlines.len() <= place && deadline < u64::MAX {
             self.deadlines.resize(place + 1, u64::MAX);
         }
         if let Some(held) = self.deadlines.get_mut(place) {
             *held = deadline;
+        }
+    }
+
+    /// A rule that packets made ends at this time, if it would end later.
+    pub(super) fn end_by(&mut self, key: &[Match], priority: u32, deadline: u64) {
+        let orders = self.places.get(&(key.to_vec(), priority));
+        let Some(&order) = orders.and_then(|orders| orders.first()) else { return };
+        if let Some((deadline, row)) = self.expiry.end_by(order, deadline) {
+            self.note_deadline(row, deadline);
         }
     }
 

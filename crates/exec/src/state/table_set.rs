@@ -311,6 +311,28 @@ impl<F: TableFamily> TableSet<F> {
         result
     }
 
+    /// An entry that packets made ends at this time, if it has an age and would end later.
+    pub fn end_by(&mut self, table: u32, entry: &Entry, deadline: u64) {
+        let index = table as usize;
+        match self.places[index] {
+            TablePlace::Exact(place) => {
+                let (Some(key), packing) = (entry.exact_key(), &self.shapes[index].key) else { return };
+                let mut words = [0; MAX_WORDS];
+                packing.pack(key, &mut words[..packing.words]);
+                let words = &words[..packing.words];
+                self.exact[place].end_by(words, deadline);
+                if let Some(watch) = &mut self.watches[index]
+                    && let Some(ends) = self.exact[place].ends(words).filter(|ends| *ends < u64::MAX)
+                {
+                    watch.postpone(&watched_key(words), ends);
+                }
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].end_by(&entry.key, deadline),
+            TablePlace::Rules(place) => self.rules[place].end_by(&entry.key, entry.priority, deadline),
+            TablePlace::Patterns(_) => {}
+        }
+    }
+
     /// The value of a key in an exact table.
     pub fn exact_value(&self, table: u32, key: &[Match]) -> Option<Vec<u128>> {
         let TablePlace::Exact(place) = self.places[table as usize] else { return None };

@@ -27,7 +27,10 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Insert,
-    Learn,
+    Learn {
+        /// After so many nanoseconds the entry ends at the latest.
+        lifetime: Option<u64>,
+    },
     Remove,
 }
 
@@ -189,7 +192,10 @@ fn one(generation: &mut Generation, Change { table, action, entry }: &Change) ->
     let backend = &mut *generation.backend;
     match action {
         Action::Insert => backend.insert(*table, entry).map(|()| 1),
-        Action::Learn => backend.learn(*table, entry, MachineClock.program()).map(|()| 1),
+        Action::Learn { lifetime: None } => backend.learn(*table, entry, MachineClock.program()).map(|()| 1),
+        Action::Learn { lifetime: Some(lifetime) } => {
+            backend.learn_for(*table, entry, MachineClock.program(), *lifetime).map(|()| 1)
+        }
         Action::Remove => Ok(backend.remove(*table, &entry.key, entry.priority).into()),
     }
 }
@@ -233,7 +239,7 @@ mod tests {
     fn an_entry_that_was_overwritten_is_put_back() {
         let prefix = Match::Prefix { value: 0x0a00_0000, length: 8 };
         for (table, key) in [(0, Match::Exact(7)), (1, prefix)] {
-            for action in [Action::Insert, Action::Learn] {
+            for action in [Action::Insert, Action::Learn { lifetime: None }] {
                 let mut generation = generation();
                 assert_eq!(one(&mut generation, &change(table, action, key.clone(), 1)), Ok(1));
                 let other = change(table, action, Match::Exact(8), 3);

@@ -223,7 +223,10 @@ impl<'a> Session<'a> {
     fn change(&self, request: TableRequest) -> Result<Asked, RequestRefusal> {
         let (number, action, entry) = match request {
             TableRequest::Insert { table, entry } => (table, Action::Insert, entry),
-            TableRequest::Learn { table, entry } => (table, Action::Learn, entry),
+            TableRequest::Learn { table, entry, lifetime } => {
+                lifetime.map_or(Ok(()), |lifetime| self.known.may_live(table, lifetime))?;
+                (table, Action::Learn { lifetime }, entry)
+            }
             TableRequest::Remove { table, key, priority } => {
                 (table, Action::Remove, client::TableEntry { key, priority, value: Vec::new() })
             }

@@ -54,6 +54,23 @@ impl Known {
         Ok(Entry { key, value: entry.value, priority: entry.priority })
     }
 
+    /// Refuses a lifetime that an entry of a table cannot have.
+    pub(super) fn may_live(&self, number: u16, lifetime: u64) -> Result<(), RequestRefusal> {
+        let (schema, _) = self.table(number)?;
+        let message = match schema.age {
+            Some(age) if (1..=age).contains(&lifetime) => return Ok(()),
+            Some(age) => format!(
+                "an entry of `{}` lives for more than 0 ns and for {age} ns at most, the `age` of the table: give it such a lifetime",
+                schema.name
+            ),
+            None => format!(
+                "`{}` has no `age`, so its entries can have no lifetime of their own: give it an `age` in the program",
+                schema.name
+            ),
+        };
+        Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::NONE, message))
+    }
+
     /// Refuses a prefix that covers so many addresses that changing it alone would keep packets waiting.
     pub(super) fn is_narrow(&self, number: u16, key: &[Match]) -> Result<(), RequestRefusal> {
         let (_, table) = self.table(number)?;
@@ -177,7 +194,9 @@ pub(super) fn ended() -> RequestRefusal {
 /// The refusal of an entry that the table itself does not take.
 pub(super) fn refusal_of(error: &EntryError, place: RefusalPlace) -> RequestRefusal {
     let code = match error {
-        EntryError::Key | EntryError::NoDefault => RefusalCode::Misfit,
+        EntryError::Key | EntryError::NoDefault | EntryError::Ageless | EntryError::Lifetime { .. } => {
+            RefusalCode::Misfit
+        }
         EntryError::Full { .. } => RefusalCode::Full,
         EntryError::Fixed => RefusalCode::Closed,
         EntryError::Refused(_) => RefusalCode::Refused,

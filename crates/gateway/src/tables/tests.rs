@@ -124,12 +124,18 @@ fn twin(held: &mut Held, change: &Change) -> Option<u32> {
 
 /// Changes of few keys, so that many meet and tables become full.
 fn change() -> impl Strategy<Value = Change> {
-    let action = prop_oneof![5 => Just(Action::Insert), 2 => Just(Action::Learn), 3 => Just(Action::Remove)];
+    let action = prop_oneof![5 => Just(Action::Insert), 1 => Just(Action::Learn { lifetime: None }),
+        1 => (100..300_u64).prop_map(|seconds| Action::Learn { lifetime: Some(seconds * 1_000_000_000) }), 3 => Just(Action::Remove)];
     (0_u32..3, action, 0_u128..24, 0_u128..200).prop_map(|(table, action, key, value)| {
         let (key, priority) = match table {
             0 => (vec![Match::Exact(key)], 0),
             1 => (vec![Match::Prefix { value: key << 27, length: 5 }], 0),
             _ => (vec![Match::Exact(key / 3), Match::Any], key as u32 % 3),
+        };
+        // Only the first table has an age.
+        let action = match action {
+            Action::Learn { .. } if table != 0 => Action::Learn { lifetime: None },
+            action => action,
         };
         let value = if action == Action::Remove { Vec::new() } else { vec![value] };
         Change { table, action, entry: Entry { key, value, priority } }
@@ -203,7 +209,8 @@ proptest! {
 #[test]
 fn a_change_that_one_worker_refuses_leaves_entries_of_others_as_they_were() {
     let change = |action, key| Change { table: 0, action, entry: Entry::exact(&[key], &[9]) };
-    for (action, learned) in [Action::Insert, Action::Learn].into_iter().flat_map(|a| [(a, true), (a, false)])
+    for (action, learned) in
+        [Action::Insert, Action::Learn { lifetime: None }].into_iter().flat_map(|a| [(a, true), (a, false)])
     {
         beside(2, BackendKind::Native, |remote, _| {
             // The first worker is full; the second one has the key.

@@ -230,6 +230,10 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
         Err(EntryError::Fixed)
     }
 
+    fn learn_for(&mut self, _: u32, _: &Entry, _: u64, _: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
     fn remove(&mut self, _: u32, _: &[Match], _: u32) -> bool {
         false
     }

@@ -19,6 +19,14 @@ const DURATIONS: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
 ];
 
+/// The nanoseconds of a time such as `30s`; `None` if it is none, or does not fit 64 bits.
+pub fn duration(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let (_, length) = DURATIONS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*length)
+}
+
 /// Units people try, and the one they mean.
 const MEANT_UNITS: [(&str, &str); 14] = [
     ("K", "k"),

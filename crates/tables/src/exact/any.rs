@@ -131,6 +131,10 @@ impl Exact for ExactTable {
         dispatch!(self, table => table.learn(key, value, now))
     }
 
+    fn end_by(&mut self, key: &[u64], deadline: u64) {
+        dispatch!(self, table => table.end_by(key, deadline));
+    }
+
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
         dispatch!(self, table => table.insert_permanent(key, value))
     }

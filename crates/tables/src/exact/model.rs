@@ -156,6 +156,14 @@ impl Exact for ExactModel {
         }
     }
 
+    fn end_by(&mut self, key: &[u64], deadline: u64) {
+        let Some(learned) = self.spec.learned_to_end(deadline) else { return };
+        if let Some(held) = self.take(key) {
+            let learned = if held.permanent { held.learned } else { held.learned.min(learned) };
+            self.put(key, Held { learned, ..held });
+        }
+    }
+
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
         self.check_key(key);
         self.check_value(value);

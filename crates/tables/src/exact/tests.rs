@@ -13,6 +13,7 @@ enum Operation {
     Find(u64),
     Peek(u64),
     Learn(u64, u64),
+    LearnFor(u64, u64),
     InsertPermanent(u64, u64),
     Remove(u64),
     End(u64),
@@ -39,6 +40,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     ];
     let operation = prop_oneof![
         6 => (key.clone(), value.clone()).prop_map(|(k, v)| Operation::Learn(k, v)),
+        2 => (key.clone(), 0..120u64).prop_map(|(k, lifetime)| Operation::LearnFor(k, lifetime)),
         4 => key.clone().prop_map(Operation::Find),
         1 => key.clone().prop_map(Operation::Peek),
         1 => (key.clone(), value).prop_map(|(k, v)| Operation::InsertPermanent(k, v)),
@@ -94,8 +96,9 @@ fn value(spec: &ExactSpec, number: u64) -> Vec<u64> {
 fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), TestCaseError> {
     let mut table = ExactTable::new(spec).expect("a valid spec");
     let mut model = ExactModel::new(spec).expect("a valid spec");
-    let mut now = 0u64;
+    let (mut now, mut latest) = (0u64, 0u64);
     for operation in operations {
+        latest = latest.max(now);
         let left = table.left_to_move();
         let before = table.statistics().entries as usize + table.left_to_expire();
         match *operation {
@@ -107,6 +110,14 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                 let (k, v) = (key(&spec, k), value(&spec, v));
                 prop_assert_eq!(table.learn(&k, &v, now), model.learn(&k, &v, now));
                 prop_assert_eq!(table.peek(&k), model.peek(&k));
+            }
+            Operation::LearnFor(k, lifetime) => {
+                let (k, v) = (key(&spec, k), value(&spec, 1));
+                prop_assert_eq!(table.learn(&k, &v, now), model.learn(&k, &v, now));
+                let deadline = latest.saturating_add(1 + lifetime);
+                table.end_by(&k, deadline);
+                model.end_by(&k, deadline);
+                prop_assert_eq!(table.ends(&k), model.ends(&k));
             }
             Operation::InsertPermanent(k, v) => {
                 let (k, v) = (key(&spec, k), value(&spec, v));
@@ -199,6 +210,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         let (moves, lookups) = match operation {
             Operation::Bulk(numbers, _) => (MOVED_AT_ONCE + 1, numbers.len()),
             Operation::End(_) => (MOVED_AT_ONCE + 1, 2),
+            Operation::LearnFor(..) => (usize::MAX, 1),
             Operation::Expire
             | Operation::ExpireSome(_)
             | Operation::MakeWay(_)
@@ -255,6 +267,31 @@ fn age_counts_from_the_last_learn_and_hits_do_not_renew_it() {
         assert_eq!(table.expire(13), 0);
         assert_eq!(table.expire(14), 1);
         assert_eq!(table.peek(&[1]), None);
+    });
+}
+
+#[test]
+fn an_entry_with_a_lifetime_of_its_own_ends_then_and_a_learn_makes_it_live_as_any_other() {
+    on_both(spec(4, Some(60), Some(100), Evict::Refuse), |table| {
+        for key in 0..3 {
+            table.learn(&[key], &[0], 1000);
+            table.end_by(&[key], 1030);
+        }
+        table.insert_permanent(&[3], &[0]);
+        table.end_by(&[3], 1030);
+        assert_eq!((table.ends(&[0]), table.ends(&[3])), (Some(1030), Some(u64::MAX)));
+        // A time behind its own changes nothing, and neither does a hit.
+        table.end_by(&[1], 1090);
+        table.find(&[1], 1029);
+        table.learn(&[2], &[0], 1029);
+        assert_eq!(table.expire(1029), 0);
+        assert_eq!(table.expire(1030), 2);
+        assert_eq!((table.ends(&[1]), table.ends(&[2])), (None, Some(1089)));
+    });
+    on_both(spec(4, Some(60), None, Evict::Refuse), |table| {
+        table.learn(&[1], &[0], 1000);
+        table.end_by(&[1], 1030);
+        assert_eq!(table.ends(&[1]), Some(1060), "there is no age to end it by");
     });
 }
 

@@ -207,8 +207,9 @@ pub(super) fn add(arguments: &AddArguments, json: bool) -> Result<(), Failure> {
     let mut changes = Vec::new();
     for text in &arguments.entries {
         for entry in entries(&mut client, table, text, false, None)? {
-            changes.push(match arguments.learn {
-                true => TableRequest::Learn { table, entry },
+            let lifetime = arguments.lifetime;
+            changes.push(match arguments.learn || lifetime.is_some() {
+                true => TableRequest::Learn { table, entry, lifetime },
                 false => TableRequest::Insert { table, entry },
             });
         }

@@ -39,6 +39,18 @@ impl<K: Ord + Copy> Expiry<K> {
         deadline
     }
 
+    /// An entry that packets made ends at this time, if it would end later. Says when it does, and
+    /// which row it has.
+    pub(super) fn end_by(&mut self, key: K, deadline: u64) -> Option<(u64, u32)> {
+        let held = self.of.get_mut(&key)?;
+        if deadline < held.0 {
+            self.due.remove(&(held.0, key));
+            self.due.insert((deadline, key));
+            held.0 = deadline;
+        }
+        Some(*held)
+    }
+
     /// An entry is known by another key from now on.
     pub(super) fn rename(&mut self, from: K, to: K) {
         if let Some(held) = self.of.remove(&from) {
