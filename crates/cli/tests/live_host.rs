@@ -537,6 +537,49 @@ fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
     net.stop();
 }
 
+/// The Ethernet address that the gateway has for an address, and its state.
+fn neighbour(net: &Net, address: &str) -> (String, String) {
+    let shown = net.ask(&["show", "neighbours"]);
+    let of = shown["neighbours"].as_array().expect("a list");
+    let of = of.iter().find(|known| known["address"] == address).cloned().unwrap_or_default();
+    let word = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    (word("mac"), word("state"))
+}
+
+#[test]
+fn neighbours_that_tools_set_are_the_gateway_s_until_they_are_set_no_more() {
+    let Some(mut net) = served("neighbours_that_tools_set", FILE) else { return };
+    let link = text(&net.run("b", "cat", &["/sys/class/net/eth0/address"])).trim().to_owned();
+    const NOBODY: &str = "02:00:00:00:00:77";
+    for (family, to) in [("", "10.0.2.2"), ("-6 ", "fd00:2::2")] {
+        let set = |words: &str| ip(&net, "g", &format!("{family}neigh {words} dev uplink"));
+        let settles = |mac: &str| {
+            wait_for_or(
+                20,
+                || format!("{to} is {:?}, not {mac}", neighbour(&net, to)),
+                || neighbour(&net, to) == (mac.to_owned(), "permanent".to_owned()),
+            );
+        };
+        assert!(ping(&net, "a", to).contains(" 3 received"), "{to}: it answers who asks for it");
+        for mac in [NOBODY, &link, NOBODY] {
+            set(&format!("replace {to} lladdr {mac} nud permanent"));
+            settles(mac);
+            // Its host still asks for the gateway, and says where it is: that changes nothing.
+            let (wanted, patience) = if mac == link { (" 3 received", "5") } else { (" 0 received", "1") };
+            let said = ping(&net, "a", &format!("-W {patience} {to}"));
+            assert!(said.contains(wanted), "{to} at {mac}: {said}{:?}", neighbour(&net, to));
+        }
+        set(&format!("del {to}"));
+        wait_for_or(
+            20,
+            || format!("{to} is {:?}", neighbour(&net, to)),
+            || neighbour(&net, to).1 != "permanent",
+        );
+        assert!(ping(&net, "a", to).contains(" 3 received"), "{to}: it is asked for again");
+    }
+    net.stop();
+}
+
 /// A daemon of FRR in a namespace, in the foreground, with this configuration.
 fn frr(net: &Net, host: &str, daemon: &str, configuration: &str) -> Running {
     let found = Command::new("sh").args(["-c", &format!("command -v {daemon}")]).output().expect("sh runs");

@@ -1,18 +1,20 @@
-//! Follows the addresses, links and routes of the Linux kernel: decides what to ask and when, and what the
-//! answers change. Other modules send and receive.
+//! Follows the addresses, links, permanent neighbours and routes of the Linux kernel: decides what to ask and
+//! when, and what the answers change. Other modules send and receive.
 //!
-//! First all links are asked for and all addresses, then, where the file wants it, all numbered next hops and
-//! all routes of IPv4 and of IPv6; in between and afterwards changes come by themselves. Whenever changes may
-//! have been lost, or routes may have gone silently with a link or an address, everything is asked for again.
+//! First all links are asked for, all addresses and all neighbours, then, where the file wants it, all
+//! numbered next hops and all routes of IPv4 and of IPv6; in between and afterwards changes come by
+//! themselves. Whenever changes may have been lost, or routes may have gone silently with a link or an
+//! address, everything is asked for again.
 
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
+use super::neighbours::{Mac, Neighbour};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::router::{Link, Router, RoutingSettings, is_link_local};
 use super::rtnetlink::{Condition, Ties, Told, Wanted};
 use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 /// What is known of the kernel.
@@ -31,6 +33,8 @@ pub(crate) struct Follower {
     hosts: HashMap<u32, PortNumber>,
     /// The machine's addresses with their interfaces.
     addresses: HashMap<(u32, IpAddr), Held>,
+    /// Permanent neighbours at host interfaces, each with the round that saw it last.
+    neighbours: BTreeMap<(u32, IpAddr), (Mac, u64)>,
     table: KernelTable,
     /// What is being asked for.
     asking: Option<Wanted>,
@@ -102,9 +106,8 @@ impl Follower {
         self.asking
     }
 
-    /// Whether the links and addresses are known.
+    /// Whether the links, addresses and neighbours are known.
     pub(crate) fn knows_machine(&self) -> bool {
-        let of_machine = |wanted: &Wanted| matches!(wanted, Wanted::Links | Wanted::Addresses);
         !self.asking.iter().chain(&self.next).any(of_machine)
     }
 
@@ -121,7 +124,7 @@ impl Follower {
     /// Takes in what the kernel told, in this order.
     pub(crate) fn take(&mut self, told: Vec<Told>, now: u64, router: &mut Router, effects: &mut Effects) {
         let mut changed: Vec<IpPrefix> = Vec::new();
-        let mut machine = false;
+        let (mut machine, mut neighbours) = (false, false);
         for told in told {
             match told {
                 Told::Link { index, name, link, ties } => {
@@ -132,9 +135,10 @@ impl Follower {
                     machine |= before != ties;
                     if ties.is_none() {
                         self.addresses.retain(|(at, _), _| *at != index);
+                        self.neighbours.retain(|(at, _), _| *at != index);
                     }
                     if self.host(index, &name, ties.is_some()) || self.link(index, &name, link) {
-                        machine = true;
+                        (machine, neighbours) = (true, true);
                         changed.extend(self.table.prefixes());
                     }
                     self.lost_if_idle();
@@ -154,6 +158,14 @@ impl Follower {
                         self.lost_if_idle();
                     }
                 }
+                Told::Neighbour { index, address, permanent } if self.hosts.contains_key(&index) => {
+                    let place = (index, address);
+                    let before = match permanent {
+                        Some(mac) => self.neighbours.insert(place, (mac, self.round)),
+                        None => self.neighbours.remove(&place),
+                    };
+                    neighbours |= before.map(|(before, _)| before) != permanent;
+                }
                 Told::Route { key, hops, there, replaces } if self.routes => {
                     self.table.route(key, &hops, there, replaces);
                     changed.push(key.prefix);
@@ -161,13 +173,17 @@ impl Follower {
                 Told::Object { number, object } if self.routes => {
                     changed.extend(self.table.object(number, object));
                 }
-                Told::Route { .. } | Told::Object { .. } => {}
+                Told::Neighbour { .. } | Told::Route { .. } | Told::Object { .. } => {}
                 Told::Done { broken } => {
                     self.again |= broken;
                     match self.asking.take() {
                         Some(Wanted::Addresses) if !self.again => {
                             self.addresses.retain(|_, held| held.seen == self.round);
                             machine = true;
+                        }
+                        Some(Wanted::Neighbours) if !self.again => {
+                            self.neighbours.retain(|_, (_, seen)| *seen == self.round);
+                            neighbours = true;
                         }
                         Some(Wanted::Ipv6Routes) if !self.again => changed.extend(self.table.end()),
                         _ => {}
@@ -188,6 +204,9 @@ impl Follower {
             }
             router.machine(self.machine(), effects);
         }
+        if neighbours {
+            router.permanent(&self.permanent(), now, effects);
+        }
         changed.sort_unstable();
         changed.dedup();
         let up = |port| self.links.get(&port).is_some_and(|link| link.up);
@@ -196,6 +215,19 @@ impl Follower {
         let ports = Ports { ports: &by_index, up: &up };
         let routes = changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &ports))).collect();
         router.kernel_routes(routes, effects);
+    }
+
+    /// The permanent neighbours at ports where the machine is a host.
+    fn permanent(&self) -> BTreeMap<Neighbour, Mac> {
+        let at_port = |(&(index, address), &(mac, _)): (&(u32, IpAddr), &(Mac, u64))| {
+            Some((Neighbour { port: *self.hosts.get(&index)?, address }, mac))
+        };
+        self.neighbours.iter().filter_map(at_port).collect()
+    }
+
+    /// How many permanent neighbours there are.
+    pub(crate) fn permanent_count(&self) -> usize {
+        self.neighbours.len()
     }
 
     /// The machine's addresses, but for those that packets reach by leaving through a port: at the other end
@@ -260,10 +292,10 @@ impl Follower {
         before != port
     }
 
-    /// The kernel takes routes away with a link or address without saying so. While links and addresses are
-    /// asked for, the routes are still to come.
+    /// The kernel takes routes away with a link or address without saying so. While links, addresses and
+    /// neighbours are asked for, the routes are still to come.
     fn lost_if_idle(&mut self) {
-        if self.routes && !matches!(self.asking, Some(Wanted::Links | Wanted::Addresses)) {
+        if self.routes && !self.asking.as_ref().is_some_and(of_machine) {
             self.lost();
         }
     }
@@ -272,7 +304,7 @@ impl Follower {
         self.again = false;
         self.round += 1;
         self.table.begin();
-        self.next = vec![Wanted::Addresses, Wanted::Links];
+        self.next = vec![Wanted::Neighbours, Wanted::Addresses, Wanted::Links];
         if self.routes {
             self.next.splice(..0, [Wanted::Ipv6Routes, Wanted::Ipv4Routes, Wanted::NextHops]);
         }
@@ -302,6 +334,11 @@ impl Follower {
         }
         before != state(self)
     }
+}
+
+/// What is asked for before routes.
+fn of_machine(wanted: &Wanted) -> bool {
+    matches!(wanted, Wanted::Links | Wanted::Addresses | Wanted::Neighbours)
 }
 
 #[cfg(test)]
@@ -343,6 +380,8 @@ mod tests {
         assert!(!follower.knows_machine());
         assert_eq!(follower.question(), Some(Wanted::Addresses));
         take(&mut follower, &mut router, done());
+        assert_eq!(follower.question(), Some(Wanted::Neighbours));
+        take(&mut follower, &mut router, done());
         assert!(follower.knows_machine());
         assert_eq!(follower.question(), Some(Wanted::NextHops));
         take(&mut follower, &mut router, done());
@@ -362,8 +401,14 @@ mod tests {
             Some((Source::Kernel, unmeant)),
             "it is no way by a port any more"
         );
-        const ROUND: [Wanted; 5] =
-            [Wanted::Links, Wanted::Addresses, Wanted::NextHops, Wanted::Ipv4Routes, Wanted::Ipv6Routes];
+        const ROUND: [Wanted; 6] = [
+            Wanted::Links,
+            Wanted::Addresses,
+            Wanted::Neighbours,
+            Wanted::NextHops,
+            Wanted::Ipv4Routes,
+            Wanted::Ipv6Routes,
+        ];
         for wanted in ROUND {
             assert_eq!(follower.question(), Some(wanted));
             take(&mut follower, &mut router, done());
@@ -372,7 +417,7 @@ mod tests {
         assert_eq!(router.rib.best(prefix), None, "it was not told again");
 
         // An answer that broke off takes nothing away, and is asked for again.
-        for wanted in &ROUND[..3] {
+        for wanted in &ROUND[..4] {
             assert_eq!(follower.question(), Some(*wanted));
             take(&mut follower, &mut router, done());
         }
@@ -496,6 +541,47 @@ mod tests {
         assert_eq!(own(&mut follower, gone), 9, "those that were too many come in");
         assert_eq!(follower.too_many(), None);
         assert_eq!(own(&mut follower, vec![link(8, "h-x", false)]), 0, "they go with it");
+    }
+
+    #[test]
+    fn permanent_neighbours_at_host_interfaces_are_the_gateway_s_while_they_are_told() {
+        let settings = settings(false);
+        let mut follower = Follower::new(&settings, HashMap::from([("h-x".to_owned(), 1)]));
+        let (mut router, mut effects) = (Router::new(&settings, 100), Effects::default());
+        const A: Mac = [2, 0, 0, 0, 0, 0xa];
+        const B: Mac = [2, 0, 0, 0, 0, 0xb];
+        let told = |index, last: u8, permanent| Told::Neighbour {
+            index,
+            address: [10, 1, 0, last].into(),
+            permanent,
+        };
+        let of = |router: &Router, last: u8| {
+            router.neighbours.mac(Neighbour { port: 1, address: [10, 1, 0, last].into() })
+        };
+        let mut take = |follower: &mut Follower, told: Vec<Told>| {
+            follower.take(told, 0, &mut router, &mut effects);
+            [1, 2, 3].map(|last| of(&router, last))
+        };
+        take(&mut follower, vec![link(7, "x", true), link(8, "h-x", true), link(9, "y", true)]);
+        let mut round = |follower: &mut Follower, neighbours: &[Told], broken| {
+            let mut known = [None; 3];
+            while let Some(wanted) = follower.question() {
+                let told = if wanted == Wanted::Neighbours { neighbours } else { &[] };
+                let broken = broken && wanted == Wanted::Neighbours;
+                known = take(follower, [told, &[Told::Done { broken }]].concat());
+                if broken {
+                    break;
+                }
+            }
+            known
+        };
+        let all = [told(8, 1, Some(A)), told(8, 2, Some(A)), told(9, 3, Some(A))];
+        assert_eq!(round(&mut follower, &all, false), [Some(A), Some(A), None], "one is at no port");
+        follower.overrun();
+        assert_eq!(round(&mut follower, &[], true), [Some(A), Some(A), None], "the answer broke off");
+        assert_eq!(round(&mut follower, &[told(8, 1, Some(B))], false), [Some(B), None, None]);
+        follower.overrun();
+        assert_eq!(round(&mut follower, &[told(8, 1, None)], false), [None; 3]);
     }
 
     #[test]

@@ -133,6 +133,8 @@ struct Controlled {
     filled_tables: FilledTables,
     /// The host interface of which was said that it has too many addresses, and how many.
     many: Option<(String, usize)>,
+    /// How many permanent neighbours were said to be too many.
+    many_neighbours: Option<usize>,
     /// How many routes are known not to be followed by whoever was told last, and when more may be told of.
     remarked: (usize, Instant),
 }
@@ -167,10 +169,12 @@ impl Routing {
             netlink: None,
             filled_tables,
             many: None,
+            many_neighbours: None,
             remarked: (0, begun),
         };
         let netlink = Netlink::open(&[
             LinkChanges::Links,
+            LinkChanges::Neighbours,
             LinkChanges::Ipv4Addresses,
             LinkChanges::Ipv4Routes,
             LinkChanges::Ipv6Addresses,
@@ -335,8 +339,8 @@ impl Routing {
         }
     }
 
-    /// Says that routes are not followed, when there are more than was said, and not too often; and that a
-    /// host interface has too many addresses.
+    /// Says that routes are not followed, when there are more than was said, and not too often; and that host
+    /// interfaces have too many addresses or permanent neighbours.
     fn remark(&self) {
         let mut state = self.lock();
         let many = state.follower.too_many().map(|(name, count)| (name.to_owned(), count));
@@ -347,6 +351,16 @@ impl Routing {
                 ));
             }
             state.many = many;
+        }
+        let most = state.router.neighbours.most_permanent();
+        let many = Some(state.follower.permanent_count()).filter(|count| *count > most);
+        if many != state.many_neighbours {
+            if let Some(count) = many {
+                self.remarks.say(format!(
+                    "the machine has {count} permanent neighbours at its host interfaces; {most} of them are the gateway's, and the others are asked for"
+                ));
+            }
+            state.many_neighbours = many;
         }
         let (said, again) = state.remarked;
         let count = state.router.unmeant_count(&state.follower);

@@ -20,6 +20,9 @@
 //! silent is asked again about once a minute (RFC 1122, 2.3.2.1, the second way). From Stale to Probe the
 //! address that is known is used.
 //!
+//! A neighbour whose Ethernet address somebody has set is Permanent, beside the picture: it is never asked,
+//! never gives way, and no message changes it. When it is no longer set it is unknown.
+//!
 //! Who fills the table does not keep others out: one that is to be looked for takes the place of another, in
 //! the [`Order`] of how little would be lost, at the port that has most (as the kernel's forced collection
 //! behind `gc_thresh3`, but port by port). Routers that routes name stay.
@@ -60,6 +63,8 @@ pub(crate) struct Limits {
     /// Of these, such as nothing is known of yet, at one port: whoever asks for all addresses of a network
     /// must not displace those that are there.
     pub(crate) incomplete: usize,
+    /// Of these, permanent ones.
+    pub(crate) permanent: usize,
     /// Packets that wait for one neighbour.
     pub(crate) queue: usize,
     /// Packets that wait for neighbours at one port.
@@ -70,7 +75,14 @@ impl Limits {
     /// For a program with room for so many next hops, and so many ports.
     pub(crate) fn new(hops: usize, ports: usize) -> Limits {
         let ports = ports.max(1);
-        Limits { neighbours: hops.min(4096), incomplete: 512 / ports, queue: 8, waiting: 1024 / ports }
+        let neighbours = hops.min(4096);
+        Limits {
+            neighbours,
+            incomplete: 512 / ports,
+            permanent: neighbours / 2,
+            queue: 8,
+            waiting: 1024 / ports,
+        }
     }
 }
 
@@ -110,6 +122,8 @@ pub enum NeighbourState {
     Delay,
     /// It is being asked whether it is still there.
     Probe,
+    /// Somebody has set its address.
+    Permanent,
 }
 
 /// Every kind, in this order.
@@ -294,6 +308,9 @@ impl<P> Neighbours<P> {
             return;
         };
         let (state, same) = (entry.state, entry.mac == Some(mac));
+        if state == NeighbourState::Permanent {
+            return;
+        }
         let next = match how {
             _ if state == NeighbourState::Incomplete => match how {
                 Heard::Answer { solicited: true, .. } => Some(NeighbourState::Reachable),
@@ -312,7 +329,21 @@ impl<P> Neighbours<P> {
             _ if same => None,
             _ => Some(NeighbourState::Stale),
         };
-        let Some(next) = next else { return };
+        if let Some(next) = next {
+            self.found(neighbour, mac, next, now, actions);
+        }
+    }
+
+    /// Its Ethernet address is known: what waits for it is sent.
+    fn found(
+        &mut self,
+        neighbour: Neighbour,
+        mac: Mac,
+        next: NeighbourState,
+        now: u64,
+        actions: &mut Vec<Action<P>>,
+    ) {
+        let same = self.mac(neighbour) == Some(mac);
         self.change(neighbour, |known| {
             if let Some(entry) = known.entries.get_mut(&neighbour) {
                 entry.mac = Some(mac);
@@ -330,6 +361,40 @@ impl<P> Neighbours<P> {
             }
         });
         actions.extend(queue.into_iter().map(|packet| Action::Send(neighbour, mac, packet)));
+    }
+
+    /// These are the permanent neighbours, the first of them up to the limit. Where all other places are
+    /// taken, one that is not named gives way, however young.
+    pub(crate) fn permanent(
+        &mut self,
+        wanted: &BTreeMap<Neighbour, Mac>,
+        now: u64,
+        actions: &mut Vec<Action<P>>,
+    ) {
+        let wanted: BTreeMap<Neighbour, Mac> =
+            wanted.iter().take(self.limits.permanent).map(|(neighbour, mac)| (*neighbour, *mac)).collect();
+        self.forget_where(
+            |known, state| state == NeighbourState::Permanent && !wanted.contains_key(known),
+            actions,
+        );
+        for (neighbour, mac) in wanted {
+            match self.entries.get(&neighbour) {
+                Some(entry) if entry.state == NeighbourState::Permanent && entry.mac == Some(mac) => {}
+                Some(_) => self.found(neighbour, mac, NeighbourState::Permanent, now, actions),
+                None => {
+                    let full = self.entries.len() >= self.limits.neighbours;
+                    if !full || self.displace(self.fullest(neighbour.port), &ALL, u64::MAX, actions) {
+                        self.add(neighbour, NeighbourState::Permanent, Some(mac), now);
+                        actions.push(Action::Known(neighbour, mac));
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many permanent neighbours there may be.
+    pub(crate) fn most_permanent(&self) -> usize {
+        self.limits.permanent
     }
 
     /// Lets time pass.
@@ -353,6 +418,9 @@ impl<P> Neighbours<P> {
                     self.schedule(neighbour, now + ASK_AGAIN);
                 }
                 NeighbourState::Incomplete | NeighbourState::Probe => self.forget(neighbour, actions),
+                NeighbourState::Permanent => {
+                    self.due.remove(&(due, neighbour));
+                }
             }
         }
     }
@@ -369,8 +437,13 @@ impl<P> Neighbours<P> {
     }
 
     /// Forgets every neighbour that this says of.
-    pub(crate) fn forget_where(&mut self, gone: impl Fn(&Neighbour) -> bool, actions: &mut Vec<Action<P>>) {
-        let mut all: Vec<Neighbour> = self.entries.keys().copied().filter(|known| gone(known)).collect();
+    pub(crate) fn forget_where(
+        &mut self,
+        gone: impl Fn(&Neighbour, NeighbourState) -> bool,
+        actions: &mut Vec<Action<P>>,
+    ) {
+        let goes = self.entries.iter().filter(|(known, entry)| gone(known, entry.state));
+        let mut all: Vec<Neighbour> = goes.map(|(known, _)| *known).collect();
         all.sort_unstable();
         all.into_iter().for_each(|neighbour| self.forget(neighbour, actions));
     }
@@ -477,6 +550,7 @@ impl<P> Neighbours<P> {
     fn place(&self, neighbour: Neighbour) -> Option<(PortNumber, Order, u64, Neighbour)> {
         let entry = self.entries.get(&neighbour).filter(|_| !self.named.contains(&neighbour))?;
         let order = match (entry.mac, entry.confirmed, entry.state) {
+            (.., NeighbourState::Permanent) => return None,
             (None, ..) => Order::Incomplete,
             (_, false, _) => Order::Unconfirmed,
             (_, _, NeighbourState::Reachable) => Order::Answered,
@@ -524,6 +598,7 @@ impl<P> Neighbours<P> {
             NeighbourState::Reachable => BELIEVED / 2 + BELIEVED * part / 1024,
             NeighbourState::Stale => SILENT,
             NeighbourState::Delay => DELAY,
+            NeighbourState::Permanent => return self.unschedule(neighbour),
         };
         self.schedule(neighbour, now + time);
     }
@@ -533,6 +608,13 @@ impl<P> Neighbours<P> {
         self.due.remove(&(entry.due, neighbour));
         entry.due = due;
         self.due.insert((due, neighbour));
+    }
+
+    /// Nothing is to be done for it at any time.
+    fn unschedule(&mut self, neighbour: Neighbour) {
+        if let Some(entry) = self.entries.get(&neighbour) {
+            self.due.remove(&(entry.due, neighbour));
+        }
     }
 
     /// The newest packets wait (RFC 4861, 7.2.2).

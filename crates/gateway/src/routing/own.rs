@@ -4,7 +4,7 @@
 //! The routes of all own addresses are computed anew when one comes or goes, and the difference is applied.
 
 use super::effects::{self, Effects, Filled};
-use super::neighbours::{Action, Neighbour};
+use super::neighbours::{Action, Neighbour, NeighbourState};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Source, Way};
 use super::router::{Packet, Port, Router, is_link_local, is_on_link};
@@ -85,7 +85,11 @@ impl Router {
         let vias: HashSet<Neighbour> = self.vias();
         let (ports, rib, mut actions) = (&self.ports, &self.rib, Vec::new());
         let stays = |known: &Neighbour| is_on_link(ports, rib, *known) || vias.contains(known);
-        self.neighbours.forget_where(|known| !stays(known), &mut actions);
+        let set = |known: &Neighbour, state| {
+            let port = ports.get(usize::from(known.port).wrapping_sub(1));
+            state == NeighbourState::Permanent && port.is_some_and(Port::has_host)
+        };
+        self.neighbours.forget_where(|known, state| !stays(known) && !set(known, state), &mut actions);
         actions
     }
 

@@ -15,7 +15,7 @@ use super::account::{Account, Fate};
 use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, UNRESOLVED, link_number};
 use super::icmp::ErrorRate;
 use super::link_frames::{link_local, question};
-use super::neighbours::{Action, Limits, Mac, Neighbour, Neighbours};
+use super::neighbours::{Action, Limits, Mac, Neighbour, NeighbourState, Neighbours};
 use super::numbers::Numbers;
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::reassembly::Reassembly;
@@ -240,7 +240,8 @@ impl Router {
         if !up {
             // Whoever was there may be somebody else when it is on again.
             let mut actions = Vec::new();
-            self.neighbours.forget_where(|known| known.port == number, &mut actions);
+            let goes = |known: &Neighbour, state| known.port == number && state != NeighbourState::Permanent;
+            self.neighbours.forget_where(goes, &mut actions);
             return self.act(actions, now, effects);
         }
         if let Some(entry) = self.interface(number) {
@@ -265,6 +266,13 @@ impl Router {
             self.update(prefix, effects);
         }
         self.settle_hosts(effects);
+    }
+
+    /// The neighbours whose Ethernet addresses somebody has set in the machine, at ports where it is a host.
+    pub(crate) fn permanent(&mut self, wanted: &BTreeMap<Neighbour, Mac>, now: u64, effects: &mut Effects) {
+        let mut actions = Vec::new();
+        self.neighbours.permanent(wanted, now, &mut actions);
+        self.act(actions, now, effects);
     }
 
     /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has

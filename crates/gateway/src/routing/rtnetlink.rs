@@ -1,5 +1,5 @@
-//! Parses messages of rtnetlink about links, addresses, next hops and routes (linux/rtnetlink.h, nexthop.h,
-//! if_link.h).
+//! Parses messages of rtnetlink about links, addresses, neighbours, next hops and routes (linux/rtnetlink.h,
+//! neighbour.h, nexthop.h, if_link.h).
 //!
 //! ```text
 //! message    length 4 | kind 2 | flags 2 | sequence 4 | port 4 | header of its kind | attributes
@@ -7,6 +7,7 @@
 //! link       family 1 | – 1 | type 2 | index 4 | flags 4 | changed 4
 //! address    family 1 | prefix length 1 | flags 1 | scope 1 | index 4
 //! route      family 1 | length 1 | source's length 1 | TOS 1 | table 1 | protocol 1 | scope 1 | type 1 | flags 4
+//! neighbour  family 1 | – 3 | index 4 | state 2 | flags 1 | type 1
 //! next hop   family 1 | scope 1 | protocol 1 | – 1 | flags 4            in a route: length 2 | flags 1 | weight 1 | index 4 | attributes
 //! ```
 //!
@@ -35,6 +36,9 @@ const GET_ADDRESS: u16 = 22;
 const NEW_ROUTE: u16 = 24;
 const DELETE_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
+const NEW_NEIGHBOUR: u16 = 28;
+const DELETE_NEIGHBOUR: u16 = 29;
+const GET_NEIGHBOUR: u16 = 30;
 const NEW_NEXT_HOP: u16 = 104;
 const DELETE_NEXT_HOP: u16 = 105;
 const GET_NEXT_HOP: u16 = 106;
@@ -64,6 +68,7 @@ const PROHIBIT: u8 = 8;
 pub(crate) enum Wanted {
     Links,
     Addresses,
+    Neighbours,
     NextHops,
     Ipv4Routes,
     Ipv6Routes,
@@ -75,6 +80,7 @@ pub(crate) fn question(wanted: Wanted) -> Vec<u8> {
     let (kind, family, length) = match wanted {
         Wanted::Links => (GET_LINK, 0, 16),
         Wanted::Addresses => (GET_ADDRESS, 0, 8),
+        Wanted::Neighbours => (GET_NEIGHBOUR, 0, 12),
         Wanted::NextHops => (GET_NEXT_HOP, 0, 8),
         Wanted::Ipv4Routes => (GET_ROUTE, INET, 12),
         Wanted::Ipv6Routes => (GET_ROUTE, INET6, 12),
@@ -150,6 +156,9 @@ pub(crate) enum Told {
     /// An address of this machine came or went; routes may have gone with it silently. It is `usable` unless
     /// it is still looked whether somebody else has it (RFC 4862, 5.4), or somebody has.
     Address { index: u32, address: InterfaceAddress, usable: bool, there: bool },
+    /// What a neighbour is at an interface of the machine: its Ethernet address where the entry is permanent,
+    /// so that nobody is asked; nothing where it is another entry, or gone.
+    Neighbour { index: u32, address: IpAddr, permanent: Option<Mac> },
     /// A next hop with a number came, changed, or went with every route by it.
     Object { number: u32, object: Option<Object> },
     /// A route came (perhaps in place of others of its metric) or went.
@@ -188,6 +197,8 @@ fn one(kind: u16, flags: u16, body: &[u8]) -> Option<Told> {
         DELETE_LINK => link(body, false),
         NEW_ADDRESS => address(body, true),
         DELETE_ADDRESS => address(body, false),
+        NEW_NEIGHBOUR => neighbour(body, true),
+        DELETE_NEIGHBOUR => neighbour(body, false),
         NEW_NEXT_HOP => next_hop(body, true),
         DELETE_NEXT_HOP => next_hop(body, false),
         NEW_ROUTE => route(body, true, flags & REPLACE != 0),
@@ -290,6 +301,28 @@ pub(crate) fn set_address(index: u32, own: InterfaceAddress, there: bool) -> Vec
 /// message is something else.
 pub(crate) fn answer(message: &[u8]) -> Option<i32> {
     (short(message, 4)? == ERROR).then(|| long(message, 16).map(|code| code.cast_signed().wrapping_neg()))?
+}
+
+fn neighbour(body: &[u8], there: bool) -> Option<Told> {
+    const ADDRESS: u16 = 1;
+    const LINK_ADDRESS: u16 = 2;
+    const PERMANENT: u16 = 0x80;
+    /// The machine answers for somebody else.
+    const PROXY: u8 = 0x08;
+    let (family, index, state, flags) = (*body.first()?, long(body, 4)?, short(body, 8)?, *body.get(10)?);
+    let (mut address, mut mac) = (None, None::<Mac>);
+    for (kind, value) in attributes(body, 12) {
+        match kind {
+            ADDRESS => address = ip(family, value),
+            LINK_ADDRESS => mac = value.try_into().ok(),
+            _ => {}
+        }
+    }
+    if flags & PROXY != 0 {
+        return None;
+    }
+    let permanent = mac.filter(|_| there && state & PERMANENT != 0);
+    Some(Told::Neighbour { index, address: address?, permanent })
 }
 
 fn next_hop(body: &[u8], there: bool) -> Option<Told> {

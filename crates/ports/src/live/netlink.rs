@@ -1,5 +1,5 @@
-//! A socket of rtnetlink, by which Linux answers questions about links, addresses and routes, and reports
-//! changes.
+//! A socket of rtnetlink, by which Linux answers questions about links, addresses, neighbours and routes,
+//! and reports changes.
 
 use super::sys;
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -13,6 +13,8 @@ use std::os::fd::AsRawFd;
 pub enum LinkChanges {
     /// Interfaces that come, go, are switched on or off, or get another address or MTU.
     Links = 1,
+    /// Neighbours.
+    Neighbours = 3,
     /// Addresses of IPv4.
     Ipv4Addresses = 5,
     /// Routes of IPv4.

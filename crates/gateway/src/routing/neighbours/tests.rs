@@ -158,8 +158,57 @@ fn what_is_heard_changes_what_is_known_as_the_rfc_says() {
 }
 
 #[test]
+fn one_that_is_set_is_never_asked_and_believes_nobody_until_it_is_set_no_more() {
+    let mut scene = Scene::new();
+    let n = neighbour(7);
+    scene.packet(1);
+    let set = |scene: &mut Scene, mac: Option<Mac>| {
+        let mut actions = Vec::new();
+        let wanted = mac.map(|mac| (n, mac)).into_iter().collect();
+        scene.neighbours.permanent(&wanted, scene.now, &mut actions);
+        actions
+    };
+    assert_eq!(set(&mut scene, Some(A)), [Action::Known(n, A), Action::Send(n, A, 1)]);
+    assert_eq!(set(&mut scene, Some(A)), []);
+    for how in [Heard::Question, Heard::Announcement, ANSWER] {
+        assert_eq!(scene.heard(B, how), [], "{how:?}");
+    }
+    assert_eq!((scene.wait(300), scene.neighbours.due()), (vec![], None));
+    assert_eq!(
+        (scene.packet(2), scene.state()),
+        (vec![Action::Send(n, A, 2)], Some(NeighbourState::Permanent))
+    );
+    assert_eq!(set(&mut scene, Some(B)), [Action::Known(n, B)], "it is set to another");
+    assert_eq!((set(&mut scene, None), scene.state()), (vec![Action::Gone(n)], None));
+    assert_eq!(scene.packet(3), [Action::Ask(n, None)]);
+}
+
+#[test]
+fn only_so_many_are_permanent_and_they_have_a_place_in_a_full_table() {
+    let mut neighbours: Neighbours<u32> = Neighbours::new(Limits::new(8, 1));
+    let mut actions = Vec::new();
+    for last in 100..120 {
+        neighbours.heard(neighbour(last), B, Heard::Question, 0, &mut actions);
+        neighbours.heard(neighbour(last), B, ANSWER, 0, &mut actions);
+    }
+    assert_eq!(neighbours.entries.len(), 8, "all have just answered");
+    let mut set: BTreeMap<Neighbour, Mac> = (1..=6).map(|last| (neighbour(last), A)).collect();
+    let permanent = |neighbours: &Neighbours<u32>| {
+        let all = neighbours.all();
+        let of = all.iter().filter(|seen| seen.state == NeighbourState::Permanent);
+        of.map(|seen| seen.neighbour).collect::<Vec<_>>()
+    };
+    neighbours.permanent(&set, 1, &mut actions);
+    assert_eq!(permanent(&neighbours), [1, 2, 3, 4].map(neighbour));
+    assert_eq!((neighbours.entries.len(), neighbours.most_permanent()), (8, 4));
+    set.remove(&neighbour(2));
+    neighbours.permanent(&set, 1, &mut actions);
+    assert_eq!(permanent(&neighbours), [1, 3, 4, 5].map(neighbour), "the next one comes in");
+}
+
+#[test]
 fn what_waits_is_bounded_and_the_newest_packets_stay() {
-    let limits = Limits { neighbours: 4, incomplete: 3, queue: 2, waiting: 4 };
+    let limits = Limits { neighbours: 4, incomplete: 3, permanent: 2, queue: 2, waiting: 4 };
     let mut neighbours = Neighbours::new(limits);
     let mut add = |last: u8, packet: u32| {
         let mut actions = Vec::new();
@@ -195,7 +244,7 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
 
 #[test]
 fn nobody_gives_way_for_a_packet_that_is_refused() {
-    let limits = Limits { neighbours: 2, incomplete: 2, queue: 2, waiting: 1 };
+    let limits = Limits { neighbours: 2, incomplete: 2, permanent: 2, queue: 2, waiting: 1 };
     let mut neighbours = Neighbours::new(limits);
     let mut actions = Vec::new();
     neighbours.heard(neighbour(1), A, Heard::Question, 0, &mut actions);
@@ -309,7 +358,7 @@ fn displace(plain: &mut Vec<Plain>, names: &HashSet<Neighbour>, kinds: &[Order],
                 Plain { state: NeighbourState::Reachable, .. } => Order::Answered,
                 _ => Order::Silent,
             };
-            order == *kind && !names.contains(&known.neighbour)
+            order == *kind && known.state != NeighbourState::Permanent && !names.contains(&known.neighbour)
         };
         let first = plain.iter().filter(of_kind).min_by_key(|known| (known.since, known.neighbour)).cloned();
         let keeps = match kind {
@@ -329,14 +378,15 @@ proptest! {
     /// The machine beside one that is a list, over any sequence of packets, messages and waiting.
     #[test]
     fn the_machine_is_what_its_picture_says(
-        steps in proptest::collection::vec((0u8..6, 0u8..7, any::<bool>(), any::<bool>(), 0u64..9), 0..120),
+        steps in proptest::collection::vec((0u8..6, 0u8..8, any::<bool>(), any::<bool>(), 0u64..9), 0..120),
     ) {
-        let limits = Limits { neighbours: 4, incomplete: 2, queue: 2, waiting: 3 };
+        let limits = Limits { neighbours: 4, incomplete: 2, permanent: 2, queue: 2, waiting: 3 };
         let mut machine = Neighbours::new(limits);
         let mut plain: Vec<Plain> = Vec::new();
         let (mut now, mut handed, mut done) = (0u64, 0u64, 0u64);
         let mut table: HashMap<Neighbour, Mac> = HashMap::new();
         let mut names: HashSet<Neighbour> = HashSet::new();
+        let mut set: BTreeMap<Neighbour, Mac> = BTreeMap::new();
         for (number, (last, what, one, two, time)) in steps.into_iter().enumerate() {
             let n = neighbour(last);
             let mac = if one { A } else { B };
@@ -401,6 +451,7 @@ proptest! {
                     }
                     match plain.iter_mut().find(|known| known.neighbour == n) {
                         Some(_) if !there => {}
+                        Some(known) if known.state == NeighbourState::Permanent => {}
                         None => {}
                         Some(known) => {
                             let new = known.mac.is_none();
@@ -433,6 +484,26 @@ proptest! {
                     machine.name(n, one);
                     if one { names.insert(n) } else { names.remove(&n) };
                 }
+                7 => {
+                    if two { set.insert(n, mac) } else { set.remove(&n) };
+                    machine.permanent(&set, now, &mut actions);
+                    let wanted: Vec<_> = set.iter().take(2).map(|(n, mac)| (*n, *mac)).collect();
+                    let goes = |known: &Plain| {
+                        known.state == NeighbourState::Permanent && wanted.iter().all(|(n, _)| *n != known.neighbour)
+                    };
+                    plain.retain(|known| !goes(known));
+                    for (n, mac) in wanted {
+                        let new = Plain {
+                            neighbour: n, state: NeighbourState::Permanent, mac: Some(mac), until: u64::MAX, asked: 0,
+                            queue: vec![], since: now, confirmed: false,
+                        };
+                        if let Some(known) = plain.iter_mut().find(|known| known.neighbour == n) {
+                            *known = new;
+                        } else if plain.len() < 4 || displace(&mut plain, &names, &ALL, u64::MAX) {
+                            plain.push(new);
+                        }
+                    }
+                }
                 _ => {
                     for _ in 0..time * time {
                         now += SECOND;
@@ -450,6 +521,7 @@ proptest! {
                                 NeighbourState::Incomplete | NeighbourState::Probe => {
                                     (known.until, known.asked) = (now + SECOND, known.asked + 1);
                                 }
+                                NeighbourState::Permanent => prop_assert!(false, "it has no time"),
                             }
                         }
                         plain.retain(|known| known.asked <= ASKED || !matches!(known.state, NeighbourState::Incomplete | NeighbourState::Probe));
@@ -478,7 +550,8 @@ proptest! {
             }
             prop_assert_eq!(handed, done + machine.waiting() as u64);
             prop_assert_eq!(table.len(), plain.iter().filter(|known| known.mac.is_some()).count());
-            prop_assert_eq!(machine.due.len(), machine.entries.len());
+            let timed = plain.iter().filter(|known| known.state != NeighbourState::Permanent).count();
+            prop_assert_eq!(machine.due.len(), timed);
             let places: BTreeSet<_> = plain.iter().filter_map(|known| machine.place(known.neighbour)).collect();
             prop_assert_eq!(&machine.order, &places);
             let at = AtPort {

@@ -303,3 +303,38 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn only_permanent_neighbours_with_an_ethernet_address_are_told_as_such() {
+    const LINK: &[u8] = &[2, 0, 0, 0, 0, 7];
+    let message = |kind, family, state: u16, flags: u8, address: &[u8], link: &[u8]| {
+        let header =
+            [&[family, 0, 0, 0], &8u32.to_ne_bytes()[..], &state.to_ne_bytes(), &[flags, 1]].concat();
+        by_hand(kind, &header, &[(1, address), (2, link), (3, &[0; 16])])
+    };
+    let six: std::net::Ipv6Addr = "fd00::7".parse().expect("an address");
+    let four = [10, 0, 1, 7];
+    let permanent = Some([2, 0, 0, 0, 0, 7]);
+    let told =
+        |address: &str, permanent| vec![Told::Neighbour { index: 8, address: ip_of(address), permanent }];
+    for (message, wanted) in [
+        (message(NEW_NEIGHBOUR, INET, 0x80, 0, &four, LINK), told("10.0.1.7", permanent)),
+        (message(NEW_NEIGHBOUR, INET6, 0x80, 0, &six.octets(), LINK), told("fd00::7", permanent)),
+        // Reachable; permanent without an address, and with one that is none of Ethernet; gone.
+        (message(NEW_NEIGHBOUR, INET, 0x02, 0, &four, LINK), told("10.0.1.7", None)),
+        (message(NEW_NEIGHBOUR, INET, 0x80, 0, &four, &[]), told("10.0.1.7", None)),
+        (message(NEW_NEIGHBOUR, INET, 0x80, 0, &four, &[2; 8]), told("10.0.1.7", None)),
+        (message(DELETE_NEIGHBOUR, INET, 0x80, 0, &four, LINK), told("10.0.1.7", None)),
+        // The machine answers for it; an entry of a bridge; an address that is cut off.
+        (message(NEW_NEIGHBOUR, INET, 0x80, 8, &four, LINK), vec![]),
+        (message(NEW_NEIGHBOUR, 7, 0x80, 0, &[], LINK), vec![]),
+        (message(NEW_NEIGHBOUR, INET6, 0x80, 0, &four, LINK), vec![]),
+    ] {
+        assert_eq!(read(&message), wanted, "{message:?}");
+        for cut in 0..message.len() {
+            assert!(read(&message[..cut]).is_empty(), "{cut}");
+        }
+    }
+    let asked = question(Wanted::Neighbours);
+    assert_eq!((asked.len(), short(&asked, 4)), (28, Some(GET_NEIGHBOUR)));
+}
