@@ -8,6 +8,7 @@
 //! and [`MAX_TIMERS`].
 
 mod cells;
+mod ending;
 pub mod handover;
 mod limits;
 pub mod matching;
@@ -16,9 +17,9 @@ mod pending;
 mod rebuilt;
 pub mod rows;
 pub mod table_set;
-mod watch;
 
 pub use self::cells::{Cell, DefaultEntry};
+use self::ending::EntryEnd;
 use self::limits::{LOOKS_FOR_STEP, MOST_CREDIT, MOVED_EVERY};
 pub use self::limits::{
     MAX_CELLS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET, TIME_OF_RUN,
@@ -26,7 +27,6 @@ pub use self::limits::{
 use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};
 use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
-use self::watch::EntryEnd;
 
 use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
@@ -482,10 +482,10 @@ impl<F: TableFamily> ProgramState<F> {
         let TablePlace::Exact(place) = self.tables.places[end.table as usize] else { return };
         let shape = &self.tables.shapes[end.table as usize];
         let Some(event) = shape.expires else { return };
-        let key = &end.key[..shape.key.words];
+        let key = self.tables.key_of(end);
         // A handler of machine code reads all columns of the entry, so it does not run without them.
         let Some(value) = self.tables.exact[place].peek(key) else {
-            self.tables.end(end.table, &end.key);
+            self.tables.end(end);
             return;
         };
         let mut args = std::mem::take(&mut self.scratch);
@@ -493,7 +493,7 @@ impl<F: TableFamily> ProgramState<F> {
         args.extend(shape.key.places.iter().map(|place| Packing::unpack_one(place, key)));
         args.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
         release(&mut self.memory, shape, value);
-        self.tables.end(end.table, &end.key);
+        self.tables.end(end);
         self.events[event as usize].raised += 1;
         let first = u32::try_from(outputs.arguments.len()).unwrap_or(u32::MAX);
         outputs.arguments.extend(&args);
@@ -543,18 +543,16 @@ impl<F: TableFamily> ProgramState<F> {
         self.make_way(table, Some(key), 1);
         let shape = &self.tables.shapes[table as usize];
         let TablePlace::Exact(place) = self.tables.places[table as usize] else { return Learned::Refused };
-        let held = &mut self.tables.exact[place];
+        let held = &self.tables.exact[place];
         let mut before = [0; MAX_WORDS];
         let words = shape.value.words;
         if let Some(old) = held.peek(key) {
             before[..words].copy_from_slice(old);
         }
-        let learned = held.learn(key, value, now);
+        let learned = self.tables.learn(table, key, value, now);
+        let shape = &self.tables.shapes[table as usize];
         if let (Learned::Moved, Some(pool)) = (learned, shape.releases) {
             self.memory.give_words(pool, &shape.value, &before[..words]);
-        }
-        if learned == Learned::New {
-            self.tables.watch(table, key);
         }
         learned
     }
@@ -568,7 +566,7 @@ impl<F: TableFamily> ProgramState<F> {
             self.memory.give_words(pool, &shape.value, old);
         }
         held.remove(key);
-        self.tables.unwatch(table, key);
+        self.tables.forget_deadline(table, key);
     }
 
     /// Expires entries whose deadline has come, and removes as many of them as these steps allow.

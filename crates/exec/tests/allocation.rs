@@ -18,6 +18,7 @@ fn no_packet_allocates_after_warm_up() {
     let port = packet.one(Op::InPort, 16);
     packet.one(Op::Learn { table: 0, key: vec![key], value: vec![port] }, 1);
     packet.one(Op::Learn { table: 1, key: vec![wide, wide, wide], value: vec![port, wide] }, 1);
+    packet.one(Op::Learn { table: 2, key: vec![key], value: vec![port] }, 1);
     packet.all(Op::Lookup { table: 0, key: vec![key] }, &[1, 16]);
     packet.none(Op::Copy(port));
     packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), limit: None, port });
@@ -31,13 +32,23 @@ fn no_packet_allocates_after_warm_up() {
     let port = handler.constant(16, 1);
     handler.none(Op::Emit { template: 0, values: vec![key], tail: None, limit: None, port });
     handler.end(Terminator::Done);
-    let mut program = program(vec![packet, handler]);
+    let mut ended = Build::new("ended");
+    ended.param(BlockId(0), 32);
+    ended.param(BlockId(0), 16);
+    ended.end(Terminator::Done);
+    let mut program = program(vec![packet, handler, ended]);
     let mut small = table(&[32], &[16], 30, Eviction::Lru);
     small.age = Some(24_000);
     let mut wide = table(&[64, 64, 64], &[16, 64], 30, Eviction::Lru);
     wide.idle = Some(60_000);
-    program.tables = vec![small, wide];
-    program.events = vec![Event { name: "event".to_string(), params: columns(&[32]), handler: 1 }];
+    // Some entries end by their time, and some have to make room before.
+    let mut ending = table(&[32], &[16], 30, Eviction::Lru);
+    (ending.age, ending.expires) = (Some(20_000), Some(1));
+    program.tables = vec![small, wide, ending];
+    program.events = vec![
+        Event { name: "event".to_string(), params: columns(&[32]), handler: 1 },
+        Event { name: "ended".to_string(), params: columns(&[32, 16]), handler: 2 },
+    ];
     program.templates =
         vec![Template { bytes: vec![0; 60], holes: vec![Hole { bit: 9, width: 32 }], sums: Vec::new() }];
     let mut backend = load(&allowed(program), BackendKind::Native, 4, 1).expect("the program is sound");
@@ -73,6 +84,7 @@ fn no_packet_allocates_after_warm_up() {
     );
     let tables = backend.tables();
     assert!(tables[0].inserts > 5000 && tables[1].evictions > 5000, "{tables:?}");
+    assert!(tables[2].expired > 1000 && tables[2].evictions > 1000, "{tables:?}");
 }
 
 /// What does not change its owner as it is would be copied entry by entry, each with allocations of its own.

@@ -69,6 +69,22 @@ fn the_memory_that_is_told_is_what_is_taken() {
             drop(made);
         }
     }
+    // What an event takes is not a matter of the table that raises it.
+    for (event, table) in [
+        ("event e(key: mac, at: port) {}", "exact(mac) -> port { capacity 300k evict lru age 1s expires e }"),
+        (
+            "event e(a: ip6, b: u16) {}",
+            "exact(ip6, u16) -> () { capacity 20k evict refuse idle 1s expires e }",
+        ),
+    ] {
+        let (alone, nothing) = taken(&program(event), 0);
+        drop(alone);
+        let declaration = format!("{event} table t: {table}");
+        let program = program(&declaration);
+        let (made, bytes) = taken(&program, nothing);
+        compare(&declaration, &program, bytes);
+        drop(made);
+    }
     for declaration in ["pool p: u32 { 0..0x3ffffff }", "pool p: (ip4, u16) { 10.0.0.0/22, 1024..65535 }"] {
         let program = program(declaration);
         let (made, bytes) = taken(&program, nothing);

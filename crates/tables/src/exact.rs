@@ -226,6 +226,14 @@ pub trait Exact {
     /// `age` and would end later by it: as if it had been learned earlier. The next learn makes it live as
     /// long as any other. An entry that is permanent, or of a table without `age`, stays as it is.
     fn end_by(&mut self, key: &[u64], deadline: u64);
+    /// As [`learn`](Exact::learn), and tells the keys of the entries that made room.
+    fn learn_telling(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned;
     /// Puts in an initial entry of the program, or makes an existing one permanent with this value. Such an
     /// entry never expires and is never evicted; a learn may change its value and [`remove`](Exact::remove)
     /// removes it. False, and no effect, if the table is full: nothing is evicted for it.
@@ -234,9 +242,9 @@ pub trait Exact {
     fn remove(&mut self, key: &[u64]) -> bool;
     /// Takes `key` out because its time is up, which counts it as expired; false if it was not there. For who
     /// ends entries one by one, and never by [`expire`](Exact::expire).
-    fn end(&mut self, key: &[u64]) -> bool;
+    fn expire_key(&mut self, key: &[u64]) -> bool;
     /// When `key` ends unless it is renewed before, `u64::MAX` for never; `None` if it is not there.
-    fn ends(&mut self, key: &[u64]) -> Option<u64>;
+    fn deadline_of(&mut self, key: &[u64]) -> Option<u64>;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
     /// Ends every entry whose deadline is at or before `now`, as [`expire`](Exact::expire), but takes them

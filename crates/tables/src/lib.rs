@@ -1,6 +1,7 @@
 //! The tables and other memory of programs: exact tables, longest prefixes, rules, patterns, meters,
 //! registers, pools and groups. This crate knows neither packets nor programs.
 
+pub mod deadlines;
 pub mod device;
 pub mod exact;
 pub mod generate;

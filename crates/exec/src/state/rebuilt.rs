@@ -69,7 +69,7 @@ impl<F: TableFamily> TableSet<F> {
             }
             _ => return false,
         }
-        self.exchange_watch(table, built, 0);
+        self.exchange_deadlines(table, built, 0);
         self.note_replaced(table);
         self.count_expired(table, expired);
         true

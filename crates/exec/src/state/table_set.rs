@@ -3,12 +3,13 @@
 
 mod ends;
 
+use super::ending::learn_listed;
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
-use super::watch::{Watch, watched_key};
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
+use tables::deadlines::Deadlines;
 use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};
 use tables::rules::{Rule, Rules, RulesBuildError, RulesSpec};
@@ -188,7 +189,7 @@ pub struct TableSet<F: TableFamily> {
     /// an exact table.
     versions: Vec<u64>,
     /// For each table that raises an event when entries end, when they end.
-    watches: Vec<Option<Watch>>,
+    pub(super) deadlines: Vec<Option<Box<Deadlines>>>,
     seed: u64,
 }
 
@@ -207,7 +208,7 @@ impl<F: TableFamily> TableSet<F> {
             fixed: program.tables.iter().map(|table| !table.entries.is_empty()).collect(),
             before: vec![ExactStatistics::default(); program.tables.len()],
             versions: vec![0; program.tables.len()],
-            watches: program.tables.iter().map(|table| table.expires.map(|_| Watch::default())).collect(),
+            deadlines: Vec::new(),
             seed,
         };
         for table in &program.tables {
@@ -222,6 +223,10 @@ impl<F: TableFamily> TableSet<F> {
                 return Err(LoadError::TooManyEntries { table: table.name.clone(), capacity });
             }
             set.make(table, &shape)?;
+            let list = |_| Deadlines::new(shape.key.words, table.capacity as usize, seed).map(Box::new);
+            let deadlines = table.expires.map(list).transpose();
+            let refused = |cause| LoadError::Table { table: table.name.clone(), cause };
+            set.deadlines.push(deadlines.map_err(refused)?);
             set.shapes.push(shape);
             let entries = Vec::new();
             set.declared.push(ir::Table { entries, ..table.clone() });
@@ -287,11 +292,8 @@ impl<F: TableFamily> TableSet<F> {
                 let (words, value) = (&words[..shape.key.words], &value[..shape.value.words]);
                 let taken = match now {
                     Some(now) => {
-                        let learned = self.exact[place].learn(words, value, now);
-                        if let (Learned::New, Some(watch)) = (learned, &mut self.watches[index]) {
-                            watch.note_new(&mut self.exact[place], words);
-                        }
-                        learned != Learned::Refused
+                        learn_listed(&mut self.exact[place], &mut self.deadlines[index], words, value, now)
+                            != Learned::Refused
                     }
                     None => self.exact[place].insert_permanent(words, value),
                 };
@@ -309,28 +311,6 @@ impl<F: TableFamily> TableSet<F> {
             }
         }
         result
-    }
-
-    /// An entry that packets made ends at this time, if it has an age and would end later.
-    pub fn end_by(&mut self, table: u32, entry: &Entry, deadline: u64) {
-        let index = table as usize;
-        match self.places[index] {
-            TablePlace::Exact(place) => {
-                let (Some(key), packing) = (entry.exact_key(), &self.shapes[index].key) else { return };
-                let mut words = [0; MAX_WORDS];
-                packing.pack(key, &mut words[..packing.words]);
-                let words = &words[..packing.words];
-                self.exact[place].end_by(words, deadline);
-                if let Some(watch) = &mut self.watches[index]
-                    && let Some(ends) = self.exact[place].ends(words).filter(|ends| *ends < u64::MAX)
-                {
-                    watch.postpone(&watched_key(words), ends);
-                }
-            }
-            TablePlace::Prefixes(place) => self.prefixes[place].end_by(&entry.key, deadline),
-            TablePlace::Rules(place) => self.rules[place].end_by(&entry.key, entry.priority, deadline),
-            TablePlace::Patterns(_) => {}
-        }
     }
 
     /// The value of a key in an exact table.
@@ -355,7 +335,7 @@ impl<F: TableFamily> TableSet<F> {
                 let mut words = [0; MAX_WORDS];
                 packing.pack(key, &mut words[..packing.words]);
                 let words = &words[..packing.words];
-                self.watches[index].iter_mut().for_each(|watch| watch.forget(&watched_key(words)));
+                self.deadlines[index].iter_mut().for_each(|deadlines| deadlines.forget(words));
                 self.exact[place].remove(words)
             }
             TablePlace::Prefixes(place) => self.prefixes[place].remove(key),
@@ -395,12 +375,18 @@ impl<F: TableFamily> TableSet<F> {
         let exchanged = match (self.places[index], other.places[of_other]) {
             // What has ended and is not yet taken out would never raise its event.
             (TablePlace::Exact(_), TablePlace::Exact(_))
-                if self.watches[index].is_some() && other.watches[of_other].is_none() =>
+                if self.deadlines[index].is_some() && other.deadlines[of_other].is_none() =>
             {
                 false
             }
             (TablePlace::Exact(ours), TablePlace::Exact(theirs)) => {
-                alike || self.exact[ours].prepare_for(&other.exact[theirs])
+                let capacity = self.declared[index].capacity as usize;
+                let has_room = |list: &mut Option<Box<Deadlines>>| {
+                    list.as_mut().is_none_or(|list| list.reserve(capacity).is_ok())
+                };
+                alike
+                    || self.exact[ours].prepare_for(&other.exact[theirs])
+                        && has_room(&mut other.deadlines[of_other])
             }
             (TablePlace::Prefixes(_), TablePlace::Prefixes(_))
             | (TablePlace::Rules(_), TablePlace::Rules(_)) => {
@@ -448,7 +434,7 @@ impl<F: TableFamily> TableSet<F> {
             }
             _ => {}
         }
-        self.exchange_watch(table, other, theirs);
+        self.exchange_deadlines(table, other, theirs);
         std::mem::swap(&mut self.before[index], &mut other.before[of_other]);
         std::mem::swap(&mut self.changes[index], &mut other.changes[of_other]);
     }
@@ -464,7 +450,8 @@ impl<F: TableFamily> TableSet<F> {
             std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
             self.exact[our].inherit(&mut other.exact[their]);
             // The list of the other table went over with it, but entries may end earlier by these times.
-            self.watch_all(table);
+            let sooner = self.sooner(index, other, of_other);
+            self.deadlines[index].iter_mut().for_each(|deadlines| deadlines.hasten(sooner));
         }
         self.count_anew(table);
     }

@@ -422,6 +422,18 @@ fn entries_that_were_hit_are_looked_at_a_few_at_a_time_before_one_of_them_ends()
 }
 
 #[test]
+fn what_a_full_table_evicts_does_not_gather_in_the_list() {
+    let capacity = 100;
+    let mut state = state(&EXPIRING.replace("20000", "100"));
+    for number in 0..20_000_u64 {
+        // Keys come in no order.
+        state.learn_releasing(0, &[number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32], &[1]);
+        let listed = state.tables.deadlines[0].as_ref().map_or(0, |list| list.len());
+        assert_eq!((listed, state.tables.held(0)), ((number as usize + 1).min(capacity), listed as u64));
+    }
+}
+
+#[test]
 fn entries_that_the_control_plane_removes_or_replaces_raise_no_event() {
     let (mut state, mut outputs) = (state(EXPIRING), Outputs::default());
     for number in 0..3 {

@@ -9,7 +9,7 @@
 //! once for all workers, since a program is kept while it runs.
 
 use super::{Column, Entry, Eviction, GroupMember, Match, Program, Table, TableKind};
-use crate::limits::LARGEST_WORDS;
+use tables::deadlines::Deadlines;
 use tables::exact::ExactSpec;
 use tables::group::GroupTable;
 use tables::lpm::{LpmSpec, Prefix};
@@ -132,10 +132,9 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
                 seed: 0,
             };
             let pool = table.releases.and_then(|pool| program.pools.get(pool as usize));
-            // What ends is looked for in order, and may be listed for as many entries that were evicted.
-            let watched = table.expires.map_or(0, |_| watched(2 * capacity));
+            let ending = table.expires.map_or(0, |_| Deadlines::allocated(spec.key_words, capacity));
             spec.allocated()
-                .saturating_add(watched)
+                .saturating_add(ending)
                 .saturating_add(pool.map_or(0, |pool| spec.allocated_for_items(pool.items())))
         }
         TableKind::Lpm => {
@@ -187,13 +186,6 @@ fn rows(table: &Table, entries: u64) -> u64 {
         return kept.saturating_add(2 * rows.saturating_mul(COUNTER_BYTES));
     }
     kept.saturating_add(sizes::hash_map_at_most::<Vec<u64>, u32>(rows)).saturating_add(rows * 8 * words)
-}
-
-/// The most bytes of a list of so many entries by the times at which they end.
-fn watched(entries: u64) -> u64 {
-    type Key = [u64; LARGEST_WORDS];
-    let ordered = sizes::ordered_at_most::<(u64, Key), ()>(entries);
-    ordered.saturating_add(sizes::ordered_at_most::<Key, u64>(entries))
 }
 
 /// The most bytes of when entries end.

@@ -143,12 +143,22 @@ impl Exact for ExactTable {
         dispatch!(self, table => table.remove(key))
     }
 
-    fn end(&mut self, key: &[u64]) -> bool {
-        dispatch!(self, table => table.end(key))
+    fn expire_key(&mut self, key: &[u64]) -> bool {
+        dispatch!(self, table => table.expire_key(key))
     }
 
-    fn ends(&mut self, key: &[u64]) -> Option<u64> {
-        dispatch!(self, table => table.ends(key))
+    fn deadline_of(&mut self, key: &[u64]) -> Option<u64> {
+        dispatch!(self, table => table.deadline_of(key))
+    }
+
+    fn learn_telling(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
+        dispatch!(self, table => table.learn_telling(key, value, now, evicted))
     }
 
     fn expire(&mut self, now: u64) -> u64 {

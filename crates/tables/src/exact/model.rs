@@ -92,10 +92,11 @@ impl ExactModel {
     }
 
     /// Takes out the entry used longest ago, if the table evicts and there is one.
-    fn evict(&mut self) -> bool {
+    fn evict(&mut self, evicted: &mut dyn FnMut(&[u64])) -> bool {
         let oldest = self.recency.first().filter(|_| self.spec.evict == Evict::Lru);
         let Some((_, key)) = oldest.cloned() else { return false };
         self.take(&key);
+        evicted(&key);
         self.statistics.evictions += 1;
         true
     }
@@ -126,18 +127,28 @@ impl Exact for ExactModel {
     }
 
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+        self.learn_telling(key, value, now, &mut |_| {})
+    }
+
+    fn learn_telling(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
         self.check_key(key);
         self.check_value(value);
         let now = self.advance(now);
         let before = self.take(key);
         if before.is_none() && self.is_full() {
-            if !self.evict() {
+            if !self.evict(evicted) {
                 self.statistics.refused += 1;
                 return Learned::Refused;
             }
             // Full still: the table was made smaller than what it holds.
             if self.is_full() {
-                self.evict();
+                self.evict(evicted);
             }
         }
         let permanent = before.as_ref().is_some_and(|held| held.permanent);
@@ -183,13 +194,13 @@ impl Exact for ExactModel {
         removed
     }
 
-    fn end(&mut self, key: &[u64]) -> bool {
+    fn expire_key(&mut self, key: &[u64]) -> bool {
         let ended = self.take(key).is_some();
         self.statistics.expired += u64::from(ended);
         ended
     }
 
-    fn ends(&mut self, key: &[u64]) -> Option<u64> {
+    fn deadline_of(&mut self, key: &[u64]) -> Option<u64> {
         self.entries.get(key).map(|held| self.deadline(held).unwrap_or(u64::MAX))
     }
 

@@ -173,11 +173,18 @@ impl<const K: usize> HashTable<K> {
     }
 
     #[inline(always)]
-    fn learn_inline(&mut self, key: &[u64], value: &[u64], now: u64, marks: u8) -> Learned {
+    fn learn_inline(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        marks: u8,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
         let now = self.advance(now);
-        let Ok(slot) = self.locate(key) else { return self.insert(key, value, now) };
+        let Ok(slot) = self.locate(key) else { return self.insert(key, value, now, evicted) };
         if self.has_ended(slot) {
-            return self.learn_ended(slot, key, value, now);
+            return self.learn_ended(slot, key, value, now, evicted);
         }
         self.renew(slot, now, marks);
         if same(self.current.slots.value(slot), value) {
@@ -263,9 +270,16 @@ impl<const K: usize> HashTable<K> {
     /// A learn of a key whose entry has ended and is still there.
     #[cold]
     #[inline(never)]
-    fn learn_ended(&mut self, slot: usize, key: &[u64], value: &[u64], now: u64) -> Learned {
+    fn learn_ended(
+        &mut self,
+        slot: usize,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
         self.take_out(slot, &mut |_| {});
-        self.insert_absent(key, value, now)
+        self.insert_absent(key, value, now, evicted)
     }
 
     /// Takes out an entry that has ended.
@@ -278,22 +292,28 @@ impl<const K: usize> HashTable<K> {
 
     /// A learn of a key that the current generation does not hold.
     #[inline(never)]
-    fn insert(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+    fn insert(&mut self, key: &[u64], value: &[u64], now: u64, evicted: &mut dyn FnMut(&[u64])) -> Learned {
         assert_eq!(value.len(), self.current.slots.value_words(), "a value has the words its table declares");
         if !self.older.is_empty() && self.fetch_older(key).is_some() {
-            return self.learn_inline(key, value, now, self.marks);
+            return self.learn_inline(key, value, now, self.marks, evicted);
         }
-        self.insert_absent(key, value, now)
+        self.insert_absent(key, value, now, evicted)
     }
 
     /// A learn of a key that no generation holds.
     #[inline]
-    fn insert_absent(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+    fn insert_absent(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
         self.keep_order();
         self.free_up(1, &mut |_| {});
         let mut place = self.current.hash_and_slot(key);
         let (fits, full) = (self.current.stays_short(place.1), self.len() >= self.spec.capacity);
-        if !fits && !self.rehash() || full && !self.make_room() {
+        if !fits && !self.rehash() || full && !self.make_room(evicted) {
             self.statistics.refused += 1;
             return Learned::Refused;
         }
@@ -314,19 +334,20 @@ impl<const K: usize> HashTable<K> {
 
     /// Takes out the entry used longest ago, and the next one if the table still holds its capacity or more,
     /// as after it was made smaller; false if there was none.
-    fn make_room(&mut self) -> bool {
-        let made = self.evict();
+    fn make_room(&mut self, evicted: &mut dyn FnMut(&[u64])) -> bool {
+        let made = self.evict(evicted);
         if made && self.len() >= self.spec.capacity {
-            self.evict();
+            self.evict(evicted);
         }
         made
     }
 
     /// Takes out the entry used longest ago; false if the table refuses instead or all entries are permanent.
-    fn evict(&mut self) -> bool {
+    fn evict(&mut self, evicted: &mut dyn FnMut(&[u64])) -> bool {
         let oldest =
             self.generations().filter_map(|one| one.oldest().map(|(stamp, slot)| (stamp, slot, one)));
         let Some((_, slot, generation)) = oldest.min_by_key(|(stamp, ..)| *stamp) else { return false };
+        evicted(generation.slots.key(slot));
         generation.vacate(slot);
         self.statistics.evictions += 1;
         true
@@ -442,7 +463,17 @@ impl<const K: usize> Exact for HashTable<K> {
 
     #[inline]
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
-        self.learn_inline(key, value, now, self.marks)
+        self.learn_inline(key, value, now, self.marks, &mut |_| {})
+    }
+
+    fn learn_telling(
+        &mut self,
+        key: &[u64],
+        value: &[u64],
+        now: u64,
+        evicted: &mut dyn FnMut(&[u64]),
+    ) -> Learned {
+        self.learn_inline(key, value, now, self.marks, evicted)
     }
 
     fn end_by(&mut self, key: &[u64], deadline: u64) {
@@ -491,14 +522,14 @@ impl<const K: usize> Exact for HashTable<K> {
         true
     }
 
-    fn end(&mut self, key: &[u64]) -> bool {
+    fn expire_key(&mut self, key: &[u64]) -> bool {
         let ended = self.remove(key);
         self.statistics.removed -= u64::from(ended);
         self.statistics.expired += u64::from(ended);
         ended
     }
 
-    fn ends(&mut self, key: &[u64]) -> Option<u64> {
+    fn deadline_of(&mut self, key: &[u64]) -> Option<u64> {
         self.fetch_older(key);
         let slot = self.current.probe(key).ok().filter(|slot| !self.has_ended(*slot))?;
         Some(self.current.deadline(slot).unwrap_or(u64::MAX))

@@ -14,6 +14,7 @@ enum Operation {
     Peek(u64),
     Learn(u64, u64),
     LearnFor(u64, u64),
+    LearnTelling(u64),
     InsertPermanent(u64, u64),
     Remove(u64),
     End(u64),
@@ -41,6 +42,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let operation = prop_oneof![
         6 => (key.clone(), value.clone()).prop_map(|(k, v)| Operation::Learn(k, v)),
         2 => (key.clone(), 0..120u64).prop_map(|(k, lifetime)| Operation::LearnFor(k, lifetime)),
+        2 => key.clone().prop_map(Operation::LearnTelling),
         4 => key.clone().prop_map(Operation::Find),
         1 => key.clone().prop_map(Operation::Peek),
         1 => (key.clone(), value).prop_map(|(k, v)| Operation::InsertPermanent(k, v)),
@@ -117,7 +119,17 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                 let deadline = latest.saturating_add(1 + lifetime);
                 table.end_by(&k, deadline);
                 model.end_by(&k, deadline);
-                prop_assert_eq!(table.ends(&k), model.ends(&k));
+                prop_assert_eq!(table.deadline_of(&k), model.deadline_of(&k));
+            }
+            Operation::LearnTelling(k) => {
+                let (k, v) = (key(&spec, k), value(&spec, 1));
+                let (mut gone, mut judged) = (Vec::new(), Vec::new());
+                let learned = table.learn_telling(&k, &v, now, &mut |key| gone.push(key.to_vec()));
+                prop_assert_eq!(
+                    learned,
+                    model.learn_telling(&k, &v, now, &mut |key| judged.push(key.to_vec()))
+                );
+                prop_assert_eq!(gone, judged);
             }
             Operation::InsertPermanent(k, v) => {
                 let (k, v) = (key(&spec, k), value(&spec, v));
@@ -125,8 +137,8 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
             }
             Operation::End(k) => {
                 let key = key(&spec, k);
-                prop_assert_eq!(table.ends(&key), model.ends(&key));
-                prop_assert_eq!(table.end(&key), model.end(&key));
+                prop_assert_eq!(table.deadline_of(&key), model.deadline_of(&key));
+                prop_assert_eq!(table.expire_key(&key), model.expire_key(&key));
             }
             Operation::Remove(k) => {
                 prop_assert_eq!(table.remove(&key(&spec, k)), model.remove(&key(&spec, k)))
@@ -279,19 +291,19 @@ fn an_entry_with_a_lifetime_of_its_own_ends_then_and_a_learn_makes_it_live_as_an
         }
         table.insert_permanent(&[3], &[0]);
         table.end_by(&[3], 1030);
-        assert_eq!((table.ends(&[0]), table.ends(&[3])), (Some(1030), Some(u64::MAX)));
+        assert_eq!((table.deadline_of(&[0]), table.deadline_of(&[3])), (Some(1030), Some(u64::MAX)));
         // A time behind its own changes nothing, and neither does a hit.
         table.end_by(&[1], 1090);
         table.find(&[1], 1029);
         table.learn(&[2], &[0], 1029);
         assert_eq!(table.expire(1029), 0);
         assert_eq!(table.expire(1030), 2);
-        assert_eq!((table.ends(&[1]), table.ends(&[2])), (None, Some(1089)));
+        assert_eq!((table.deadline_of(&[1]), table.deadline_of(&[2])), (None, Some(1089)));
     });
     on_both(spec(4, Some(60), None, Evict::Refuse), |table| {
         table.learn(&[1], &[0], 1000);
         table.end_by(&[1], 1030);
-        assert_eq!(table.ends(&[1]), Some(1060), "there is no age to end it by");
+        assert_eq!(table.deadline_of(&[1]), Some(1060), "there is no age to end it by");
     });
 }
 

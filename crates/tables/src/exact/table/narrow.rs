@@ -3,14 +3,14 @@
 use super::{HashTable, Learned};
 
 impl HashTable<1> {
-    /// [`Exact::find`] for a key of one word.
+    /// [`Exact::find`](crate::exact::Exact::find) for a key of one word.
     #[inline]
     pub fn find1(&mut self, key: u64, now: u64) -> Option<&[u64]> {
         self.find_or(&[key], now, self.marks, |table, now| table.find_older1(key, now))
     }
 
-    /// [`HashTable::find1`] where the spec's [`ExactSpec::marks`] are known when the code is compiled; other
-    /// `MARKS` renew wrongly.
+    /// [`HashTable::find1`] where the [marks](crate::exact::ExactSpec::marks) of the spec are known when the
+    /// code is compiled; other `MARKS` renew wrongly.
     #[inline]
     pub fn find1_marking<const MARKS: u8>(&mut self, key: u64, now: u64) -> Option<&[u64]> {
         debug_assert_eq!(MARKS, self.marks);
@@ -25,15 +25,17 @@ impl HashTable<1> {
         self.find_older(&[key], now)
     }
 
-    /// [`HashTable::learn1`] for values of one word where the spec's [`ExactSpec::marks`] are known when the
-    /// code is compiled.
+    /// [`HashTable::learn1`] for values of one word where the [marks](crate::exact::ExactSpec::marks) of the
+    /// spec are known when the code is compiled.
     #[inline]
     pub fn learn11_marking<const MARKS: u8>(&mut self, key: u64, value: u64, now: u64) -> Learned {
         debug_assert_eq!((MARKS, 1), (self.marks, self.current.slots.value_words()));
         let now = self.advance(now);
-        let Ok(slot) = self.current.probe(&[key]) else { return self.insert(&[key], &[value], now) };
+        let Ok(slot) = self.current.probe(&[key]) else {
+            return self.insert(&[key], &[value], now, &mut |_| {});
+        };
         if self.has_ended(slot) {
-            return self.learn_ended(slot, &[key], &[value], now);
+            return self.learn_ended(slot, &[key], &[value], now, &mut |_| {});
         }
         self.renew(slot, now, MARKS);
         if self.current.slots.first_value(slot) == value {
@@ -46,15 +48,15 @@ impl HashTable<1> {
         Learned::Moved
     }
 
-    /// [`Exact::learn`] for a key of one word.
+    /// [`Exact::learn`](crate::exact::Exact::learn) for a key of one word.
     #[inline]
     pub fn learn1(&mut self, key: u64, value: &[u64], now: u64) -> Learned {
-        self.learn_inline(&[key], value, now, self.marks)
+        self.learn_inline(&[key], value, now, self.marks, &mut |_| {})
     }
 }
 
 impl HashTable<2> {
-    /// [`Exact::find`] for a key of two words.
+    /// [`Exact::find`](crate::exact::Exact::find) for a key of two words.
     #[inline]
     pub fn find2(&mut self, key: [u64; 2], now: u64) -> Option<&[u64]> {
         self.find_or(&key, now, self.marks, |table, now| table.find_older2(key[0], key[1], now))
