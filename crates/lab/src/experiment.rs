@@ -32,7 +32,7 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// The figure of the publication that the experiment repeats, if it has one: the thesis on the language
     /// Steve (2016), or for `transfer` the study of a router on a GPU (2012), or for `hermes` Hermes (DAC
-    /// 2011).
+    /// 2011), or for `naming` AVES (USENIX 2001).
     pub paper: Option<f64>,
 }
 

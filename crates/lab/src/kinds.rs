@@ -36,6 +36,9 @@ pub enum ExperimentKind {
     /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not
     /// among [`ALL`](ExperimentKind::ALL).
     Hermes,
+    /// Set-ups of names by load (AVES, USENIX 2001), simulated; as [`Hermes`](ExperimentKind::Hermes), not
+    /// among all.
+    Naming,
 }
 
 /// An experiment in words.
@@ -50,7 +53,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 14] = [
+const EXPERIMENTS: [Entry; 15] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -134,6 +137,12 @@ const EXPERIMENTS: [Entry; 14] = [
         name: "hermes",
         help: "Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on a simulated device",
         about: "The evaluation of Hermes (DAC 2011) on a simulated device, with the paper's figures.",
+    },
+    Entry {
+        kind: ExperimentKind::Naming,
+        name: "naming",
+        help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated, beside the paper's random choice and Erlang's formula",
+        about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula.",
     },
 ];
 

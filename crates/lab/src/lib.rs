@@ -18,6 +18,7 @@ mod learn;
 mod load_result;
 mod machine;
 mod measure;
+mod naming;
 mod operations;
 mod page;
 mod plan;

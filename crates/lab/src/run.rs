@@ -6,7 +6,8 @@ use crate::machine::Machine;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::{
-    compile, crossover, decode, hermes, learn, operations, router, schedule, switch_apps, tables, transfer,
+    compile, crossover, decode, hermes, learn, naming, operations, router, schedule, switch_apps, tables,
+    transfer,
 };
 
 /// Runs experiments. `progress` hears what is being done.
@@ -59,6 +60,11 @@ pub fn run(
             ExperimentKind::Hermes => {
                 let (rows, told) = hermes::rows(plan, progress)?;
                 (mode, runs, length) = (told, hermes::runs(), "simulated time".to_owned());
+                rows
+            }
+            ExperimentKind::Naming => {
+                let (rows, told) = naming::rows(plan, progress)?;
+                (mode, length) = (told, "simulated time".to_owned());
                 rows
             }
             ExperimentKind::Tables => {

@@ -1,0 +1,222 @@
+//! Bindings: which responder an initiator reaches by an address and a service, and what it reached before.
+//!
+//! ```text
+//!  none ──first packet──► embryonic ──prove──► live
+//!   ▲                        │ 5 s, end         │ end
+//!   └──120 s at least── quarantined ◄───────────┘
+//!                            └──first packet for the same responder──► embryonic
+//! ```
+//!
+//! Entries of one initiator stand together, since an initiator has few of them and a set-up looks at all.
+//! Embryonic and ended entries end in the order in which they became so: two queues, no timers.
+
+use crate::admission::Denial;
+use crate::expectation::Responder;
+use crate::limits::{
+    EMBRYONIC, FORGOTTEN_AT_ONCE, MOST_BINDINGS, MOST_EMBRYONIC, MOST_EMBRYONIC_OF_PREFIX, MOST_OF_INITIATOR,
+    QUARANTINE,
+};
+use crate::service::Service;
+use std::collections::{HashMap, VecDeque};
+use std::net::Ipv4Addr;
+
+/// What a binding is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BindingKey {
+    /// The client.
+    pub initiator: Ipv4Addr,
+    /// The address of the pool that it sends to.
+    pub address: Ipv4Addr,
+    /// The protocol and port that it sends to.
+    pub service: Service,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The initiator has not proved that it is there.
+    Embryonic {
+        since: u64,
+    },
+    Live,
+    /// The binding is over; no other responder takes its place for a while.
+    Quarantined {
+        since: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) service: Service,
+    pub(crate) responder: Responder,
+    pub(crate) state: State,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    of: HashMap<Ipv4Addr, Vec<Binding>>,
+    count: usize,
+    embryonic: VecDeque<(u64, BindingKey)>,
+    embryonic_count: usize,
+    /// Embryonic bindings by the first 24 bits of the initiator.
+    embryonic_of: HashMap<u32, u32>,
+    ended: VecDeque<(u64, BindingKey)>,
+    /// How long an ended binding is remembered if there is room; [`QUARANTINE`] at least.
+    remembered: u64,
+}
+
+fn network(initiator: Ipv4Addr) -> u32 {
+    initiator.to_bits() >> 8
+}
+
+impl Bindings {
+    pub(crate) fn new(remembered: u64) -> Bindings {
+        Bindings { remembered: remembered.max(QUARANTINE), ..Bindings::default() }
+    }
+
+    /// All entries of an initiator.
+    pub(crate) fn of(&self, initiator: Ipv4Addr) -> &[Binding] {
+        self.of.get(&initiator).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn get(&self, key: &BindingKey) -> Option<&Binding> {
+        self.of(key.initiator).iter().find(|one| one.address == key.address && one.service == key.service)
+    }
+
+    fn get_mut(&mut self, key: &BindingKey) -> Option<&mut Binding> {
+        let of = self.of.get_mut(&key.initiator)?;
+        of.iter_mut().find(|one| one.address == key.address && one.service == key.service)
+    }
+
+    /// Whether this binding keeps its key from other responders.
+    pub(crate) fn keeps(&self, binding: &Binding, now: u64) -> bool {
+        !matches!(binding.state, State::Quarantined { since } if since + self.remembered <= now)
+    }
+
+    /// Entries of all states.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Makes an embryonic binding; a quarantined one of the same key is replaced.
+    pub(crate) fn begin(&mut self, key: BindingKey, responder: Responder, now: u64) -> Result<(), Denial> {
+        // The queues also hold what is over by now: somebody who proves and ends in haste does not grow them.
+        if self.embryonic_count >= MOST_EMBRYONIC || self.embryonic.len() >= 4 * MOST_EMBRYONIC {
+            return Err(Denial::EmbryonicFull);
+        }
+        if self
+            .embryonic_of
+            .get(&network(key.initiator))
+            .is_some_and(|&many| many >= MOST_EMBRYONIC_OF_PREFIX)
+        {
+            return Err(Denial::NetworkFull);
+        }
+        let state = State::Embryonic { since: now };
+        if let Some(binding) = self.get_mut(&key) {
+            (binding.responder, binding.state) = (responder, state);
+        } else {
+            if self.ended.len() >= 2 * MOST_BINDINGS {
+                return Err(Denial::BindingsFull);
+            }
+            if self.count >= MOST_BINDINGS && !self.forget_one(now, QUARANTINE) {
+                return Err(Denial::BindingsFull);
+            }
+            let of = self.of.entry(key.initiator).or_default();
+            if of.len() >= MOST_OF_INITIATOR {
+                return Err(Denial::BindingsFull);
+            }
+            of.push(Binding { address: key.address, service: key.service, responder, state });
+            self.count += 1;
+        }
+        self.embryonic.push_back((now, key));
+        self.embryonic_count += 1;
+        *self.embryonic_of.entry(network(key.initiator)).or_default() += 1;
+        Ok(())
+    }
+
+    /// The initiator is there.
+    pub(crate) fn prove(&mut self, key: &BindingKey) {
+        if let Some(binding) = self.get_mut(key)
+            && matches!(binding.state, State::Embryonic { .. })
+        {
+            binding.state = State::Live;
+            self.no_longer_embryonic(key.initiator);
+        }
+    }
+
+    /// The binding is over.
+    pub(crate) fn end(&mut self, key: &BindingKey, now: u64) {
+        let Some(binding) = self.get_mut(key) else { return };
+        let before = std::mem::replace(&mut binding.state, State::Quarantined { since: now });
+        match before {
+            State::Quarantined { since } => binding.state = State::Quarantined { since },
+            State::Live => self.ended.push_back((now, *key)),
+            State::Embryonic { .. } => {
+                self.ended.push_back((now, *key));
+                self.no_longer_embryonic(key.initiator);
+            }
+        }
+    }
+
+    fn no_longer_embryonic(&mut self, initiator: Ipv4Addr) {
+        self.embryonic_count -= 1;
+        let network = network(initiator);
+        if let Some(count) = self.embryonic_of.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                self.embryonic_of.remove(&network);
+            }
+        }
+    }
+
+    /// Ends embryonic bindings that have not proved themselves, and forgets ended ones; some at a time.
+    pub(crate) fn advance(&mut self, now: u64) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            match self.embryonic.front() {
+                Some(&(since, key)) if since + EMBRYONIC <= now => {
+                    self.embryonic.pop_front();
+                    if self.get(&key).is_some_and(|one| one.state == State::Embryonic { since }) {
+                        self.end(&key, now);
+                    }
+                }
+                _ => break,
+            }
+        }
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            if !self.forget_one(now, self.remembered) {
+                break;
+            }
+        }
+    }
+
+    /// Forgets the binding that ended first, if it ended so long ago; false if none did.
+    fn forget_one(&mut self, now: u64, age: u64) -> bool {
+        while let Some(&(since, key)) = self.ended.front() {
+            if since + age > now {
+                return false;
+            }
+            self.ended.pop_front();
+            if self.remove_quarantined(&key, since) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes out a binding that ended then; one that began again since then stays.
+    fn remove_quarantined(&mut self, key: &BindingKey, since: u64) -> bool {
+        let Some(of) = self.of.get_mut(&key.initiator) else { return false };
+        let same = |one: &Binding| {
+            one.address == key.address
+                && one.service == key.service
+                && one.state == State::Quarantined { since }
+        };
+        let Some(place) = of.iter().position(same) else { return false };
+        of.swap_remove(place);
+        if of.is_empty() {
+            self.of.remove(&key.initiator);
+        }
+        self.count -= 1;
+        true
+    }
+}

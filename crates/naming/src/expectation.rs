@@ -1,0 +1,102 @@
+//! Expectations: what a waypoint has promised to a name server, before any packet has come.
+
+use crate::service::{Service, Services};
+use std::net::Ipv4Addr;
+
+/// A host behind a gateway, by its number in the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Responder(pub u32);
+
+/// From which initiators the first packet may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initiators {
+    /// From this one: the resolver is the client itself, or it told the whole address (RFC 7871).
+    Exact(Ipv4Addr),
+    /// From a network, of which the resolver told the first bits (RFC 7871).
+    Prefix(Ipv4Addr, u8),
+    /// From anybody: nothing is known but the resolver.
+    Any,
+}
+
+impl Initiators {
+    fn bits(self) -> (u32, u8) {
+        match self {
+            Initiators::Exact(address) => (address.to_bits(), 32),
+            Initiators::Prefix(address, length) => (address.to_bits(), length.min(32)),
+            Initiators::Any => (0, 0),
+        }
+    }
+
+    /// Whether some initiator is in both.
+    pub fn overlap(self, other: Initiators) -> bool {
+        let ((one, length), (other, other_length)) = (self.bits(), other.bits());
+        let shift = 32 - u32::from(length.min(other_length));
+        one.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
+    }
+
+    /// Whether this initiator is one of them.
+    pub fn contain(self, initiator: Ipv4Addr) -> bool {
+        self.overlap(Initiators::Exact(initiator))
+    }
+}
+
+/// What a name server asks a waypoint for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Who is to be reached.
+    pub responder: Responder,
+    /// By what.
+    pub services: Services,
+    /// By whom.
+    pub initiators: Initiators,
+    /// The resolver that asked the name server.
+    pub resolver: Ipv4Addr,
+}
+
+/// A promise: first packets of these initiators to these services of an address go to a responder.
+#[derive(Clone, Debug)]
+pub(crate) struct Expectation {
+    pub(crate) responder: Responder,
+    pub(crate) services: Services,
+    pub(crate) initiators: Initiators,
+    pub(crate) resolver: Ipv4Addr,
+    /// When it was asked for last.
+    pub(crate) asked: u64,
+    /// Until then nobody else may have its slot.
+    pub(crate) exclusive_until: u64,
+    /// Until then it admits initiators, if nobody else has needed its slot.
+    pub(crate) until: u64,
+}
+
+impl Expectation {
+    /// Whether both could claim the same packet, for different responders.
+    pub(crate) fn conflicts(&self, ask: &Ask) -> bool {
+        self.responder != ask.responder
+            && self.initiators.overlap(ask.initiators)
+            && self.services.meet(&ask.services)
+    }
+
+    /// Whether it is the same promise to the same resolver.
+    pub(crate) fn is_for(&self, ask: &Ask) -> bool {
+        self.responder == ask.responder
+            && self.initiators == ask.initiators
+            && self.resolver == ask.resolver
+            && self.services == ask.services
+    }
+
+    /// Whether it is the same promise, made at another time.
+    pub(crate) fn is_same(&self, other: &Expectation) -> bool {
+        self.responder == other.responder
+            && self.services == other.services
+            && self.resolver == other.resolver
+    }
+
+    /// Whether both could claim the same packet of one initiator, for different responders.
+    pub(crate) fn excludes(&self, other: &Expectation) -> bool {
+        self.responder != other.responder && self.services.meet(&other.services)
+    }
+
+    pub(crate) fn admits(&self, initiator: Ipv4Addr, service: Service) -> bool {
+        self.initiators.contain(initiator) && self.services.contains(service)
+    }
+}

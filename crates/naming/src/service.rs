@@ -1,0 +1,55 @@
+//! What a responder offers: protocols and ports.
+
+use std::sync::Arc;
+
+/// Services of one responder.
+pub const MOST_SERVICES: usize = 64;
+
+/// A protocol of IP and a port of it. Protocols without ports have port 0, and so has the echo of ICMP, whose
+/// identifier the initiator chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Service {
+    /// The number of the protocol (IANA), such as 6 for TCP.
+    pub protocol: u8,
+    /// The port at the responder.
+    pub port: u16,
+}
+
+/// The services of a responder, in order, each once. Copies share their memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Services(Arc<[Service]>);
+
+/// More services than [`MOST_SERVICES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a responder has at most {MOST_SERVICES} services, and this one has {0}")]
+pub struct TooManyServices(pub usize);
+
+impl Services {
+    /// These services.
+    ///
+    /// # Errors
+    ///
+    /// More than [`MOST_SERVICES`] different ones.
+    pub fn new(services: impl IntoIterator<Item = Service>) -> Result<Services, TooManyServices> {
+        let mut all: Vec<Service> = services.into_iter().collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.len() > MOST_SERVICES { Err(TooManyServices(all.len())) } else { Ok(Services(all.into())) }
+    }
+
+    /// Whether this service is one of them.
+    pub fn contains(&self, service: Service) -> bool {
+        self.0.binary_search(&service).is_ok()
+    }
+
+    /// Whether both have a service in common.
+    pub fn meet(&self, other: &Services) -> bool {
+        let (few, many) = if self.0.len() < other.0.len() { (self, other) } else { (other, self) };
+        few.0.iter().any(|&service| many.contains(service))
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Service> {
+        self.0.iter().copied()
+    }
+}

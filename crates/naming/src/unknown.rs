@@ -1,0 +1,140 @@
+//! Addresses for initiators that are not known when a name is asked for, or of which only a network is known.
+//!
+//! Two expectations that could claim the same packet for different responders are never at one address at the
+//! same time, so N addresses carry N set-ups of one service in the time of a window. The waypoint knows what
+//! is free, so a set-up fails only when nothing is: the loss is Erlang's, and not that of a random choice.
+//! Among free addresses it takes the one whose last conflicting promise is longest ago, since a client that
+//! kept an address too long does the least harm there.
+
+use crate::expectation::{Ask, Expectation};
+use crate::fairness::Shares;
+use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
+use crate::service::Service;
+use std::net::Ipv4Addr;
+
+#[derive(Debug)]
+struct Slot {
+    address: Ipv4Addr,
+    expectations: Vec<Expectation>,
+    /// When an expectation was last promised here.
+    used: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Unknown {
+    slots: Vec<Slot>,
+}
+
+/// Why there is no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    Full,
+    /// The few that are left are for others.
+    Share,
+}
+
+/// How well an address fits: the smallest is best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Fitness {
+    /// The same promise is there.
+    new: bool,
+    /// The clients of this resolver may still keep this address for another responder.
+    same_network: bool,
+    /// Somebody else's promise has to go.
+    displaces: bool,
+    /// When it was last used.
+    used: Option<u64>,
+}
+
+fn network(resolver: Ipv4Addr) -> u32 {
+    resolver.to_bits() >> 8
+}
+
+impl Unknown {
+    pub(crate) fn new(addresses: Vec<Ipv4Addr>) -> Unknown {
+        let slot = |address| Slot { address, expectations: Vec::new(), used: None };
+        Unknown { slots: addresses.into_iter().map(slot).collect() }
+    }
+
+    /// Finds an address for this ask and notes the promise there.
+    pub(crate) fn promise(
+        &mut self,
+        ask: &Ask,
+        promised: Expectation,
+        now: u64,
+    ) -> Result<Ipv4Addr, Shortage> {
+        let mut best: Option<(Fitness, usize)> = None;
+        let mut free = 0;
+        for (place, slot) in self.slots.iter().enumerate() {
+            let Some(fitness) = slot.fitness(ask, now) else { continue };
+            free += 1;
+            if best.is_none_or(|(least, _)| fitness < least) {
+                best = Some((fitness, place));
+            }
+        }
+        let (fitness, place) = best.ok_or(Shortage::Full)?;
+        // The last addresses are for those who have less than their share.
+        if fitness.new && free <= self.slots.len().div_ceil(RESERVED_OF) && !self.is_fair(ask, now) {
+            return Err(Shortage::Share);
+        }
+        let slot = &mut self.slots[place];
+        slot.expectations.retain(|one| one.until > now && !one.conflicts(ask) && !one.is_for(ask));
+        slot.expectations.push(promised);
+        slot.used = Some(now);
+        Ok(slot.address)
+    }
+
+    fn is_fair(&self, ask: &Ask, now: u64) -> bool {
+        let exclusive = || {
+            let all = self.slots.iter().flat_map(|slot| &slot.expectations);
+            all.filter(|one| one.exclusive_until > now && one.services.meet(&ask.services))
+        };
+        let all = self.slots.len();
+        Shares::of(exclusive().map(|one| one.responder)).allow(&ask.responder, all)
+            && Shares::of(exclusive().map(|one| network(one.resolver))).allow(&network(ask.resolver), all)
+    }
+
+    fn slot(&self, address: Ipv4Addr) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.address == address)
+    }
+
+    /// The promise by which this packet may begin a binding.
+    pub(crate) fn find(
+        &self,
+        initiator: Ipv4Addr,
+        address: Ipv4Addr,
+        service: Service,
+        now: u64,
+    ) -> Option<&Expectation> {
+        let slot = self.slot(address)?.expectations.iter();
+        slot.filter(|one| one.until > now && one.admits(initiator, service)).max_by_key(|one| one.asked)
+    }
+
+    /// Whether anybody waits for this initiator at the address, whatever the service is.
+    pub(crate) fn expects(&self, initiator: Ipv4Addr, address: Ipv4Addr, now: u64) -> bool {
+        self.slot(address).is_some_and(|slot| {
+            slot.expectations.iter().any(|one| one.until > now && one.initiators.contain(initiator))
+        })
+    }
+}
+
+impl Slot {
+    /// How well this address fits; none if it is taken.
+    fn fitness(&self, ask: &Ask, now: u64) -> Option<Fitness> {
+        let live = self.expectations.iter().filter(|one| one.until > now);
+        let (mut new, mut displaces, mut same_network, mut count) = (true, false, false, 0);
+        for one in live {
+            count += 1;
+            new &= !one.is_for(ask);
+            if one.conflicts(ask) {
+                if one.exclusive_until > now {
+                    return None;
+                }
+                displaces = true;
+                same_network |= network(one.resolver) == network(ask.resolver);
+            }
+        }
+        let is_full = new && !displaces && count >= MOST_AT_ADDRESS;
+        (!is_full).then_some(Fitness { new, same_network, displaces, used: self.used })
+    }
+}

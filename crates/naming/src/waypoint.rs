@@ -1,0 +1,219 @@
+//! The waypoint: it owns addresses, promises them to name servers, and says which responder a packet is for.
+
+use crate::admission::{Admission, Denial};
+use crate::bindings::{BindingKey, Bindings, State};
+use crate::expectation::{Ask, Expectation, Initiators, Responder};
+use crate::known::Known;
+use crate::limits::{MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
+use crate::unknown::{Shortage, Unknown};
+use crate::window::Window;
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+/// The public addresses of a waypoint that many responders share. Initiators that are known and those that
+/// are not use different addresses, so that what is promised to the one never meets what is promised to the
+/// other.
+#[derive(Clone, Debug, Default)]
+pub struct AddressPool {
+    /// For initiators that are known when a name is asked for.
+    pub known: Vec<Ipv4Addr>,
+    /// For those of which at most a network is known.
+    pub unknown: Vec<Ipv4Addr>,
+}
+
+/// A pool that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressPoolError {
+    /// More than [`MOST_ADDRESSES`].
+    #[error("a pool has at most {MOST_ADDRESSES} addresses, and this one has {0}")]
+    TooMany(usize),
+    /// An address stands twice in it.
+    #[error("{0} stands twice in the pool")]
+    Twice(Ipv4Addr),
+}
+
+/// Why a name server gets no address. It answers SERVFAIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetUpError {
+    /// All addresses are promised to others at this time.
+    #[error("no address is free")]
+    Full,
+    /// Addresses are short, and this responder or resolver has its share.
+    #[error("addresses are short, and the share is used up")]
+    Share,
+    /// This initiator reaches, waits for or has just reached another responder by every address.
+    #[error("every address leads this initiator elsewhere")]
+    InitiatorFull,
+}
+
+/// What a waypoint has promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The address to give to the client.
+    pub address: Ipv4Addr,
+    /// Until then nobody else is promised the same.
+    pub exclusive_until: u64,
+}
+
+/// A packet of an initiator.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstPacket {
+    /// Whose packet it is, and where it goes.
+    pub key: BindingKey,
+    /// It begins a connection, and does not belong to one that has passed before.
+    pub begins: bool,
+}
+
+/// The waypoint of one pool.
+#[derive(Debug)]
+pub struct Waypoint {
+    known: Known,
+    unknown: Unknown,
+    /// Bindings by addresses for known initiators, and by the others.
+    known_bindings: Bindings,
+    unknown_bindings: Bindings,
+    is_known: HashSet<Ipv4Addr>,
+    is_unknown: HashSet<Ipv4Addr>,
+    window: Window,
+}
+
+impl Waypoint {
+    /// A waypoint that has promised nothing.
+    ///
+    /// # Errors
+    ///
+    /// Too many addresses, or one of them twice.
+    pub fn new(pool: AddressPool) -> Result<Waypoint, AddressPoolError> {
+        let count = pool.known.len() + pool.unknown.len();
+        if count > MOST_ADDRESSES {
+            return Err(AddressPoolError::TooMany(count));
+        }
+        let mut seen = HashSet::new();
+        if let Some(&twice) = pool.known.iter().chain(&pool.unknown).find(|&&address| !seen.insert(address)) {
+            return Err(AddressPoolError::Twice(twice));
+        }
+        Ok(Waypoint {
+            is_known: pool.known.iter().copied().collect(),
+            is_unknown: pool.unknown.iter().copied().collect(),
+            known: Known::new(pool.known),
+            unknown: Unknown::new(pool.unknown),
+            known_bindings: Bindings::new(QUARANTINE),
+            unknown_bindings: Bindings::new(REMEMBERED),
+            window: Window::default(),
+        })
+    }
+
+    /// Promises an address for what a name server asks for.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn set_up(&mut self, ask: &Ask, now: u64) -> Result<Promise, SetUpError> {
+        self.advance(now);
+        let exclusive_until = now + self.window.length();
+        let promised = Expectation {
+            responder: ask.responder,
+            services: ask.services.clone(),
+            initiators: ask.initiators,
+            resolver: ask.resolver,
+            asked: now,
+            exclusive_until,
+            until: now + TAIL,
+        };
+        let address = if let Initiators::Exact(initiator) = ask.initiators {
+            let address = self
+                .known
+                .choose(initiator, ask, &self.known_bindings, now)
+                .ok_or(SetUpError::InitiatorFull)?;
+            if !self.known.promise(initiator, address, promised, now) {
+                return Err(SetUpError::Full);
+            }
+            address
+        } else {
+            self.unknown.promise(ask, promised, now).map_err(|shortage| match shortage {
+                Shortage::Full => SetUpError::Full,
+                Shortage::Share => SetUpError::Share,
+            })?
+        };
+        Ok(Promise { address, exclusive_until })
+    }
+
+    /// Says which responder a packet is for, and binds its initiator to it.
+    pub fn admit(&mut self, packet: &FirstPacket, now: u64) -> Admission {
+        self.advance(now);
+        self.admission(packet, now).unwrap_or_else(Admission::Refused)
+    }
+
+    fn admission(&mut self, packet: &FirstPacket, now: u64) -> Result<Admission, Denial> {
+        let BindingKey { initiator, address, service } = packet.key;
+        let known = self.is_known.contains(&address);
+        if !known && !self.is_unknown.contains(&address) {
+            return Err(Denial::ForeignAddress);
+        }
+        let (expected, waits) = if known {
+            let waits = self.known.expects(initiator, address, now);
+            (self.known.find(initiator, address, service, now), waits)
+        } else {
+            let waits = self.unknown.expects(initiator, address, now);
+            (self.unknown.find(initiator, address, service, now), waits)
+        };
+        let bindings = if known { &mut self.known_bindings } else { &mut self.unknown_bindings };
+        let before = bindings.get(&packet.key).filter(|one| bindings.keeps(one, now));
+        let before = before.map(|one| (one.responder, one.state));
+        if let Some((responder, State::Embryonic { .. } | State::Live)) = before {
+            let other = expected.is_some_and(|one| one.responder != responder && one.exclusive_until > now);
+            if packet.begins && other {
+                return Err(Denial::Ambiguous);
+            }
+            return Ok(Admission::Bound(responder));
+        }
+        let expected = expected.ok_or(if waits { Denial::NotOffered } else { Denial::NoExpectation })?;
+        let responder = expected.responder;
+        if before.is_some_and(|(earlier, _)| earlier != responder) {
+            return Err(Denial::Quarantined);
+        }
+        let delay = now - expected.asked;
+        bindings.begin(packet.key, responder, now)?;
+        if before.is_none() {
+            self.window.note(delay);
+        }
+        Ok(Admission::Admitted(responder))
+    }
+
+    /// The initiator of a binding is there: it has answered, or has sent again after an answer.
+    pub fn prove(&mut self, key: &BindingKey) {
+        self.bindings_of(key).prove(key);
+    }
+
+    /// Nothing belongs to the binding any more.
+    pub fn end(&mut self, key: &BindingKey, now: u64) {
+        self.bindings_of(key).end(key, now);
+    }
+
+    fn bindings_of(&mut self, key: &BindingKey) -> &mut Bindings {
+        if self.is_known.contains(&key.address) {
+            &mut self.known_bindings
+        } else {
+            &mut self.unknown_bindings
+        }
+    }
+
+    /// The responder to which an initiator is bound.
+    pub fn bound(&self, key: &BindingKey) -> Option<Responder> {
+        let bindings =
+            if self.is_known.contains(&key.address) { &self.known_bindings } else { &self.unknown_bindings };
+        let binding = bindings.get(key)?;
+        (!matches!(binding.state, State::Quarantined { .. })).then_some(binding.responder)
+    }
+
+    /// How many bindings there are, those that are over and not forgotten included.
+    pub fn bindings(&self) -> usize {
+        self.known_bindings.count() + self.unknown_bindings.count()
+    }
+
+    /// Ends and forgets what is over, a bounded number at a time.
+    pub fn advance(&mut self, now: u64) {
+        self.known_bindings.advance(now);
+        self.unknown_bindings.advance(now);
+    }
+}

@@ -1,0 +1,335 @@
+//! Random lives of a waypoint beside a slow judge that remembers everything.
+
+mod chronicle;
+
+use chronicle::Chronicle;
+use naming::limits::{EMBRYONIC, SECOND};
+use naming::{
+    AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Initiators, Responder, Service, Services,
+    SetUpError, Waypoint,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use tables::generate::Random;
+
+const SSH: Service = Service { protocol: 6, port: 22 };
+const HTTPS: Service = Service { protocol: 6, port: 443 };
+const DNS: Service = Service { protocol: 17, port: 53 };
+const ECHO: Service = Service { protocol: 1, port: 0 };
+
+fn services(of: &[Service]) -> Services {
+    Services::new(of.iter().copied()).expect("few")
+}
+
+fn address(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(203, 0, 113, last)
+}
+
+fn client(number: u64) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0000 | ((number / 4) << 8) as u32 | (number % 4) as u32)
+}
+
+fn ask(responder: u32, of: &[Service], initiators: Initiators) -> Ask {
+    Ask {
+        responder: Responder(responder),
+        services: services(of),
+        initiators,
+        resolver: Ipv4Addr::new(192, 0, 2, 1),
+    }
+}
+
+fn packet(initiator: Ipv4Addr, address: Ipv4Addr, service: Service) -> FirstPacket {
+    FirstPacket { key: BindingKey { initiator, address, service }, begins: true }
+}
+
+/// A client that was told an address and will use it.
+struct Visit {
+    at: u64,
+    packet: FirstPacket,
+    wanted: Responder,
+    is_known: bool,
+    exclusive_until: u64,
+}
+
+/// Embryonic bindings end after a while without anybody saying so: the judge is told by looking.
+fn note_ends(
+    waypoint: &Waypoint,
+    chronicle: &mut Chronicle,
+    began: &mut VecDeque<(u64, BindingKey)>,
+    now: u64,
+) {
+    while let Some(&(at, key)) = began.front() {
+        if at + EMBRYONIC > now {
+            break;
+        }
+        began.pop_front();
+        if waypoint.bound(&key).is_none() {
+            chronicle.ended(&key, now);
+        }
+    }
+}
+
+/// A life of so many steps; what was seen in it.
+fn live(seed: u64, steps: usize, pool: &AddressPool) -> BTreeMap<&'static str, usize> {
+    let mut random = Random::new(seed);
+    let mut waypoint = Waypoint::new(pool.clone()).expect("a good pool");
+    let mut chronicle = Chronicle::default();
+    let mut visits: VecDeque<Visit> = VecDeque::new();
+    let mut began = VecDeque::new();
+    let mut live: Vec<BindingKey> = Vec::new();
+    let offers: Vec<Vec<Service>> = (0..12)
+        .map(|_| {
+            let all = [SSH, HTTPS, DNS, ECHO];
+            let mut some: Vec<Service> = all.into_iter().filter(|_| random.chance(50)).collect();
+            some.push(all[random.below(4) as usize]);
+            some
+        })
+        .collect();
+    let every: Vec<Ipv4Addr> = pool.known.iter().chain(&pool.unknown).copied().collect();
+    let mut now = 0;
+    for _ in 0..steps {
+        now += match random.below(100) {
+            0 => random.below(200 * SECOND),
+            1..10 => random.below(2 * SECOND),
+            _ => random.below(SECOND / 10),
+        };
+        waypoint.advance(now);
+        note_ends(&waypoint, &mut chronicle, &mut began, now);
+        match random.below(10) {
+            0..3 => {
+                let who = random.below(12);
+                let responder = random.below(12) as u32;
+                let offer = &offers[responder as usize];
+                let initiators = match random.below(4) {
+                    0 | 1 => Initiators::Exact(client(who)),
+                    2 => Initiators::Prefix(client(who), 24),
+                    _ => Initiators::Any,
+                };
+                let resolver = Ipv4Addr::new(192, 0, random.below(3) as u8, 53);
+                let ask = Ask { resolver, ..ask(responder, offer, initiators) };
+                let Ok(answer) = waypoint.set_up(&ask, now) else { continue };
+                let is_known = matches!(initiators, Initiators::Exact(_));
+                let part = if is_known { &pool.known } else { &pool.unknown };
+                assert!(part.contains(&answer.address));
+                chronicle.promised(&ask, &answer, now);
+                let delay = match random.below(10) {
+                    0 => random.below(400 * SECOND),
+                    1 | 2 => random.below(3 * SECOND),
+                    _ => random.below(SECOND / 4),
+                };
+                let service = offer[random.below(offer.len() as u64) as usize];
+                visits.push_back(Visit {
+                    at: now + delay,
+                    packet: packet(client(who), answer.address, service),
+                    wanted: Responder(responder),
+                    is_known,
+                    exclusive_until: answer.exclusive_until,
+                });
+            }
+            3..8 => {
+                let Some(place) = visits.iter().position(|visit| visit.at <= now) else { continue };
+                let visit = visits.swap_remove_back(place).expect("it was there");
+                let admission = waypoint.admit(&visit.packet, now);
+                chronicle.admitted(&visit.packet, admission, now);
+                if visit.exclusive_until > now {
+                    let reached = match admission {
+                        Admission::Bound(one) | Admission::Admitted(one) => one == visit.wanted,
+                        // Who is not known by the waypoint may have been led elsewhere by this address.
+                        Admission::Refused(refusal) => {
+                            !visit.is_known && matches!(refusal, Denial::Ambiguous | Denial::Quarantined)
+                        }
+                    };
+                    assert!(reached, "at {now}: {:?} of {:?}: {admission:?}", visit.packet, visit.wanted);
+                }
+                if matches!(admission, Admission::Admitted(_)) {
+                    if random.chance(80) {
+                        waypoint.prove(&visit.packet.key);
+                        live.push(visit.packet.key);
+                    } else {
+                        began.push_back((now, visit.packet.key));
+                    }
+                }
+            }
+            8 => {
+                // A scanner.
+                let to = every[random.below(every.len() as u64) as usize];
+                let service = *random.pick(&[SSH, HTTPS, DNS, ECHO]).expect("four");
+                let scan = FirstPacket {
+                    begins: random.chance(50),
+                    ..packet(client(12 + random.below(4)), to, service)
+                };
+                let admission = waypoint.admit(&scan, now);
+                chronicle.admitted(&scan, admission, now);
+                if matches!(admission, Admission::Admitted(_)) {
+                    began.push_back((now, scan.key));
+                }
+            }
+            _ => {
+                if !live.is_empty() {
+                    let key = live.swap_remove(random.below(live.len() as u64) as usize);
+                    waypoint.end(&key, now);
+                    chronicle.ended(&key, now);
+                }
+            }
+        }
+    }
+    for (key, responder) in chronicle.bound() {
+        assert!(waypoint.bound(key).is_none_or(|one| one == responder), "{key:?}");
+    }
+    chronicle.seen
+}
+
+#[test]
+fn an_address_leads_to_the_responder_that_was_asked_for_or_nowhere() {
+    let mut all: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..40 {
+        let pool = AddressPool {
+            known: (1..=2 + (seed % 6) as u8).map(address).collect(),
+            unknown: (101..=102 + (seed % 9) as u8).map(address).collect(),
+        };
+        for (what, count) in live(seed, 25_000, &pool) {
+            *all.entry(what).or_default() += count;
+        }
+    }
+    let kinds = ["admitted", "ambiguous", "bound", "not expected", "promised", "quarantined"];
+    for kind in kinds {
+        assert!(all.get(kind).is_some_and(|&count| count > 100), "{kind} was not seen often: {all:?}");
+    }
+}
+
+#[test]
+fn ten_clients_behind_one_resolver_all_connect_by_one_answer() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
+    let answer = waypoint.set_up(&ask(7, &[HTTPS], Initiators::Any), 0).expect("it is free");
+    for number in 0..10 {
+        let admission = waypoint.admit(&packet(client(number), answer.address, HTTPS), 1_000);
+        assert_eq!(admission, Admission::Admitted(Responder(7)), "client {number}");
+    }
+}
+
+#[test]
+fn three_names_share_an_address_and_a_port_for_three_clients() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![address(1)], unknown: vec![] }).expect("good");
+    for number in 0..3 {
+        let exact = Initiators::Exact(client(number));
+        let answer = waypoint.set_up(&ask(number as u32, &[SSH], exact), 0).expect("it is free");
+        assert_eq!(answer.address, address(1));
+    }
+    for number in 0..3 {
+        let admission = waypoint.admit(&packet(client(number), address(1), SSH), 1_000);
+        assert_eq!(admission, Admission::Admitted(Responder(number as u32)));
+    }
+}
+
+#[test]
+fn one_client_reaches_as_many_responders_as_there_are_addresses_and_no_more() {
+    let known: Vec<Ipv4Addr> = (1..=5).map(address).collect();
+    let mut waypoint = Waypoint::new(AddressPool { known, unknown: vec![] }).expect("good");
+    let me = client(1);
+    let mut used = BTreeSet::new();
+    let mut keys = Vec::new();
+    for responder in 0..5 {
+        let answer = waypoint.set_up(&ask(responder, &[SSH], Initiators::Exact(me)), 0).expect("it is free");
+        used.insert(answer.address);
+        let packet = packet(me, answer.address, SSH);
+        assert_eq!(waypoint.admit(&packet, 1), Admission::Admitted(Responder(responder)));
+        waypoint.prove(&packet.key);
+        keys.push(packet.key);
+    }
+    assert_eq!(used.len(), 5);
+    let sixth = ask(5, &[SSH], Initiators::Exact(me));
+    assert_eq!(waypoint.set_up(&sixth, 70 * SECOND), Err(SetUpError::InitiatorFull));
+    assert!(waypoint.set_up(&ask(5, &[DNS], Initiators::Exact(me)), 70 * SECOND).is_ok(), "another service");
+    waypoint.end(&keys[2], 80 * SECOND);
+    assert_eq!(waypoint.set_up(&sixth, 199 * SECOND), Err(SetUpError::InitiatorFull), "it is quarantined");
+    assert_eq!(waypoint.set_up(&sixth, 200 * SECOND).map(|one| one.address), Ok(keys[2].address));
+}
+
+#[test]
+fn a_known_client_keeps_its_address_while_it_asks_for_the_same() {
+    let known: Vec<Ipv4Addr> = (1..=9).map(address).collect();
+    let mut waypoint = Waypoint::new(AddressPool { known, unknown: vec![] }).expect("good");
+    let wanted = ask(3, &[SSH, HTTPS], Initiators::Exact(client(1)));
+    let first = waypoint.set_up(&wanted, 0).expect("it is free").address;
+    assert_eq!(waypoint.set_up(&wanted, SECOND).map(|one| one.address), Ok(first));
+    let packet = packet(client(1), first, SSH);
+    waypoint.admit(&packet, 2 * SECOND);
+    waypoint.prove(&packet.key);
+    assert_eq!(waypoint.set_up(&wanted, 500 * SECOND).map(|one| one.address), Ok(first));
+}
+
+#[test]
+fn what_is_not_offered_and_what_nobody_expects_goes_nowhere() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
+    let refused = |refusal| Admission::Refused(refusal);
+    let to = |last, service| packet(client(1), address(last), service);
+    assert_eq!(waypoint.admit(&to(1, SSH), 0), refused(Denial::NoExpectation));
+    assert_eq!(waypoint.admit(&to(2, SSH), 0), refused(Denial::ForeignAddress));
+    waypoint.set_up(&ask(7, &[HTTPS], Initiators::Any), 0).expect("it is free");
+    assert_eq!(waypoint.admit(&to(1, SSH), 1), refused(Denial::NotOffered));
+    let network = ask(8, &[DNS], Initiators::Prefix(client(40), 24));
+    waypoint.set_up(&network, 1).expect("another service");
+    assert_eq!(waypoint.admit(&to(1, DNS), 2), refused(Denial::NotOffered), "not of this network");
+    assert_eq!(waypoint.admit(&to(1, HTTPS), 66 * SECOND), refused(Denial::NoExpectation), "too late");
+}
+
+#[test]
+fn addresses_that_run_short_are_shared_fairly() {
+    let unknown: Vec<Ipv4Addr> = (1..=8).map(address).collect();
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown }).expect("good");
+    let by = |responder, resolver| Ask {
+        resolver: Ipv4Addr::new(192, 0, resolver, 1),
+        ..ask(responder, &[HTTPS], Initiators::Any)
+    };
+    let mut got = 0;
+    for responder in 0..20 {
+        got += usize::from(waypoint.set_up(&by(100 + responder, 7), 0).is_ok());
+    }
+    assert_eq!(got, 7, "one network of resolvers leaves one of eight to others");
+    assert_eq!(waypoint.set_up(&by(200, 7), 0), Err(SetUpError::Share));
+    assert!(waypoint.set_up(&by(1, 8), 0).is_ok());
+    assert_eq!(waypoint.set_up(&by(3, 10), 0), Err(SetUpError::Full));
+    assert!(waypoint.set_up(&by(3, 10), 2 * SECOND).is_ok());
+}
+
+#[test]
+fn a_flood_of_initiators_that_prove_nothing_is_bounded() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
+    waypoint.set_up(&ask(7, &[HTTPS], Initiators::Any), 0).expect("it is free");
+    let mut refusals: BTreeMap<Denial, usize> = BTreeMap::new();
+    for number in 0..400_000_u32 {
+        let initiator = Ipv4Addr::from_bits((10 << 24) + number);
+        if let Admission::Refused(refusal) = waypoint.admit(&packet(initiator, address(1), HTTPS), 1) {
+            *refusals.entry(refusal).or_default() += 1;
+        }
+    }
+    assert_eq!(waypoint.bindings(), 1 << 16);
+    assert!(
+        refusals[&Denial::NetworkFull] > 1_000 && refusals[&Denial::EmbryonicFull] > 1_000,
+        "{refusals:?}"
+    );
+    // After five seconds there is room again, and after ten minutes nothing is left.
+    let later = packet(Ipv4Addr::new(172, 16, 0, 1), address(1), HTTPS);
+    for _ in 0..2_000 {
+        waypoint.advance(6 * SECOND);
+    }
+    assert_eq!(waypoint.admit(&later, 6 * SECOND), Admission::Admitted(Responder(7)));
+    for _ in 0..2_000 {
+        waypoint.advance(700 * SECOND);
+    }
+    waypoint.advance(1_400 * SECOND);
+    assert_eq!(waypoint.bindings(), 0);
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_is_refused() {
+    let twice = AddressPool { known: vec![address(1)], unknown: vec![address(1)] };
+    assert_eq!(
+        Waypoint::new(twice).err().map(|one| one.to_string()).as_deref(),
+        Some("203.0.113.1 stands twice in the pool")
+    );
+    let many = AddressPool { known: (0..2_000).map(Ipv4Addr::from_bits).collect(), unknown: vec![] };
+    assert!(Waypoint::new(many).is_err());
+    assert!(Services::new((0..65).map(|port| Service { protocol: 6, port })).is_err());
+    assert!(Services::new((0..200).map(|port| Service { protocol: 6, port: port % 64 })).is_ok());
+}
