@@ -9,6 +9,7 @@ use super::image::{
     Counts, Entry, LONG, MOST_GROUPS, POSITIONS, PatternsImage, Places, RUNS, SAME, SHORT_BUCKETS, WINDOW,
     hash, short_bit,
 };
+use super::lanes_avx2;
 use super::{PatternMatch, PatternsBuildError, SearchPattern};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub struct Scanner {
     counts: Counts,
     /// Where the sections of the image begin: opened for each packet, it is not computed anew.
     places: Places,
+    /// Whether the table is so small that few bytes of packets need be searched.
+    small: bool,
 }
 
 impl Scanner {
@@ -63,7 +66,8 @@ impl Scanner {
         if bytes > limit {
             return Err(PatternsBuildError::TooLarge { bytes, limit });
         }
-        Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts, places })
+        let small = plan.counts.long_groups <= 1 && plan.counts.short_groups == 0 && lanes_avx2::present();
+        Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts, places, small })
     }
 
     /// Bytes of the image of patterns of these lengths, at most: some may share a string or be runs, which
@@ -110,12 +114,28 @@ impl Scanner {
 
     /// Tells every occurrence, in ascending order of (end, pattern).
     pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
-        self.open().each(haystack, found);
+        let from = self.quiet(haystack);
+        if from < haystack.len() {
+            self.open().each_from(haystack, from, found);
+        }
+    }
+
+    /// How many bytes at the beginning surely begin nothing of what is searched for.
+    #[inline]
+    fn quiet(&self, haystack: &[u8]) -> usize {
+        if !self.small {
+            return 0;
+        }
+        let (counts, places) = (&self.counts, &self.places);
+        let nibbles = self.bytes[places.nibbles..].as_chunks().0;
+        let runs = &self.bytes[places.runs..].as_chunks().0[..257];
+        lanes_avx2::quiet(&nibbles[..counts.long_groups * POSITIONS], runs, haystack)
     }
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
     pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
-        self.open().first(haystack)
+        let from = self.quiet(haystack);
+        if from == haystack.len() { None } else { self.open().first_from(haystack, from) }
     }
 
     /// How many occurrences there are.

@@ -55,7 +55,12 @@ fn with_room<T>(work: impl FnOnce(&mut Room) -> T) -> T {
 impl PatternsImage<'_> {
     /// Tells every occurrence, in ascending order of (end, pattern).
     pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
-        self.tell_until(haystack, SEGMENT, |occurrence| {
+        self.each_from(haystack, 0, found);
+    }
+
+    /// As [`PatternsImage::each`] where no window and no run begins before `from`.
+    pub(super) fn each_from(&self, haystack: &[u8], from: usize, found: &mut impl FnMut(PatternMatch)) {
+        self.tell_until(haystack, from, SEGMENT, |occurrence| {
             found(occurrence);
             true
         });
@@ -63,8 +68,13 @@ impl PatternsImage<'_> {
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
     pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
+        self.first_from(haystack, 0)
+    }
+
+    /// As [`PatternsImage::first`] where no window and no run begins before `from`.
+    pub(super) fn first_from(&self, haystack: &[u8], from: usize) -> Option<PatternMatch> {
         let mut first = None;
-        self.tell_until(haystack, SEGMENT / 8, |occurrence| {
+        self.tell_until(haystack, from, SEGMENT / 2, |occurrence| {
             first = Some(occurrence);
             false
         });
@@ -95,16 +105,26 @@ impl PatternsImage<'_> {
         settle(patterns, before);
     }
 
-    /// Tells occurrences in order until `found` answers false, looking at `step` places at a time.
-    fn tell_until(&self, haystack: &[u8], step: usize, mut found: impl FnMut(PatternMatch) -> bool) {
+    /// Tells occurrences in order until `found` answers false, looking at `step` places at a time. No window
+    /// and no run begins before `from`.
+    fn tell_until(
+        &self,
+        haystack: &[u8],
+        from: usize,
+        step: usize,
+        mut found: impl FnMut(PatternMatch) -> bool,
+    ) {
         if self.is_empty() {
             return;
         }
         let haystack = searched(haystack);
         with_room(|room| {
-            for from in (0..haystack.len()).step_by(step) {
+            for from in (from..haystack.len()).step_by(step) {
                 let to = haystack.len().min(from + step);
                 self.sift(haystack, from, to, &mut room.passed);
+                if room.passed.is_empty() && room.waiting.is_empty() && room.runs.is_empty() {
+                    continue;
+                }
                 self.confirm_long(haystack, from, &mut room.passed, |key| room.waiting.push(key));
                 settle_order(&mut room.waiting, 0);
                 for class in self.short_classes() {

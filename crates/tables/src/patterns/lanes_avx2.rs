@@ -4,6 +4,9 @@
 //! both its halves pass: the AND of two look-ups, one for each half, as in Teddy, a literal matcher of
 //! Hyperscan (Wang et al., NSDI 2019). A bucket lets more pass than its table of 256 bytes says, and the next
 //! stage sorts that out.
+//!
+//! Of a small table few bytes pass at the first two positions of a window, so most blocks are done after
+//! these; [`quiet`] is that alone, for the bytes before the first place that passes.
 
 use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WINDOW};
 use super::sift::{Passed, Sieve};
@@ -43,6 +46,24 @@ pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: 
     unsafe { work(image, haystack, from, to, passed) }
 }
 
+/// Never called: [`present`] is false here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn quiet(_: &[[u8; 32]], _: &[[u8; 4]], _: &[u8]) -> usize {
+    unreachable!("the vector filter is only called where it is present")
+}
+
+/// How many bytes from the beginning on surely begin neither a window nor a run that is searched for, in a
+/// table of these `nibbles` and `runs` with one group of long strings at most and without short ones.
+///
+/// # Panics
+/// [`present`] is false.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn quiet(nibbles: &[[u8; 32]], runs: &[[u8; 4]], haystack: &[u8]) -> usize {
+    assert!(present());
+    // SAFETY: `present` found every feature that the function is compiled for.
+    unsafe { wide::quiet(nibbles, runs, haystack) }
+}
+
 /// One form of the filter, for what a table has.
 #[cfg(target_arch = "x86_64")]
 type Work = unsafe fn(&PatternsImage<'_>, &[u8], usize, usize, &mut Passed);
@@ -64,6 +85,18 @@ mod wide {
         to: usize,
         passed: &mut Passed,
     ) {
+        // 1 where the byte before the block is the same as the block's first.
+        let mut before = u32::from(from > 0 && from < to && haystack[from - 1] == haystack[from]);
+        let few =
+            (GROUPS == 1 && image.counts.short_groups == 0).then(|| FirstTwo::of(image.nibbles, image.runs));
+        let next = |block, before: &mut u32| match &few {
+            Some(first_two) => first_two.skip(haystack, to, block, before),
+            None => block,
+        };
+        let mut block = next(from, &mut before);
+        if block >= to {
+            return;
+        }
         let long: [[Table; POSITIONS]; GROUPS] = std::array::from_fn(|group| {
             std::array::from_fn(|position| Table::load(&image.nibbles[group * POSITIONS + position]))
         });
@@ -73,9 +106,6 @@ mod wide {
         });
         let keep_same = image.counts.flags & SAME != 0;
         let runs = image.counts.flags & RUNS != 0;
-        // 1 where the byte before the block is the same as the block's first.
-        let mut before = u32::from(from > 0 && from < to && haystack[from - 1] == haystack[from]);
-        let mut block = from;
         while block < to {
             let bytes = load(&haystack[block..]);
             let here = lowest(to - block);
@@ -111,10 +141,96 @@ mod wide {
             }
             if runs {
                 append(&mut passed.runs, at, same & !(pair << 1 | before));
-                before = pair >> (BLOCK - 1);
             }
-            block += BLOCK;
+            before = pair >> (BLOCK - 1);
+            block = next(block + BLOCK, &mut before);
         }
+    }
+
+    #[target_feature(enable = "avx2,bmi1")]
+    pub(super) fn quiet(nibbles: &[[u8; 32]], runs: &[[u8; 4]], haystack: &[u8]) -> usize {
+        let first_two = FirstTwo::of(nibbles, runs);
+        first_two.skip(haystack, haystack.len(), 0, &mut 0).min(haystack.len())
+    }
+
+    /// What a small table lets pass at the first two positions of a window, and the bytes of its runs.
+    struct FirstTwo<'a> {
+        tables: [Table; 2],
+        runs: &'a [[u8; 4]],
+    }
+
+    impl FirstTwo<'_> {
+        /// Without long strings there are no `nibbles`, and nothing passes.
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn of<'a>(nibbles: &[[u8; 32]], runs: &'a [[u8; 4]]) -> FirstTwo<'a> {
+            let table = |position| Table::load(nibbles.get(position).unwrap_or(&[0; 32]));
+            FirstTwo { tables: [table(0), table(1)], runs }
+        }
+
+        /// The first block from `block` on with a place that passes, or `to` or what lies behind it. `before`
+        /// is 1 where the byte before the block is the same as the block's first.
+        #[inline(never)]
+        #[target_feature(enable = "avx2,bmi1")]
+        fn skip(&self, haystack: &[u8], to: usize, block: usize, before: &mut u32) -> usize {
+            if block >= to {
+                return block;
+            }
+            let mut last = *before;
+            // Blocks that lie in front of `to`, with the byte behind them.
+            let mut rest = &haystack[block..haystack.len().min(to + 1)];
+            let (end, mut begins) = (block + rest.len(), 0);
+            while let Some(near) = rest.first_chunk::<{ BLOCK + 1 }>() {
+                // SAFETY: both reads lie in the array.
+                let bytes = [0, 1].map(|at| unsafe { _mm256_loadu_si256(near.as_ptr().add(at).cast()) });
+                let pair;
+                (begins, pair) = self.begins(bytes, last, near, u32::MAX);
+                if begins != 0 {
+                    break;
+                }
+                last = pair >> (BLOCK - 1);
+                rest = &rest[BLOCK..];
+            }
+            let mut block = end - rest.len();
+            if begins == 0 && block < to {
+                let near = &haystack[block..];
+                let [here, next, ..] = load(near);
+                let pair;
+                (begins, pair) = self.begins([here, next], last, near, lowest(to - block));
+                if begins == 0 {
+                    last = pair >> (BLOCK - 1);
+                    block += BLOCK;
+                }
+            }
+            *before = last;
+            block
+        }
+
+        /// The places, of those asked for, that pass in a block; and which bytes are followed by the same.
+        #[inline]
+        #[target_feature(enable = "avx2,bmi1")]
+        fn begins(&self, [here, next]: [__m256i; 2], before: u32, near: &[u8], asked: u32) -> (u32, u32) {
+            let bits = _mm256_and_si256(self.tables[0].look_up(here), self.tables[1].look_up(next));
+            let pair = same_bytes(here, next);
+            let (windows, mut runs) = (any(bits) & asked, run_starts(pair, before) & asked);
+            if windows == 0 && runs != 0 {
+                let listed = |at: u32| {
+                    let byte = usize::from(near[at as usize]);
+                    self.runs[byte] != self.runs[byte + 1]
+                };
+                while runs != 0 && !listed(runs.trailing_zeros()) {
+                    runs &= runs - 1;
+                }
+            }
+            (windows | runs, pair)
+        }
+    }
+
+    /// Where four same bytes may begin, of which `pair` and `before` tell the first two and the two before:
+    /// if nowhere, then no run begins in the block. What lies behind the block counts as the same.
+    fn run_starts(pair: u32, before: u32) -> u32 {
+        let goes_on = (pair >> 1 | 1 << (BLOCK - 1)) & (pair >> 2 | 3 << (BLOCK - 2));
+        pair & goes_on & !(pair << 1 | before)
     }
 
     /// The lowest `count` bits; all of them from 32 on.
@@ -152,7 +268,7 @@ mod wide {
         const NEEDED: usize = BLOCK + POSITIONS - 1;
         let mut last = [0; NEEDED];
         let near = rest.first_chunk::<NEEDED>().unwrap_or_else(|| {
-            last[..rest.len()].copy_from_slice(rest);
+            fill(&mut last, rest);
             &last
         });
         std::array::from_fn(|position| {
@@ -160,6 +276,19 @@ mod wide {
             // SAFETY: the slice has the 32 bytes that are read.
             unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
         })
+    }
+
+    /// Copies bytes to the beginning of a block, by copies of a fixed length where there are enough bytes.
+    fn fill(block: &mut [u8; BLOCK + POSITIONS - 1], rest: &[u8]) {
+        const HALF: usize = BLOCK / 2;
+        let (Some(first), Some(end)) = (rest.first_chunk::<HALF>(), rest.last_chunk::<HALF>()) else {
+            return block[..rest.len()].copy_from_slice(rest);
+        };
+        block[..HALF].copy_from_slice(first);
+        if let Some(second) = rest[HALF..].first_chunk::<HALF>() {
+            block[HALF..BLOCK].copy_from_slice(second);
+        }
+        block[rest.len() - HALF..rest.len()].copy_from_slice(end);
     }
 
     /// Appends `at` plus the number of each set bit, ascending.

@@ -87,6 +87,13 @@ impl Passed {
         }
     }
 
+    /// Whether no place passed.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        let short: usize = self.short.iter().map(|short| short.count).sum();
+        self.long.count + self.runs.count + short == 0
+    }
+
     pub(super) fn clear(&mut self) {
         (self.long.count, self.runs.count) = (0, 0);
         self.short.iter_mut().for_each(|short| short.count = 0);

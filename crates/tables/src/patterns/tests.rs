@@ -31,6 +31,10 @@ fn judge(patterns: &[SearchPattern], haystack: &[u8]) {
         image.set(haystack, &mut found);
         assert_eq!((&found[..2], &found[2..]), (&[7, 7][..], &set[..]), "{name:?}");
     }
+    for scanner in [&scanner, &two, &four] {
+        assert_eq!(all(|found| scanner.each(haystack, &mut |one| found.push(one))), expected);
+        assert_eq!(scanner.first(haystack), expected.first().copied());
+    }
     assert_eq!(all(|found| bloom.each(haystack, &mut |one| found.push(one))), expected);
     assert_eq!(bloom.first(haystack), expected.first().copied());
     assert_eq!(bloom.count(haystack), expected.len() as u64);
@@ -69,6 +73,21 @@ proptest! {
 
     #[test]
     fn what_falls_together_by_bit_5((patterns, haystack) in case(b"\x00 @`[{zZ\xc0\xe0")) { judge(&patterns, &haystack) }
+
+    /// Tables of which blocks without the first two bytes of a window are passed over, and runs of which some
+    /// are searched for.
+    #[test]
+    fn long_ones_in_runs((mut patterns, mut haystack) in case(b"abc\x00"), at in any::<prop::sample::Index>(), many in 0usize..200) {
+        patterns.retain(|pattern| pattern.bytes.len() >= 4);
+        patterns.truncate(6);
+        let at = at.index(haystack.len() + 1);
+        let byte = haystack.get(at).copied().unwrap_or(b'.');
+        haystack.splice(at..at, std::iter::repeat_n(byte, many));
+        haystack.extend(vec![b'.'; many]);
+        judge(&patterns, &haystack);
+        haystack.reverse();
+        judge(&patterns, &haystack);
+    }
 
     #[test]
     fn planted(patterns in prop::collection::vec(pattern(b"ab\x00 C", 70), 1..60), plants in
