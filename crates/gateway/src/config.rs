@@ -22,6 +22,10 @@
 //! mtu = 1500                      # the largest packet that leaves there; the interface's is the default
 //! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
 //!
+//! [[port]]                        # the frames of eth0 with the tag of VLAN 20, a port with the name eth0.20 (`places.rs`)
+//! on = "eth0"
+//! vlan = 20
+//!
 //! [[route]]                       # to other networks, by a router of a connected one
 //! to = "198.51.100.0/24"
 //! via = "10.0.1.7"
@@ -41,6 +45,7 @@
 //! ```
 
 mod addresses;
+mod places;
 mod settings;
 
 use crate::middleware::{self, FileImpair, FileShape};
@@ -49,10 +54,11 @@ use engine::live::{Core, remembered};
 use lang::ir::Program;
 use lang::settings::Settings;
 use packet::PortNumber;
+use places::PortPlace;
 use ports::live::{Offloads, PortKind, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -192,8 +198,8 @@ struct File {
     workers: Option<Spanned<u16>>,
     cores: Option<Spanned<Vec<Core>>>,
     state: Option<State>,
-    #[serde(default)]
-    port: Vec<FilePort>,
+    #[serde(default, rename = "port")]
+    ports: Vec<Spanned<FilePort>>,
     #[serde(default)]
     route: Vec<addresses::FileRoute>,
     #[serde(default)]
@@ -215,11 +221,11 @@ enum State {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FilePort {
-    interface: Spanned<String>,
-    #[serde(default)]
-    kind: PortKind,
-    #[serde(default)]
-    offloads: Offloads,
+    interface: Option<Spanned<String>>,
+    on: Option<Spanned<String>>,
+    vlan: Option<Spanned<u16>>,
+    kind: Option<Spanned<PortKind>>,
+    offloads: Option<Spanned<Offloads>>,
     keep_from_kernel: Option<Spanned<bool>>,
     mode: Option<Spanned<XdpMode>>,
     zero_copy: Option<Spanned<bool>>,
@@ -230,13 +236,30 @@ struct FilePort {
     trace_size: Option<Spanned<String>>,
     #[serde(default)]
     addresses: Vec<Spanned<String>>,
-    promiscuous: Option<bool>,
+    promiscuous: Option<Spanned<bool>>,
     mtu: Option<Spanned<u16>>,
     host: Option<Spanned<bool>>,
     host_interface: Option<Spanned<String>>,
 }
 
 impl FilePort {
+    fn kind(&self) -> PortKind {
+        self.kind.as_ref().map(|kind| kind.get_ref().clone()).unwrap_or_default()
+    }
+
+    /// What it says of how its interface is attached.
+    fn attachment(&self) -> [(&'static str, Option<Range<usize>>); 7] {
+        [
+            ("kind", self.kind.as_ref().map(Spanned::span)),
+            ("offloads", self.offloads.as_ref().map(Spanned::span)),
+            ("keep_from_kernel", self.keep_from_kernel.as_ref().map(Spanned::span)),
+            ("promiscuous", self.promiscuous.as_ref().map(Spanned::span)),
+            ("mode", self.mode.as_ref().map(Spanned::span)),
+            ("zero_copy", self.zero_copy.as_ref().map(Spanned::span)),
+            ("queues", self.queues.as_ref().map(Spanned::span)),
+        ]
+    }
+
     /// Whether the file says that the machine is a host there.
     fn has_host(&self) -> bool {
         self.host.as_ref().is_some_and(|host| *host.get_ref())
@@ -262,7 +285,7 @@ impl FilePort {
             ("queues", self.queues.as_ref().map(Spanned::span)),
         ];
         if let (true, Some((key, span))) =
-            (self.kind != PortKind::AfXdp, given.into_iter().find(|(_, span)| span.is_some()))
+            (self.kind() != PortKind::AfXdp, given.into_iter().find(|(_, span)| span.is_some()))
         {
             return Err((span, format!("`{key}` is for ports of `kind = \"af_xdp\"` alone")));
         }
@@ -326,26 +349,29 @@ impl Config {
             ),
             None => None,
         };
-        if file.port.is_empty() {
+        let File { ports, .. } = &file;
+        if ports.is_empty() {
             let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
             return Err(at(Some(text.len()..text.len()), message.to_owned()));
         }
-        let (routing, first_address) = addresses::read(&file, &at)?;
+        let spans: Vec<_> = file.ports.iter().map(Spanned::span).collect();
+        let ports: Vec<FilePort> = file.ports.into_iter().map(Spanned::into_inner).collect();
+        let at_interfaces = places::read(&ports, &spans, &at)?;
+        let in_file = addresses::InFile { ports: &ports, places: &at_interfaces, routes: &file.route };
+        let (routing, first_address) = addresses::read(&in_file, &file.kernel, &at)?;
         let first_address = first_address.map(|span| span.map(|span| line_and_column(text, span.start)));
         let workers = workers(text, file.workers, file.cores, file.state.is_some())?;
         let stands = |span: Range<usize>| line_and_column(text, span.start);
         let places = Places {
-            ports: file.port.iter().map(|port| stands(port.interface.span())).collect(),
-            hosts: file.port.iter().map(|port| port.host_place().map(stands)).collect(),
+            ports: at_interfaces.iter().map(|place| stands(place.span.clone())).collect(),
+            hosts: ports.iter().map(|port| port.host_place().map(stands)).collect(),
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
             snapshot: file.snapshot.as_ref().map(|snapshot| stands(snapshot.span())),
         };
-        interfaces_differ(&file.port, &at)?;
-        let tables = tables(text, file.table, &file.port, directory, &at)?;
+        let tables = tables(text, file.table, &at_interfaces, directory, &at)?;
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
-        let ports = file.port.into_iter().map(|port| wanted(port, directory, &at));
-        let ports = ports.collect::<Result<Vec<_>, _>>()?;
+        let ports = wanted(ports, &at_interfaces, directory, &at)?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -372,28 +398,11 @@ fn is_interface_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(['/', '\0', ' '])
 }
 
-/// Refuses names that no interface can have, and an interface that is named for two ports.
-fn interfaces_differ(ports: &[FilePort], at: &At<'_>) -> Result<(), ConfigError> {
-    let mut owners = HashMap::new();
-    for (index, port) in ports.iter().enumerate() {
-        let name = port.interface.get_ref();
-        let span = Some(port.interface.span());
-        if !is_interface_name(name) {
-            return Err(at(span, format!("`{name}` cannot be the name of an interface")));
-        }
-        if let Some(owner) = owners.insert(name.clone(), index + 1) {
-            let message = format!("interface `{name}` is port {owner} already; an interface has one port");
-            return Err(at(span, message));
-        }
-    }
-    Ok(())
-}
-
 /// The files of entries for tables, relative to `directory`.
 fn tables(
     text: &str,
     files: Vec<FileTable>,
-    ports: &[FilePort],
+    ports: &[PortPlace],
     directory: &Path,
     at: &At<'_>,
 ) -> Result<Vec<TableFile>, ConfigError> {
@@ -408,7 +417,7 @@ fn tables(
             return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
         }
         let interfaces = match table.interfaces {
-            None => (1..).zip(ports).map(|(port, own)| (own.interface.get_ref().clone(), port)).collect(),
+            None => (1..).zip(ports).map(|(port, own)| (own.name.clone(), port)).collect(),
             Some(bound) => {
                 let count = ports.len();
                 if let Some(none) =
@@ -431,22 +440,45 @@ fn tables(
     Ok(tables)
 }
 
-/// The settings of a port; the path of its trace is relative to `directory`.
-fn wanted(port: FilePort, directory: &Path, at: &At<'_>) -> Result<WantedPort, ConfigError> {
-    let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
-    let keep = port.keep_from_kernel.as_ref();
-    if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == PortKind::Tap) {
-        let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
-        return Err(at(Some(keep.span()), message.to_owned()));
+/// The settings of the ports; the paths of their traces are relative to `directory`.
+fn wanted(
+    ports: Vec<FilePort>,
+    places: &[PortPlace],
+    directory: &Path,
+    at: &At<'_>,
+) -> Result<Vec<WantedPort>, ConfigError> {
+    let any = |first: usize, what: fn(&FilePort) -> bool| {
+        ports.iter().zip(places).any(|(port, place)| place.first == first && what(port))
+    };
+    let hosts: Vec<bool> = places.iter().map(|place| any(place.first, FilePort::has_host)).collect();
+    let addresses: Vec<bool> =
+        places.iter().map(|place| any(place.first, |port| !port.addresses.is_empty())).collect();
+    let mut wanted: Vec<WantedPort> = Vec::with_capacity(ports.len());
+    for (index, (port, place)) in ports.into_iter().zip(places).enumerate() {
+        let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
+        let (kind, keep) = (port.kind(), port.keep_from_kernel.as_ref());
+        if let Some(keep) = keep.filter(|keep| *keep.get_ref() && kind == PortKind::Tap) {
+            let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
+            return Err(at(Some(keep.span()), message.to_owned()));
+        }
+        // The machine has packets by the host interface, and must not have them twice.
+        let keep_from_kernel = keep.map_or(hosts[index], |keep| *keep.get_ref());
+        let promiscuous = port.promiscuous.map_or(!addresses[index] && !hosts[index], Spanned::into_inner);
+        let offloads = port.offloads.map(Spanned::into_inner).unwrap_or_default();
+        let middleware = middleware::read(port.shape, port.impair, port.trace, port.trace_size, directory)
+            .map_err(|(span, message)| at(Some(span), message))?;
+        let (interface, vlan) = (place.interface.clone(), place.vlan);
+        let own =
+            WantedPort { interface, vlan, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware };
+        // How an interface is attached is said at its first port.
+        wanted.push(match wanted.get(place.first) {
+            Some(first) => {
+                WantedPort { interface: own.interface, vlan, middleware: own.middleware, ..first.clone() }
+            }
+            None => own,
+        });
     }
-    // The machine has packets by the host interface, and must not have them twice.
-    let keep_from_kernel = keep.map_or(port.has_host(), |keep| *keep.get_ref());
-    let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty() && !port.has_host());
-    let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
-    let middleware = middleware::read(shape, impair, trace, trace_size, directory)
-        .map_err(|(span, message)| at(Some(span), message))?;
-    let interface = interface.into_inner();
-    Ok(WantedPort { interface, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware })
+    Ok(wanted)
 }
 
 fn workers(
@@ -558,6 +590,7 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ports::live::VlanPlace;
 
     fn read(text: &str) -> Result<Config, String> {
         Config::read(text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
@@ -601,6 +634,7 @@ mod tests {
         );
         let port = |interface: &str, offloads| WantedPort {
             interface: interface.into(),
+            vlan: VlanPlace::default(),
             kind: PortKind::AfPacket,
             offloads,
             keep_from_kernel: false,
@@ -615,6 +649,34 @@ mod tests {
         assert_eq!(config.metrics, None);
         assert_eq!(config.ports, [port("x", Offloads::Cut), port("y", Offloads::Off)]);
         assert!(!config.routing.is_active() && config.tables.is_empty());
+    }
+
+    #[test]
+    fn ports_of_vlans_share_how_their_interface_is_attached() {
+        let config = read(
+            "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\n[[port]]\ninterface = \"y\"\n\
+             [[port]]\non = \"x\"\nvlan = 20\nhost = true\n[[port]]\non = \"x\"\nvlan = 4094\naddresses = [\"10.0.0.1/24\"]\n\
+             [[route]]\nto = \"0.0.0.0/0\"\nvia = \"10.0.0.7\"\nport = \"x.4094\"\n",
+        )
+        .expect("is right");
+        let of = |port: &WantedPort| {
+            let WantedPort { kind, vlan, keep_from_kernel, promiscuous, .. } = port;
+            (port.name(), kind.clone(), *vlan, *keep_from_kernel, *promiscuous)
+        };
+        use PortKind::{AfPacket, AfXdp};
+        let name = str::to_owned;
+        assert_eq!(
+            config.ports.iter().map(of).collect::<Vec<_>>(),
+            [
+                (name("x"), AfXdp, VlanPlace::Untagged, true, false),
+                (name("y"), AfPacket, VlanPlace::Alone, false, true),
+                (name("x.20"), AfXdp, VlanPlace::Tag(20), true, false),
+                (name("x.4094"), AfXdp, VlanPlace::Tag(4094), true, false),
+            ]
+        );
+        assert_eq!(config.routing.ports[2].host_interface.as_deref(), Some("h-x.20"));
+        assert_eq!(config.routing.ports[2].tagged_on.as_deref(), Some("x"));
+        assert_eq!(config.routing.routes[0].1.port, 4);
     }
 
     #[test]
@@ -689,6 +751,32 @@ mod tests {
                 "line 4, column 12: invalid type: integer `1`, expected `\"cut\"`, `\"whole\"` or `\"off\"`",
             ),
             ("program = \"a\n", "line 1, column 13: "),
+            ("program = \"a\"\n[[port]]\nkind = \"tap\"\n", "line 2, column 1: a port needs `interface"),
+            ("program = \"a\"\n[[port]]\nvlan = 20\n", "line 3, column 8: `vlan` needs `on = \"…\"`"),
+            ("program = \"a\"\n[[port]]\non = \"x\"\n", "line 3, column 6: `on` is for a port with `vlan"),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nvlan = 20\n",
+                "line 3, column 13: a port of a VLAN says `on`",
+            ),
+            (
+                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 4095\n",
+                "line 4, column 8: `vlan`: between 1 and 4094",
+            ),
+            ("program = \"a\"\n[[port]]\non = \"x\"\nvlan = 0\n", "line 4, column 8: `vlan`: between 1 and"),
+            ("program = \"a\"\n[[port]]\non = \"x\"\nvlan = -1\n", "line 4, column 8: invalid value"),
+            ("program = \"a\"\n[[port]]\non = \"a b\"\nvlan = 1\n", "line 3, column 6: `a b` cannot be"),
+            (
+                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\non = \"x\"\nvlan = 1\n",
+                "line 7, column 8: VLAN 1 on `x` is port 1 already",
+            ),
+            (
+                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\non = \"x.1\"\nvlan = 2\n",
+                "line 7, column 8: `x.1` is port 1, a port of a VLAN",
+            ),
+            (
+                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\ninterface = \"x\"\nkind = \"tap\"\n",
+                "line 7, column 8: `kind` is said at port 1, the first at `x`",
+            ),
             (
                 "program = \"a\"\nworkers = 0\n[[port]]\ninterface = \"x\"\n",
                 "line 2, column 11: `workers`: between 1 and 64",

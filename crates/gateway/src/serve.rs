@@ -120,9 +120,10 @@ pub fn serve(
         .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+    let wanted: Vec<_> = (1..).zip(&config.ports).collect();
     let attached =
-        attach_all(&config.ports, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
-    for (port, attached) in (1..).zip(attached) {
+        attach_all(&wanted, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
+    for (port, attached) in attached {
         let name = attached.name.clone();
         let told = move |heard: &Heard| match heard {
             Heard::Back(mode) => (telling.back)(port, &name, mode),

@@ -136,6 +136,24 @@ impl Batch {
         self.virtio[i] = (VirtioHeader::NONE, self.frame[i]);
     }
 
+    /// Moves packet `from` to the place `to`, which is not behind it: whoever keeps some packets of a batch
+    /// moves them to the front and then sets `len`.
+    #[inline]
+    pub fn keep(&mut self, to: usize, from: usize) {
+        if to == from {
+            return;
+        }
+        self.frame[to] = self.frame[from];
+        self.captured[to] = self.captured[from];
+        self.wire[to] = self.wire[from];
+        self.port[to] = self.port[from];
+        self.time[to] = self.time[from];
+        self.verdict[to] = self.verdict[from];
+        if self.unfinished {
+            self.virtio[to] = self.virtio[from];
+        }
+    }
+
     /// The ports the packets came in by.
     pub fn ports(&self) -> &[PortNumber] {
         &self.port[..self.len]

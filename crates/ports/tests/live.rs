@@ -7,7 +7,9 @@
 
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::{Attached, Middleware, Offloads, PortKind, Receiver, WantedPort, XdpWishes, attach};
+use ports::live::{
+    Attached, Middleware, Offloads, PortKind, Receiver, VlanPlace, WantedPort, XdpWishes, attach,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::process::Command;
@@ -61,6 +63,7 @@ fn cable(namespace: Option<&str>) -> bool {
 fn wanted(interface: &str) -> WantedPort {
     WantedPort {
         interface: interface.to_owned(),
+        vlan: VlanPlace::default(),
         kind: PortKind::AfPacket,
         offloads: Offloads::Cut,
         keep_from_kernel: false,

@@ -165,10 +165,12 @@ const LOSSES: [(&str, &str); 5] = [
     ("down", "down"),
 ];
 
-/// What hardly ever happens, and what only `shape` and `impair` do.
-const RARE_LOSSES: [(&str, &str); 11] = [
+/// What hardly ever happens, and what only ports of VLANs, `shape` and `impair` do.
+const RARE_LOSSES: [(&str, &str); 13] = [
     ("unreadable", "unreadable"),
     ("foreign", "for others"),
+    ("untagged", "untagged"),
+    ("other_vlan", "other vlan"),
     ("shaped", "shaped"),
     ("impaired", "impaired"),
     ("doubled", "doubled"),

@@ -1,7 +1,8 @@
 //! Reads the addresses and routes of a gateway's file, and checks that they fit together before anything is
 //! applied.
 
-use super::{At, ConfigError, File, FilePort, LONGEST_NAME, is_interface_name};
+use super::places::PortPlace;
+use super::{At, ConfigError, FilePort, LONGEST_NAME, is_interface_name};
 use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
 use ports::live::PortKind;
 use serde::Deserialize;
@@ -33,11 +34,22 @@ type Firsts = [Option<Range<usize>>; 2];
 /// The smallest MTU of IPv4 and of IPv6.
 const SMALLEST: [u16; 2] = [68, 1280];
 
+/// What the file says of ports and routes.
+pub(super) struct InFile<'a> {
+    pub(super) ports: &'a [FilePort],
+    pub(super) places: &'a [PortPlace],
+    pub(super) routes: &'a [FileRoute],
+}
+
 /// Reads the addresses and routes of the file, and the places of its first addresses of IPv4 and IPv6.
-pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts), ConfigError> {
+pub(super) fn read(
+    file: &InFile<'_>,
+    of_kernel: &FileKernel,
+    at: &At<'_>,
+) -> Result<(RoutingSettings, Firsts), ConfigError> {
     let (mut ports, mut first) = (Vec::new(), [None, None]);
     let mut known: Vec<(InterfaceAddress, usize)> = Vec::new();
-    for (index, port) in file.port.iter().enumerate() {
+    for (index, (port, place)) in file.ports.iter().zip(file.places).enumerate() {
         let mut addresses = Vec::new();
         for text in &port.addresses {
             let wrong = |message| Err(at(Some(text.span()), message));
@@ -49,7 +61,7 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
                 return wrong(format!("`{own}` cannot be an interface's address: {why}"));
             }
             for (other, owner) in &known {
-                let (name, owner_name) = (own.prefix(), file.port[*owner].interface.get_ref());
+                let (name, owner_name) = (own.prefix(), &file.places[*owner].name);
                 if other.address == own.address {
                     return wrong(format!("`{}` is an address of `{owner_name}` already", own.address));
                 }
@@ -70,21 +82,22 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
             return Err(at(Some(mtu.span()), message));
         }
         ports.push(PortSettings {
-            interface: port.interface.get_ref().clone(),
+            interface: place.name.clone(),
+            tagged_on: (place.name != place.interface).then(|| place.interface.clone()),
             addresses,
             mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
-            shared: port.kind == PortKind::Tap,
-            host_interface: host(port, &ports, file, at)?,
+            shared: file.ports[place.first].kind() == PortKind::Tap,
+            host_interface: host((port, place), &ports, file, at)?,
         });
     }
-    let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
+    let kernel = of_kernel.routes.as_ref().filter(|routes| *routes.get_ref());
     let hosts = ports.iter().any(|port: &PortSettings| port.host_interface.is_some());
     if let Some(kernel) = kernel.filter(|_| known.is_empty() && !hosts) {
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
         return Err(at(Some(kernel.span()), message.to_owned()));
     }
     let mut routes: Vec<(IpPrefix, Neighbour)> = Vec::new();
-    for route in &file.route {
+    for route in file.routes {
         let read = one(route, &ports, at)?;
         if routes.iter().any(|(prefix, _)| *prefix == read.0) {
             let message = format!(
@@ -96,16 +109,16 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts)
         routes.push(read);
     }
     // What daemons of the machine find out is for the gateway, too, unless the file says otherwise.
-    let kernel = file.kernel.routes.as_ref().map_or(hosts, |routes| *routes.get_ref());
+    let kernel = of_kernel.routes.as_ref().map_or(hosts, |routes| *routes.get_ref());
     Ok((RoutingSettings { ports, routes, kernel }, first))
 }
 
 /// The interface by which the machine is to be a host at a port, if it is. Its name differs from those of all
 /// ports, and of the host interfaces of the `earlier` ones.
 fn host(
-    port: &FilePort,
+    (port, place): (&FilePort, &PortPlace),
     earlier: &[PortSettings],
-    file: &File,
+    file: &InFile<'_>,
     at: &At<'_>,
 ) -> Result<Option<String>, ConfigError> {
     let wrong = |span, message: String| Err(at(Some(span), message));
@@ -115,18 +128,18 @@ fn host(
             None => Ok(None),
         };
     };
-    if port.kind == PortKind::Tap {
+    if file.ports[place.first].kind() == PortKind::Tap {
         let message = "the machine is behind a TAP port, and so no host at it: leave out `host`";
         return wrong(demand.span(), message.to_owned());
     }
     let (name, span) = match &port.host_interface {
         Some(name) => (name.get_ref().clone(), name.span()),
-        None => (host_name(port.interface.get_ref()), demand.span()),
+        None => (host_name(&place.name), demand.span()),
     };
     if !is_interface_name(&name) {
         return wrong(span, format!("`{name}` cannot be the name of an interface"));
     }
-    let is_port = file.port.iter().any(|port| *port.interface.get_ref() == name);
+    let is_port = file.places.iter().any(|port| port.interface == name || port.name == name);
     let is_host = earlier.iter().any(|port| port.host_interface.as_ref() == Some(&name));
     if is_port || is_host {
         let message = format!(

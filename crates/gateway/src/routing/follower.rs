@@ -10,7 +10,7 @@ use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
 use super::neighbours::{Mac, Neighbour};
 use super::prefix::{InterfaceAddress, IpPrefix};
-use super::router::{Link, Router, RoutingSettings, is_link_local};
+use super::router::{Link, PortSettings, Router, RoutingSettings, is_link_local};
 use super::rtnetlink::{Condition, Ties, Told, Wanted};
 use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;
@@ -20,10 +20,10 @@ use std::net::IpAddr;
 /// What is known of the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    /// The interfaces of the ports, port 1 first, and whether the machine is behind it rather than at it.
-    interfaces: Vec<(String, bool)>,
-    /// Ports by the numbers of their interfaces.
-    ports: HashMap<u32, PortNumber>,
+    /// The interfaces of the ports, port 1 first.
+    interfaces: Vec<OfPort>,
+    /// Ports by the numbers of their interfaces: several where some are ports of VLANs.
+    ports: HashMap<u32, Vec<PortNumber>>,
     links: HashMap<PortNumber, Link>,
     /// How all interfaces hang together, by number.
     ties: HashMap<u32, Ties>,
@@ -49,6 +49,16 @@ pub(crate) struct Follower {
     overruns: u64,
 }
 
+/// The interface of a port.
+#[derive(Debug)]
+struct OfPort {
+    name: String,
+    /// The machine is behind it rather than at it.
+    behind: bool,
+    /// The port is that of a VLAN: what the kernel sends by the interface itself has no tag.
+    tagged: bool,
+}
+
 /// An address of the machine.
 #[derive(Debug)]
 struct Held {
@@ -62,7 +72,12 @@ impl Follower {
     /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first
     /// thing to ask is in [`question`](Follower::question).
     pub(crate) fn new(settings: &RoutingSettings, host_names: HashMap<String, PortNumber>) -> Follower {
-        let interfaces = settings.ports.iter().map(|port| (port.interface.clone(), port.shared)).collect();
+        let of_port = |port: &PortSettings| OfPort {
+            name: port.tagged_on.as_ref().unwrap_or(&port.interface).clone(),
+            behind: port.shared,
+            tagged: port.tagged_on.is_some(),
+        };
+        let interfaces = settings.ports.iter().map(of_port).collect();
         let mut follower =
             Follower { interfaces, host_names, routes: settings.kernel, ..Follower::default() };
         follower.begin();
@@ -211,7 +226,12 @@ impl Follower {
         changed.dedup();
         let up = |port| self.links.get(&port).is_some_and(|link| link.up);
         // A route by a host interface is one by its port.
-        let by_index = self.ports.iter().chain(&self.hosts).map(|(index, port)| (*index, *port)).collect();
+        let tagged = |port: PortNumber| self.of(port).is_some_and(|of| of.tagged);
+        let untagged = self.ports.iter().filter_map(|(index, ports)| {
+            ports.iter().copied().find(|port| !tagged(*port)).map(|port| (*index, port))
+        });
+        let by_host = self.hosts.iter().map(|(index, port)| (*index, *port));
+        let by_index = untagged.chain(by_host).collect();
         let ports = Ports { ports: &by_index, up: &up };
         let routes = changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &ports))).collect();
         router.kernel_routes(routes, effects);
@@ -234,9 +254,8 @@ impl Follower {
     /// of a virtual cable that begins at a port, behind a TAP port, and at whatever these are parts of.
     fn machine(&self) -> BTreeSet<IpAddr> {
         let mut beyond: BTreeSet<u32> = BTreeSet::new();
-        for (index, port) in &self.ports {
-            let behind = self.interfaces.get(usize::from(*port).wrapping_sub(1)).is_some_and(|of| of.1);
-            if behind {
+        for (index, ports) in &self.ports {
+            if ports.iter().any(|port| self.of(*port).is_some_and(|of| of.behind)) {
                 beyond.insert(*index);
             }
             let on = |index: &u32| self.ties.get(index).and_then(|ties| ties.on);
@@ -300,6 +319,11 @@ impl Follower {
         }
     }
 
+    /// The interface of a port.
+    fn of(&self, port: PortNumber) -> Option<&OfPort> {
+        self.interfaces.get(usize::from(port).wrapping_sub(1))
+    }
+
     fn begin(&mut self) {
         self.again = false;
         self.round += 1;
@@ -313,21 +337,23 @@ impl Follower {
     /// Notes what a link is. Says whether another interface is a port now, or is one whose link went up or
     /// down.
     fn link(&mut self, index: u32, name: &str, link: Option<Link>) -> bool {
-        let port = (1..).zip(&self.interfaces).find(|(_, (wanted, _))| *wanted == name).map(|(port, _)| port);
         let state = |follower: &Follower| {
-            let port = follower.ports.get(&index).copied();
-            port.map(|port| (port, follower.links.get(&port).is_some_and(|link| link.up)))
+            let ports = follower.ports.get(&index).cloned().unwrap_or_default();
+            let up = ports.first().and_then(|port| follower.links.get(port)).is_some_and(|link| link.up);
+            (ports, up)
         };
         let before = state(self);
-        match (port, link) {
-            (Some(port), Some(link)) => {
-                self.ports.retain(|known, of| *of != port || *known == index);
-                self.links.insert(port, link);
-                self.ports.insert(index, port);
+        let named = (1..).zip(&self.interfaces).filter(|(_, of)| of.name == name);
+        let ports: Vec<PortNumber> = named.map(|(port, _)| port).collect();
+        match link {
+            Some(link) if !ports.is_empty() => {
+                self.ports.retain(|known, of| *of != ports || *known == index);
+                self.links.extend(ports.iter().map(|port| (*port, link)));
+                self.ports.insert(index, ports);
             }
             _ => {
                 // It has gone, or has another name now.
-                if let Some(port) = self.ports.remove(&index) {
+                for port in self.ports.remove(&index).unwrap_or_default() {
                     self.links.remove(&port);
                 }
             }
@@ -345,7 +371,6 @@ fn of_machine(wanted: &Wanted) -> bool {
 mod tests {
     use super::*;
     use crate::routing::rib::{Source, Unmeant, Way};
-    use crate::routing::router::PortSettings;
     use crate::routing::rtnetlink::{Hop, Key, Object};
 
     fn link(index: u32, name: &str, there: bool) -> Told {

@@ -39,7 +39,8 @@ fn sentences(settings: &RoutingSettings, ports: &[WantedPort], held: &[Held]) ->
     let seen = |wanted: &&WantedPort| wanted.kind != PortKind::AfXdp && !wanted.keep_from_kernel;
     // What the kernel sees of any port it answers, whichever port has the address. A TAP device is the
     // kernel's own side: it may have addresses of that network, but not the gateway's.
-    let names: Vec<&str> = ports.iter().filter(seen).map(|wanted| wanted.interface.as_str()).collect();
+    let mut names: Vec<&str> = ports.iter().filter(seen).map(|wanted| wanted.interface.as_str()).collect();
+    names.dedup();
     if names.is_empty() {
         return Vec::new();
     }

@@ -29,8 +29,10 @@ use std::net::{IpAddr, Ipv4Addr};
 /// What the file says of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortSettings {
-    /// The interface.
+    /// The interface, or the name of a port of a VLAN.
     pub interface: String,
+    /// The interface that a port of a VLAN is on.
+    pub tagged_on: Option<String>,
     /// The gateway's addresses there.
     pub addresses: Vec<InterfaceAddress>,
     /// The largest packet that leaves there, if not the interface's.

@@ -144,6 +144,7 @@ fn between(
     let backend = exec::load(&program, BackendKind::Native, 2, 0).map_err(|error| error.to_string())?;
     let wanted = ["to-a", "to-b"].map(|interface| WantedPort {
         interface: interface.to_owned(),
+        vlan: ports::live::VlanPlace::Alone,
         kind: PortKind::AfPacket,
         offloads: ports::live::Offloads::default(),
         keep_from_kernel: true,
@@ -155,11 +156,16 @@ fn between(
     thread::scope(|scope| {
         let gateway = scope.spawn(move || {
             let opened = net.gateway.inside(|| {
-                attach_all(&wanted, 1)
+                let numbered: Vec<_> = (1..).zip(&wanted).collect();
+                attach_all(&numbered, 1)
                     .map_err(|(port, error)| io::Error::other(format!("port {port}: {error}")))
             });
-            let lanes = |attached: Vec<ports::live::Attached>| -> Vec<Lane> {
-                attached.into_iter().flat_map(|port| port.lanes).map(|lane| gathering(lane, hold)).collect()
+            let lanes = |attached: Vec<(packet::PortNumber, ports::live::Attached)>| -> Vec<Lane> {
+                attached
+                    .into_iter()
+                    .flat_map(|(_, port)| port.lanes)
+                    .map(|lane| gathering(lane, hold))
+                    .collect()
             };
             let ready = opened.and_then(|attached| {
                 let clock: Arc<dyn Clock> = Arc::new(MachineClock);

@@ -1,26 +1,51 @@
 //! Makes ports of network interfaces, each of the configured kind and with its middleware.
 
-use super::{AttachError, Attached, Offloads, PortKind, WantedPort, af_packet, af_xdp, segments, tap};
+use super::{
+    AttachError, Attached, Offloads, PortKind, VlanPlace, WantedPort, af_packet, af_xdp, segments, tap, vlan,
+};
 use packet::PortNumber;
+use std::io;
 
-/// Makes ports 1, 2 and so on of these interfaces, with so many lanes each (at least one). AF_XDP ports share
-/// the memory of packets.
+/// Makes ports of these interfaces, with these numbers and so many lanes each (at least one), in their order.
+/// Ports of one interface, which say which of its frames are theirs, are made of one attachment, with the
+/// settings of the first of them. AF_XDP ports share the memory of packets.
 ///
 /// # Errors
 /// The first port that cannot be made: its interface is missing or off, or Linux refuses; then nothing has
 /// changed.
-pub fn attach_all(wanted: &[WantedPort], lanes: u16) -> Result<Vec<Attached>, (PortNumber, AttachError)> {
-    let numbered = || (1..).zip(wanted);
-    let sharing: Vec<_> = numbered().filter(|(_, wanted)| wanted.kind == PortKind::AfXdp).collect();
-    let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
-    let one = |(port, wanted): (PortNumber, &WantedPort)| match wanted.kind {
-        // There are as many AF_XDP ports as were requested, in the same order.
-        PortKind::AfXdp => {
-            shared.next().map_or_else(|| attach(wanted, port, lanes), |attached| wrap(wanted, attached))
+pub fn attach_all(
+    wanted: &[(PortNumber, &WantedPort)],
+    lanes: u16,
+) -> Result<Vec<(PortNumber, Attached)>, (PortNumber, AttachError)> {
+    let mut interfaces: Vec<Vec<(PortNumber, &WantedPort)>> = Vec::new();
+    for &(number, port) in wanted {
+        match interfaces.iter_mut().find(|known| known[0].1.interface == port.interface) {
+            Some(known) => known.push((number, port)),
+            None => interfaces.push(vec![(number, port)]),
         }
-        PortKind::AfPacket | PortKind::Tap => attach(wanted, port, lanes),
-    };
-    numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
+    }
+    let firsts = interfaces.iter().map(|ports| ports[0]);
+    let sharing: Vec<_> = firsts.filter(|(_, wanted)| wanted.kind == PortKind::AfXdp).collect();
+    let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
+    let mut all = Vec::with_capacity(wanted.len());
+    for ports in &interfaces {
+        let (number, first) = ports[0];
+        let attached = match first.kind {
+            // There are as many AF_XDP ports as were requested, in the same order.
+            PortKind::AfXdp => shared.next().map_or_else(|| bare(first, number, lanes), Ok),
+            PortKind::AfPacket | PortKind::Tap => bare(first, number, lanes),
+        };
+        let attached = attached.map_err(|error| (number, error))?;
+        if first.vlan == VlanPlace::Alone {
+            all.push((number, wrap(first, attached).map_err(|error| (number, error))?));
+        } else {
+            let divided = vlan::divide(ports, attached)
+                .map_err(|(number, source)| (number, untraced(&first.interface)(source)))?;
+            all.extend(ports.iter().map(|(number, _)| *number).zip(divided));
+        }
+    }
+    all.sort_by_key(|(number, _)| *number);
+    Ok(all)
 }
 
 /// Makes a port of an interface with so many lanes (at least one); its packets carry the number `port`. The
@@ -29,6 +54,11 @@ pub fn attach_all(wanted: &[WantedPort], lanes: u16) -> Result<Vec<Attached>, (P
 /// # Errors
 /// The interface is missing or off, or Linux refuses; then nothing has changed.
 pub fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+    wrap(wanted, bare(wanted, port, lanes)?)
+}
+
+/// A port without middleware.
+fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let lanes = lanes.max(1);
     let attached = match wanted.kind {
         PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
@@ -37,14 +67,18 @@ pub fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attac
     };
     // AF_XDP neither receives nor sends segments.
     let cut = wanted.offloads == Offloads::Cut && wanted.kind != PortKind::AfXdp;
-    wrap(wanted, if cut { segments::packets_only(attached) } else { attached })
+    Ok(if cut { segments::packets_only(attached) } else { attached })
 }
 
 /// Puts the configured middleware between the program and a port.
 fn wrap(wanted: &WantedPort, attached: Attached) -> Result<Attached, AttachError> {
-    wanted.middleware.wrap(attached).map_err(|source| AttachError::System {
-        interface: wanted.interface.clone(),
+    wanted.middleware.wrap(attached).map_err(untraced(&wanted.interface))
+}
+
+fn untraced(interface: &str) -> impl Fn(io::Error) -> AttachError {
+    move |source| AttachError::System {
+        interface: interface.to_owned(),
         call: "making the file of its trace",
         source,
-    })
+    }
 }

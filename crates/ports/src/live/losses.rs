@@ -26,6 +26,10 @@ pub struct ReceiveLosses {
     pub unreadable: u64,
     /// Were meant for other stations of the link, at a port that does not take those.
     pub foreign: u64,
+    /// Came without a VLAN tag to an interface of which all ports are ports of VLANs.
+    pub untagged: u64,
+    /// Came with the tag of a VLAN for which their interface has no port, while it has ports of others.
+    pub other_vlan: u64,
     /// Were lost by [`impair`](super::middleware::Middleware::impair_in).
     #[serde(rename = "impaired_in")]
     pub impaired: u64,
@@ -53,17 +57,19 @@ impl ReceiveLosses {
     }
 
     /// Each count with its name in reports and with what it means.
-    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 9] {
+    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 11] {
         self.places().map(|(name, kind, count)| (name, kind, *count))
     }
 
-    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 9] {
+    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 11] {
         use LossKind::{Aside, Lost, Waiting};
         [
             ("ring_full", Lost, &mut self.ring_full),
             ("too_long", Lost, &mut self.too_long),
             ("unreadable", Lost, &mut self.unreadable),
             ("foreign", Aside, &mut self.foreign),
+            ("untagged", Lost, &mut self.untagged),
+            ("other_vlan", Lost, &mut self.other_vlan),
             ("impaired_in", Lost, &mut self.impaired),
             ("doubled_in", Aside, &mut self.doubled),
             ("damaged_in", Aside, &mut self.damaged),

@@ -77,6 +77,11 @@ impl Middleware {
         Ok(Attached { name, mode, lanes: wrapped, presence })
     }
 
+    /// Whether it does something with packets that come in.
+    pub(super) fn looks_inwards(&self) -> bool {
+        self.impair_in.is_some() || self.trace.is_some()
+    }
+
     /// What it does, in words.
     fn describe(&self) -> Vec<String> {
         let shape = self.shape.map(|shape| format!("shaped to {} bit/s", shape.rate));

@@ -63,11 +63,26 @@ impl Visitor<'_> for OffloadsVisitor {
     }
 }
 
+/// Which frames of an interface are those of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VlanPlace {
+    /// All.
+    #[default]
+    Alone,
+    /// Those without a VLAN tag; other ports have those with one.
+    Untagged,
+    /// Those with the tag of this VLAN, 1 to 4094, without which they come in; it is put before what leaves.
+    Tag(u16),
+}
+
 /// What is wanted of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedPort {
     /// Its name.
     pub interface: String,
+    /// Which of its frames. Where ports share an interface, the first of them says by which way it is
+    /// attached.
+    pub vlan: VlanPlace,
     /// By which way.
     pub kind: PortKind,
     /// What to do with unfinished packets.
@@ -81,6 +96,16 @@ pub struct WantedPort {
     pub xdp: XdpWishes,
     /// What is to stand between the program and it.
     pub middleware: Middleware,
+}
+
+impl WantedPort {
+    /// The name of the port: that of its interface, and of a port of a VLAN the VLAN's number behind it.
+    pub fn name(&self) -> String {
+        match self.vlan {
+            VlanPlace::Alone | VlanPlace::Untagged => self.interface.clone(),
+            VlanPlace::Tag(vlan) => format!("{}.{vlan}", self.interface),
+        }
+    }
 }
 
 /// Why an interface cannot be a port.

@@ -269,3 +269,20 @@ pub(crate) fn queues(fd: &OwnedFd, interface: &str) -> (u32, u32) {
         Err(_) => (1, 1),
     }
 }
+
+/// Lets the interface leave VLAN tags in packets: an AF_XDP socket gets nothing that lies beside them.
+///
+/// # Errors
+/// The interface cannot, or the right is missing.
+pub(crate) fn leave_tags(fd: &OwnedFd, interface: &str) -> io::Result<()> {
+    /// ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_RXVLAN (include/uapi/linux/ethtool.h).
+    const ASK: u32 = 0x25;
+    const SET: u32 = 0x26;
+    const TAKES_OUT: u32 = 1 << 8;
+    let [_, flags] = sys::ask_ethtool(fd, interface, [ASK, 0])?;
+    if flags & TAKES_OUT != 0 {
+        sys::ask_ethtool(fd, interface, [SET, flags & !TAKES_OUT])?;
+    }
+    let [_, flags] = sys::ask_ethtool(fd, interface, [ASK, 0])?;
+    if flags & TAKES_OUT == 0 { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
+}

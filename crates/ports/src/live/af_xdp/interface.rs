@@ -7,7 +7,7 @@ use super::socket::{Order, Place, Socket};
 use super::wanted::{Mode, XdpError};
 use super::{FIRST, calls};
 use crate::live::watch::Witness;
-use crate::live::{AttachError, WantedPort, sys};
+use crate::live::{AttachError, VlanPlace, WantedPort, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
 use std::fs;
@@ -79,6 +79,11 @@ impl<'a> Interface<'a> {
         }
         if !sys::interface_is_up(&socket, &wanted.interface).map_err(failed("asking whether it is on"))? {
             return Err(AttachError::Down(name()));
+        }
+        if wanted.vlan != VlanPlace::Alone {
+            // Otherwise the packets of a VLAN would come in as those without one.
+            calls::leave_tags(&socket, &wanted.interface)
+                .map_err(failed("asking it to leave VLAN tags in packets (`ethtool -K … rxvlan off`)"))?;
         }
         let mtu =
             sys::interface_mtu(&socket, &wanted.interface).map_err(failed("asking for its MTU"))? as usize;

@@ -3,7 +3,7 @@
 use super::super::frames::Home;
 use super::super::ring::Places;
 use super::*;
-use crate::live::{Middleware, Offloads, PortKind, WantedPort, XdpWishes};
+use crate::live::{Middleware, Offloads, PortKind, VlanPlace, WantedPort, XdpWishes};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
 
@@ -25,6 +25,7 @@ fn ring() -> (Shared, Shared, Places) {
 fn wanted() -> WantedPort {
     WantedPort {
         interface: "none".to_owned(),
+        vlan: VlanPlace::default(),
         kind: PortKind::AfXdp,
         offloads: Offloads::Cut,
         keep_from_kernel: false,

@@ -1,0 +1,138 @@
+//! Reads at which interface each port of a gateway's file is, and which frames of it are the port's.
+//!
+//! ```toml
+//! [[port]]                        # the frames of eth0 without a VLAN tag
+//! interface = "eth0"
+//! kind = "af_xdp"                 # how an interface is attached is said at its first port
+//!
+//! [[port]]                        # those of VLAN 20, a port with the name eth0.20
+//! on = "eth0"
+//! vlan = 20
+//! ```
+
+use super::{At, ConfigError, FilePort, is_interface_name};
+use ports::live::VlanPlace;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The largest number of a VLAN (IEEE 802.1Q, table 9-2: 4095 is reserved).
+const LAST_VLAN: u16 = 4094;
+
+/// Where a port is.
+pub(super) struct PortPlace {
+    /// The interface.
+    pub(super) interface: String,
+    /// Which of its frames are the port's.
+    pub(super) vlan: VlanPlace,
+    /// The name of the port.
+    pub(super) name: String,
+    /// Where that stands in the file.
+    pub(super) span: Range<usize>,
+    /// The place of the first port at the same interface among the ports of the file.
+    pub(super) first: usize,
+}
+
+/// Reads the places of all ports.
+///
+/// # Errors
+/// The first port that says too little, too much or something impossible, or is where another one is.
+pub(super) fn read(
+    ports: &[FilePort],
+    spans: &[Range<usize>],
+    at: &At<'_>,
+) -> Result<Vec<PortPlace>, ConfigError> {
+    let mut places: Vec<PortPlace> = Vec::with_capacity(ports.len());
+    let mut firsts: HashMap<String, usize> = HashMap::new();
+    for (index, (port, span)) in ports.iter().zip(spans).enumerate() {
+        let (interface, vlan, span) = one(port, span, at)?;
+        let first = *firsts.entry(interface.clone()).or_insert(index);
+        places.push(PortPlace { name: String::new(), interface, vlan, span, first });
+    }
+    let shared: Vec<bool> = places
+        .iter()
+        .map(|place| {
+            places
+                .iter()
+                .filter(|other| other.first == place.first)
+                .any(|other| other.vlan != VlanPlace::Alone)
+        })
+        .collect();
+    let mut owners: HashMap<String, usize> = HashMap::new();
+    for (index, (place, shared)) in places.iter_mut().zip(shared).enumerate() {
+        let PortPlace { interface, vlan, span, .. } = place;
+        place.name = match *vlan {
+            VlanPlace::Tag(vlan) => format!("{interface}.{vlan}"),
+            VlanPlace::Alone | VlanPlace::Untagged => interface.clone(),
+        };
+        if shared && *vlan == VlanPlace::Alone {
+            *vlan = VlanPlace::Untagged;
+        }
+        if let Some(owner) = owners.insert(place.name.clone(), index + 1) {
+            let message = match *vlan {
+                VlanPlace::Tag(vlan) => format!("VLAN {vlan} on `{interface}` is port {owner} already"),
+                VlanPlace::Alone | VlanPlace::Untagged => format!(
+                    "interface `{interface}` is port {owner} already; an interface has one port, and one more for each VLAN with `vlan = …` and `on = \"{interface}\"`"
+                ),
+            };
+            return Err(at(Some(span.clone()), message));
+        }
+    }
+    for (port, place) in ports.iter().zip(&places) {
+        if let Some(owner) =
+            places.iter().position(|other| other.name == place.interface && other.name != other.interface)
+        {
+            let message =
+                format!("`{}` is port {}, a port of a VLAN, and no interface", place.interface, owner + 1);
+            return Err(at(Some(place.span.clone()), message));
+        }
+        let of_first = std::ptr::eq(port, &ports[place.first]);
+        if let Some((key, span)) = port.attachment().into_iter().find(|(_, span)| span.is_some() && !of_first)
+        {
+            let message = format!(
+                "`{key}` is said at port {}, the first at `{}`, for all ports there",
+                place.first + 1,
+                place.interface
+            );
+            return Err(at(span, message));
+        }
+    }
+    Ok(places)
+}
+
+/// The interface of a port, which of its frames are the port's, and where the file says so.
+fn one(
+    port: &FilePort,
+    whole: &Range<usize>,
+    at: &At<'_>,
+) -> Result<(String, VlanPlace, Range<usize>), ConfigError> {
+    let wrong = |span: Range<usize>, message: &str| Err(at(Some(span), message.to_owned()));
+    let (named, vlan, span) = match (&port.interface, &port.on, &port.vlan) {
+        (Some(interface), None, None) => (interface, VlanPlace::Alone, interface.span()),
+        (None, Some(on), Some(vlan)) if (1..=LAST_VLAN).contains(vlan.get_ref()) => {
+            (on, VlanPlace::Tag(*vlan.get_ref()), vlan.span())
+        }
+        (None, Some(_), Some(vlan)) => {
+            return Err(at(Some(vlan.span()), format!("`vlan`: between 1 and {LAST_VLAN}")));
+        }
+        (Some(interface), _, Some(_)) => {
+            return wrong(interface.span(), "a port of a VLAN says `on` in place of `interface`");
+        }
+        (_, None, Some(vlan)) => {
+            return wrong(vlan.span(), "`vlan` needs `on = \"…\"`, the interface that its frames come by");
+        }
+        (_, Some(on), None) => {
+            return wrong(
+                on.span(),
+                "`on` is for a port with `vlan = …`; that of a whole interface says `interface`",
+            );
+        }
+        (None, None, None) => {
+            return wrong(whole.clone(), "a port needs `interface = \"…\"`, or `on = \"…\"` and `vlan = …`");
+        }
+    };
+    let name = named.get_ref();
+    if !is_interface_name(name) {
+        return Err(at(Some(named.span()), format!("`{name}` cannot be the name of an interface")));
+    }
+    Ok((name.clone(), vlan, span))
+}

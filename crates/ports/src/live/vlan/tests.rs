@@ -1,0 +1,228 @@
+//! An interface that is divided by VLANs, beside a twin that sorts frames one by one.
+
+use super::*;
+use crate::live::impair::Impair;
+use crate::live::middleware::tests::Collected;
+use crate::live::{Middleware, Offloads, PortKind, Presence, XdpWishes};
+use packet::region::{HEADROOM, SLACK};
+use packet::{BATCH, Region};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Frames, and what is left to do with each.
+type Frames = Vec<(Vec<u8>, VirtioHeader)>;
+
+/// Hands over frames in batches of at most so many.
+struct Coming(Frames, usize, Region);
+
+impl Receiver for Coming {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
+        batch.clear();
+        let count = self.1.min(self.0.len());
+        for (index, (frame, virtio)) in self.0.drain(..count).enumerate() {
+            let start = HEADROOM + index * 4096;
+            self.2.reserve(start + frame.len() + SLACK);
+            self.2.bytes_mut()[start..start + frame.len()].copy_from_slice(&frame);
+            batch.push(start as u64, frame.len() as u32, frame.len() as u32, 1, now.program);
+            batch.leave_unfinished(virtio);
+        }
+        self.2.bytes_mut()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        NO_DESCRIPTOR
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        ReceiveLosses { too_long: 7, ..ReceiveLosses::default() }
+    }
+}
+
+/// What left, for the test to read.
+#[derive(Clone, Default)]
+struct Gone(Arc<Mutex<Collected>>);
+
+impl Sender for Gone {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        self.0.lock().expect("no thread panicked").send(frame, virtio);
+    }
+
+    fn flush(&mut self) {}
+
+    fn losses(&self) -> SendLosses {
+        SendLosses { busy: 9, ..SendLosses::default() }
+    }
+}
+
+fn wanted(vlan: VlanPlace, queued: bool) -> WantedPort {
+    // Impairment without any effect: packets are copied to it.
+    let nothing = Impair { loss: 0.0, ..Impair::default() };
+    WantedPort {
+        interface: "x".into(),
+        vlan,
+        kind: PortKind::AfPacket,
+        offloads: Offloads::Whole,
+        keep_from_kernel: false,
+        promiscuous: true,
+        xdp: XdpWishes::default(),
+        middleware: Middleware { impair_in: queued.then_some(nothing), ..Middleware::default() },
+    }
+}
+
+fn at(vlan: u16) -> VlanPlace {
+    if vlan == 0 { VlanPlace::Untagged } else { VlanPlace::Tag(vlan) }
+}
+
+/// Ports 1, 2 and so on of these VLANs (0: without), with or without middleware, over what comes and leaves.
+fn ports(vlans: &[(u16, bool)], coming: Frames, together: usize, gone: &Gone) -> Vec<Lane> {
+    let wanted: Vec<_> = vlans.iter().map(|&(vlan, queued)| wanted(at(vlan), queued)).collect();
+    let numbered: Vec<_> = (1..).zip(&wanted).collect();
+    let receive = Box::new(Coming(coming, together, Region::default()));
+    let lanes = vec![Lane { receive, send: Box::new(gone.clone()) }];
+    let whole =
+        Attached { name: "x".into(), mode: "m".into(), lanes, presence: Arc::new(Presence::default()) };
+    let divided = divide(&numbered, whole).expect("no trace");
+    divided.into_iter().flat_map(|port| port.lanes).collect()
+}
+
+/// Everything that comes, by port.
+fn received(lanes: &mut [Lane]) -> BTreeMap<PortNumber, Frames> {
+    let (mut all, mut batch, mut idle) = (BTreeMap::<PortNumber, Frames>::new(), Batch::new(), 0);
+    // A batch of which nothing is for a port is empty, as is the last one.
+    while idle < 103 {
+        idle += 1;
+        for lane in lanes.iter_mut() {
+            let memory = lane.receive.receive(&mut batch, Now { program: 5, wall: 5 });
+            for index in 0..batch.len {
+                let frame = batch.bytes(memory, index).expect("is there").to_vec();
+                all.entry(batch.port[index]).or_default().push((frame, batch.virtio(index)));
+                idle = 0;
+            }
+        }
+    }
+    all
+}
+
+fn frame(tags: &[(u16, u16)], number: u8) -> Vec<u8> {
+    let mut frame = vec![number; 12];
+    for (kind, control) in tags {
+        frame.extend_from_slice(&kind.to_be_bytes());
+        frame.extend_from_slice(&control.to_be_bytes());
+    }
+    frame.extend_from_slice(&[0x88, 0xb5]);
+    frame.extend((0..50).map(|at| at ^ number));
+    frame
+}
+
+/// A segment of TCP whose headers begin so many bytes later than without a tag.
+fn segment(later: usize) -> VirtioHeader {
+    let mut header = [1, 1, 0, 0, 0, 0, 0, 0, 16, 0];
+    header[2..4].copy_from_slice(&(54 + later as u16).to_ne_bytes());
+    header[4..6].copy_from_slice(&1000u16.to_ne_bytes());
+    header[6..8].copy_from_slice(&(34 + later as u16).to_ne_bytes());
+    VirtioHeader::read(&header)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_frame_comes_to_the_port_of_its_tag_or_is_counted(
+        vlans in prop::collection::btree_map(prop::sample::select(vec![0u16, 1, 20, 300, 4094]), any::<bool>(), 1..5),
+        frames in prop::collection::vec((prop::sample::select(vec![0u16, 1, 20, 21, 300, 4094, 4095]), 0u16..16, any::<bool>(), any::<bool>(), any::<bool>()), 0..100),
+        together in 1..=BATCH,
+    ) {
+        let vlans: Vec<(u16, bool)> = vlans.into_iter().collect();
+        let (mut coming, mut wanted) = (Vec::new(), BTreeMap::<PortNumber, Frames>::new());
+        let mut lost = ReceiveLosses { too_long: 7, ..ReceiveLosses::default() };
+        for (number, (vlan, priority, inner, outer, long)) in frames.into_iter().enumerate() {
+            let inner: &[(u16, u16)] = if inner { &[(0x8100, 20)] } else { &[] };
+            let own = (if outer { OUTER } else { TYPE }, vlan | priority << 12);
+            let tagged = vlan != 0;
+            let inside = if tagged { inner } else { &[] };
+            let plain = frame(inside, number as u8);
+            let whole = if tagged { frame(&[&[own], inner].concat(), number as u8) } else { plain.clone() };
+            let header = |later| if long { segment(later) } else { VirtioHeader::NONE };
+            coming.push((whole, header(4 * usize::from(tagged))));
+            match vlans.iter().position(|(known, _)| *known == vlan) {
+                Some(place) if !tagged || !outer => {
+                    wanted.entry(place as u16 + 1).or_default().push((plain, header(0)));
+                }
+                _ if tagged => lost.other_vlan += 1,
+                _ => lost.untagged += 1,
+            }
+        }
+        let mut lanes = ports(&vlans, coming, together, &Gone::default());
+        prop_assert_eq!(received(&mut lanes), wanted);
+        prop_assert_eq!(lanes[0].receive.losses(), lost);
+        for other in &mut lanes[1..] {
+            prop_assert_eq!(other.receive.losses(), ReceiveLosses::default());
+        }
+    }
+
+    #[test]
+    fn what_leaves_has_the_tag_of_its_port(
+        sent in prop::collection::vec((0usize..3, 14usize..3000, any::<bool>(), any::<bool>()), 0..200),
+    ) {
+        let (vlans, gone) = ([(20, false), (0, false), (4094, false)], Gone::default());
+        let mut lanes = ports(&vlans, Vec::new(), 1, &gone);
+        let mut wanted: [Frames; 3] = Default::default();
+        for (number, (port, length, long, flush)) in sent.into_iter().enumerate() {
+            let mut plain = frame(&[], number as u8);
+            plain.resize(length.max(60), number as u8);
+            let vlan = vlans[port].0;
+            let tags = [(TYPE, vlan)];
+            let mut tagged = frame(if vlan == 0 { &[] } else { &tags }, number as u8);
+            tagged.resize(plain.len() + if vlan == 0 { 0 } else { TAG }, number as u8);
+            let later = if vlan == 0 { 0 } else { TAG };
+            lanes[port].send.send(&plain, if long { segment(0) } else { VirtioHeader::NONE });
+            wanted[port].push((tagged, if long { segment(later) } else { VirtioHeader::NONE }));
+            if flush {
+                lanes.iter_mut().for_each(|lane| lane.send.flush());
+            }
+        }
+        lanes.iter_mut().for_each(|lane| lane.send.flush());
+        // Frames of one port keep their order.
+        let left = std::mem::take(&mut gone.0.lock().expect("no thread panicked").frames);
+        let mut by_port: [Frames; 3] = Default::default();
+        for (frame, virtio) in left {
+            let port = match Tagged::of(&frame) {
+                Tagged::Vlan(20) => 0,
+                Tagged::No => 1,
+                _ => 2,
+            };
+            by_port[port].push((frame, virtio));
+        }
+        prop_assert_eq!(by_port, wanted);
+    }
+}
+
+#[test]
+fn a_frame_without_room_for_a_tag_is_refused_and_the_interfaces_losses_are_told_once() {
+    let mut lanes = ports(&[(20, false), (30, false)], Vec::new(), 1, &Gone::default());
+    lanes[1].send.send(&[0; 11], VirtioHeader::NONE);
+    lanes[1].send.send(&[0; 60], VirtioHeader::read(&[1, 1, 255, 255, 100, 0, 255, 255, 16, 0]));
+    let told: Vec<_> =
+        lanes.iter().map(|lane| (lane.send.losses().refused, lane.send.losses().busy)).collect();
+    assert_eq!(told, [(0, 9), (2, 0)]);
+}
+
+#[test]
+fn what_waits_for_a_port_ends_a_sleep_and_what_finds_no_room_is_counted() {
+    let many: Frames = (0..3).map(|number| (frame(&[(TYPE, 20)], number), VirtioHeader::NONE)).collect();
+    let mut lanes = ports(&[(30, false), (20, true)], many.clone(), 3, &Gone::default());
+    let mut batch = Batch::new();
+    lanes[0].receive.receive(&mut batch, Now::default());
+    assert!(batch.is_empty());
+    assert_eq!((lanes[0].receive.due(), lanes[1].receive.due()), (None, Some(0)));
+    assert_eq!(received(&mut lanes)[&2].len(), 3);
+    assert_eq!(lanes[1].receive.due(), None);
+
+    let queue = Queue::new(100);
+    let mut ways = Ways::default();
+    ways.add(VlanPlace::Tag(20), Way { port: 2, queue: Some(queue.clone()) });
+    let inner = Box::new(Coming(many, 3, Region::default()));
+    let own = Box::new(Nothing);
+    let mut full = Divided { inner, own, ways, losses: ReceiveLosses::default() };
+    full.receive(&mut batch, Now::default());
+    assert_eq!((full.losses().ring_full, queue.held().len()), (2, 1));
+}
