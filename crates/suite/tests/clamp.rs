@@ -76,7 +76,7 @@ impl Frame {
     /// What must leave, and how many numbers were lowered.
     fn clamped(&self, mtu: u16) -> (Vec<u8>, usize) {
         let mut frame = Frame { bytes: self.bytes.clone(), ..*self };
-        let most = mtu.saturating_sub(if self.six { 60 } else { 40 });
+        let most = if self.six { mtu.max(1_280) - 60 } else { mtu.max(68) - 40 };
         let segment = &mut frame.bytes[self.transport..];
         if !self.has_segment || segment[13] & SYN == 0 {
             return (frame.bytes, 0);
