@@ -474,6 +474,8 @@ pub enum StmtKind {
     Punt(Name),
     /// `recirculate 4`: the packet starts again, at most so many times.
     Recirculate(Expr),
+    /// `steer key`: the worker of the packet is this number modulo the number of workers.
+    Steer(Expr),
 }
 
 /// `t[k, l] = v`; the value is absent where the table is a set. In rules chosen by priority,

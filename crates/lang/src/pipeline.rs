@@ -4,6 +4,7 @@ mod circles;
 mod externs;
 mod modules;
 mod reached;
+mod steering;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -72,11 +73,18 @@ pub fn compile(
     diagnostics.extend(found);
     let mut files = modules(file, &mut sources, load, &mut diagnostics);
     let (applied, settables) = settings::apply(&mut files, &options.settings, &mut sources, &mut diagnostics);
+    let steering = steering::split(&mut files);
     let diagnostics = diagnostics.into_list();
     // Expressions nest deeply, so the compiler runs on a thread with a large stack. If no thread can be
     // started, the compiler runs on the stack of the caller.
     let mut compiled = std::thread::scope(|scope| {
-        let work = || compiled(name, &files, &sources, &diagnostics, options);
+        let work = || {
+            let mut whole = compiled(name, &files, &sources, &diagnostics, options);
+            if let Some(steering) = &steering {
+                steering::join(&mut whole, name, steering, &sources, options);
+            }
+            whole
+        };
         match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => work(),

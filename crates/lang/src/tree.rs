@@ -234,7 +234,11 @@ impl Listing {
     }
 
     fn stage(&mut self, it: &Stage) {
-        let start = if it.start { "start " } else { "" };
+        let start = match (it.start, it.steers) {
+            (true, _) => "start ",
+            (_, true) => "steer ",
+            _ => "",
+        };
         let head = match &it.header {
             Some((name, layout)) => format!("decoder {} [{}: {}]", it.name.text, name.text, layout.text),
             None => format!("stage {}", it.name.text),

@@ -303,7 +303,13 @@ impl Maker {
     }
 
     fn program(&mut self) -> Program {
+        let steering = self.coin().then(|| Box::new(self.one_program()));
+        Program { steering, ..self.one_program() }
+    }
+
+    fn one_program(&mut self) -> Program {
         Program {
+            steering: None,
             name: self.name(),
             tables: self.many(Self::table),
             counters: self.many(|make| Counter {

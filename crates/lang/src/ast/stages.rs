@@ -10,6 +10,8 @@ pub struct Stage {
     pub name: Name,
     /// Packets begin here.
     pub start: bool,
+    /// What says to which worker a packet goes begins here.
+    pub steers: bool,
     /// For a decoder: the name the header gets, and its layout.
     pub header: Option<(Name, Name)>,
     /// Values handed over by `goto`.

@@ -266,9 +266,14 @@ impl<'a> Checker<'a> {
             }
             if let Some(first) = self.program.start {
                 let first = self.program.stages[first.0].name_span;
+                let (headline, label) = if self.steering {
+                    ("packets are steered from one decoder or stage", "a second one")
+                } else {
+                    ("a program has one start", "a second start")
+                };
                 self.report(
-                    Diagnostic::error("E0402", "a program has one start", item.name.span, "a second start")
-                        .place(first, "the first start"),
+                    Diagnostic::error("E0402", headline, item.name.span, label)
+                        .place(first, if self.steering { "the first one" } else { "the first start" }),
                 );
             } else {
                 self.program.start = Some(id);

@@ -47,6 +47,9 @@ pub fn check(
 ) -> (hir::Program, Vec<TestCase>, Vec<Diagnostic>, Kinds) {
     let mut checker = Checker::default();
     let items: Vec<&ast::Item> = files.iter().flat_map(|file| &file.items).collect();
+    checker.steering = items.iter().any(|item| matches!(item, ast::Item::Stage(it) if it.start && it.steers));
+    // Packets of the machine are steered, too: their port is read without the mark.
+    checker.program.names_host = checker.steering;
     checker.declare(&items);
     checker.define_bodies(&items);
     if let Some(main) = files.first() {
@@ -110,6 +113,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) described: DescribedLayout,
     pub(crate) bounds: TableBounds,
     pub(crate) spent: Spent,
+    /// The program says where packets are steered.
+    pub(crate) steering: bool,
 }
 
 impl<'a> Checker<'a> {

@@ -201,12 +201,18 @@ impl<'a> Checker<'a> {
             Ast::Drop(_) => "drop",
             Ast::Punt(_) => "punt",
             Ast::Recirculate(_) => "recirculate",
+            Ast::Steer(_) => "steer",
             _ => return None,
         };
         self.needs_packet(word, span);
+        if word != "goto" && (word == "steer") != self.steering {
+            return self.wrong_end(word, span);
+        }
         Some(match kind {
             Ast::Goto(name, args) => return self.goto(name, args, span),
             Ast::Send(port) => StmtKind::Send(self.port_value(port)),
+            // The verdict of this program is the number that chooses the worker (`pipeline/steering.rs`).
+            Ast::Steer(key) => StmtKind::Send(self.typed(key, &Type::Uint(16))),
             Ast::Multicast(ports) => StmtKind::Multicast(self.multicast_ports(ports, span)),
             Ast::MulticastGroup(name, index) => return self.multicast_group(name, index.as_ref(), span),
             Ast::Drop(reason) => StmtKind::Drop(self.reason_named(reason)),
@@ -217,6 +223,23 @@ impl<'a> Checker<'a> {
             }
             _ => StmtKind::Flood,
         })
+    }
+
+    /// Reports `steer` where packets are processed, or a verdict where they are steered.
+    fn wrong_end(&mut self, word: &str, span: Span) -> Option<StmtKind> {
+        let (headline, help) = if self.steering {
+            (
+                format!("`{word}` cannot stand where packets are steered"),
+                "each way ends with `steer` and a number; the program itself says what becomes of the packet",
+            )
+        } else {
+            (
+                "`steer` stands behind `steer decoder` or `steer stage` only".to_string(),
+                "declare a `steer decoder` and go to this stage from there",
+            )
+        };
+        self.report(Diagnostic::error("E0437", headline, span, "not here").help(help));
+        None
     }
 
     /// The ports that a `multicast` lists, each once, in ascending order.

@@ -19,6 +19,7 @@ mod operands;
 pub mod print;
 pub mod read;
 pub mod replace;
+pub mod steering;
 mod table;
 pub mod unreachable;
 pub mod verify;
@@ -75,6 +76,8 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// What the program may do; the verifier checks that it does no more.
     pub manifest: Manifest,
+    /// What says to which of several workers a packet goes, if the program says so.
+    pub steering: Option<Box<Program>>,
 }
 
 /// A counter of packets and bytes.

@@ -322,7 +322,9 @@ impl Display for Program {
         self.functions
             .iter()
             .enumerate()
-            .try_for_each(|(index, function)| write_function(out, index, function))
+            .try_for_each(|(index, function)| write_function(out, index, function))?;
+        // The last part, as its reader reads on to the end.
+        self.steering.iter().try_for_each(|steering| write!(out, "steering {steering}"))
     }
 }
 

@@ -30,13 +30,25 @@ pub struct IrReadError {
 /// The first place where the text departs from the form that [`super::print`] writes.
 pub fn read(text: &str) -> Result<Program, IrReadError> {
     let mut tokens = Tokens::of(text)?;
-    let mut program = Program::default();
-    tokens.word("program")?;
-    program.name = tokens.text()?;
+    let mut program = begun(&mut tokens)?;
     while !tokens.at_end() {
+        if tokens.accept_word("steering") {
+            let mut steering = begun(&mut tokens)?;
+            while !tokens.at_end() {
+                declaration(&mut tokens, &mut steering)?;
+            }
+            program.steering = Some(Box::new(steering));
+            break;
+        }
         declaration(&mut tokens, &mut program)?;
     }
     Ok(program)
+}
+
+/// A program of which the name alone is known yet.
+fn begun(tokens: &mut Tokens<'_>) -> Result<Program, IrReadError> {
+    tokens.word("program")?;
+    Ok(Program { name: tokens.text()?, ..Program::default() })
 }
 
 fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrReadError> {

@@ -45,7 +45,20 @@ pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
     if errors.is_empty() {
         check_manifest(program, &mut errors);
     }
+    if let Some(steering) = &program.steering {
+        check_steering(steering, &mut errors);
+    }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What steers packets is a program without state, which steers nothing itself.
+fn check_steering(steering: &Program, errors: &mut Vec<VerifyError>) {
+    let impure = steering.functions.len() != 1 || steering::impure(steering).is_some();
+    if steering.steering.is_some() || impure {
+        errors.push(VerifyError { place: FaultPlace::default(), fault: Fault::Steering });
+    } else if let Err(more) = verify(steering) {
+        errors.extend(more);
+    }
 }
 
 fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {

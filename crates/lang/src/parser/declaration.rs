@@ -68,7 +68,7 @@ impl Parser<'_> {
             "group" => self.group(),
             "reason" => self.reason(),
             "fn" => self.function(),
-            "start" | "decoder" | "stage" => self.stage(),
+            "start" | "steer" | "decoder" | "stage" => self.stage(),
             "extern" => self.external(),
             "event" => {
                 self.advance();
@@ -240,9 +240,11 @@ impl Parser<'_> {
     fn stage(&mut self) -> Parsed<Item> {
         let begin = self.span();
         let start = self.take_word("start");
+        let steers = !start && self.take_word("steer");
         let decodes = self.word() == "decoder";
         if !decodes && self.word() != "stage" {
-            let fault = self.expected("`decoder` or `stage`", "behind `start`");
+            let place = if steers { "behind `steer`" } else { "behind `start`" };
+            let fault = self.expected("`decoder` or `stage`", place);
             return self.fail(fault);
         }
         self.advance();
@@ -273,7 +275,8 @@ impl Parser<'_> {
         let cap = if self.take_word("cap") { Some(self.expression()?) } else { None };
         let requires = self.requires()?;
         let body = self.block()?;
-        Ok(Item::Stage(Stage { name, start, header, params, cap, requires, body, span: self.since(begin) }))
+        let span = self.since(begin);
+        Ok(Item::Stage(Stage { name, start, steers, header, params, cap, requires, body, span }))
     }
 
     fn requires(&mut self) -> Parsed<Vec<Name>> {

@@ -25,7 +25,7 @@ impl Parser<'_> {
             "counter" => name_follows && !self.token_at(1).first_on_line,
             "fn" | "decoder" | "stage" | "event" => name_follows && sign(Sign::ParenOpen),
             "settable" => matches!(self.word_at(1), "const" | "pool"),
-            "start" => matches!(self.word_at(1), "decoder" | "stage"),
+            "start" | "steer" => matches!(self.word_at(1), "decoder" | "stage"),
             "extern" => self.word_at(1) == "stage",
             "reason" => name_follows && matches!(behind, TokenKind::Text(_)),
             "test" => matches!(self.kind_at(1), TokenKind::Text(_)) && self.is_at(2, Sign::BraceOpen),

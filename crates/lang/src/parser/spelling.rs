@@ -1,13 +1,13 @@
 //! "Did you mean": the words of the grammar, and the one nearest to a misspelt word.
 
 /// Words that begin a declaration.
-pub(super) const ITEMS: [&str; 20] = [
+pub(super) const ITEMS: [&str; 21] = [
     "import", "settable", "const", "enum", "layout", "table", "counter", "meter", "register", "pool",
-    "group", "reason", "fn", "decoder", "stage", "start", "extern", "event", "every", "test",
+    "group", "reason", "fn", "decoder", "stage", "start", "steer", "extern", "event", "every", "test",
 ];
 
 /// Words that begin a statement.
-pub(super) const STATEMENTS: [&str; 30] = [
+pub(super) const STATEMENTS: [&str; 31] = [
     "let",
     "var",
     "set",
@@ -38,6 +38,7 @@ pub(super) const STATEMENTS: [&str; 30] = [
     "drop",
     "punt",
     "recirculate",
+    "steer",
 ];
 
 /// Words that begin a property of a table.

@@ -99,6 +99,7 @@ impl Parser<'_> {
             }
             "drop" => self.stated_reason("drop").map(StmtKind::Drop),
             "punt" => self.stated_reason("punt").map(StmtKind::Punt),
+            "steer" => Ok(StmtKind::Steer(self.expression()?)),
             _ => Ok(StmtKind::Recirculate(self.expression()?)),
         }
     }

@@ -104,6 +104,7 @@ fn every_declaration_ends_an_open_block_before_it() {
         "decoder a(b: c) { flood }",
         "stage a() { flood }",
         "start stage a() { flood }",
+        "steer stage a() { steer 1 }",
         "extern stage a() { flood }",
         "event a() { }",
         "every 1s { }",

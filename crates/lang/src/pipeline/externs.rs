@@ -70,7 +70,17 @@ fn join(stage: &mut Stage, asked: &Extern, diagnostics: &mut Findings) {
 /// The stage that a module declares for programs that have none.
 fn default(asked: Extern) -> Option<Stage> {
     let Extern { name, params, requires, body, span } = asked;
-    Some(Stage { name, start: false, header: None, params, cap: None, requires, body: body?, span })
+    Some(Stage {
+        name,
+        start: false,
+        steers: false,
+        header: None,
+        params,
+        cap: None,
+        requires,
+        body: body?,
+        span,
+    })
 }
 
 fn report_missing(asked: &Extern, import: Option<Span>, diagnostics: &mut Findings) {

@@ -40,7 +40,7 @@ pub(super) fn leave_out_others(files: &mut [File]) {
 }
 
 /// The names of the stages to which a block goes.
-fn targets<'b>(block: &'b Block, found: &mut Vec<&'b str>) {
+pub(super) fn targets<'b>(block: &'b Block, found: &mut Vec<&'b str>) {
     for statement in &block.statements {
         match &statement.kind {
             StmtKind::Goto(name, _) => found.push(&name.text),

@@ -126,3 +126,48 @@ fn a_program_that_would_take_too_much_memory_is_refused_where_it_takes_the_most(
     }
     assert_eq!(codes(&group("1k"), &|_| None), Vec::<&str>::new());
 }
+
+#[test]
+fn what_steers_is_a_program_of_its_own_and_the_other_one_is_as_without_it() {
+    let plain = "import std.net.ethernet
+const KEY: u16 = 7
+fn key(to: mac) -> u16 { (to as u64 as% u16) ^ KEY }
+table hosts: exact(mac) -> port { capacity 1k  idle 1s  evict lru }
+start decoder frame(eth: ethernet) { learn hosts[eth.src] = in_port  goto next }
+stage next() requires eth { if key(eth.dst) == 1 { flood } drop other }
+";
+    let steers = "steer decoder which(eth: ethernet) { if in_port == 1 { steer 3 } goto by_address }
+stage by_address() requires eth { steer key(eth.src) }
+";
+    let nothing = |_: &str| None;
+    let without = compiled(plain, &nothing).program.expect("it is right");
+    let with = compiled(&format!("{plain}{steers}"), &nothing);
+    assert_eq!(with.diagnostics, [], "nothing is unused");
+    let mut with = with.program.expect("it is right");
+    let steering = with.steering.take().expect("it steers");
+    assert_eq!(with.reasons.pop().map(|reason| reason.name).as_deref(), Some("worker_busy"));
+    assert_eq!(with, without);
+    let stages: Vec<&str> = steering.stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(
+        (stages, steering.tables.len(), steering.functions.len()),
+        (vec!["which", "by_address"], 0, 1)
+    );
+    with.steering = Some(steering);
+    assert_eq!(ir::read::read(&ir::print::print(&with)).as_ref(), Ok(&with));
+    assert_eq!(ir::verify::verify(&with), Ok(()));
+    // What steers may not be more than a function of the packet, whoever made it.
+    with.steering = Some(Box::new(without));
+    assert!(ir::verify::verify(&with).is_err());
+}
+
+#[test]
+fn a_fault_of_both_programs_is_told_once_and_one_of_the_steering_at_its_place() {
+    let nothing = |_: &str| None;
+    let shared = "const A: u8 = 300
+start stage all() { flood }
+steer stage which() { steer 0 }
+";
+    assert_eq!(codes(shared, &nothing), ["E0201"]);
+    assert_eq!(codes("start stage all() { flood }\nsteer stage which() { steer x }\n", &nothing), ["E0100"]);
+    assert_eq!(codes("steer stage which() { steer 1 }\n", &nothing), ["E0401"]);
+}

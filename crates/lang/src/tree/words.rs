@@ -248,6 +248,7 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         StmtKind::Drop(reason) => format!("drop {}", reason.text),
         StmtKind::Punt(reason) => format!("punt {}", reason.text),
         StmtKind::Recirculate(times) => format!("recirculate {}", expr(times)),
+        StmtKind::Steer(key) => format!("steer {}", expr(key)),
         StmtKind::If(..)
         | StmtKind::Match(..)
         | StmtKind::For(..)

@@ -100,6 +100,9 @@ pub enum Fault {
     /// A timer's period is zero.
     #[error("a timer's period is zero")]
     NoPeriod,
+    /// What steers packets is more than a function of the packet.
+    #[error("what steers packets is more than a function of the packet")]
+    Steering,
     /// The manifest lacks this right.
     #[error("the manifest lacks the right {0}")]
     Right(String),
