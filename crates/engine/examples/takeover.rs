@@ -133,7 +133,13 @@ fn loaded(text: &str, rules: u128) -> Result<Loaded, Box<dyn Error>> {
         Entry { key, value: vec![1], priority: 0 }
     };
     backend.replace(acl, (0..rules).map(rule).collect())?;
-    Ok(Loaded { program, sources: Arc::new(compiled.sources), backends: vec![backend], schedule: None })
+    Ok(Loaded {
+        program,
+        sources: Arc::new(compiled.sources),
+        backends: vec![backend],
+        schedule: None,
+        steering: Vec::new(),
+    })
 }
 
 /// Lowest, middle and highest, in microseconds.

@@ -6,12 +6,14 @@
 //! them between two batches.
 
 mod crew;
+mod crossing;
 mod generation;
 mod host_packets;
 pub mod look;
 mod measure;
 mod punts;
 pub mod recent;
+mod ring;
 mod stage_costs;
 mod state;
 mod subscribe;
@@ -21,6 +23,7 @@ pub mod watch;
 mod worker;
 
 pub use crew::{Core, run};
+pub use crossing::{load_steering, worker_of};
 pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
@@ -159,6 +162,10 @@ pub fn workers(lanes: Vec<Vec<Lane>>, clock: &Arc<dyn Clock>) -> io::Result<(Vec
         let (worker, line) = LiveWorker::new(lanes, clock.clone())?;
         workers.push(worker);
         lines.push(line);
+    }
+    let bells: Vec<Bell> = lines.iter().map(|line| line.bell.clone()).collect();
+    for (worker, crossing) in workers.iter_mut().zip(crossing::crossings(&bells)) {
+        worker.meets(crossing);
     }
     Ok((workers, Remote { lines: Arc::new(Mutex::new(lines)) }))
 }

@@ -169,15 +169,17 @@ impl WorkerSettings {
     /// Tests whether these workers may run this program.
     ///
     /// # Errors
-    /// There are several workers, the program has state, and the file does not allow each worker to have
-    /// state of its own.
+    /// There are several workers, the program has state and does not say to which worker a packet goes, and
+    /// the file does not allow each worker to have state of its own. What a program does from time to time
+    /// happens at every worker, so steering does not help there.
     pub fn suit(&self, program: &Program) -> Result<(), ConfigError> {
         let remembered = remembered(program);
-        if self.count == 1 || self.own_state || remembered.is_empty() {
+        let steered = program.steering.is_some() && program.every.is_empty();
+        if self.count == 1 || self.own_state || steered || remembered.is_empty() {
             return Ok(());
         }
         let message = format!(
-            "with {} workers each has {} for itself, so that a packet does not find what packets of another flow left there: write `state = \"per-worker\"` if the program may, or `workers = 1`",
+            "with {} workers each has {} for itself, so that a packet does not find what packets of another flow left there: write `state = \"per-worker\"` if the program may, or `workers = 1`; a program that has a `steer decoder` says itself which worker a packet needs",
             self.count,
             remembered.join(", ")
         );
@@ -702,6 +704,10 @@ mod tests {
             error.starts_with("line 2, column 11: with 2 workers each has table `hosts` for itself"),
             "{error}"
         );
+        let steered = "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 1k  idle 30s  evict lru }\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }\nsteer decoder s(eth: ethernet) { steer hash(eth.src) as% u16 }\n";
+        assert_eq!(suit("workers = 2\n", &program(steered)), Ok(()));
+        let beats = format!("{steered}counter beats\nevery 1s {{ count beats }}\n");
+        assert!(suit("workers = 2\n", &program(&beats)).is_err(), "it would beat at each worker");
     }
 
     #[test]

@@ -196,5 +196,8 @@ fn right_summary(name: &str, program: &Program, remembered: &Remembered, warning
         of(bound.table_writes, "table write"),
         bytes(bound.bytes_touched),
     );
+    if program.steering.is_some() {
+        text.push_str("  several workers: each packet goes to the one that `steer` names\n");
+    }
     text + &remembered.told()
 }

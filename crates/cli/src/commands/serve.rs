@@ -11,7 +11,8 @@ use crate::program;
 use crate::remembered::Remembered;
 use crate::render;
 use crate::render::quantity::{bytes, of};
-use engine::live::{Loaded, Remote};
+use engine::live::{self, Loaded, Remote};
+use exec::BackendKind;
 use gateway::{Config, ConfigError, ConfigReader, PortView, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
@@ -210,7 +211,9 @@ fn loaded_filled(
     };
     let backends = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let schedule = Some(executing.schedule());
-    let loaded = Loaded { program, sources: Arc::new(compiled.sources), backends, schedule };
+    let steering = live::load_steering(&program, BackendKind::Native, config.workers.count)
+        .map_err(|error| error.to_string())?;
+    let loaded = Loaded { program, sources: Arc::new(compiled.sources), backends, schedule, steering };
     Ok((loaded, filled, compiled.settables))
 }
 

@@ -36,6 +36,8 @@ pub struct Generation {
     pub recent: Recent,
     /// The device queue, if the back end is asynchronous.
     pub(super) device_queue: Option<Box<DeviceQueue>>,
+    /// What says to which worker a packet goes, if the program says so and there are several.
+    pub(super) steering: Option<Box<dyn Backend>>,
     /// The names of the program's reasons.
     pub(super) reasons: Vec<Arc<str>>,
     /// The losses at each port at the time of the takeover.
@@ -72,6 +74,7 @@ impl Generation {
             punts_lost,
             recent,
             device_queue,
+            steering: None,
             reasons,
             lost_before,
         }
@@ -93,14 +96,20 @@ pub struct Loaded {
     pub backends: Vec<Box<dyn Backend>>,
     /// The schedule of the device queue, if the back end is asynchronous; without it, batches run one by one.
     pub schedule: Option<Schedule>,
+    /// What says to which worker a packet goes, for each of several workers, if the program says so:
+    /// [`load_steering`](super::load_steering).
+    pub steering: Vec<Box<dyn Backend>>,
 }
 
 impl Loaded {
     /// The generations that take over from generation `number - 1`, worker by worker.
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
-        let Loaded { program, sources, backends, schedule } = self;
-        let new =
-            |backend| Generation::new(program.clone(), sources.clone(), backend, schedule, ports, number);
+        let Loaded { program, sources, backends, schedule, steering } = self;
+        let mut steering = steering.into_iter();
+        let new = |backend| Generation {
+            steering: steering.next(),
+            ..Generation::new(program.clone(), sources.clone(), backend, schedule, ports, number)
+        };
         backends.into_iter().map(new).collect()
     }
 }

@@ -250,7 +250,9 @@ start decoder frame(eth: ethernet) {
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
         let backends = vec![exec::load(&program, exec::BackendKind::Interpreter, PORTS, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        Loaded { program, sources, backends, schedule: None }.generations(PORTS, 1).remove(0)
+        Loaded { program, sources, backends, schedule: None, steering: Vec::new() }
+            .generations(PORTS, 1)
+            .remove(0)
     }
 
     /// Counts a batch of packets of these types.

@@ -178,6 +178,7 @@ mod tests {
             sources: Arc::new(compiled.sources),
             backends: vec![backend],
             schedule: None,
+            steering: Vec::new(),
         };
         let mut generation = loaded.generations(2, 4).remove(0);
         let draft = generation.backend.inspect().and_then(|inspect| inspect.draft());

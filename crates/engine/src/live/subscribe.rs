@@ -217,7 +217,9 @@ start decoder frame(eth: ethernet) {
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
         let backends = vec![load(&program, BackendKind::Interpreter, 4, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        Loaded { program, sources, backends, schedule: None }.generations(4, number).remove(0)
+        Loaded { program, sources, backends, schedule: None, steering: Vec::new() }
+            .generations(4, number)
+            .remove(0)
     }
 
     /// Runs a batch of packets of these types, and tells the subscribers.

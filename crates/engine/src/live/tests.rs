@@ -2,6 +2,7 @@
 //! each other meanwhile.
 
 mod held;
+mod steered;
 
 use super::*;
 use exec::{Backend, BackendKind, EntryPlace, load_measurable};
@@ -196,7 +197,8 @@ fn loaded(text: &str, workers: usize) -> Loaded {
     let program = Arc::new(program);
     let backend = |_| load_measurable(&program, BackendKind::Native, PORTS, 0).unwrap();
     let backends = (0..workers).map(backend).collect();
-    Loaded { program, sources: Arc::new(compiled.sources), backends, schedule: None }
+    let steering = load_steering(&program, BackendKind::Native, workers as u16).expect("loads");
+    Loaded { program, sources: Arc::new(compiled.sources), backends, schedule: None, steering }
 }
 
 /// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books

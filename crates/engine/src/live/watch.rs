@@ -306,7 +306,7 @@ start decoder frame(eth: ethernet) {
         let program = compiled.program.expect("right");
         let backends = vec![exec::load(&program, exec::BackendKind::Native, 3, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        let loaded = Loaded { program, sources, backends, schedule: None };
+        let loaded = Loaded { program, sources, backends, schedule: None, steering: Vec::new() };
         loaded.generations(3, 1).remove(0)
     }
 

@@ -7,6 +7,7 @@
 //! when something is due: at a port, in the program (its time passes without packets, too), or in a
 //! measurement.
 
+use super::crossing::{Crossing, Parcel};
 use super::host_packets::{self, HostPackets};
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
@@ -45,6 +46,7 @@ pub struct LiveWorker {
     stopwatch: Stopwatch,
     looks: Looks,
     host_packets: HostPackets,
+    crossing: Crossing,
     clock: Arc<dyn Clock>,
 }
 
@@ -57,6 +59,7 @@ impl LiveWorker {
         let waiter = Waiter::new(&descriptors)?;
         let (sender, requests) = mpsc::channel();
         let line = Line { requests: sender, bell: waiter.bell() };
+        let alone = Crossing::alone(waiter.bell());
         let worker = LiveWorker {
             receivers,
             out: LiveOut::new(senders),
@@ -70,9 +73,15 @@ impl LiveWorker {
             stopwatch: Stopwatch::default(),
             looks: Looks::default(),
             host_packets: HostPackets::default(),
+            crossing: alone,
             clock,
         };
         Ok((worker, line))
+    }
+
+    /// Has ways to other workers from now on, and they to it.
+    pub(super) fn meets(&mut self, crossing: Crossing) {
+        self.crossing = crossing;
     }
 
     /// Runs programs, one after the other, until it is told to stop; returns the last one.
@@ -106,13 +115,24 @@ impl LiveWorker {
             stopwatch,
             looks,
             host_packets,
+            crossing,
             clock,
         } = self;
         let clock = &**clock;
+        crossing.prepare(generation);
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut device_queue = generation.device_queue.take();
-        let mut pass =
-            LivePass { generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock };
+        let mut pass = LivePass {
+            generation,
+            outputs,
+            punts,
+            watches,
+            subscribers,
+            stopwatch,
+            crossing,
+            transmitter,
+            clock,
+        };
         // The port whose turn it was when the device queue had no more room.
         let mut first = 0;
         let mut idle = false;
@@ -126,11 +146,7 @@ impl LiveWorker {
                     if pass.generation.program.manifest.judges_host =>
                 {
                     host_packets.run(&frames, cut, clock.program(), batch, |memory, batch| {
-                        pass.stopwatch.lap(Stop::Receive);
-                        match &mut device_queue {
-                            None => pass.batch(memory, batch),
-                            Some(device_queue) => device_queue.take(&mut pass, memory, batch),
-                        }
+                        pass.received(memory, batch, device_queue.as_deref_mut())
                     })?;
                     drop(sent);
                 }
@@ -141,6 +157,7 @@ impl LiveWorker {
                 }
             }
             idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
+            idle &= !pass.take_over(idle, device_queue.as_deref_mut())?;
             if let Some(device_queue) = &mut device_queue {
                 idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
                 pass.stopwatch.lap(Stop::Run);
@@ -152,6 +169,17 @@ impl LiveWorker {
                 pass.stopwatch.lap(Stop::Control);
             }
         };
+        if !matches!(asked, Some(Request::Replace(_))) {
+            // All workers end together: what is on its way between them is run by its worker.
+            while !pass.crossing.ends(pass.generation) {
+                if !pass.take_over(true, device_queue.as_deref_mut())? {
+                    std::thread::yield_now();
+                }
+                if let Some(device_queue) = &mut device_queue {
+                    device_queue.run(&mut pass, Supply::Unknown)?;
+                }
+            }
+        }
         if let Some(device_queue) = &mut device_queue {
             device_queue.run(&mut pass, Supply::Ended)?;
         }
@@ -169,6 +197,7 @@ struct LivePass<'a, 'b> {
     watches: &'a mut Watches,
     subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
+    crossing: &'a mut Crossing,
     transmitter: Transmitter<'b, LiveOut>,
     clock: &'a dyn Clock,
 }
@@ -197,16 +226,61 @@ impl LivePass<'_, '_> {
                 continue;
             }
             any = true;
-            self.stopwatch.lap(Stop::Receive);
-            match &mut device_queue {
-                None => self.batch(memory, batch)?,
-                Some(device_queue) => {
-                    device_queue.take(self, memory, batch)?;
-                    self.stopwatch.lap(Stop::Run);
-                }
-            }
+            self.received(memory, batch, device_queue.as_deref_mut())?;
         }
         Ok(any)
+    }
+
+    /// Runs or queues those packets of a batch that are this worker's, and hands the others over.
+    #[inline]
+    fn received(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        device_queue: Option<&mut DeviceQueue>,
+    ) -> io::Result<()> {
+        self.crossing.steer(self.generation, memory, batch);
+        self.stopwatch.lap(Stop::Receive);
+        if batch.is_empty() { Ok(()) } else { self.run(memory, batch, device_queue) }
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        device_queue: Option<&mut DeviceQueue>,
+    ) -> io::Result<()> {
+        let Some(device_queue) = device_queue else { return self.batch(memory, batch) };
+        device_queue.take(self, memory, batch)?;
+        self.stopwatch.lap(Stop::Run);
+        Ok(())
+    }
+
+    /// Runs or queues what other workers have handed over: one parcel of each. Returns whether there was
+    /// anything, or something still waits to be handed over.
+    #[inline]
+    fn take_over(&mut self, idle: bool, mut device_queue: Option<&mut DeviceQueue>) -> io::Result<bool> {
+        let (mut any, waits) = (false, self.crossing.send_waiting());
+        for _ in 0..self.crossing.others() {
+            if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
+                break;
+            }
+            let Some((from, mut parcel)) = self.crossing.arrived() else { break };
+            any = true;
+            self.crossing.steer_again(self.generation, &mut parcel);
+            self.stopwatch.lap(Stop::Receive);
+            if !parcel.batch.is_empty() {
+                let Parcel { memory, batch, .. } = &mut parcel;
+                self.run(memory.bytes_mut(), batch, device_queue.as_deref_mut())?;
+            }
+            self.crossing.give_back(from, parcel);
+        }
+        if idle && waits && !any {
+            // The other worker does not run on a core at present.
+            std::thread::yield_now();
+        }
+        Ok(any || waits)
     }
 
     /// Sleeps until packets may have come or something is due, and lets the program's time pass.
@@ -228,7 +302,10 @@ impl LivePass<'_, '_> {
             let held = device_queue.and_then(|device_queue| device_queue.due(Instant::now()));
             let left = held.into_iter().chain(self.stopwatch.left()).min();
             let program = self.generation.backend.due().filter(|_| time_passes);
-            waiter.wait(Dues { ports, program, left }.patience(self.clock.program()))?;
+            if self.crossing.may_sleep() {
+                waiter.wait(Dues { ports, program, left }.patience(self.clock.program()))?;
+                self.crossing.wakes();
+            }
         }
         if time_passes {
             self.pass_time()?;
@@ -301,8 +378,9 @@ impl Run for LivePass<'_, '_> {
 
     #[inline]
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
-        let LivePass { generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock } =
-            self;
+        let LivePass {
+            generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock, ..
+        } = self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);

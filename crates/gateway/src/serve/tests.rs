@@ -44,7 +44,13 @@ fn loaded(config: &Config) -> Result<Loaded, String> {
     let program = compiled.program.ok_or("does not compile")?;
     let backend = |_| load(&program, BackendKind::Native, 0, 0).map_err(|error| error.to_string());
     let backends = (0..config.workers.count).map(backend).collect::<Result<_, _>>()?;
-    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), backends, schedule: None })
+    Ok(Loaded {
+        program: Arc::new(program),
+        sources: Arc::new(compiled.sources),
+        backends,
+        schedule: None,
+        steering: Vec::new(),
+    })
 }
 
 /// Runs a gateway, and what a visitor does meanwhile; both end.

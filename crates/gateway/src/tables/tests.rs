@@ -60,7 +60,7 @@ fn make(remote: &Remote, number: u64, changes: Vec<Change>) -> Vec<Result<u32, R
 pub(super) fn generation() -> Generation {
     let (program, sources) = program();
     let backends = vec![load(&program, BackendKind::Native, 2, 1).expect("loads")];
-    Loaded { program, sources, backends, schedule: None }.generations(2, 1).remove(0)
+    Loaded { program, sources, backends, schedule: None, steering: Vec::new() }.generations(2, 1).remove(0)
 }
 
 /// Runs `test` beside so many workers that have no ports.
@@ -70,7 +70,8 @@ fn beside(workers: usize, kind: BackendKind, test: impl FnOnce(&Remote, &Known))
         live::workers((0..workers).map(|_| Vec::new()).collect(), &clock).expect("descriptors");
     let (program, sources) = program();
     let backends = (0..workers).map(|_| load(&program, kind, 2, 1).expect("loads")).collect();
-    let generations = Loaded { program, sources, backends, schedule: None }.generations(2, 1);
+    let generations =
+        Loaded { program, sources, backends, schedule: None, steering: Vec::new() }.generations(2, 1);
     thread::scope(|scope| {
         let stop = Stop(&remote);
         scope.spawn(|| live::run(crew, generations, &remote, &[]).map(drop));

@@ -179,6 +179,7 @@ fn between(
                         sources: Arc::default(),
                         backends: vec![backend as Box<dyn Backend>],
                         schedule: None,
+                        steering: Vec::new(),
                     };
                     // Whoever waits for it is there until this ends.
                     let _ = started.send(Ok(remote.clone()));

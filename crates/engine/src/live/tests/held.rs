@@ -44,7 +44,9 @@ fn loaded_held(text: &str, workers: usize, schedule: Schedule, trouble: Option<(
         });
         Box::new(offloaded.expect("it opens")) as Box<dyn Backend>
     };
-    Loaded { backends: (0..workers).map(backend).collect(), schedule: Some(schedule), program, sources }
+    let backends = (0..workers).map(backend).collect();
+    let steering = load_steering(&program, BackendKind::Native, workers as u16).expect("loads");
+    Loaded { backends, schedule: Some(schedule), program, sources, steering }
 }
 
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
