@@ -269,6 +269,8 @@ fn gateways() -> Vec<Gateway> {
     for kind in ["af_packet", "af_xdp", "tap"] {
         all.push(ours(kind, "wire", "cut", programs::shipped("wire"), Way::Switched));
         all.push(ours(kind, "router", "cut", programs::router(), Way::Routed));
+        let headers = programs::router_of_headers();
+        all.push(ours(kind, "router without signatures", "cut", headers, Way::Routed));
     }
     all.insert(1, ours("af_packet", "wire", "whole", programs::shipped("wire"), Way::Switched));
     let other = |name: &str, make, way| Gateway { name: name.to_owned(), make, way };

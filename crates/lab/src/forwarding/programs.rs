@@ -26,6 +26,11 @@ pub(crate) fn router() -> String {
     with_entries(&text, "behind", &["1 => 1", "2 => 2", "3 => 2"].map(str::to_owned))
 }
 
+/// The same without signatures: what it reads of a packet are the headers.
+pub(crate) fn router_of_headers() -> String {
+    with_entries(&router(), "signatures", &[])
+}
+
 /// A firewall between the hosts with so many rules, of which the last one fits.
 pub(crate) fn firewall(rules: &[Rule]) -> String {
     let line = |rule: &Rule| {
@@ -100,7 +105,10 @@ mod tests {
     fn programs_compile_with_other_entries() {
         let router = router();
         assert!(router.contains("3 => (2, 02:00:00:00:00:0c, 02:00:00:00:00:1b, 65535)"), "{router}");
-        for (name, text) in [("router", router), ("firewall_rules", firewall(&rules(100)))] {
+        let headers = router_of_headers();
+        assert!(router.contains("cmd.exe\" nocase => 1") && !headers.contains("cmd.exe\" nocase => 1"));
+        let programs = [("router", router), ("router", headers), ("firewall_rules", firewall(&rules(100)))];
+        for (name, text) in programs {
             compile(name, &text, Decode::Lazy).expect("compiles");
         }
         assert!(!firewall(&[]).contains("deny\n"));

@@ -123,6 +123,9 @@ impl Scanner {
     /// How many bytes at the beginning surely begin nothing of what is searched for.
     #[inline]
     fn quiet(&self, haystack: &[u8]) -> usize {
+        if self.is_empty() {
+            return haystack.len();
+        }
         if !self.small {
             return 0;
         }
