@@ -17,6 +17,8 @@ pub enum ExperimentKind {
     Tables,
     /// A router and its kin over whole tables, and what each stage of it costs.
     Router,
+    /// Connections of TCP in memory: new ones, opened ones and segments of open ones.
+    Connections,
     /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among
     /// [`ALL`](ExperimentKind::ALL).
     Forwarding,
@@ -53,7 +55,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 15] = [
+const EXPERIMENTS: [Entry; 16] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -95,6 +97,12 @@ const EXPERIMENTS: [Entry; 15] = [
         name: "router",
         help: "A router and its kin over a whole Internet table and rules: packets a second, and what each stage costs",
         about: "A router and its kin over whole tables, and what each of its stages costs.",
+    },
+    Entry {
+        kind: ExperimentKind::Connections,
+        name: "connections",
+        help: "100,000 and a million connections through stateful: new ones, opened ones, and segments of open ones",
+        about: "A stateful firewall on one core, with 100,000 and a million connections of TCP.",
     },
     Entry {
         kind: ExperimentKind::Forwarding,
@@ -148,7 +156,7 @@ const EXPERIMENTS: [Entry; 15] = [
 
 impl ExperimentKind {
     /// All experiments in memory, in the order in which they are run.
-    pub const ALL: [ExperimentKind; 7] = [
+    pub const ALL: [ExperimentKind; 8] = [
         ExperimentKind::SwitchApps,
         ExperimentKind::Decode,
         ExperimentKind::Operations,
@@ -156,6 +164,7 @@ impl ExperimentKind {
         ExperimentKind::Compile,
         ExperimentKind::Tables,
         ExperimentKind::Router,
+        ExperimentKind::Connections,
     ];
 
     /// Every experiment, whether in memory or not.

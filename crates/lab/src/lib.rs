@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod connections;
 mod counts;
 pub mod crossover;
 mod decode;

@@ -6,8 +6,8 @@ use crate::machine::Machine;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::{
-    compile, crossover, decode, hermes, learn, naming, operations, router, schedule, switch_apps, tables,
-    transfer,
+    compile, connections, crossover, decode, hermes, learn, naming, operations, router, schedule,
+    switch_apps, tables, transfer,
 };
 
 /// Runs experiments. `progress` hears what is being done.
@@ -33,6 +33,10 @@ pub fn run(
             ExperimentKind::Router => {
                 mode = router::mode();
                 router::rows(plan, progress)?
+            }
+            ExperimentKind::Connections => {
+                mode = connections::mode();
+                connections::rows(plan, progress)?
             }
             ExperimentKind::Forwarding | ExperimentKind::Latency | ExperimentKind::Soak => {
                 let (rows, roll) = live(*kind, plan, progress)?;

@@ -144,6 +144,14 @@ fn learning_and_compiling() {
 }
 
 #[test]
+fn connections_of_tcp() {
+    let experiment = run(ExperimentKind::Connections);
+    let whats: Vec<&str> = experiment.rows.iter().map(|row| row.what.as_str()).collect();
+    assert_eq!(whats, ["new connections", "opened connections", "segments of open connections"]);
+    assert!(experiment.rows.iter().filter_map(|row| row.ours).all(|rate| rate.low > 0.0));
+}
+
+#[test]
 fn a_router_by_its_stages() {
     let experiment = run(ExperimentKind::Router);
     let rows = |case: &str| -> Vec<&lab::Row> {
