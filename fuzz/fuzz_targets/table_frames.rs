@@ -3,7 +3,8 @@
 #![no_main]
 
 use client::frame::{LONGEST_REQUEST, TableFrame};
-use client::message::{TableAnswer, TableRequest};
+use client::answer::TableAnswer;
+use client::message::TableRequest;
 use client::{ColumnSchema, ColumnType, ProgramSchema, TableSchema};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,8 @@
 
 mod net;
 
-use client::message::{TableAnswer, TableRequest};
+use client::answer::{ListedValue, TableAnswer};
+use client::message::TableRequest;
 use client::{ClientError, KeyMatch, TableClient, TableEntry};
 use net::{Net, binary};
 use serde_json::Value;
@@ -21,13 +22,14 @@ reason denied \"not permitted\"
 event moved(host: mac, from: port) {}
 event passed(length: u16) {}
 table hosts: exact(mac) -> port { capacity 64  age 300s  evict refuse }
-event freed(number: u16, port: port) {}
-table leases: exact(u16) -> port { capacity 64  age 1h  evict refuse  expires freed }
-table networks: lpm(ip4) -> (port, u8) { capacity 1k  entries { 10.0.0.0/8 => (1, 7) } }
+group servers: port { buckets 16  capacity 4  members { 1 } }
+table networks: lpm(ip4) -> (port, u8) { capacity 1k  default => (2, 3)  entries { 10.0.0.0/8 => (1, 7) } }
 table acl: rules(ip4, u16) -> { permit, mark(level: u8), deny } { capacity 1k  choose priority }
 table words: patterns(bytes) -> u8 { capacity 8  entries { \"attack\" => 1 } }
 pool numbers: u16 { 1..100 }
 table taken: exact(mac) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
+event freed(number: u16, port: port) {}
+table leases: exact(u16) -> port { capacity 64  age 1h  evict refuse  expires freed }
 start decoder frame(eth: ethernet) {
     match hosts[eth.src] {
         some p if p != in_port => { raise moved(eth.src, p)  learn hosts[eth.src] = in_port else {} }
@@ -142,7 +144,10 @@ fn what_does_not_fit_is_told_with_its_place_and_changes_nothing() {
         let (done, said, errors) = table(&net, arguments);
         assert!(!done && said.is_empty() && errors.contains(wanted), "{arguments:?}: {errors}");
     };
-    refused(&["show", "host"], "program.rav has no table `host`; it has hosts, networks, acl, words, taken");
+    refused(
+        &["show", "host"],
+        "program.rav has no table `host`; it has hosts, networks, acl, words, taken, leases",
+    );
     refused(
         &["add", "hosts", "02:00:00:00:00:07 => 10.0.0.1"],
         "\n  02:00:00:00:00:07 => 10.0.0.1\n                       ^\n",
@@ -350,6 +355,36 @@ fn an_entry_with_a_lifetime_ends_by_itself_and_raises_its_event() {
 }
 
 #[test]
+fn default_entries_and_members_of_groups_are_changed_and_a_reload_forgets_that() {
+    let test = "default_entries_and_members_of_groups_are_changed_and_a_reload_forgets_that";
+    let Some(mut net) = served(test, "") else { return };
+    let mut client = connected(&net);
+    let number = |client: &TableClient, name| client.schema().table(name).expect("is declared").0;
+    let (networks, hosts) = (number(&client, "networks"), number(&client, "hosts"));
+    let columns =
+        |values: Vec<ListedValue>| -> Vec<Vec<u128>> { values.into_iter().map(|one| one.columns).collect() };
+    assert_eq!(columns(client.default_of(networks).expect("is asked")), [[2, 3]]);
+    let set = TableRequest::SetDefault { table: networks, value: Some(vec![1, 200]) };
+    assert_eq!(client.change_one(&set).expect("is set"), 1);
+    assert_eq!(columns(client.default_of(networks).expect("is asked")), [[1, 200]]);
+    let without = TableRequest::SetDefault { table: hosts, value: Some(vec![1]) };
+    let refused = client.change_one(&without).expect_err("has none");
+    assert!(refused.to_string().contains("gives `hosts` no default entry"), "{refused}");
+    let join = |port| TableRequest::Join { group: 0, index: 0, member: vec![port] };
+    assert_eq!(client.change_one(&join(2)).expect("has room"), 1);
+    assert_eq!(table(&net, &["show", "servers"]).1, "1\n2\n");
+    let leave = TableRequest::Leave { group: 0, index: 0, member: vec![1] };
+    assert_eq!(client.change_one(&leave).expect("was there"), 1);
+    assert_eq!(columns(client.members(0, 0).expect("is asked")), [[2]]);
+
+    net.ask(&["reload"]);
+    client.renew().expect("the new program");
+    assert_eq!(columns(client.default_of(networks).expect("is asked")), [[2, 3]]);
+    assert_eq!(table(&net, &["show", "servers"]).1, "1\n");
+    net.stop();
+}
+
+#[test]
 fn a_subscriber_that_does_not_read_is_told_how_many_it_lost() {
     let Some(mut net) = served("a_subscriber_that_does_not_read_is_told_how_many_it_lost", "") else {
         return;
@@ -368,8 +403,8 @@ fn a_subscriber_that_does_not_read_is_told_how_many_it_lost() {
         let (mut told, mut lost) = (0, 0);
         while let Some((_, answer)) = client.next(Duration::from_secs(2)).expect("goes on") {
             match answer {
-                client::message::TableAnswer::Event(event) => told += u64::from(event.event == 1),
-                client::message::TableAnswer::Lost { count } => lost += count,
+                client::answer::TableAnswer::Event(event) => told += u64::from(event.event == 1),
+                client::answer::TableAnswer::Lost { count } => lost += count,
                 other => panic!("{other:?}"),
             }
         }
@@ -571,7 +606,7 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
         net.run("a", "ping", &["-c", "1", "-W", "1", "10.0.0.2"]);
         if let Some((number, told)) = client.next(Duration::from_millis(500)).expect("goes on") {
             assert!(
-                number == subscription && matches!(told, client::message::TableAnswer::Event(_)),
+                number == subscription && matches!(told, client::answer::TableAnswer::Event(_)),
                 "{told:?}"
             );
             break;
@@ -579,7 +614,7 @@ fn a_client_of_an_earlier_program_is_told_to_ask_again() {
     }
     assert_eq!(client.told_schema().generation, 2);
     match follower.next(Duration::from_secs(30)).expect("goes on") {
-        Some((number, client::message::TableAnswer::Event(told))) => {
+        Some((number, client::answer::TableAnswer::Event(told))) => {
             let arguments = [0x0200_0000_0001, 2, 0x0123_4567_89ab_cdef];
             assert_eq!((number, &told.arguments[..]), (followed, &arguments[..]));
         }

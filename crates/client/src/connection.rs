@@ -4,9 +4,10 @@
 //! flight; what a subscription tells is kept apart from the answers until somebody asks for it.
 
 use crate::VERSION;
+use crate::answer::{ListedValue, TableAnswer};
 use crate::entry::{self, KeyMatch, ListedEntry, TableEntry};
 use crate::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
-use crate::message::{RefusalCode, RefusalPlace, RequestRefusal, TableAnswer, TableRequest};
+use crate::message::{RefusalCode, RefusalPlace, RequestRefusal, TableRequest};
 use crate::schema::ProgramSchema;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -208,6 +209,29 @@ impl TableClient {
         // An answer has the entries with the table's values: zeros for keys alone.
         let request = TableRequest::Read { table, keys_alone, text: text.to_owned() };
         Ok(self.entries(&request)?.0.into_iter().map(|listed| listed.entry).collect())
+    }
+
+    /// The default entry of a table, once for each different one that workers have; none if there is none.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn default_of(&mut self, table: u16) -> Result<Vec<ListedValue>, ClientError> {
+        self.values(&TableRequest::Default { table })
+    }
+
+    /// The members of a group, each once for all workers that have it.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn members(&mut self, group: u16, index: u32) -> Result<Vec<ListedValue>, ClientError> {
+        self.values(&TableRequest::Members { group, index })
+    }
+
+    fn values(&mut self, request: &TableRequest) -> Result<Vec<ListedValue>, ClientError> {
+        match self.ask(request)? {
+            TableAnswer::Values(values) => Ok(values),
+            other => Err(unexpected(&other)),
+        }
     }
 
     fn entries(&mut self, request: &TableRequest) -> Result<(Vec<ListedEntry>, Vec<u8>), ClientError> {
@@ -566,6 +590,7 @@ fn unexpected(answer: &TableAnswer) -> ClientError {
         TableAnswer::Done { .. } => "done",
         TableAnswer::Schema(_) => "a schema",
         TableAnswer::Entries { .. } => "entries",
+        TableAnswer::Values(_) => "values",
         TableAnswer::Event(_) => "an event",
         TableAnswer::Punt(_) => "a packet",
         TableAnswer::Lost { .. } => "a loss",

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod connection;
 pub mod entry;
 pub mod frame;
@@ -16,7 +17,8 @@ pub use connection::{ClientError, Pushed, TableClient, connect};
 pub use entry::{KeyMatch, ListedEntry, TableEntry};
 pub use message::{RefusalCode, RefusalPlace, RequestRefusal};
 pub use schema::{
-    ColumnSchema, ColumnType, EventSchema, ProgramSchema, ReasonSchema, RefusedChanges, TableSchema,
+    ColumnSchema, ColumnType, EventSchema, GroupSchema, ProgramSchema, ReasonSchema, RefusedChanges,
+    TableSchema,
 };
 
 /// The version of the protocol.

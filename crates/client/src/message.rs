@@ -1,4 +1,4 @@
-//! Requests and answers: the kinds of frames and their bodies.
+//! Requests and refusals: the kinds of frames of a client, and their bodies.
 //!
 //! ```text
 //! request          kind  body
@@ -16,22 +16,18 @@
 //! subscribe          12  snap u32, events (count u16, names), reasons (count u16, names)
 //! unsubscribe        13  number u32
 //! learn for          14  table u16, lifetime u64, entry
-//!
-//! answer           kind  body
-//! done              129  count u32
-//! schema            130  JSON
-//! entries           131  cursor (length u8, bytes), count u32, each: worker u16, entry
-//! event             132  event u16, worker u16, time u64, delay u64, one value for each argument
-//! punt              133  reason u16, worker u16, port u16, time u64, length u32, bytes
-//! lost              134  count u64
-//! error             255  code u8, place u8, entry u32, index u32, text
+//! default            15  table u16
+//! set default        16  table u16, present u8, one value for each column if it is 1
+//! members            17  group u16, index u32
+//! join               18  group u16, index u32, one value for each column
+//! leave              19  group u16, index u32, one value for each column
 //!
 //! name              length u8, bytes in UTF-8
 //! ```
 
-use crate::entry::{self, BodyReader, KeyMatch, ListedEntry, TableEntry};
-use crate::frame::{self, LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
-use crate::schema::{ProgramSchema, TableSchema};
+use crate::entry::{self, BodyReader, KeyMatch, TableEntry};
+use crate::frame::{self, LONGEST_REQUEST, TableFrame};
+use crate::schema::{ColumnSchema, GroupSchema, ProgramSchema, TableSchema};
 
 /// The longest cursor, in bytes.
 pub const LONGEST_CURSOR: usize = 64;
@@ -80,7 +76,7 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
-    const ALL: [RefusalCode; 9] = [
+    pub(crate) const ALL: [RefusalCode; 9] = [
         RefusalCode::Malformed,
         RefusalCode::Unknown,
         RefusalCode::Misfit,
@@ -229,6 +225,43 @@ pub enum TableRequest {
         /// The reasons of punted packets by name.
         reasons: Vec<String>,
     },
+    /// The default entry of a table.
+    Default {
+        /// The table.
+        table: u16,
+    },
+    /// Set the default entry of a table, or remove it.
+    SetDefault {
+        /// The table.
+        table: u16,
+        /// Its value; `None` to remove it.
+        value: Option<Vec<u128>>,
+    },
+    /// The members of a group.
+    Members {
+        /// The group.
+        group: u16,
+        /// Which of the groups of this name, from 0.
+        index: u32,
+    },
+    /// Add a member to a group, with weight 1.
+    Join {
+        /// The group.
+        group: u16,
+        /// Which of the groups of this name, from 0.
+        index: u32,
+        /// Its columns.
+        member: Vec<u128>,
+    },
+    /// Remove a member from a group.
+    Leave {
+        /// The group.
+        group: u16,
+        /// Which of the groups of this name, from 0.
+        index: u32,
+        /// Its columns.
+        member: Vec<u128>,
+    },
     /// End a subscription.
     Unsubscribe {
         /// The number of the request that began it.
@@ -258,7 +291,7 @@ fn names(bytes: &mut BodyReader<'_>) -> Result<Vec<String>, RequestRefusal> {
         .collect()
 }
 
-fn text(bytes: &[u8]) -> Result<String, RequestRefusal> {
+pub(crate) fn text(bytes: &[u8]) -> Result<String, RequestRefusal> {
     let wrong =
         |_| RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, "the text is not in UTF-8");
     String::from_utf8(bytes.to_vec()).map_err(wrong)
@@ -273,6 +306,32 @@ pub fn table(schema: &ProgramSchema, number: u16) -> Result<&TableSchema, Reques
         let message = format!("there is no table {number}; the program has {}", schema.tables.len());
         RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message)
     })
+}
+
+/// The group with a number.
+///
+/// # Errors
+/// There is none.
+pub fn group(schema: &ProgramSchema, number: u16) -> Result<&GroupSchema, RequestRefusal> {
+    schema.groups.get(usize::from(number)).ok_or_else(|| {
+        let message = format!("there is no group {number}; the program has {}", schema.groups.len());
+        RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message)
+    })
+}
+
+fn push_values(into: &mut Vec<u8>, columns: &[ColumnSchema], values: &[u128]) -> Result<(), RequestRefusal> {
+    if columns.len() != values.len() {
+        let message = format!("there are {} columns, not {}", columns.len(), values.len());
+        return Err(RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::NONE, message));
+    }
+    (0..).zip(columns).zip(values).try_for_each(|((index, column), value)| {
+        entry::push_value(into, column, *value, RefusalPlace::value(0, index))
+    })
+}
+
+fn values(bytes: &mut BodyReader<'_>, columns: &[ColumnSchema]) -> Result<Vec<u128>, RequestRefusal> {
+    let value = |(index, column)| entry::value(bytes, column, RefusalPlace::value(0, index));
+    (0..).zip(columns).map(value).collect()
 }
 
 impl TableRequest {
@@ -328,7 +387,26 @@ impl TableRequest {
                 }
                 entry::push(into, table(schema, *number)?, entry, 0)?;
             }
-            TableRequest::Replace { table } => into.extend(table.to_be_bytes()),
+            TableRequest::Replace { table } | TableRequest::Default { table } => {
+                into.extend(table.to_be_bytes());
+            }
+            TableRequest::SetDefault { table: number, value } => {
+                into.extend(number.to_be_bytes());
+                into.push(value.is_some().into());
+                if let Some(value) = value {
+                    push_values(into, &table(schema, *number)?.values, value)?;
+                }
+            }
+            TableRequest::Members { group, index } => {
+                into.extend(group.to_be_bytes());
+                into.extend(index.to_be_bytes());
+            }
+            TableRequest::Join { group: number, index, member }
+            | TableRequest::Leave { group: number, index, member } => {
+                into.extend(number.to_be_bytes());
+                into.extend(index.to_be_bytes());
+                push_values(into, &group(schema, *number)?.columns, member)?;
+            }
             TableRequest::More { count, entries } => {
                 into.extend(count.to_be_bytes());
                 into.extend(entries);
@@ -369,6 +447,11 @@ impl TableRequest {
             TableRequest::Abandon => 11,
             TableRequest::Subscribe { .. } => 12,
             TableRequest::Unsubscribe { .. } => 13,
+            TableRequest::Default { .. } => 15,
+            TableRequest::SetDefault { .. } => 16,
+            TableRequest::Members { .. } => 17,
+            TableRequest::Join { .. } => 18,
+            TableRequest::Leave { .. } => 19,
         }
     }
 
@@ -434,15 +517,39 @@ impl TableRequest {
                 let entry = entry::entry(bytes, table(schema, number)?, 0)?;
                 TableRequest::Learn { table: number, entry, lifetime }
             }
+            15 => {
+                let number = bytes.short()?;
+                table(schema, number)?;
+                TableRequest::Default { table: number }
+            }
+            16 => {
+                let (number, present) = (bytes.short()?, bytes.byte()? != 0);
+                let columns = &table(schema, number)?.values;
+                let value = present.then(|| values(bytes, columns)).transpose()?;
+                TableRequest::SetDefault { table: number, value }
+            }
+            17 => {
+                let (number, index) = (bytes.short()?, bytes.word()?);
+                group(schema, number)?;
+                TableRequest::Members { group: number, index }
+            }
+            18 | 19 => {
+                let (number, index) = (bytes.short()?, bytes.word()?);
+                let member = values(bytes, &group(schema, number)?.columns)?;
+                match kind {
+                    18 => TableRequest::Join { group: number, index, member },
+                    _ => TableRequest::Leave { group: number, index, member },
+                }
+            }
             kind => {
-                let message = format!("there is no request of kind {kind}; there are 1 to 14");
+                let message = format!("there is no request of kind {kind}; there are 1 to 19");
                 return Err(RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message));
             }
         })
     }
 }
 
-fn push_cursor(into: &mut Vec<u8>, cursor: &[u8]) -> Result<(), RequestRefusal> {
+pub(crate) fn push_cursor(into: &mut Vec<u8>, cursor: &[u8]) -> Result<(), RequestRefusal> {
     is_cursor(cursor.len())?;
     into.push(cursor.len() as u8);
     into.extend(cursor);
@@ -457,225 +564,8 @@ fn is_cursor(length: usize) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-fn cursor(bytes: &mut BodyReader<'_>) -> Result<Vec<u8>, RequestRefusal> {
+pub(crate) fn cursor(bytes: &mut BodyReader<'_>) -> Result<Vec<u8>, RequestRefusal> {
     let length = usize::from(bytes.byte()?);
     is_cursor(length)?;
     Ok(bytes.take(length)?.to_vec())
-}
-
-/// An answer of the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TableAnswer {
-    /// The request was carried out.
-    Done {
-        /// How many entries or subscriptions it changed.
-        count: u32,
-    },
-    /// The tables, events and reasons.
-    Schema(ProgramSchema),
-    /// Entries.
-    Entries {
-        /// Where to go on; empty at the end.
-        cursor: Vec<u8>,
-        /// The entries.
-        entries: Vec<ListedEntry>,
-    },
-    /// An event of a subscription.
-    Event(EventTold),
-    /// A punted packet of a subscription.
-    Punt(PuntTold),
-    /// So many events and packets of a subscription found no room since it was last told.
-    Lost {
-        /// How many.
-        count: u64,
-    },
-    /// The request was refused.
-    Error(RequestRefusal),
-}
-
-/// An event that a program raised.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventTold {
-    /// The number of the event.
-    pub event: u16,
-    /// The worker that raised it, from 1.
-    pub worker: u16,
-    /// When it was raised, in nanoseconds since 1970-01-01 UTC.
-    pub time: u64,
-    /// Nanoseconds from then until its handler runs.
-    pub delay: u64,
-    /// Its arguments.
-    pub arguments: Vec<u128>,
-}
-
-/// A packet that a program punted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PuntTold {
-    /// The number of the reason.
-    pub reason: u16,
-    /// The worker that punted it, from 1.
-    pub worker: u16,
-    /// The port that it came in by.
-    pub port: u16,
-    /// When it came in, in nanoseconds since 1970-01-01 UTC.
-    pub time: u64,
-    /// Its length.
-    pub length: u32,
-    /// Its bytes, as many as the subscription asked for.
-    pub bytes: Vec<u8>,
-}
-
-/// The table that the entries of an answer belong to.
-fn entries_table(schema: &ProgramSchema, of: Option<u16>) -> Result<&TableSchema, RequestRefusal> {
-    let unasked =
-        || RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, "no entries were asked for");
-    table(schema, of.ok_or_else(unasked)?)
-}
-
-impl TableAnswer {
-    /// Appends the answer as a frame. `table` is the table that entries belong to. What does not fit the
-    /// schema, or is longer than an answer may be, becomes an error.
-    pub fn push(&self, into: &mut Vec<u8>, number: u32, schema: &ProgramSchema, table: Option<u16>) {
-        let kind = match self {
-            TableAnswer::Done { .. } => 129,
-            TableAnswer::Schema(_) => 130,
-            TableAnswer::Entries { .. } => 131,
-            TableAnswer::Event(_) => 132,
-            TableAnswer::Punt(_) => 133,
-            TableAnswer::Lost { .. } => 134,
-            TableAnswer::Error(_) => 255,
-        };
-        let (begin, mut pushed) = (into.len(), Ok(()));
-        frame::push(into, number, kind, |into| pushed = self.push_body(into, schema, table));
-        let length = into.len() - begin - 4;
-        if length > LONGEST_ANSWER {
-            let message =
-                format!("the answer has {length} bytes; at most {LONGEST_ANSWER} are possible: ask for less");
-            pushed = Err(RequestRefusal::new(RefusalCode::Limit, RefusalPlace::NONE, message));
-        }
-        if let Err(fault) = pushed {
-            into.truncate(begin);
-            TableAnswer::Error(fault).push(into, number, schema, None);
-        }
-    }
-
-    fn push_body(
-        &self,
-        into: &mut Vec<u8>,
-        schema: &ProgramSchema,
-        of: Option<u16>,
-    ) -> Result<(), RequestRefusal> {
-        match self {
-            TableAnswer::Done { count } => into.extend(count.to_be_bytes()),
-            TableAnswer::Schema(schema) => {
-                // Names and numbers can always be written as JSON.
-                into.extend(serde_json::to_vec(schema).unwrap_or_default());
-            }
-            TableAnswer::Entries { cursor, entries } => {
-                push_cursor(into, cursor)?;
-                into.extend((entries.len() as u32).to_be_bytes());
-                for (place, listed) in (0..).zip(entries) {
-                    into.extend(listed.worker.to_be_bytes());
-                    entry::push(into, entries_table(schema, of)?, &listed.entry, place)?;
-                }
-            }
-            TableAnswer::Event(told) => {
-                into.extend(told.event.to_be_bytes());
-                into.extend(told.worker.to_be_bytes());
-                into.extend(told.time.to_be_bytes());
-                into.extend(told.delay.to_be_bytes());
-                let columns = schema.events.get(usize::from(told.event)).map(|event| &event.arguments);
-                for ((index, column), value) in (0..).zip(columns.into_iter().flatten()).zip(&told.arguments)
-                {
-                    entry::push_value(into, column, *value, RefusalPlace::value(0, index))?;
-                }
-            }
-            TableAnswer::Punt(told) => {
-                into.extend(told.reason.to_be_bytes());
-                into.extend(told.worker.to_be_bytes());
-                into.extend(told.port.to_be_bytes());
-                into.extend(told.time.to_be_bytes());
-                into.extend(told.length.to_be_bytes());
-                into.extend(&told.bytes);
-            }
-            TableAnswer::Lost { count } => into.extend(count.to_be_bytes()),
-            TableAnswer::Error(fault) => {
-                into.extend([fault.code as u8, fault.place.part as u8]);
-                into.extend(fault.place.entry.to_be_bytes());
-                into.extend(fault.place.index.to_be_bytes());
-                into.extend(fault.message.as_bytes());
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the answer of a frame. `of` is the table that entries belong to.
-    ///
-    /// # Errors
-    /// The body is not as the kind says.
-    pub fn read(
-        frame: TableFrame<'_>,
-        schema: &ProgramSchema,
-        of: Option<u16>,
-    ) -> Result<TableAnswer, RequestRefusal> {
-        let mut bytes = BodyReader(frame.body);
-        let malformed =
-            |message: String| RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message);
-        let answer = match frame.kind {
-            129 => TableAnswer::Done { count: bytes.word()? },
-            130 => {
-                let json = bytes.take(bytes.0.len())?;
-                let schema = serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))?;
-                TableAnswer::Schema(schema)
-            }
-            131 => {
-                let cursor = cursor(&mut bytes)?;
-                let table = entries_table(schema, of)?;
-                let entries: Result<Vec<ListedEntry>, RequestRefusal> = (0..bytes.word()?)
-                    .map(|index| {
-                        let worker = bytes.short()?;
-                        Ok(ListedEntry { worker, entry: entry::entry(&mut bytes, table, index)? })
-                    })
-                    .collect();
-                TableAnswer::Entries { cursor, entries: entries? }
-            }
-            132 => {
-                let (event, worker) = (bytes.short()?, bytes.short()?);
-                let (time, delay) = (bytes.number(8)? as u64, bytes.number(8)? as u64);
-                let known = schema.events.get(usize::from(event));
-                let columns = known.ok_or_else(|| malformed(format!("there is no event {event}")))?;
-                let arguments: Result<Vec<u128>, RequestRefusal> = (0..)
-                    .zip(&columns.arguments)
-                    .map(|(index, column)| entry::value(&mut bytes, column, RefusalPlace::value(0, index)))
-                    .collect();
-                TableAnswer::Event(EventTold { event, worker, time, delay, arguments: arguments? })
-            }
-            133 => TableAnswer::Punt(PuntTold {
-                reason: bytes.short()?,
-                worker: bytes.short()?,
-                port: bytes.short()?,
-                time: bytes.number(8)? as u64,
-                length: bytes.word()?,
-                bytes: bytes.take(bytes.0.len())?.to_vec(),
-            }),
-            134 => TableAnswer::Lost { count: bytes.number(8)? as u64 },
-            255 => {
-                let code = bytes.byte()?;
-                let part = match bytes.byte()? {
-                    1 => RefusalPart::Key,
-                    2 => RefusalPart::Value,
-                    3 => RefusalPart::Text,
-                    4 => RefusalPart::Entry,
-                    _ => RefusalPart::Whole,
-                };
-                let place = RefusalPlace { part, entry: bytes.word()?, index: bytes.word()? };
-                let code = RefusalCode::ALL.into_iter().find(|known| *known as u8 == code);
-                let code = code.ok_or_else(|| malformed("the code of a refusal is unknown".into()))?;
-                TableAnswer::Error(RequestRefusal { code, place, message: text(bytes.take(bytes.0.len())?)? })
-            }
-            kind => return Err(malformed(format!("there is no answer of kind {kind}"))),
-        };
-        bytes.end()?;
-        Ok(answer)
-    }
 }

@@ -15,6 +15,9 @@ pub struct ProgramSchema {
     pub workers: u16,
     /// The tables, by number.
     pub tables: Vec<TableSchema>,
+    /// The groups, by number.
+    #[serde(default)]
+    pub groups: Vec<GroupSchema>,
     /// The events, by number.
     pub events: Vec<EventSchema>,
     /// The reasons for which packets are dropped or punted, by number.
@@ -25,6 +28,11 @@ impl ProgramSchema {
     /// The number of a table and what is known of it.
     pub fn table(&self, name: &str) -> Option<(u16, &TableSchema)> {
         (0..).zip(&self.tables).find(|(_, table)| table.name == name)
+    }
+
+    /// The number of a group and what is known of it.
+    pub fn group(&self, name: &str) -> Option<(u16, &GroupSchema)> {
+        (0..).zip(&self.groups).find(|(_, group)| group.name == name)
     }
 }
 
@@ -61,6 +69,23 @@ pub struct RefusedChanges {
     pub remove: Option<String>,
     /// Replacing all entries.
     pub replace: Option<String>,
+    /// Setting or removing the default entry.
+    pub default: Option<String>,
+}
+
+/// A group, or several of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupSchema {
+    /// The name in the program.
+    pub name: String,
+    /// The columns of a member.
+    pub columns: Vec<ColumnSchema>,
+    /// How many groups have this name.
+    pub size: u32,
+    /// The largest number of members of each.
+    pub capacity: u32,
+    /// Why its members cannot be changed, and what to do instead; `None` if they can.
+    pub refuses: Option<String>,
 }
 
 /// A column of a key or value, or an argument of an event.

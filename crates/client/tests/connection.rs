@@ -1,8 +1,9 @@
 //! A client beside a gateway that says what a test wants: what it takes for an answer, what for a notice of a
 //! subscription, what it sends, and when it gives up.
 
+use client::answer::{EventTold, TableAnswer};
 use client::frame::{LONGEST_REQUEST, TableFrame};
-use client::message::{EventTold, TableAnswer, TableRequest};
+use client::message::TableRequest;
 use client::{
     ClientError, ColumnSchema, ColumnType, EventSchema, KeyMatch, ProgramSchema, RefusalCode, RefusalPlace,
     RefusedChanges, RequestRefusal, TableClient, TableEntry, TableSchema,
@@ -35,6 +36,7 @@ fn schema(generation: u64, arguments: usize) -> ProgramSchema {
         program: format!("{generation}.rav"),
         workers: 1,
         tables: vec![table("exact", vec![column()]), table("patterns", Vec::new())],
+        groups: Vec::new(),
         events: vec![EventSchema {
             name: format!("event{generation}"),
             arguments: (0..arguments).map(|_| column()).collect(),

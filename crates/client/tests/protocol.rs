@@ -1,11 +1,12 @@
 //! Requests and answers come back as they were, garbage is an error, and a client over a pair of sockets
 //! keeps answers and what subscriptions tell apart.
 
+use client::answer::{EventTold, ListedValue, PuntTold, TableAnswer};
 use client::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
-use client::message::{EventTold, PuntTold, TableAnswer, TableRequest};
+use client::message::TableRequest;
 use client::{
-    ColumnSchema, ColumnType, EventSchema, KeyMatch, ListedEntry, ProgramSchema, RefusalCode, RefusalPlace,
-    RefusedChanges, RequestRefusal, TableClient, TableEntry, TableSchema, text,
+    ColumnSchema, ColumnType, EventSchema, GroupSchema, KeyMatch, ListedEntry, ProgramSchema, RefusalCode,
+    RefusalPlace, RefusedChanges, RequestRefusal, TableClient, TableEntry, TableSchema, text,
 };
 use proptest::prelude::*;
 use std::io::{Read, Write};
@@ -53,6 +54,13 @@ fn schema() -> ProgramSchema {
             ),
             table("words", "patterns", Vec::new(), vec![column("", ColumnType::Uint, 128)]),
         ],
+        groups: vec![GroupSchema {
+            name: "servers".into(),
+            columns: vec![column("", ColumnType::Mac, 48), column("", ColumnType::Uint, 3)],
+            size: 4,
+            capacity: 16,
+            refuses: None,
+        }],
         events: vec![EventSchema {
             name: "moved".into(),
             arguments: vec![column("host", ColumnType::Ip6, 128), column("", ColumnType::Bool, 1)],
@@ -137,6 +145,19 @@ fn request() -> impl Strategy<Value = TableRequest> {
             .prop_map(|(count, entries)| TableRequest::More { count, entries }),
         Just(TableRequest::Commit),
         Just(TableRequest::Abandon),
+        (0_u16..3).prop_map(|table| TableRequest::Default { table }),
+        any::<Option<u16>>().prop_map(|port| TableRequest::SetDefault {
+            table: 0,
+            value: port.map(|port| vec![port.into()])
+        }),
+        any::<u32>().prop_map(|index| TableRequest::Members { group: 0, index }),
+        (any::<bool>(), any::<u32>(), 0_u128..1 << 48, 0_u128..8).prop_map(|(joins, index, a, b)| {
+            let (group, member) = (0, vec![a, b]);
+            match joins {
+                true => TableRequest::Join { group, index, member },
+                false => TableRequest::Leave { group, index, member },
+            }
+        }),
         (any::<u32>(), names(), names()).prop_map(|(snap, events, reasons)| TableRequest::Subscribe {
             snap,
             events,
@@ -209,6 +230,10 @@ fn other_answers_come_back_as_they_were() {
         TableAnswer::Event(event),
         TableAnswer::Punt(punt),
         TableAnswer::Lost { count: u64::MAX },
+        TableAnswer::Values(vec![
+            ListedValue { worker: 2, columns: vec![7, u128::MAX] },
+            ListedValue { worker: 1, columns: Vec::new() },
+        ]),
         TableAnswer::Error(fault),
     ] {
         let mut bytes = Vec::new();

@@ -224,6 +224,15 @@ pub trait Statistics {
     /// The key suits the columns of the table.
     fn entry(&self, table: u32, key: &[Match], priority: u32) -> Option<Entry>;
 
+    /// The columns of a table's default entry; `None` if there is none.
+    fn default_entry(&self, table: u32) -> Option<Vec<u128>>;
+
+    /// At most `most` members of a group, from this one on. The group and the index need not exist.
+    fn members_part(&self, group: u32, index: u32, from: usize, most: usize) -> Vec<Vec<u128>>;
+
+    /// Whether a group has a member with these columns. The group and the index need not exist.
+    fn has_member(&self, group: u32, index: u32, member: &[u128]) -> bool;
+
     /// What is needed to build a table anew on another thread; `None` if the control plane cannot change the
     /// tables of this back end.
     fn table_draft(&self, table: u32) -> Option<TableDraft>;

@@ -149,6 +149,20 @@ impl<F: TableFamily, E: Engine<F> + 'static> Statistics for Execution<F, E> {
         self.state.tables.entry(table, key, priority)
     }
 
+    fn default_entry(&self, table: u32) -> Option<Vec<u128>> {
+        let default = &self.state.defaults[table as usize];
+        let packing = &self.state.tables.shapes[table as usize].value;
+        (default.present != 0).then(|| packing.unpack(&default.words[..packing.words]))
+    }
+
+    fn members_part(&self, group: u32, index: u32, from: usize, most: usize) -> Vec<Vec<u128>> {
+        self.state.memory.members_part(group, index, from, most)
+    }
+
+    fn has_member(&self, group: u32, index: u32, member: &[u128]) -> bool {
+        self.state.memory.has_shape(group, member) && self.state.memory.has_member(group, index, member)
+    }
+
     fn table_draft(&self, table: u32) -> Option<TableDraft> {
         Some(self.state.tables.draft(table))
     }

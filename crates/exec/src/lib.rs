@@ -32,3 +32,4 @@ pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
 pub use reports::{BackendKind, EntryCount, EntryPlace, TableReport};
 pub use stages::{Site, StageClock, StageCost};
+pub use state::may_default;

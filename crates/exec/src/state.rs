@@ -610,8 +610,8 @@ fn release(memory: &mut ProgramMemory, shape: &TableShape, words: &[u64]) {
     }
 }
 
-/// Which tables have a default entry, or get one from the program.
-fn may_default(program: &Program) -> Vec<bool> {
+/// For each table, whether it has a default entry, or may get one from the program.
+pub fn may_default(program: &Program) -> Vec<bool> {
     let mut may: Vec<bool> = program.tables.iter().map(|table| table.default.is_some()).collect();
     let blocks = program.functions.iter().flat_map(|function| &function.blocks);
     for instruction in blocks.flat_map(|block| &block.instructions) {

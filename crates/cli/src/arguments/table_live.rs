@@ -15,7 +15,7 @@ use std::path::PathBuf;
 Without a table, all tables are described. With several workers, each of which has tables of its own, an entry is shown once; --worker shows what one of \
 them has. With --json each entry is an object on a line.")]
 pub(crate) struct ShowTableArguments {
-    /// The table
+    /// The table, or a group, whose members are told
     #[arg(value_name = "TABLE")]
     pub(crate) table: Option<String>,
     /// Only the entry with this key, as the language writes it

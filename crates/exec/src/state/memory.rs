@@ -282,6 +282,21 @@ impl ProgramMemory {
         members
     }
 
+    /// At most `most` members of a group, from this one on.
+    pub fn members_part(&self, group: u32, index: u32, from: usize, most: usize) -> Vec<Vec<u128>> {
+        let Some(groups) = self.groups.get(group as usize) else { return Vec::new() };
+        let Some(one) = groups.groups.get(index as usize) else { return Vec::new() };
+        let numbers = one.members().skip(from).take(most);
+        numbers.map(|(number, _)| groups.packing.unpack(groups.member(number))).collect()
+    }
+
+    /// Whether a group has a member with these columns, which suit it.
+    pub fn has_member(&self, group: u32, index: u32, member: &[u128]) -> bool {
+        let groups = &self.groups[group as usize];
+        let words = groups.packed(member.iter().copied());
+        groups.number(index, &words[..groups.packing.words]).is_some()
+    }
+
     /// Whether both programs declare a pool in the same way, with the same name.
     pub fn same_pool(&self, pool: u32, other: &ProgramMemory, of_other: u32) -> bool {
         self.pools[pool as usize].1 == other.pools[of_other as usize].1

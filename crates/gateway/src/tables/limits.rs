@@ -12,6 +12,8 @@ pub(crate) const CHANGING: Duration = Duration::from_micros(40);
 /// batch may wait.
 pub(crate) const SHORTEST_PREFIX_OF_32: u32 = 8;
 pub(crate) const SHORTEST_PREFIX: u32 = 5;
+/// The most buckets of a group whose members are changed: a change looks at all of them.
+pub(crate) const MOST_BUCKETS: u32 = 16 << 10;
 /// The largest number of changes of one client that are made before it gets the answers to them.
 pub(crate) const CHANGES_TOGETHER: usize = 1024;
 /// The largest number of entries that are copied between two batches.

@@ -7,6 +7,7 @@
 //! ```
 
 mod changes;
+mod defaults;
 mod limits;
 mod listing;
 mod output;
@@ -19,9 +20,11 @@ mod tests;
 use crate::limits::{PATIENCE, SILENCE};
 use crate::routing::Routing;
 use changes::{Action, Change};
+use client::answer::TableAnswer;
 use client::frame::{LONGEST_REQUEST, TableFrame};
-use client::message::{TableAnswer, TableRequest};
+use client::message::TableRequest;
 use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
+use defaults::Member;
 use engine::live::{Remote, SubscriptionWish};
 use limits::{ANSWERS, CHANGES_TOGETHER, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use listing::Listing;
@@ -299,6 +302,24 @@ impl<'a> Session<'a> {
             TableRequest::Subscribe { snap, events, reasons } => {
                 self.subscribe(number, SubscriptionWish { events, reasons, snap: snap.min(SNAP) })?;
                 Ok(TableAnswer::Done { count: 1 })
+            }
+            TableRequest::Default { table } => {
+                Ok(TableAnswer::Values(defaults::default_of(remote, known, table)?))
+            }
+            TableRequest::SetDefault { table, value } => {
+                let count = defaults::set_default(remote, &self.access.turn, known, table, value)?;
+                Ok(TableAnswer::Done { count })
+            }
+            TableRequest::Members { group, index } => {
+                Ok(TableAnswer::Values(defaults::members(remote, known, group, index)?))
+            }
+            TableRequest::Join { group, index, member } => {
+                let member = Member { group, index, columns: member };
+                Ok(TableAnswer::Done { count: defaults::join(remote, &self.access.turn, known, member)? })
+            }
+            TableRequest::Leave { group, index, member } => {
+                let member = Member { group, index, columns: member };
+                Ok(TableAnswer::Done { count: defaults::leave(remote, &self.access.turn, known, member)? })
             }
             TableRequest::Unsubscribe { number } => Ok(TableAnswer::Done { count: self.unsubscribe(number) }),
             // Changes have been taken out before.

@@ -1,16 +1,16 @@
 //! Describes the tables, events and reasons of the running program to clients, and turns entries of clients
 //! into entries of the program and back.
 
-use super::limits::{SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
+use super::limits::{MOST_BUCKETS, SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
 use crate::routing::Routing;
 use client::message::table;
 use client::{
-    ColumnSchema, ColumnType, EventSchema, KeyMatch, ProgramSchema, ReasonSchema, RefusalCode, RefusalPlace,
-    RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
+    ColumnSchema, ColumnType, EventSchema, GroupSchema, KeyMatch, ProgramSchema, ReasonSchema, RefusalCode,
+    RefusalPlace, RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
 };
 use engine::live::Remote;
 use exec::EntryError;
-use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table, TableKind};
+use lang::ir::{BytePattern, Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind};
 use std::sync::Arc;
 
 /// What a client knows of a program.
@@ -52,6 +52,11 @@ impl Known {
         let key = self.key(number, entry.key, entry.priority, place)?;
         check_variant(&self.table(number)?.1.values, &entry.value, place)?;
         Ok(Entry { key, value: entry.value, priority: entry.priority })
+    }
+
+    /// Refuses the value of a default entry that is none of the table's.
+    pub(super) fn suits(&self, number: u16, value: &[u128]) -> Result<(), RequestRefusal> {
+        check_variant(&self.table(number)?.1.values, value, 0)
     }
 
     /// Refuses a lifetime that an entry of a table cannot have.
@@ -212,6 +217,7 @@ pub(super) fn describe(
     workers: usize,
     filled: &[u32],
 ) -> ProgramSchema {
+    let may_default = exec::may_default(program);
     let table = |(number, table): (u32, &Table)| TableSchema {
         name: table.name.clone(),
         kind: table.kind.name().to_owned(),
@@ -221,14 +227,19 @@ pub(super) fn describe(
         capacity: table.capacity,
         idle: table.idle,
         age: table.age,
-        refuses: refusals(table, filled.contains(&number)),
+        refuses: RefusedChanges {
+            default: refused_default(table, filled.contains(&number), may_default[number as usize]),
+            ..refusals(table, filled.contains(&number))
+        },
     };
+
     ProgramSchema {
         version: VERSION,
         generation,
         program: file.to_owned(),
         workers: workers as u16,
         tables: (0..).zip(&program.tables).map(table).collect(),
+        groups: program.groups.iter().map(group).collect(),
         events: (program.events.iter())
             .map(|event| EventSchema { name: event.name.clone(), arguments: columns(&event.params) })
             .collect(),
@@ -238,24 +249,49 @@ pub(super) fn describe(
     }
 }
 
+fn group(group: &Group) -> GroupSchema {
+    let refuses = (group.buckets > MOST_BUCKETS).then(|| {
+        format!(
+            "packets would wait too long while one of the {} buckets of `{}` changes: give it {MOST_BUCKETS} at most",
+            group.buckets, group.name
+        )
+    });
+    GroupSchema {
+        name: group.name.clone(),
+        columns: columns(&group.columns),
+        size: group.size,
+        capacity: group.capacity,
+        refuses,
+    }
+}
+
+/// Why the default entry of a table cannot be changed.
+fn refused_default(table: &Table, is_filled: bool, may: bool) -> Option<String> {
+    if is_filled {
+        return refusals(table, true).insert;
+    }
+    (!may)
+        .then(|| format!("the program gives `{}` no default entry: declare one (`default => …`)", table.name))
+}
+
 fn refusals(table: &Table, is_filled: bool) -> RefusedChanges {
     let name = &table.name;
     if is_filled {
         let why = Some(format!(
             "the gateway itself fills `{name}` from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`"
         ));
-        return RefusedChanges { insert: why.clone(), remove: why.clone(), replace: why };
+        return RefusedChanges { insert: why.clone(), remove: why.clone(), replace: why, default: None };
     }
     if table.releases.is_some() {
         let why = Some(format!(
             "the entries of `{name}` hold items of a pool, which only packets take: such entries can be listed and removed"
         ));
-        return RefusedChanges { insert: why.clone(), remove: None, replace: why };
+        return RefusedChanges { insert: why.clone(), replace: why, ..RefusedChanges::default() };
     }
     if matches!(table.kind, TableKind::Patterns(_)) {
         let why =
             Some(format!("the search of `{name}` is built for all its patterns together: replace the table"));
-        return RefusedChanges { insert: why.clone(), remove: why, replace: None };
+        return RefusedChanges { insert: why.clone(), remove: why, ..RefusedChanges::default() };
     }
     RefusedChanges::default()
 }

@@ -8,7 +8,7 @@ use super::limits::ANSWERS;
 use super::output::{Output, Waits};
 use super::schema::describe;
 use client::ProgramSchema;
-use client::message::{EventTold, PuntTold, TableAnswer};
+use client::answer::{EventTold, PuntTold, TableAnswer};
 use engine::live::{Subscription, Told, ToldOf};
 use ports::live::clock::{Clock, MachineClock};
 use std::io;
@@ -107,7 +107,7 @@ fn push(frames: &mut Vec<u8>, number: u32, told: Told, schema: &mut ProgramSchem
     if told.generation != schema.generation {
         // Tables, and which of them can be changed, are for requests, which are about another program.
         let newer = describe(&told.program, "", told.generation, schema.workers.into(), &[]);
-        *schema = ProgramSchema { tables: Vec::new(), ..newer };
+        *schema = ProgramSchema { tables: Vec::new(), groups: Vec::new(), ..newer };
         TableAnswer::Schema(schema.clone()).push(frames, number, schema, None);
     }
     let Told { worker, time, .. } = told;

@@ -4,6 +4,7 @@
 mod conversation;
 
 use super::changes::{Action, Change};
+use super::defaults::{self, Member};
 use super::limits::{CHANGES, REPLACEMENT};
 use super::listing::{self, Listing};
 use super::replacing::Replacement;
@@ -36,6 +37,9 @@ table pairs: exact(bool, u7) -> (bool, u9) { capacity 300 }
 table policy: exact(u16) -> { pass, deny(code: u8), mark(level: u8) } { capacity 9 }
 pool numbers: u16 { 1..100 }
 table taken: exact(u16) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
+table filters: exact(u16) -> { pass, deny(code: u8) } { capacity 9  default => pass }
+group servers[3]: (ip4, u3) { buckets 64  capacity 4  members { 1: (10.0.0.1, 2) } }
+group large: u8 { buckets 32k  capacity 4 }
 event gone(host: u16) {}
 start stage all() { flood }
 ";
@@ -239,6 +243,56 @@ fn a_change_that_one_worker_refuses_leaves_entries_of_others_as_they_were() {
             assert_eq!(held, Some((Some(vec![1]), learned)), "{action:?}");
         });
     }
+}
+
+#[test]
+fn a_default_entry_is_set_at_all_workers_if_the_program_has_one() {
+    beside(2, BackendKind::Native, |remote, known| {
+        let (turn, filters) = (Mutex::new(()), known.schema.table("filters").expect("is declared").0);
+        let set = |table, value| defaults::set_default(remote, &turn, known, table, value);
+        let now = || -> Vec<Vec<u128>> {
+            let listed = defaults::default_of(remote, known, filters).expect("is asked");
+            listed.into_iter().map(|one| one.columns).collect()
+        };
+        let pass = now();
+        assert_eq!(pass.len(), 1, "both workers have the same");
+        assert_eq!((set(filters, Some(vec![1, 7])), now()), (Ok(1), vec![vec![1, 7]]));
+        assert_eq!((set(filters, None), now()), (Ok(1), Vec::new()));
+        let refused = |table, value| set(table, value).map_err(|fault| fault.code);
+        assert_eq!(refused(filters, Some(vec![9, 0])), Err(RefusalCode::Misfit), "no such variant");
+        assert_eq!(refused(filters, Some(vec![0, 7])), Err(RefusalCode::Misfit), "of another variant");
+        assert_eq!(refused(0, Some(vec![1])), Err(RefusalCode::Closed), "no lookup asks for one");
+        assert_eq!(refused(99, None), Err(RefusalCode::Unknown));
+        assert_eq!(now(), Vec::<Vec<u128>>::new());
+    });
+}
+
+#[test]
+fn a_member_joins_at_all_workers_or_at_none() {
+    beside(2, BackendKind::Native, |remote, known| {
+        let turn = Mutex::new(());
+        let member = |index, number: u128| Member { group: 0, index, columns: vec![number, 1] };
+        let join = |member| defaults::join(remote, &turn, known, member).map_err(|fault| fault.code);
+        let leave = |member| defaults::leave(remote, &turn, known, member).map_err(|fault| fault.code);
+        let listed = |index| -> Vec<(u16, u128)> {
+            let members = defaults::members(remote, known, 0, index).expect("is asked");
+            members.into_iter().map(|one| (one.worker, one.columns[0])).collect()
+        };
+        assert_eq!(listed(1), [(1, 0x0a00_0001)], "of the program text");
+        assert_eq!((join(member(2, 7)), join(member(2, 7)), listed(2)), (Ok(1), Ok(1), vec![(1, 7)]));
+        // Packets of the second worker have filled its group.
+        let filled = remote.ask_at(1, |generation| {
+            (20..24).map(|number| generation.backend.learn_member(0, 2, &[number, 1]).is_ok()).collect()
+        });
+        assert_eq!(filled, Some(vec![true, true, true, false]));
+        assert_eq!(join(member(2, 9)), Err(RefusalCode::Full));
+        assert_eq!(listed(2), [(1, 7), (2, 20), (2, 21), (2, 22)], "nobody has it");
+        assert_eq!((leave(member(2, 21)), leave(member(2, 21))), (Ok(1), Ok(0)));
+        assert_eq!((join(member(2, 9)), listed(2).len()), (Ok(1), 4));
+        assert_eq!(join(member(3, 9)), Err(RefusalCode::Unknown));
+        let large = Member { group: 1, index: 0, columns: vec![1] };
+        assert_eq!(join(large), Err(RefusalCode::Closed));
+    });
 }
 
 /// A part of a key, of any kind.

@@ -201,6 +201,18 @@ impl<W: TableView> Statistics for State<W> {
         Vec::new()
     }
 
+    fn default_entry(&self, _: u32) -> Option<Vec<u128>> {
+        None
+    }
+
+    fn members_part(&self, _: u32, _: u32, _: usize, _: usize) -> Vec<Vec<u128>> {
+        Vec::new()
+    }
+
+    fn has_member(&self, _: u32, _: u32, _: &[u128]) -> bool {
+        false
+    }
+
     fn register(&self, _: u32) -> Vec<u64> {
         Vec::new()
     }

@@ -6,11 +6,12 @@ use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
+use client::answer::ListedValue;
 use client::frame::LONGEST_REQUEST;
 use client::message::{RefusalPart, TableRequest};
 use client::{
-    ClientError, ColumnSchema, KeyMatch, ListedEntry, ProgramSchema, RequestRefusal, TableClient, TableEntry,
-    TableSchema, text,
+    ClientError, ColumnSchema, GroupSchema, KeyMatch, ListedEntry, ProgramSchema, RequestRefusal,
+    TableClient, TableEntry, TableSchema, text,
 };
 use gateway::ControlError;
 use serde_json::{Value, json};
@@ -57,6 +58,10 @@ fn find<'a>(schema: &'a ProgramSchema, name: &str) -> Result<(u16, &'a TableSche
 pub(super) fn show(arguments: &ShowTableArguments, json: bool) -> Result<(), Failure> {
     let mut client = connect(&arguments.socket.control)?;
     let Some(name) = &arguments.table else { return Ok(describe(client.schema(), json)?) };
+    if let Some((group, schema)) = client.schema().group(name) {
+        let schema = schema.clone();
+        return members(&mut client, group, &schema, json);
+    }
     let (number, schema) = find(client.schema(), name)?;
     let schema = schema.clone();
     if let Some(key) = &arguments.key {
@@ -87,6 +92,25 @@ pub(super) fn show(arguments: &ShowTableArguments, json: bool) -> Result<(), Fai
         "{}{more}",
         if shown == 1 { "1 entry".to_owned() } else { format!("{} entries", count(shown)) }
     );
+    Ok(())
+}
+
+/// Prints the members of a group, or of all groups of one name.
+fn members(client: &mut TableClient, group: u16, schema: &GroupSchema, json: bool) -> Result<(), Failure> {
+    for index in 0..schema.size {
+        for ListedValue { worker, columns } in client.members(group, index).map_err(failed)? {
+            let values =
+                schema.columns.iter().zip(&columns).map(|(column, value)| text::value(column, *value));
+            let values: Vec<String> = values.collect();
+            if json {
+                render::line(&json!({ "index": index, "worker": worker, "member": values }))?;
+                continue;
+            }
+            let member = if values.len() == 1 { values.concat() } else { format!("({})", values.join(", ")) };
+            let member = if schema.size == 1 { member } else { format!("{index}: {member}") };
+            render::text(&format!("{member}\n"))?;
+        }
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::interruption;
 use crate::render;
 use crate::render::quantity::count;
-use client::message::{EventTold, PuntTold, TableAnswer};
+use client::answer::{EventTold, PuntTold, TableAnswer};
 use client::{ProgramSchema, text};
 use packet::describe::describe;
 use serde_json::{Value, json};
