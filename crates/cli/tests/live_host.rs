@@ -421,7 +421,7 @@ fn a_reload_gives_the_machine_the_addresses_of_the_file_and_leaves_those_of_othe
     std::fs::write(&file, before.replace("\"uplink\"", "\"other\"")).expect("a file");
     let control = net.path("control.sock").display().to_string();
     let said = text(&net.ravelin(&["reload", "--control", &control]));
-    assert!(said.contains("other ports") && said.contains("nothing has changed"), "{said}");
+    assert!(said.contains("with other settings") && said.contains("nothing has changed"), "{said}");
     assert_eq!(addresses(&net), shown);
     net.stop();
 }

@@ -267,10 +267,7 @@ fn another_file_takes_over_as_a_whole_or_not_at_all() {
     let routes = count(&net);
     let faults = [
         ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.7.7\"\n", "10.0.7.7 is on no connected network"),
-        (
-            "[[port]]\ninterface = \"to-c\"\n",
-            "other ports (the first that differs is port 3) than the gateway runs with",
-        ),
+        ("[[port]]\ninterface = \"to-c\"\n", "column 13: there is no interface to-c here"),
         ("[[table]]\nname = \"none\"\nfrom = \"rules.txt\"\n", "the program has no table `none`"),
         ("[[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\n", "cannot read"),
     ];

@@ -83,38 +83,63 @@ enum Request {
 /// if this worker knows it, with the new generation.
 type TakenOver = Result<(TakeoverReport, Generation), (Option<ReplaceError>, Generation)>;
 
+/// Other ports, for one worker: which of its lanes it keeps, from port 1 on, and which come behind them.
+pub struct OtherPorts {
+    /// How many ports stay.
+    pub keep: usize,
+    /// The lanes of the ports that are added, in their order.
+    pub added: Vec<Lane>,
+}
+
+/// What a worker answers about a takeover: its number, what became of the programs, the lanes of ports that
+/// are not needed any more, and for how long it took no packets.
+type TakeoverAnswer = (usize, TakenOver, Vec<Lane>, Duration);
+
 /// One worker's part of a takeover.
 struct Takeover {
     new: Generation,
     discard: Arc<[String]>,
+    /// The ports that there are behind it, if they change.
+    ports: Option<OtherPorts>,
     vote: Vote,
-    answer: mpsc::Sender<(usize, TakenOver, Duration)>,
+    answer: mpsc::Sender<TakeoverAnswer>,
     worker: usize,
 }
 
 impl Takeover {
-    /// Replaces the old program by the new one, or leaves everything unchanged.
-    fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>, now: u64) {
-        let Takeover { mut new, discard, vote, answer, worker } = self;
+    /// Replaces the old program by the new one, and then the ports by `change`, which returns lanes that are
+    /// not needed any more; or leaves everything unchanged.
+    fn perform(
+        self,
+        generation: &mut Generation,
+        mut lost: Vec<PortLosses>,
+        now: u64,
+        change: impl FnOnce(OtherPorts) -> Vec<Lane>,
+    ) {
+        let Takeover { mut new, discard, ports, vote, answer, worker } = self;
         let begun = Instant::now();
         let (old, old_program) = (generation.backend.as_mut(), &generation.program);
         let taken = take_over(old, old_program, new.backend.as_mut(), &new.program, &discard, now);
         let all = vote.cast(taken.is_ok());
-        let taken_over = match taken {
+        let unused = |ports: Option<OtherPorts>| ports.map_or_else(Vec::new, |ports| ports.added);
+        let (taken_over, lanes) = match taken {
             Ok((mut report, exchanged)) if all => {
                 report.events_given_up = exchanged.keep(generation.backend.as_mut(), new.backend.as_mut());
+                // What is new has lost nothing yet.
+                lost.truncate(ports.as_ref().map_or(lost.len(), |ports| ports.keep));
+                lost.resize(usize::from(new.ledger.ports()), PortLosses::default());
                 (new.since, new.lost_before) = (Instant::now(), lost);
                 std::mem::swap(generation, &mut new);
-                Ok((report, new))
+                (Ok((report, new)), ports.map_or_else(Vec::new, change))
             }
             Ok((_, exchanged)) => {
                 exchanged.undo(generation.backend.as_mut(), new.backend.as_mut());
-                Err((None, new))
+                (Err((None, new)), unused(ports))
             }
-            Err(error) => Err((Some(error), new)),
+            Err(error) => (Err((Some(error), new)), unused(ports)),
         };
         // Whoever asked may have gone.
-        let _ = answer.send((worker, taken_over, begun.elapsed()));
+        let _ = answer.send((worker, taken_over, lanes, begun.elapsed()));
     }
 }
 
@@ -125,6 +150,9 @@ pub struct Replaced {
     pub outcome: Result<Vec<TakeoverReport>, ReplaceError>,
     /// The generations that are not needed any more, worker by worker.
     pub retired: Vec<Generation>,
+    /// The lanes of ports that are not needed any more: of those that went, or after a failure of those that
+    /// were to come.
+    pub lanes: Vec<Lane>,
     /// The longest time for which a worker took no packets off its ports.
     pub pause: Duration,
 }
@@ -226,8 +254,20 @@ impl Remote {
 
     /// Lets another program take over at all workers, or at none; `None` if a worker has ended. There is one
     /// generation for each worker.
-    pub fn replace(&self, mut generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
+    pub fn replace(&self, generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
+        self.replace_with_ports(generations, discard, Vec::new())
+    }
+
+    /// The same together with other ports, for each worker, or for none if they stay. The generations have as
+    /// many ports as there are then.
+    pub fn replace_with_ports(
+        &self,
+        mut generations: Vec<Generation>,
+        discard: Vec<String>,
+        ports: Vec<OtherPorts>,
+    ) -> Option<Replaced> {
         self.make_ready(&mut generations)?;
+        let mut ports = ports.into_iter();
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
         let mut votes = Vote::of_all(generations.len() as u32);
@@ -235,7 +275,8 @@ impl Remote {
         let asked = self.each(|worker| {
             let (new, vote) = (generations.next()?, votes.pop()?);
             let (discard, answer) = (discard.clone(), answer.clone());
-            Some(Request::Replace(Box::new(Takeover { new, discard, vote, answer, worker })))
+            let ports = ports.next();
+            Some(Request::Replace(Box::new(Takeover { new, discard, ports, vote, answer, worker })))
         });
         drop((votes, answer));
         let mut answers: Vec<_> = answers.iter().collect();
@@ -243,9 +284,11 @@ impl Remote {
         if !asked || answers.len() < self.workers() {
             return None;
         }
-        let (mut outcome, mut retired, mut longest) = (Ok(Vec::new()), Vec::new(), Duration::ZERO);
-        for (_, taken_over, pause) in answers {
+        let (mut outcome, mut retired, mut lanes) = (Ok(Vec::new()), Vec::new(), Vec::new());
+        let mut longest = Duration::ZERO;
+        for (_, taken_over, unused, pause) in answers {
             longest = longest.max(pause);
+            lanes.extend(unused);
             match taken_over {
                 Ok((report, old)) => {
                     outcome = outcome.map(|mut all| {
@@ -260,7 +303,7 @@ impl Remote {
                 }
             }
         }
-        Some(Replaced { outcome, retired, pause: longest })
+        Some(Replaced { outcome, retired, lanes, pause: longest })
     }
 
     /// Provides the memory of the new generations before workers stand still; `None` if a worker has ended.

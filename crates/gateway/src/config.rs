@@ -512,35 +512,57 @@ fn workers(
 }
 
 impl Config {
-    /// Tests whether a running gateway with this configuration can change to another one.
+    /// Tests whether a running gateway with this configuration can change to another one, and says how many
+    /// of its ports stay, from the first on. Those behind them go, and those of the other one come.
     ///
     /// # Errors
-    /// The other configuration has other ports or workers, or other addresses of the control socket or
-    /// metrics, which are fixed when the gateway starts.
-    pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
-        let ports = self.ports.len().max(other.ports.len());
-        let differs = |&index: &usize| {
-            let host = |config: &Config| {
-                config.routing.ports.get(index).and_then(|port| port.host_interface.clone())
-            };
-            self.ports.get(index) != other.ports.get(index) || host(self) != host(other)
-        };
-        let (what, place) = if let Some(index) = (0..ports).find(differs) {
-            let place = other.places.ports.get(index).or(other.places.ports.last());
-            (format!("ports (the first that differs is port {})", index + 1), place.copied())
-        } else if !self.workers.are(&other.workers) {
-            ("workers".to_owned(), Some(other.workers.place))
+    /// The other configuration has other workers, or other addresses of the control socket or metrics, which
+    /// are fixed when the gateway starts; or one of its ports would change its number or how it is attached.
+    pub fn takes(&self, other: &Config) -> Result<usize, ConfigError> {
+        let (what, place) = if !self.workers.are(&other.workers) {
+            ("workers", Some(other.workers.place))
         } else if self.control != other.control {
-            ("`control`".to_owned(), other.places.control)
+            ("`control`", other.places.control)
         } else if self.metrics != other.metrics {
-            ("`metrics`".to_owned(), other.places.metrics)
+            ("`metrics`", other.places.metrics)
         } else {
-            return Ok(());
+            return self.ports_that_stay(other);
         };
         let message =
             format!("other {what} than the gateway runs with: stop it and start it anew to have them");
         let (line, column) = place.unwrap_or((1, 1));
         Err(ConfigError { line, column, message })
+    }
+
+    /// How many ports stay. A number never stands for another port of the same interface: entries that
+    /// packets left would send to it.
+    fn ports_that_stay(&self, other: &Config) -> Result<usize, ConfigError> {
+        let host = |config: &Config, index: usize| config.routing.ports.get(index)?.host_interface.clone();
+        let both = self.ports.iter().zip(&other.ports).enumerate();
+        let stay =
+            both.take_while(|(index, (own, new))| own == new && host(self, *index) == host(other, *index));
+        let keep = stay.count();
+        for (number, port) in (1..).zip(&other.ports).skip(keep) {
+            if let Some(own) = self.ports.iter().position(|own| own.interface == port.interface) {
+                let message = format!(
+                    "`{}` is port {} of the running gateway, with other settings or another number or other ports of its VLANs: ports keep both, so take it out by one reload, with the ports behind it, and put it in by another",
+                    self.ports[own].name(),
+                    own + 1
+                );
+                return Err(other.about_port(number, message));
+            }
+        }
+        for (number, port) in (1..).zip(&self.ports).skip(keep) {
+            let stays = self.ports[..keep].iter().position(|own| own.interface == port.interface);
+            if let Some(stays) = stays {
+                let message = format!(
+                    "port {number} of the running gateway ({}) cannot go while this one stays: ports of one interface come and go together",
+                    port.name()
+                );
+                return Err(other.about_port(stays as PortNumber + 1, message));
+            }
+        }
+        Ok(keep)
     }
 
     /// Tests whether the program has the tables that the addresses of this file need.
@@ -554,6 +576,13 @@ impl Config {
     /// An error about the snapshot, with its place in the file.
     pub(crate) fn about_snapshot(&self, message: String) -> ConfigError {
         let (line, column) = self.places.snapshot.unwrap_or((1, 1));
+        ConfigError { line, column, message }
+    }
+
+    /// An error about a port, with its place in the file.
+    pub(crate) fn about_port(&self, port: PortNumber, message: String) -> ConfigError {
+        let place = self.places.ports.get(usize::from(port).wrapping_sub(1)).copied();
+        let (line, column) = place.unwrap_or((1, 1));
         ConfigError { line, column, message }
     }
 
@@ -604,14 +633,6 @@ mod tests {
         let running = read("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n");
         for (text, said) in [
             (
-                "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\n interface = \"z\"\n",
-                "line 5, column 14: other ports (the first that differs is port 2) than",
-            ),
-            (
-                "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n",
-                "line 3, column 13: other ports (the first that differs is port 2) than",
-            ),
-            (
                 "program = \"a.rav\"\nworkers = 2\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
                 "line 2, column 11: other workers than",
             ),
@@ -627,6 +648,53 @@ mod tests {
             let error = running.takes(&read(text)).expect_err(text).to_string();
             assert!(error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn ports_come_and_go_at_the_end_and_keep_their_numbers() {
+        let file = |ports: &str| {
+            let port = |port: &str| match port.split_once('.') {
+                None => format!("[[port]]\ninterface = \"{port}\"\n"),
+                Some((on, vlan)) => format!("[[port]]\non = \"{on}\"\nvlan = {vlan}\n"),
+            };
+            let text: String = ports.split(' ').map(port).collect();
+            Config::read(&format!("program = \"a.rav\"\n{text}"), Path::new("")).expect("a gateway")
+        };
+        let change = |old: &str, new: &str| file(old).takes(&file(new)).map_err(|error| error.to_string());
+        for (old, new, stay) in [
+            ("x y", "x y", 2),
+            ("x y", "x y z", 2),
+            ("x y z", "x", 1),
+            ("x y", "x z", 1),
+            ("x y", "z", 0),
+            ("x", "x y y.20 y.30", 1),
+            ("x y y.20", "x", 1),
+        ] {
+            assert_eq!(change(old, new), Ok(stay), "{old} to {new}");
+        }
+        for (old, new, said) in [
+            (
+                "x y z",
+                "x z",
+                "line 5, column 13: `z` is port 3 of the running gateway, with other settings or",
+            ),
+            ("x y", "y x", "line 3, column 13: `y` is port 2 of the running gateway, with other settings or"),
+            (
+                "x y",
+                "x y y.20",
+                "line 5, column 13: `y` is port 2 of the running gateway, with other settings or",
+            ),
+            ("y.20 x", "y.20 x y.30", "line 9, column 8: `y.20` is port 1 of the running gateway, with"),
+            ("y.20 y.30", "y.20", "line 4, column 8: port 2 of the running gateway (y.30) cannot go while"),
+        ] {
+            let error = change(old, new).expect_err(new);
+            assert!(error.starts_with(said), "{old} to {new}: {error}");
+        }
+        let many = |count: usize| (0..count).map(|number| format!("[[port]]\ninterface = \"p{number}\"\n"));
+        let read = |count| read(&format!("program = \"a\"\n{}", many(count).collect::<String>())).map(drop);
+        assert_eq!(read(1024), Ok(()));
+        let error = read(1025).expect_err("too many");
+        assert!(error.starts_with("line 2050, column 1: a gateway has at most 1024 ports"), "{error}");
     }
 
     #[test]

@@ -4,14 +4,15 @@
 use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
 use crate::limits::{CLIENTS, SILENT};
+use crate::open_ports::OpenPort;
 use crate::reload::Reloading;
 use crate::routing::Routing;
+use crate::serve::Telling;
 use crate::tables::{self, Known, TableAccess};
 use crate::{http, metrics, seeing};
 use engine::live::look::{Counted, LossesSince};
 use engine::live::{Loaded, Remote};
 use engine::places;
-use ports::live::Presence;
 use ports::live::clock::{Clock, MachineClock};
 use rustix::net::{Shutdown, shutdown};
 use std::collections::HashMap;
@@ -48,8 +49,10 @@ pub(crate) struct ControlServer {
     pub(crate) reader: ConfigReader,
     /// The configuration in force.
     config: Mutex<Config>,
-    /// Name of every port, its mode at first, and whether its interface is there.
-    pub(crate) ports: Vec<(String, String, Arc<Presence>)>,
+    /// The ports in order.
+    ports: Mutex<Vec<OpenPort>>,
+    /// Who is told of ports.
+    pub(crate) telling: Telling,
     pub(crate) routing: Arc<Routing>,
     pub(crate) reloading: Reloading,
     clients: Mutex<HashMap<u64, Client>>,
@@ -92,7 +95,7 @@ impl ControlServer {
         remote: Remote,
         reader: ConfigReader,
         config: Config,
-        ports: Vec<(String, String, Arc<Presence>)>,
+        ports: Vec<OpenPort>,
         routing: Routing,
     ) -> ControlServer {
         let routing = Arc::new(routing);
@@ -101,7 +104,8 @@ impl ControlServer {
             remote,
             reader,
             config: Mutex::new(config),
-            ports,
+            ports: Mutex::new(ports),
+            telling: Telling { back: |_, _, _| (), remark: |_| () },
             routing,
             reloading: Reloading::new(),
             clients: Mutex::default(),
@@ -249,11 +253,11 @@ impl ControlServer {
     pub(crate) fn views(&self, losses: &[LossesSince]) -> Vec<PortView> {
         let losses = losses.iter().copied().chain(std::iter::repeat(LossesSince::default()));
         (1..)
-            .zip(&self.ports)
+            .zip(self.ports().iter())
             .zip(losses)
-            .map(|((port, (interface, mode, presence)), losses)| PortView {
+            .map(|((port, OpenPort { name, mode, presence }), losses)| PortView {
                 port,
-                interface: interface.clone(),
+                interface: name.clone(),
                 mode: presence.mode().unwrap_or_else(|| mode.clone()),
                 gone_seconds: presence.gone_since().map(seconds_since),
                 gone_because: presence.refused(),
@@ -264,6 +268,11 @@ impl ControlServer {
                 since_attached: losses.attached,
             })
             .collect()
+    }
+
+    /// The ports there are.
+    pub(crate) fn ports(&self) -> MutexGuard<'_, Vec<OpenPort>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the packet loop is asked.

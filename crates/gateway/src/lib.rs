@@ -10,6 +10,7 @@ mod http;
 mod limits;
 mod metrics;
 mod middleware;
+mod open_ports;
 mod reload;
 mod remarks;
 pub mod routing;

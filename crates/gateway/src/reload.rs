@@ -2,21 +2,28 @@
 //! reload that takes too long is given up.
 //!
 //! ```text
-//! asked ──► wait for the one before ──► read and load ──► fill its tables ──► all workers change over, or none
-//!           └──────────── until the deadline ───────┘
+//! asked ──► wait for the one before ──► read and load ──► open new ports ──► fill its tables
+//!           └──────────── until the deadline ───────┘                             ▼
+//!                              close ports that went ◄── all workers change over, or none
 //! ```
+//!
+//! Ports come and go at the end of the list, so that those that stay keep their numbers. A worker changes its
+//! ports together with its program, between two batches, when everything that it sent has been handed over.
 //!
 //! No thread can end another thread. The thread of a reload that was given up runs on until its work ends,
 //! and its result is then thrown away. The number of such threads is limited.
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::control::ControlAnswer;
 use crate::control_server::{ConfigReader, ControlServer, ended};
 use crate::limits::{OVERDUE, RELOAD};
+use crate::open_ports::{self, OpenPort, Opened};
+use crate::routing::NewHosts;
 use engine::live::look::Counted;
-use engine::live::{Generation, Loaded};
+use engine::live::{Generation, Loaded, OtherPorts};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
+use ports::live::Lane;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -80,13 +87,16 @@ impl Reloading {
     }
 }
 
+/// The gateway's file, the program that it names, and how many ports stay.
+type Read = (Config, Loaded, usize);
+
 /// Reads the gateway's file again, and loads the program that it names.
-fn read(reader: &ConfigReader, running: &Config) -> Result<(Config, Loaded), String> {
+fn read(reader: &ConfigReader, running: &Config) -> Result<Read, String> {
     let config = (reader.config)()?;
-    running.takes(&config).map_err(|error| error.to_string())?;
+    let keep = running.takes(&config).map_err(|error| error.to_string())?;
     let loaded = (reader.load)(&config)?;
     config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
-    Ok((config, loaded))
+    Ok((config, loaded, keep))
 }
 
 impl ControlServer {
@@ -99,10 +109,15 @@ impl ControlServer {
                 "another reload is under way and has not come to its end; nothing has changed".to_owned(),
             );
         };
-        let (config, mut loaded) = match self.read(end) {
+        let (config, mut loaded, keep) = match self.read(end) {
             Ok(Some(read)) => read,
             Ok(None) => return ended(),
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
+        };
+        let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
+        let (new_hosts, opened) = match self.new_ports(&config, keep) {
+            Ok(new) => new,
+            Err(error) => return refused(error.to_string()),
         };
         // From here on nothing changes routes or neighbours until the program has taken over or not.
         let staged = self.routing.stage(&loaded.program, &config.routing);
@@ -112,17 +127,26 @@ impl ControlServer {
         });
         let staged = match staged {
             Ok(staged) => staged,
-            Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
+            Err(error) => return refused(error),
         };
-        let count = self.ports.len() as u16;
+        let (count, before) = (config.ports.len() as u16, self.ports().len());
+        let Opened { ports: new_ports, lanes } = opened;
+        let other = |added| OtherPorts { keep, added };
+        let other = if keep == before && new_ports.is_empty() {
+            Vec::new()
+        } else {
+            lanes.into_iter().map(other).collect()
+        };
         // Nor does a client change a table: a change that some workers have made could not be undone.
         let turn = self.table_access.turn();
-        let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
+        let generation = loaded.generations(count, *generations + 1);
+        let replaced = self.remote.replace_with_ports(generation, Vec::new(), other);
         drop(turn);
         let Some(replaced) = replaced else { return ended() };
         match replaced.outcome {
             Ok(carried) => {
-                staged.commit();
+                let ports = self.change_ports(keep, new_ports, replaced.lanes);
+                staged.commit(&config.routing, new_hosts);
                 *generations += 1;
                 *self.config() = config;
                 let entries: u64 =
@@ -134,11 +158,42 @@ impl ControlServer {
                 let pause = replaced.pause.as_micros();
                 let less = less(&carried);
                 ControlAnswer::Done(format!(
-                    "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over{less}"
+                    "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over{less}{ports}"
                 ))
             }
             Err(error) => ControlAnswer::Error(format!("{error}; nothing has changed")),
         }
+    }
+
+    /// Opens what a new file has behind the first `keep` ports, with their host interfaces.
+    fn new_ports(&self, config: &Config, keep: usize) -> Result<(NewHosts, Opened), ConfigError> {
+        let hosts = self.routing.new_hosts(&config.routing, &config.ports, keep);
+        let hosts = hosts.map_err(|(port, error)| config.about_host(port, error.to_string()))?;
+        let opened = open_ports::open(&config.ports, keep, config.workers.count, self.telling);
+        let opened = opened.map_err(|(port, error)| config.about_port(port, error.to_string()))?;
+        Ok((hosts, opened))
+    }
+
+    /// Ports have come and gone at the workers: closes those that went, and says so in words.
+    fn change_ports(&self, keep: usize, new: Vec<OpenPort>, mut lanes: Vec<Lane>) -> String {
+        let waiting = |lane: &mut Lane| lane.receive.losses().waiting + lane.send.losses().waiting;
+        let lost: u64 = lanes.iter_mut().map(waiting).sum();
+        drop(lanes);
+        let mut ports = self.ports();
+        let keep = keep.min(ports.len());
+        let gone = ports.split_off(keep);
+        let mut text = String::new();
+        for (port, gone) in (keep + 1..).zip(gone) {
+            text += &format!("; port {port} ({}) went", gone.name);
+        }
+        if lost > 0 {
+            text += &format!("; {lost} packets that waited there are lost");
+        }
+        for (port, come) in (keep + 1..).zip(&new) {
+            text += &format!("; port {port} ({}) came: {}", come.name, come.mode);
+        }
+        ports.extend(new);
+        text
     }
 
     /// Keeps the account of a replaced program, and returns the number of its packets.
@@ -165,7 +220,7 @@ impl ControlServer {
     }
 
     /// Reads and loads on a thread of its own, at most until `end`; `None` if the gateway ends meanwhile.
-    fn read(&self, end: Instant) -> Result<Option<(Config, Loaded)>, String> {
+    fn read(&self, end: Instant) -> Result<Option<Read>, String> {
         let under_way = self.reloading.under_way.clone();
         if under_way.fetch_add(1, Ordering::Relaxed) >= OVERDUE {
             under_way.fetch_sub(1, Ordering::Relaxed);

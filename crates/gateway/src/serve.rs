@@ -4,6 +4,7 @@ use crate::config::{Config, ConfigError};
 use crate::control::{self, PortView};
 use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::metrics;
+use crate::open_ports::{self, Opened};
 use crate::remarks::Remarks;
 use crate::routing::{Hosts, Routing};
 use crate::snapshot::{self, Moment, Returned, SnapshotError};
@@ -14,7 +15,7 @@ use lang::ir::Program;
 use lang::source::Sources;
 use packet::PortNumber;
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::{AttachError, Heard, attach_all, keep_off};
+use ports::live::{AttachError, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -118,21 +119,8 @@ pub fn serve(
     }
     let hosts = Hosts::make(&config.routing, &config.ports)
         .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
-    let mut ports = Vec::new();
-    let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
-    let wanted: Vec<_> = (1..).zip(&config.ports).collect();
-    let attached =
-        attach_all(&wanted, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
-    for (port, attached) in attached {
-        let name = attached.name.clone();
-        let told = move |heard: &Heard| match heard {
-            Heard::Back(mode) => (telling.back)(port, &name, mode),
-            Heard::Remark(words) => (telling.remark)(&format!("port {port}: {name}: {words}")),
-        };
-        attached.presence.tell(told).map_err(ServeError::Loop)?;
-        ports.push((attached.name, attached.mode, attached.presence));
-        lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
-    }
+    let Opened { ports, lanes } = open_ports::open(&config.ports, 0, workers, telling)
+        .map_err(|(port, source)| ServeError::Attach { port, source })?;
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = live::workers(lanes, &clock).map_err(ServeError::Loop)?;
     let remarks = Remarks::to(telling.remark).map_err(ServeError::Loop)?;
@@ -151,6 +139,7 @@ pub fn serve(
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
+    control_server.telling = telling;
     let control_server = Arc::new(control_server);
     let generations = loaded.generations(count, 1);
     let run = || {

@@ -2,6 +2,7 @@
 //! each other meanwhile.
 
 mod held;
+mod other_ports;
 mod steered;
 
 use super::*;

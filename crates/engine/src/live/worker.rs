@@ -13,7 +13,7 @@ use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::subscribe::Subscribers;
 use super::watch::Watches;
-use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
+use super::{Generation, Injected, Line, OtherPorts, PortLosses, PuntQueue, Request};
 use crate::{Transmitter, pieces};
 use exec::{AsyncBackend, Outputs};
 use offload::device_queue::{DeviceQueue, Run, Supply};
@@ -93,7 +93,9 @@ impl LiveWorker {
             match self.rounds(&mut generation)? {
                 Some(Request::Replace(takeover)) => {
                     let lost = losses(&mut self.receivers, &self.out);
-                    takeover.perform(&mut generation, lost, self.clock.program());
+                    let LiveWorker { receivers, out, waiter, clock, .. } = &mut self;
+                    let change = |ports| change_ports(ports, receivers, out, waiter);
+                    takeover.perform(&mut generation, lost, clock.program(), change);
                 }
                 _ => return Ok(generation),
             }
@@ -187,6 +189,23 @@ impl LiveWorker {
         pass.generation.device_queue = device_queue;
         Ok(asked)
     }
+}
+
+/// Keeps the lanes of some ports and takes others behind them; returns those that are not kept.
+fn change_ports(
+    ports: OtherPorts,
+    receivers: &mut Vec<Box<dyn Receiver>>,
+    out: &mut LiveOut,
+    waiter: &mut Waiter,
+) -> Vec<Lane> {
+    let OtherPorts { keep, added } = ports;
+    let (receive, send): (Vec<_>, Vec<_>) = added.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
+    let removed = receivers.split_off(keep.min(receivers.len()));
+    receivers.extend(receive);
+    let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
+    waiter.watch(&descriptors);
+    let removed = removed.into_iter().zip(out.change(keep, send));
+    removed.map(|(receive, send)| Lane { receive, send }).collect()
 }
 
 /// A worker in its loop: what a batch passes after it was received.

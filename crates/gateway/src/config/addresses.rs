@@ -297,7 +297,7 @@ mod tests {
         let other = read("host = true\nhost_interface = \"uplink\"\n").expect("is right");
         let error = running.takes(&other).expect_err("it has another name").to_string();
         assert!(
-            error.starts_with("line 6, column 13: other ports (the first that differs is port 2)"),
+            error.starts_with("line 6, column 13: `y` is port 2 of the running gateway, with other settings"),
             "{error}"
         );
     }

@@ -18,6 +18,9 @@ use std::ops::Range;
 /// The largest number of a VLAN (IEEE 802.1Q, table 9-2: 4095 is reserved).
 const LAST_VLAN: u16 = 4094;
 
+/// The largest number of ports of a gateway.
+const PORTS: usize = 1024;
+
 /// Where a port is.
 pub(super) struct PortPlace {
     /// The interface.
@@ -41,6 +44,9 @@ pub(super) fn read(
     spans: &[Range<usize>],
     at: &At<'_>,
 ) -> Result<Vec<PortPlace>, ConfigError> {
+    if let Some(span) = spans.get(PORTS) {
+        return Err(at(Some(span.clone()), format!("a gateway has at most {PORTS} ports")));
+    }
     let mut places: Vec<PortPlace> = Vec::with_capacity(ports.len());
     let mut firsts: HashMap<String, usize> = HashMap::new();
     for (index, (port, span)) in ports.iter().zip(spans).enumerate() {

@@ -50,13 +50,23 @@ pub(crate) struct Follower {
 }
 
 /// The interface of a port.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct OfPort {
     name: String,
     /// The machine is behind it rather than at it.
     behind: bool,
     /// The port is that of a VLAN: what the kernel sends by the interface itself has no tag.
     tagged: bool,
+}
+
+impl OfPort {
+    fn of(port: &PortSettings) -> OfPort {
+        OfPort {
+            name: port.tagged_on.as_ref().unwrap_or(&port.interface).clone(),
+            behind: port.shared,
+            tagged: port.tagged_on.is_some(),
+        }
+    }
 }
 
 /// An address of the machine.
@@ -72,16 +82,35 @@ impl Follower {
     /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first
     /// thing to ask is in [`question`](Follower::question).
     pub(crate) fn new(settings: &RoutingSettings, host_names: HashMap<String, PortNumber>) -> Follower {
-        let of_port = |port: &PortSettings| OfPort {
-            name: port.tagged_on.as_ref().unwrap_or(&port.interface).clone(),
-            behind: port.shared,
-            tagged: port.tagged_on.is_some(),
-        };
-        let interfaces = settings.ports.iter().map(of_port).collect();
+        let interfaces = settings.ports.iter().map(OfPort::of).collect();
         let mut follower =
             Follower { interfaces, host_names, routes: settings.kernel, ..Follower::default() };
         follower.begin();
         follower
+    }
+
+    /// The ports are others from now on. What is known of those that stay goes on; everything is asked for
+    /// again.
+    pub(crate) fn change_ports(
+        &mut self,
+        settings: &RoutingSettings,
+        host_names: HashMap<String, PortNumber>,
+    ) {
+        let interfaces: Vec<OfPort> = settings.ports.iter().map(OfPort::of).collect();
+        if interfaces == self.interfaces && host_names == self.host_names {
+            return;
+        }
+        let before = std::mem::replace(&mut self.interfaces, interfaces);
+        let at = |all: &[OfPort], port: PortNumber| all.get(usize::from(port).wrapping_sub(1)).cloned();
+        let stays = |port: &PortNumber| at(&before, *port) == at(&self.interfaces, *port);
+        self.links.retain(|port, _| stays(port));
+        self.hosts.retain(|_, port| stays(port));
+        for ports in self.ports.values_mut() {
+            ports.retain(stays);
+        }
+        self.ports.retain(|_, ports| !ports.is_empty());
+        self.host_names = host_names;
+        self.lost();
     }
 
     /// Routes are followed from now on, or no more.

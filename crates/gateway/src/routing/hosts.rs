@@ -23,8 +23,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long a thread waits for the machine before it looks whether the gateway has ended.
@@ -36,8 +36,63 @@ const ADDRESSED: Duration = Duration::from_secs(2);
 const NOT_THERE: i32 = 99;
 
 /// The host interfaces of a gateway's ports.
-#[derive(Clone, Debug, Default)]
-pub struct Hosts(Arc<BTreeMap<PortNumber, Host>>);
+#[derive(Clone, Default)]
+pub struct Hosts(Arc<AllHosts>);
+
+#[derive(Default)]
+struct AllHosts {
+    hosts: Mutex<BTreeMap<PortNumber, Arc<Host>>>,
+    /// What their threads need, once they run.
+    serving: OnceLock<Serving>,
+}
+
+struct Serving {
+    remote: Remote,
+    ended: Arc<AtomicBool>,
+    remarks: Remarks,
+    /// All ports together have one turn.
+    turn: Arc<Mutex<()>>,
+}
+
+/// Host interfaces of the ports behind the first `keep`, until they take their places.
+pub(crate) struct NewHosts {
+    pub(super) keep: usize,
+    hosts: BTreeMap<PortNumber, Arc<Host>>,
+}
+
+impl NewHosts {
+    /// Makes those that the file wants, each with the addresses of its port.
+    ///
+    /// # Errors
+    /// The first port that cannot have one; then none is left.
+    pub(super) fn make(
+        settings: &RoutingSettings,
+        ports: &[WantedPort],
+        keep: usize,
+    ) -> Result<NewHosts, (PortNumber, HostError)> {
+        let mut hosts = BTreeMap::new();
+        for ((number, of_port), wanted) in (1..).zip(&settings.ports).zip(ports).skip(keep) {
+            let Some(name) = &of_port.host_interface else { continue };
+            let host = Host::make(name, wanted, &of_port.addresses).map_err(|error| (number, error))?;
+            hosts.insert(number, Arc::new(host));
+        }
+        Ok(NewHosts { keep, hosts })
+    }
+}
+
+/// A host interface whose port has gone.
+pub(super) struct EndedHost(Arc<Host>);
+
+impl EndedHost {
+    /// Returns when the interface is gone.
+    pub(super) fn wait(self) {
+        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // One that panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+}
 
 /// The host interface of a port.
 #[derive(Debug)]
@@ -55,6 +110,10 @@ struct Host {
     refused: AtomicU64,
     /// Packets that the machine sent.
     sent: AtomicU64,
+    /// Its port has gone.
+    gone: AtomicBool,
+    /// The thread that sends what the machine sends.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// The host interface of a port, and what went by it since it was made.
@@ -96,18 +155,39 @@ impl Hosts {
     /// # Errors
     /// The first port that cannot have one; then none is left.
     pub fn make(settings: &RoutingSettings, ports: &[WantedPort]) -> Result<Hosts, (PortNumber, HostError)> {
-        let mut hosts = BTreeMap::new();
-        for ((number, of_port), wanted) in (1..).zip(&settings.ports).zip(ports) {
-            let Some(name) = &of_port.host_interface else { continue };
-            let host = Host::make(name, wanted, &of_port.addresses).map_err(|error| (number, error))?;
-            hosts.insert(number, host);
+        let hosts = Hosts::default();
+        hosts.add(NewHosts::make(settings, ports, 0)?);
+        Ok(hosts)
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<PortNumber, Arc<Host>>> {
+        self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, port: PortNumber) -> Option<Arc<Host>> {
+        self.all().get(&port).cloned()
+    }
+
+    /// Lets go of the host interfaces of the ports behind the first so many.
+    pub(super) fn keep(&self, count: usize) -> Vec<EndedHost> {
+        let mut all = self.all();
+        let gone: Vec<_> = all.keys().copied().filter(|port| usize::from(*port) > count).collect();
+        let gone: Vec<_> = gone.iter().filter_map(|port| all.remove(port)).collect();
+        gone.iter().for_each(|host| host.gone.store(true, Ordering::Relaxed));
+        gone.into_iter().map(EndedHost).collect()
+    }
+
+    /// Takes others in.
+    pub(super) fn add(&self, new: NewHosts) {
+        for (port, host) in new.hosts {
+            self.serve(port, &host);
+            self.all().insert(port, host);
         }
-        Ok(Hosts(Arc::new(hosts)))
     }
 
     /// The host interface of a port.
     pub(crate) fn view(&self, port: PortNumber) -> Option<HostView> {
-        let host = self.0.get(&port)?;
+        let host = self.at(port)?;
         let [handed, refused, sent] =
             [&host.handed, &host.refused, &host.sent].map(|figure| figure.load(Ordering::Relaxed));
         let (interface, unsent) = (host.name.clone(), host.interface().unsent());
@@ -116,14 +196,14 @@ impl Hosts {
 
     /// Ports by the names of their host interfaces.
     pub(super) fn names(&self) -> HashMap<String, PortNumber> {
-        self.0.iter().map(|(port, host)| (host.name.clone(), *port)).collect()
+        self.all().iter().map(|(port, host)| (host.name.clone(), *port)).collect()
     }
 
     /// Gives the host interfaces the addresses that the file has anew, and takes away those that it has no
     /// more. Others, which somebody else gave them, stay. Says which could not be set.
     pub(super) fn readdress(&self, old: &Router, new: &Router) -> Vec<HostError> {
         let mut errors = Vec::new();
-        for (number, host) in self.0.iter() {
+        for (number, host) in self.all().iter() {
             let of = |router: &Router| {
                 router.port(*number).map(|port| port.settings.addresses.clone()).unwrap_or_default()
             };
@@ -147,7 +227,7 @@ impl Hosts {
 
     /// Hands a packet to the machine by the host interface of the port that it came in by.
     pub(super) fn hand_over(&self, packet: &Packet) {
-        if let Some(host) = self.0.get(&packet.port) {
+        if let Some(host) = self.at(packet.port) {
             let taken = host.interface().send(&packet.bytes, packet.virtio);
             let figure = if taken { &host.handed } else { &host.refused };
             figure.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +236,7 @@ impl Hosts {
 
     /// Takes over what changed at a port's interface. A device that was deleted is made again with it.
     pub(super) fn follow(&self, port: PortNumber, link: Option<Link>) {
-        let Some(host) = self.0.get(&port) else { return };
+        let Some(host) = self.at(port) else { return };
         let interface = host.interface();
         let _ = match link {
             Some(Link { mac, mtu, up, .. }) => interface.follow(mac, mtu, up),
@@ -167,21 +247,27 @@ impl Hosts {
     /// Sends what the machine sends by each port, from a thread of its own, until `ended` says that the
     /// gateway has ended.
     pub(super) fn start(&self, remote: &Remote, ended: &Arc<AtomicBool>, remarks: &Remarks) {
-        let turn = Arc::new(Mutex::new(()));
-        for port in self.0.keys().copied() {
-            let (hosts, remote, ended) = (self.clone(), remote.clone(), ended.clone());
-            let (turn, remarks) = (turn.clone(), remarks.clone());
-            thread::spawn(move || {
-                let host = &hosts.0[&port];
-                while let Err(error) = host.serve(port, &remote, &turn, &ended) {
-                    let name = &host.name;
-                    remarks.say(format!(
-                        "port {port}: its host interface {name} has gone ({error}) and is made again"
-                    ));
-                    host.renew(&ended);
-                }
-            });
-        }
+        let (remote, ended, remarks, turn) = (remote.clone(), ended.clone(), remarks.clone(), Arc::default());
+        // It is started once.
+        let _ = self.0.serving.set(Serving { remote, ended, remarks, turn });
+        self.all().iter().for_each(|(port, host)| self.serve(*port, host));
+    }
+
+    /// Starts the thread of a host interface, if others run.
+    fn serve(&self, port: PortNumber, host: &Arc<Host>) {
+        let Some(Serving { remote, ended, remarks, turn }) = self.0.serving.get() else { return };
+        let (remote, ended, remarks) = (remote.clone(), ended.clone(), remarks.clone());
+        let (turn, served) = (turn.clone(), host.clone());
+        let thread = thread::spawn(move || {
+            while let Err(error) = served.serve(port, &remote, &turn, &ended) {
+                let name = &served.name;
+                remarks.say(format!(
+                    "port {port}: its host interface {name} has gone ({error}) and is made again"
+                ));
+                served.renew(&ended);
+            }
+        });
+        *host.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 }
 
@@ -192,7 +278,13 @@ impl Host {
         let (name, port) = (name.to_owned(), (port.interface.clone(), segments));
         let interface = Arc::new(made(&name, &port, addresses)?).into();
         let [handed, refused, sent] = [(); 3].map(|()| AtomicU64::new(0));
-        Ok(Host { name, port, cut, addresses: addresses.to_vec().into(), interface, handed, refused, sent })
+        let (addresses, gone, thread) = (addresses.to_vec().into(), AtomicBool::new(false), Mutex::default());
+        Ok(Host { name, port, cut, addresses, interface, handed, refused, sent, gone, thread })
+    }
+
+    /// Whether the gateway has ended or the port has gone.
+    fn is_over(&self, ended: &AtomicBool) -> bool {
+        ended.load(Ordering::Relaxed) || self.gone.load(Ordering::Relaxed)
     }
 
     /// The device of now.
@@ -202,7 +294,7 @@ impl Host {
 
     /// Makes a device again that somebody has deleted, as soon as that is possible.
     fn renew(&self, ended: &AtomicBool) {
-        while !ended.load(Ordering::Relaxed) {
+        while !self.is_over(ended) {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Ok(interface) = made(&self.name, &self.port, &addresses) {
                 *self.interface.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(interface);
@@ -220,14 +312,13 @@ impl Host {
         ended: &AtomicBool,
     ) -> io::Result<()> {
         let (interface, mut memory) = (self.interface(), HostMemory::default());
-        while !ended.load(Ordering::Relaxed) {
+        while !self.is_over(ended) {
             interface.wait(PATIENCE.as_nanos() as u64);
             let frames = one_turn(port, || interface.receive(&mut memory))?;
             if frames.is_empty() {
                 continue;
             }
             self.sent.fetch_add(frames.len() as u64, Ordering::Relaxed);
-            // All ports together have one turn.
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             if !remote.send_from_host(frames, self.cut) {
                 return Ok(());

@@ -35,6 +35,7 @@ mod tests;
 mod view;
 
 pub use account::{AccountView, FateView};
+pub(crate) use hosts::{HostError, NewHosts};
 pub use hosts::{HostView, Hosts};
 pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
@@ -52,7 +53,7 @@ use filled_tables::FilledTables;
 use follower::Follower;
 use lang::ir::Program;
 use packet::PortNumber;
-use ports::live::{LinkChanges, Netlink};
+use ports::live::{LinkChanges, Netlink, WantedPort};
 use router::{Packet, Router};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -235,6 +236,19 @@ impl Routing {
             let (routing, for_kernel, over) = (self.clone(), remote.clone(), ended.clone());
             thread::spawn(move || routing.serve_kernel(netlink, &for_kernel, &over));
         }
+    }
+
+    /// Makes the host interfaces of the ports behind the first `keep`, which come with a new file.
+    ///
+    /// # Errors
+    /// The first port that cannot have one; then none is left.
+    pub(crate) fn new_hosts(
+        &self,
+        settings: &RoutingSettings,
+        ports: &[WantedPort],
+        keep: usize,
+    ) -> Result<NewHosts, (PortNumber, HostError)> {
+        NewHosts::make(settings, ports, keep)
     }
 
     /// Prepares the addresses and routes of a new file for a new program. Nothing changes before
@@ -460,12 +474,18 @@ impl Staged<'_> {
     }
 
     /// Makes these addresses and routes the current ones, once the program has taken over.
-    pub fn commit(self) {
+    pub(crate) fn commit(self, settings: &RoutingSettings, new_hosts: NewHosts) {
         let Staged { routing, mut state, router, filled_tables, active } = self;
+        let ended = routing.hosts.keep(new_hosts.keep);
         for error in routing.hosts.readdress(&state.router, &router) {
             routing.remarks.say(error.to_string());
         }
+        routing.hosts.add(new_hosts);
+        state.follower.change_ports(settings, routing.hosts.names());
         state.follower.follow_routes(router.follows_kernel());
         (state.router, state.filled_tables, state.active) = (router, filled_tables, active);
+        drop(state);
+        // Their interfaces are gone when this returns.
+        ended.into_iter().for_each(|ended| ended.wait());
     }
 }

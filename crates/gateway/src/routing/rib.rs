@@ -155,9 +155,9 @@ impl Rib {
         };
     }
 
-    /// What is known of links goes on.
-    pub(crate) fn succeed_links(&mut self, old: &Rib) {
-        self.down.clone_from(&old.down);
+    /// What is known of the links of some ports goes on.
+    pub(crate) fn succeed_links(&mut self, old: &Rib, stays: impl Fn(PortNumber) -> bool) {
+        self.down = old.down.iter().copied().filter(|port| stays(*port)).collect();
     }
 
     /// The route to a prefix that counts.

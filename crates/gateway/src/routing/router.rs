@@ -177,7 +177,12 @@ impl Router {
     /// Goes on with what another router knew of links, the kernel's routes and neighbours, as far as they are
     /// neighbours still.
     pub(crate) fn succeed(&mut self, old: &Router) {
-        for (port, old) in self.ports.iter_mut().zip(&old.ports) {
+        let same = |port: &Port, old: &Port| port.settings.interface == old.settings.interface;
+        let staying: HashSet<PortNumber> = (1..)
+            .zip(self.ports.iter().zip(&old.ports))
+            .filter_map(|(number, (port, old))| same(port, old).then_some(number))
+            .collect();
+        for (port, old) in self.ports.iter_mut().zip(&old.ports).filter(|(port, old)| same(port, old)) {
             port.link = old.link;
             if port.has_host() {
                 port.addresses.clone_from(&old.addresses);
@@ -185,10 +190,10 @@ impl Router {
             }
         }
         self.set_own();
-        self.rib.succeed_links(&old.rib);
+        self.rib.succeed_links(&old.rib, |port| staying.contains(&port));
         if self.kernel {
             for (prefix, source, way, _) in old.rib.all() {
-                if source == Source::Kernel {
+                if source == Source::Kernel && way.port().is_none_or(|port| staying.contains(&port)) {
                     self.rib.set(prefix, source, Some(way));
                 }
             }

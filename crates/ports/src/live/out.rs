@@ -15,6 +15,13 @@ impl LiveOut {
         LiveOut { ports }
     }
 
+    /// Keeps the first ports of these, puts others behind them, and returns those that are not kept.
+    pub fn change(&mut self, keep: usize, added: Vec<Box<dyn Sender>>) -> Vec<Box<dyn Sender>> {
+        let removed = self.ports.split_off(keep.min(self.ports.len()));
+        self.ports.extend(added);
+        removed
+    }
+
     /// When the first of them wants to be flushed again although nothing is sent, as [`Sender::due`] says.
     pub fn due(&self) -> Option<u64> {
         self.ports.iter().filter_map(|port| port.due()).min()

@@ -34,6 +34,12 @@ impl Waiter {
         Ok(Waiter { bell, fds, polled: Vec::new() })
     }
 
+    /// Waits for these descriptors from now on, and for the same bell.
+    pub fn watch(&mut self, fds: &[RawFd]) {
+        self.fds.truncate(1);
+        self.fds.extend_from_slice(fds);
+    }
+
     /// A bell to ring from elsewhere.
     pub fn bell(&self) -> Bell {
         self.bell.clone()

@@ -225,6 +225,16 @@ impl Outlet {
     }
 }
 
+impl Drop for Outlet {
+    /// Frames of other ports that it did not send go home: those ports go on.
+    fn drop(&mut self) {
+        self.complete();
+        for marks in &self.pool.homes {
+            marks.give_back_all(self.number);
+        }
+    }
+}
+
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         // It may be on again: that is asked before the first packet of a batch is lost.
