@@ -54,7 +54,7 @@ pub enum GroupError {
     },
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Member {
     member: u32,
     weight: u32,
@@ -76,6 +76,7 @@ struct Member {
 /// assert_eq!(group.find(7), Some(10));
 /// # Ok::<(), tables::group::GroupError>(())
 /// ```
+#[derive(Clone, Debug)]
 pub struct GroupTable {
     buckets: Vec<u32>,
     /// By ascending number.
@@ -171,6 +172,22 @@ impl GroupTable {
             *bucket = self.members[place].member;
         }
         Some(gone.held)
+    }
+
+    /// The same group whose members have other numbers, each one of its own. Those that have none leave.
+    pub fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> GroupTable {
+        let mut same = self.clone();
+        for (gone, _) in self.members().filter(|(member, _)| number(*member).is_none()) {
+            same.remove(gone);
+        }
+        for bucket in same.buckets.iter_mut().filter(|bucket| **bucket != NONE) {
+            *bucket = number(*bucket).unwrap_or(NONE);
+        }
+        for one in &mut same.members {
+            one.member = number(one.member).unwrap_or(one.member);
+        }
+        same.members.sort_unstable_by_key(|one| one.member);
+        same
     }
 
     fn place(&self, member: u32) -> Result<usize, usize> {

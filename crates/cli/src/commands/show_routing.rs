@@ -29,7 +29,7 @@ fn words(value: &Value, name: &str) -> String {
 fn routes_of(view: &Value) -> String {
     let rows: Vec<Vec<String>> = list(view, "routes")
         .iter()
-        .map(|route| {
+        .flat_map(|route| {
             let state = match (route["used"].as_bool(), route["installed"].as_bool()) {
                 (Some(true), Some(true)) => "",
                 (Some(true), _) => "no room in the program",
@@ -39,10 +39,23 @@ fn routes_of(view: &Value) -> String {
                 "via" => format!("via {}", words(route, "via")),
                 way => way.to_owned(),
             };
-            vec![words(route, "to"), words(route, "source"), way, words(route, "interface"), state.to_owned()]
+            let own = vec![
+                words(route, "to"),
+                words(route, "source"),
+                way,
+                words(route, "interface"),
+                state.to_owned(),
+            ];
+            // Each of several routers on a line of its own.
+            let hops = list(route, "hops").iter().map(|hop| {
+                let state = if hop["used"] == true { "" } else { "not known" };
+                let way = format!("via {}", words(hop, "via"));
+                vec![String::new(), String::new(), way, words(hop, "interface"), state.to_owned()]
+            });
+            std::iter::once(own).chain(hops).collect::<Vec<_>>()
         })
         .collect();
-    let shown = rows.len() as u64;
+    let shown = list(view, "routes").len() as u64;
     let routes = whole(view, "count");
     let columns = ["to", "from", "way", "interface", ""].map(|name| (name, Side::Left));
     let more = match routes.saturating_sub(shown) {

@@ -36,14 +36,25 @@ pub(crate) enum Filled {
     NextHops,
     /// The ports of next hops by number, also of those that are to be found first.
     Behind,
+    /// The next hops of groups of several, by bucket.
+    Groups,
+    /// The ports of the members of each group.
+    GroupPorts,
     /// The gateway's own addresses by port.
     Interfaces,
 }
 
 impl Filled {
     /// All of them.
-    pub(crate) const ALL: [Filled; 5] =
-        [Filled::Routes, Filled::Routes6, Filled::NextHops, Filled::Behind, Filled::Interfaces];
+    pub(crate) const ALL: [Filled; 7] = [
+        Filled::Routes,
+        Filled::Routes6,
+        Filled::NextHops,
+        Filled::Behind,
+        Filled::Groups,
+        Filled::GroupPorts,
+        Filled::Interfaces,
+    ];
 
     /// Its name in a program.
     pub(crate) fn name(self) -> &'static str {
@@ -52,6 +63,8 @@ impl Filled {
             Filled::Routes6 => "routes6",
             Filled::NextHops => "next_hops",
             Filled::Behind => "behind",
+            Filled::Groups => "next_hop_groups",
+            Filled::GroupPorts => "group_ports",
             Filled::Interfaces => "interfaces",
         }
     }
@@ -90,6 +103,18 @@ pub(crate) fn next_hop(number: u16, hop: NextHop) -> (Filled, Entry) {
 /// The port of a next hop.
 pub(crate) fn behind(number: u16, port: PortNumber) -> (Filled, Entry) {
     (Filled::Behind, entry(Match::Exact(number.into()), vec![port.into()]))
+}
+
+/// The next hop of a bucket of a group, by its number in routes.
+pub(crate) fn bucket(number: u16, bucket: u8, hop: u16) -> (Filled, Entry) {
+    let key = [number, bucket.into()].map(|part| Match::Exact(part.into())).to_vec();
+    (Filled::Groups, Entry { key, value: vec![hop.into()], priority: 0 })
+}
+
+/// A port by which packets from behind a group, by its number in routes, come in.
+pub(crate) fn group_port(number: u16, port: PortNumber) -> (Filled, Entry) {
+    let key = [number, port].map(|number| Match::Exact(number.into())).to_vec();
+    (Filled::GroupPorts, Entry { key, value: Vec::new(), priority: 0 })
 }
 
 /// The addresses that errors about packets of a port come from.

@@ -1,6 +1,7 @@
 //! The tables of a program that the control plane fills: which are needed, and with which columns.
 
 use super::effects::Filled;
+use super::paths::{BUCKETS, GROUPS};
 use super::router::{Router, RoutingSettings};
 use exec::Backend;
 use lang::ir::{ColumnKind, Program, Table, TableKind};
@@ -13,6 +14,8 @@ pub(crate) struct FilledTables {
     pub(crate) tables: HashMap<Filled, u32>,
     /// How many next hops there is room for.
     pub(crate) hops: usize,
+    /// For how many groups of several next hops.
+    pub(crate) groups: u16,
 }
 
 /// A table that is needed and is not there.
@@ -31,7 +34,7 @@ impl FilledTables {
     /// The first table that the addresses of the file need and the program has not, or not so.
     pub(crate) fn of(program: &Program, settings: &RoutingSettings) -> Result<FilledTables, Missing> {
         let mut tables = HashMap::new();
-        let mut hops = usize::MAX;
+        let (mut hops, mut groups) = (usize::MAX, 0);
         for filled in Filled::ALL {
             let found = (0..).zip(&program.tables).find(|(_, table)| table.name == filled.name());
             let wanted = format!("`{}`", declaration(filled));
@@ -39,6 +42,10 @@ impl FilledTables {
                 Some((index, table)) if suits(filled, table) => {
                     tables.insert(filled, index);
                     match filled {
+                        Filled::Groups => {
+                            let room = table.capacity as u64 / u64::from(BUCKETS);
+                            groups = room.min(GROUPS.into()) as u16;
+                        }
                         Filled::NextHops => hops = hops.min(table.capacity as usize),
                         // It has one entry for each link, besides.
                         Filled::Behind => hops = hops.min(room_behind(table, settings)?),
@@ -61,7 +68,7 @@ impl FilledTables {
                 None => {}
             }
         }
-        Ok(FilledTables { tables, hops })
+        Ok(FilledTables { tables, hops, groups })
     }
 
     /// Fills the tables of a program that has just been loaded with all that a router knows, in place of the
@@ -87,7 +94,7 @@ fn needs(filled: Filled, settings: &RoutingSettings) -> bool {
         Filled::Routes => addresses.any(|address| address.address.is_ipv4()),
         Filled::Routes6 => addresses.any(|address| address.address.is_ipv6()),
         Filled::NextHops => true,
-        Filled::Behind | Filled::Interfaces => false,
+        Filled::Behind | Filled::Groups | Filled::GroupPorts | Filled::Interfaces => false,
     }
 }
 
@@ -109,6 +116,8 @@ fn declaration(filled: Filled) -> &'static str {
         Filled::Routes6 => "routes6: lpm(ip6) -> u16",
         Filled::NextHops => "next_hops: exact(u16) -> (port, mac, mac, u16)",
         Filled::Behind => "behind: exact(u16) -> port",
+        Filled::Groups => "next_hop_groups: exact(u16, u8) -> u16",
+        Filled::GroupPorts => "group_ports: exact(u16, port)",
         Filled::Interfaces => "interfaces: exact(port) -> (mac, ip4, ip6)",
     }
 }
@@ -116,17 +125,19 @@ fn declaration(filled: Filled) -> &'static str {
 fn suits(filled: Filled, table: &Table) -> bool {
     let (port, mac, number) = ((ColumnKind::Port, 16), (ColumnKind::Mac, 48), (ColumnKind::Uint, 16));
     let (four, six) = ((ColumnKind::Ip4, 32), (ColumnKind::Ip6, 128));
-    let (kind, key, values) = match filled {
-        Filled::Routes => (TableKind::Lpm, four, vec![number]),
-        Filled::Routes6 => (TableKind::Lpm, six, vec![number]),
-        Filled::NextHops => (TableKind::Exact, number.clone(), vec![port, mac.clone(), mac, number]),
-        Filled::Behind => (TableKind::Exact, number, vec![port]),
-        Filled::Interfaces => (TableKind::Exact, port, vec![mac, four, six]),
+    let (kind, keys, values) = match filled {
+        Filled::Routes => (TableKind::Lpm, vec![four], vec![number]),
+        Filled::Routes6 => (TableKind::Lpm, vec![six], vec![number]),
+        Filled::NextHops => (TableKind::Exact, vec![number.clone()], vec![port, mac.clone(), mac, number]),
+        Filled::Behind => (TableKind::Exact, vec![number], vec![port]),
+        Filled::Groups => (TableKind::Exact, vec![number.clone(), (ColumnKind::Uint, 8)], vec![number]),
+        Filled::GroupPorts => (TableKind::Exact, vec![number, port], vec![]),
+        Filled::Interfaces => (TableKind::Exact, vec![port], vec![mac, four, six]),
     };
     let columns = |columns: &[lang::ir::Column]| -> Vec<(ColumnKind, u8)> {
         columns.iter().map(|column| (column.kind.clone(), column.width)).collect()
     };
-    table.kind == kind && columns(&table.keys) == [key] && columns(&table.values) == values
+    table.kind == kind && columns(&table.keys) == keys && columns(&table.values) == values
 }
 
 #[cfg(test)]

@@ -262,7 +262,19 @@ impl Follower {
         let by_host = self.hosts.iter().map(|(index, port)| (*index, *port));
         let by_index = untagged.chain(by_host).collect();
         let ports = Ports { ports: &by_index, up: &up };
-        let routes = changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &ports))).collect();
+        self.route(changed, &ports, router, effects);
+        if router.has_groups_again() {
+            self.route(self.table.prefixes(), &ports, router, effects);
+        }
+    }
+
+    /// Tells where these prefixes lead now.
+    fn route(&self, changed: Vec<IpPrefix>, ports: &Ports<'_>, router: &mut Router, effects: &mut Effects) {
+        let way = |prefix| match self.table.several(prefix, ports) {
+            Some(members) => (prefix, router.several(prefix, members, effects)),
+            None => (prefix, self.table.way(prefix, ports)),
+        };
+        let routes = changed.into_iter().map(way).collect();
         router.kernel_routes(routes, effects);
     }
 

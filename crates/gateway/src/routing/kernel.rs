@@ -2,7 +2,8 @@
 //!
 //! Messages come in the order of what happened, answers to questions among them, so they are taken in as they
 //! come; a route that was there before an answer to "all routes" and is not in it is gone. Of routes to one
-//! prefix that with the smallest metric counts, and of several next hops the first whose link is up. Next
+//! prefix that with the smallest metric counts, and of several next hops all that lead to routers, or
+//! the first whose link is up. Next
 //! hops with a number go with every route by them, of which the kernel says nothing. A route for some of the
 //! packets to its prefix alone (of a type of service, from a source) is known but not used: the others have
 //! ways of their own.
@@ -150,6 +151,24 @@ impl KernelTable {
     /// Every prefix.
     pub(crate) fn prefixes(&self) -> Vec<IpPrefix> {
         self.routes.keys().copied().collect()
+    }
+
+    /// The routers that a prefix leads to by ports, if there are several such next hops, all of them lead to
+    /// routers, and one by a port whose link is up.
+    pub(crate) fn several(&self, prefix: IpPrefix, ports: &Ports<'_>) -> Option<Vec<Neighbour>> {
+        let (_, hops) = self.routes.get(&prefix)?.first_key_value()?;
+        if let [(Hop::By(..) | Hop::Nowhere(_), _)] = hops[..] {
+            return None;
+        }
+        let (mut routers, mut up) = (Vec::new(), false);
+        for hop in hops.iter().flat_map(|(hop, _)| self.resolved(*hop)) {
+            let Hop::By(index, gateway) = hop else { continue };
+            if let Some(&port) = ports.ports.get(&index) {
+                routers.push(Neighbour { port, address: gateway? });
+                up |= (ports.up)(port);
+            }
+        }
+        (routers.len() > 1 && up).then_some(routers)
     }
 
     /// The way of a prefix that the kernel has a route to: the first next hop by a port whose link is up,

@@ -25,11 +25,13 @@ mod neighbours;
 mod numbers;
 mod own;
 mod packets;
+mod paths;
 mod prefix;
 mod reassembly;
 mod rib;
 mod router;
 mod rtnetlink;
+mod several;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -110,7 +112,7 @@ fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<Filled
         family: match missing.table {
             Filled::Routes => Some(true),
             Filled::Routes6 => Some(false),
-            Filled::NextHops | Filled::Behind | Filled::Interfaces => None,
+            _ => None,
         },
         message: missing.message,
     })
@@ -165,7 +167,7 @@ impl Routing {
         let filled_tables = filled_tables(program, settings)?;
         let mut state = Controlled {
             active,
-            router: Router::new(settings, filled_tables.hops),
+            router: Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups),
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
             filled_tables,
@@ -259,7 +261,7 @@ impl Routing {
     pub fn stage(&self, program: &Program, settings: &RoutingSettings) -> Result<Staged<'_>, RoutingError> {
         let (filled_tables, active) = (filled_tables(program, settings)?, settings.is_active());
         let state = self.lock();
-        let mut router = Router::new(settings, filled_tables.hops);
+        let mut router = Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups);
         router.succeed(&state.router);
         Ok(Staged { routing: self, state, router, filled_tables, active })
     }

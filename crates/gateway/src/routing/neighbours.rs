@@ -289,6 +289,17 @@ impl<P> Neighbours<P> {
         }
     }
 
+    /// Asks for a neighbour of which nothing is known, without a packet for it.
+    pub(crate) fn look_for(&mut self, neighbour: Neighbour, now: u64, actions: &mut Vec<Action<P>>) {
+        let full = self.entries.len() >= self.limits.neighbours;
+        let there = self.has(neighbour);
+        if there || (full && !self.displace(self.fullest(neighbour.port), &ALL, now, actions)) {
+            return;
+        }
+        self.add(neighbour, NeighbourState::Incomplete, None, now);
+        actions.push(Action::Ask(neighbour, None));
+    }
+
     /// A neighbour was heard of with this Ethernet address (RFC 4861, 7.2.3, 7.2.5 and appendix C).
     pub(crate) fn heard(
         &mut self,

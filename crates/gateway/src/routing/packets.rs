@@ -351,6 +351,7 @@ impl Router {
         }
         let neighbour = match self.rib.lookup(destination) {
             Some((_, _, Way::Via(neighbour))) => neighbour,
+            Some((_, _, Way::Several(several))) => self.one_of(several).ok_or((Fate::NoRoute, None))?,
             Some((_, _, Way::Link(port))) => Neighbour { port, address: destination },
             Some((_, _, Way::Itself)) => return Err((Fate::NoService, None)),
             Some((_, _, Way::Broadcast(_))) => return Err((Fate::Broadcast, None)),

@@ -7,6 +7,7 @@
 //! the longest on: control asks for few addresses, packets ask the program's own tables.
 
 use super::neighbours::Neighbour;
+use super::paths::Several;
 use super::prefix::IpPrefix;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -40,6 +41,8 @@ pub(crate) enum Way {
     Link(PortNumber),
     /// To another router.
     Via(Neighbour),
+    /// To several other routers, at least one of them by a link that is up.
+    Several(Several),
     /// Nowhere, and nothing is said.
     Blackhole,
     /// Nowhere, and the sender is told that the host is not reached.
@@ -93,6 +96,7 @@ impl Way {
         match self {
             Way::Link(port) | Way::Broadcast(port) | Way::Via(Neighbour { port, .. }) => Some(port),
             Way::Itself
+            | Way::Several(_)
             | Way::Blackhole
             | Way::Unreachable
             | Way::Prohibited
@@ -136,6 +140,12 @@ impl Rib {
             self.routes.remove(&prefix);
         }
         *count = *count + usize::from(new) - usize::from(gone);
+    }
+
+    /// The route of one source to a prefix.
+    pub(crate) fn of(&self, prefix: IpPrefix, source: Source) -> Option<Way> {
+        let routes = self.routes.get(&prefix)?;
+        routes.iter().find(|(known, _)| *known == source).map(|(_, way)| *way)
     }
 
     /// Every prefix that has a route by a port.

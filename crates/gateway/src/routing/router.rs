@@ -17,6 +17,7 @@ use super::icmp::ErrorRate;
 use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, NeighbourState, Neighbours};
 use super::numbers::Numbers;
+use super::paths::Paths;
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
@@ -124,10 +125,14 @@ pub(crate) struct Router {
     pub(super) account: Account,
     /// How many echoes were answered, which tells the pieces of one answer from those of others.
     pub(super) answers: u16,
-    numbers: Numbers,
+    pub(super) numbers: Numbers,
+    /// Sets of next hops with their groups.
+    pub(super) paths: Paths,
+    /// When next hops of groups that are not known are looked for next.
+    pub(super) look_at: u64,
     fib: HashMap<IpPrefix, Led>,
     /// Neighbours whose next hop is in the table.
-    known: HashSet<Neighbour>,
+    pub(super) known: HashSet<Neighbour>,
     short: Short,
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
@@ -157,6 +162,8 @@ impl Router {
             account: Account::default(),
             answers: 0,
             numbers: Numbers::new(hops),
+            paths: Paths::default(),
+            look_at: 0,
             fib: HashMap::new(),
             known: HashSet::new(),
             short: Short::default(),
@@ -192,11 +199,7 @@ impl Router {
         self.set_own();
         self.rib.succeed_links(&old.rib, |port| staying.contains(&port));
         if self.kernel {
-            for (prefix, source, way, _) in old.rib.all() {
-                if source == Source::Kernel && way.port().is_none_or(|port| staying.contains(&port)) {
-                    self.rib.set(prefix, source, Some(way));
-                }
-            }
+            self.succeed_routes(old, &staying);
         }
         self.machine = old.machine.clone();
         for address in &self.machine {
@@ -222,7 +225,8 @@ impl Router {
 
     pub(super) fn vias(&self) -> HashSet<Neighbour> {
         let via = |(_, way)| if let Way::Via(neighbour) = way { Some(neighbour) } else { None };
-        self.rib.ways().filter_map(via).collect()
+        let of_groups = self.paths.all().flat_map(|(_, members)| members).copied();
+        self.rib.ways().filter_map(via).chain(of_groups).collect()
     }
 
     /// What the system says of a port's interface; `None` where there is none.
@@ -251,6 +255,8 @@ impl Router {
             self.neighbours.forget_where(goes, &mut actions);
             return self.act(actions, now, effects);
         }
+        // Next hops of groups may be there again.
+        self.look_at = 0;
         if let Some(entry) = self.interface(number) {
             effects.insert(entry);
         }
@@ -266,13 +272,20 @@ impl Router {
     pub(crate) fn kernel_routes(&mut self, routes: Vec<(IpPrefix, Option<Way>)>, effects: &mut Effects) {
         let mut changed = Vec::with_capacity(routes.len());
         for (prefix, way) in routes {
+            self.count_several(self.rib.of(prefix, Source::Kernel), way);
             self.rib.set(prefix, Source::Kernel, way);
             changed.push(prefix);
         }
         for prefix in changed {
             self.update(prefix, effects);
         }
+        self.drop_unused(effects);
         self.settle_hosts(effects);
+    }
+
+    /// Whether routes that found no group for their next hops may find one now. It says so once.
+    pub(crate) fn has_groups_again(&mut self) -> bool {
+        self.paths.is_worth_trying_again()
     }
 
     /// The neighbours whose Ethernet addresses somebody has set in the machine, at ports where it is a host.
@@ -308,13 +321,14 @@ impl Router {
     pub(crate) fn advance(&mut self, now: u64, effects: &mut Effects) {
         let mut actions = Vec::new();
         self.neighbours.advance(now, &mut actions);
+        self.look(now, &mut actions);
         self.act(actions, now, effects);
         self.give_pieces_up(now, effects);
     }
 
     /// When time is to pass next.
     pub(crate) fn due(&self) -> Option<u64> {
-        self.neighbours.due().into_iter().chain(self.reassembly.due()).min()
+        [self.neighbours.due(), self.reassembly.due(), self.look_due()].into_iter().flatten().min()
     }
 
     /// How many packets and pieces wait.
@@ -334,6 +348,7 @@ impl Router {
                     self.numbers.all().map(|(number, known)| effects::behind(number, known.port));
                 neighbours.chain(self.links().map(|port| effects::behind(link_number(port), port))).collect()
             }
+            Filled::Groups | Filled::GroupPorts => self.group_entries().collect(),
             Filled::Interfaces => self.interfaces().flatten().collect(),
         };
         let mut entries: Vec<Entry> =
@@ -393,6 +408,7 @@ impl Router {
                     self.short.hosts.remove(&neighbour);
                     self.update(IpPrefix::host(neighbour.address), effects);
                     if self.known.remove(&neighbour) {
+                        self.regroup(neighbour, false, effects);
                         if let Some(number) = self.numbers.of(neighbour) {
                             let hop = NextHop { port: 0, neighbour: [0; 6], own: [0; 6], mtu: 0 };
                             effects.remove(effects::next_hop(number, hop));
@@ -417,10 +433,12 @@ impl Router {
                 return;
             }
             self.short.hosts.remove(&neighbour);
-            self.known.insert(neighbour);
         }
         if let Some(entry) = self.next_hop(neighbour) {
             effects.insert(entry);
+        }
+        if self.known.insert(neighbour) {
+            self.regroup(neighbour, true, effects);
         }
         self.update(IpPrefix::host(neighbour.address), effects);
     }
@@ -511,6 +529,11 @@ impl Router {
         if prefix == IpPrefix::host(neighbour.address) {
             return;
         }
+        self.count_router(neighbour, more);
+    }
+
+    /// Counts what leads to a router.
+    pub(super) fn count_router(&mut self, neighbour: Neighbour, more: bool) {
         let count = self.vias.entry(neighbour).or_default();
         *count = if more { *count + 1 } else { *count - 1 };
         match (*count, more) {
@@ -524,7 +547,7 @@ impl Router {
     }
 
     /// A number for a neighbour, or one use more of the one it has.
-    fn take(&mut self, neighbour: Neighbour, effects: &mut Effects) -> Option<u16> {
+    pub(super) fn take(&mut self, neighbour: Neighbour, effects: &mut Effects) -> Option<u16> {
         let new = self.numbers.of(neighbour).is_none();
         let number = self.numbers.take(neighbour)?;
         if new {
@@ -537,7 +560,7 @@ impl Router {
     }
 
     /// One use less of a neighbour's number.
-    fn give_back(&mut self, neighbour: Neighbour, effects: &mut Effects) {
+    pub(super) fn give_back(&mut self, neighbour: Neighbour, effects: &mut Effects) {
         if let Some(number) = self.numbers.give_back(neighbour) {
             effects.remove(effects::behind(number, neighbour.port));
         }
@@ -607,6 +630,7 @@ fn fixed_number(way: Way) -> u16 {
         // that its TTL is used up, is not to be said.
         Way::Itself | Way::Machine => ITSELF,
         Way::Broadcast(_) => BROADCAST,
+        Way::Several(several) => several.number(),
         Way::Link(port) | Way::Via(Neighbour { port, .. }) => link_number(port),
         _ => UNRESOLVED,
     }

@@ -2,13 +2,15 @@
 
 use super::account::AccountView;
 use super::follower::Follower;
-use super::neighbours::NeighbourState;
+use super::neighbours::{Neighbour, NeighbourState};
+use super::paths::Several;
 use super::prefix::IpPrefix;
 use super::rib::{Source, Way};
 use super::router::Router;
 use super::rtnetlink::Condition;
 use packet::PortNumber;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// How many routes are shown at most.
 const SHOWN: usize = 10_000;
@@ -50,7 +52,7 @@ pub struct RouteView {
     pub used: bool,
     /// The program routes by it; otherwise control does, since there is no room for its next hop.
     pub installed: bool,
-    /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`,
+    /// Where it leads, in words: `itself`, `link`, `via`, `several`, `broadcast`, `blackhole`, `unreachable`,
     /// `prohibited`, `machine` (an address of the machine itself), `unmeant` (it says what the gateway cannot
     /// do).
     pub way: &'static str,
@@ -63,6 +65,22 @@ pub struct RouteView {
     /// The port's interface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// The routers among which it distributes flows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopView>,
+}
+
+/// One of several routers that a route leads to.
+#[derive(Clone, Debug, Serialize)]
+pub struct HopView {
+    /// Its address.
+    pub via: String,
+    /// The port that it is at.
+    pub port: PortNumber,
+    /// The port's interface.
+    pub interface: String,
+    /// It is known, and has its share of the flows.
+    pub used: bool,
 }
 
 /// How many of those are shown that are not followed.
@@ -76,27 +94,48 @@ pub(super) struct RoutesShown {
     unmeant: Vec<UnmeantView>,
     routes: Vec<(IpPrefix, Source, Way, bool, bool)>,
     interfaces: Vec<String>,
+    groups: BTreeMap<Several, Vec<(Neighbour, bool)>>,
 }
 
 impl RoutesShown {
     /// The same for people.
     pub(super) fn view(self) -> RoutesView {
-        let RoutesShown { count, overruns, unmeant_count, unmeant, routes, interfaces } = self;
+        let RoutesShown { count, overruns, unmeant_count, unmeant, routes, interfaces, groups } = self;
+        let named =
+            |port: PortNumber| interfaces.get(usize::from(port).wrapping_sub(1)).cloned().unwrap_or_default();
         let routes = routes.into_iter().map(|(prefix, source, way, used, installed)| {
             let (name, via, port) = match way {
                 Way::Itself => ("itself", None, None),
                 Way::Broadcast(port) => ("broadcast", None, Some(port)),
                 Way::Link(port) => ("link", None, Some(port)),
                 Way::Via(neighbour) => ("via", Some(neighbour.address.to_string()), Some(neighbour.port)),
+                Way::Several(_) => ("several", None, None),
                 Way::Blackhole => ("blackhole", None, None),
                 Way::Unreachable => ("unreachable", None, None),
                 Way::Prohibited => ("prohibited", None, None),
                 Way::Machine => ("machine", None, None),
                 Way::Unmeant(_) => ("unmeant", None, None),
             };
-            let interface = port
-                .map(|port| interfaces.get(usize::from(port).wrapping_sub(1)).cloned().unwrap_or_default());
-            RouteView { to: prefix.to_string(), source, used, installed, way: name, via, port, interface }
+            let interface = port.map(named);
+            let group = if let Way::Several(several) = way { groups.get(&several) } else { None };
+            let hop = |(neighbour, used): &(Neighbour, bool)| HopView {
+                via: neighbour.address.to_string(),
+                port: neighbour.port,
+                interface: named(neighbour.port),
+                used: *used,
+            };
+            let hops = group.into_iter().flatten().map(hop).collect();
+            RouteView {
+                to: prefix.to_string(),
+                source,
+                used,
+                installed,
+                way: name,
+                via,
+                port,
+                interface,
+                hops,
+            }
         });
         let routes = routes.collect();
         RoutesView { count, kernel_overruns: overruns, unmeant_count, unmeant, routes }
@@ -143,6 +182,7 @@ impl Router {
             unmeant_count: self.unmeant_count(follower),
             unmeant: self.unmeant(follower).take(UNMEANT_SHOWN).collect(),
             routes: shown.collect(),
+            groups: self.groups_shown(),
             interfaces: self.ports.iter().map(|port| port.settings.interface.clone()).collect(),
         }
     }

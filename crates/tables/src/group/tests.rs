@@ -88,3 +88,19 @@ fn hashes_of_any_kind_reach_all_buckets_evenly() {
         assert!(least >= Some(&700) && most <= Some(&1300), "step {step}: {least:?} to {most:?}");
     }
 }
+
+#[test]
+fn a_group_with_other_numbers_sends_each_flow_where_it_went() {
+    let mut group = GroupTable::new(64).expect("a number of buckets");
+    for member in [5, 9, 2] {
+        group.add(member, 1).expect("there is room");
+    }
+    let number = |member: u32| (member != 9).then_some(100 - member);
+    let other = group.renumbered(number);
+    assert_eq!(other.members().collect::<Vec<_>>(), [(95, 1), (98, 1)]);
+    for (before, after) in group.buckets().iter().zip(other.buckets()) {
+        assert!(*before == 9 || number(*before) == Some(*after), "{before} {after}");
+    }
+    assert_eq!(other.held(95) + other.held(98), 64);
+    assert_eq!(GroupTable::new(4).expect("a number of buckets").renumbered(number).buckets().len(), 4);
+}
