@@ -36,6 +36,8 @@ const INSTALLED: &[Package] = &[
     package("libjson-c5", "/usr/lib/x86_64-linux-gnu/libjson-c.so.5"),
     package("libc-ares2", "/usr/lib/x86_64-linux-gnu/libcares.so.2"),
     package("openssh-client", "ssh"),
+    package("libnl-genl-3-200", "/usr/lib/x86_64-linux-gnu/libnl-genl-3.so.200"),
+    package("libsnmp40", "/usr/lib/x86_64-linux-gnu/libnetsnmp.so.40"),
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
     package("traceroute", "traceroute"),
     package("python3-minimal", "python3"),
@@ -52,6 +54,7 @@ const UNPACKED: &[Package] = &[
     package("openssh-server", "sshd"),
     package("radvd", "radvd"),
     package("frr", "zebra"),
+    package("keepalived", "keepalived"),
 ];
 
 /// Where the programs of unpacked packages lie.
