@@ -27,6 +27,7 @@ use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
 use exec::{Backend, ProgramControl};
 use lang::ir::{Column, ColumnKind, Entry, Match, Program, Table, TableKind};
+use ports::files::{self, FileReadError};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -41,10 +42,10 @@ const VERSION: u16 = 1;
 pub(crate) enum SnapshotError {
     /// the file cannot be read
     #[error(transparent)]
-    File(#[from] io::Error),
+    File(#[from] FileReadError),
     /// it is too long
-    #[error("it has {0} bytes, and at most {SNAPSHOT_BYTES} are read")]
-    Long(u64),
+    #[error("it has more than {SNAPSHOT_BYTES} bytes, and no more are read")]
+    Long,
     /// it is none
     #[error("it is no snapshot of a gateway")]
     Foreign,
@@ -96,8 +97,15 @@ pub(crate) struct Returned {
 /// Checks that a snapshot can be written at this path.
 ///
 /// # Errors
-/// No file can be made beside it.
+/// There is something other than a regular file, or no file can be made beside it.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(io::Error::other("there is something that is no regular file"));
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     new_file(path)?;
     fs::remove_file(beside(path))
 }
@@ -140,10 +148,10 @@ pub(crate) fn read(
     workers: &mut [Box<dyn Backend>],
     now: &Moment,
 ) -> Result<Option<Returned>, SnapshotError> {
-    let bytes = match fs::metadata(path) {
-        Ok(file) if file.len() > SNAPSHOT_BYTES => return Err(SnapshotError::Long(file.len())),
-        Ok(_) => fs::read(path)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let bytes = match files::read(path, SNAPSHOT_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => return Ok(None),
+        Err(FileReadError::TooLong(_)) => return Err(SnapshotError::Long),
         Err(error) => return Err(error.into()),
     };
     let (written, start, parts) = parts(&bytes, workers.len() as u16)?;

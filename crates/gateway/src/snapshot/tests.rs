@@ -172,7 +172,22 @@ fn a_file_that_is_not_exactly_a_snapshot_brings_nothing() {
     assert_eq!(two.iter().map(|worker| worker.learned(0).len()).sum::<usize>(), 0);
     let long = File::create(&path).expect("made");
     long.set_len(SNAPSHOT_BYTES + 1).expect("a hole");
-    assert!(told(&path, &mut two).is_err_and(|error| error.contains("at most 1073741824")));
+    assert!(told(&path, &mut two).is_err_and(|error| error.contains("more than 1073741824")));
+}
+
+/// A pipe without a writer and a device without an end: who opens and reads them waits for ever.
+#[test]
+fn what_is_no_regular_file_is_neither_waited_for_nor_written_over() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
+    for path in [path.as_path(), Path::new("/dev/zero"), folder.path()] {
+        let read = read(path, &program, &mut workers(&program, 2), &after(1, SECOND));
+        let said = read.expect_err("refused").to_string();
+        assert!(said.contains("only regular files"), "{said}");
+        let said = probe(path).expect_err("refused").to_string();
+        assert!(said.contains("no regular file"), "{said}");
+    }
 }
 
 #[test]
