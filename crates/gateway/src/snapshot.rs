@@ -32,6 +32,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"ravelin\0";
@@ -210,16 +211,21 @@ fn entry(table: &Table, mut bytes: &[u8]) -> Entry {
     Entry { key, value: table.values.iter().map(&mut number).collect(), priority: 0 }
 }
 
-/// The path beside a snapshot at which the next one is written.
+/// The path beside a snapshot at which this process, and no other one, writes the next one.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(format!(".new-{}", process::id()));
     name.into()
 }
 
-/// The file there, which only its owner can read: it tells who spoke to whom.
+/// A new file there, which only its owner can read: it tells who spoke to whom. What is there already, such
+/// as a link, is removed and never opened.
 fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(beside(path))
+    let path = beside(path);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path),
+    }
 }
 
 /// A file with the checksum of what was written.

@@ -5,6 +5,8 @@ use exec::{BackendKind, load};
 use lang::pipeline::{CompileOptions, compile};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const PROGRAM: &str = "
@@ -84,7 +86,7 @@ fn what_packets_learned_comes_back_to_its_worker_with_its_items_and_the_rest_of_
         assert_eq!([worker.learned(0).len(), worker.learned(1).len(), worker.learned(2).len()], [0, 0, 1]);
     }
     let file = fs::metadata(&path).expect("there");
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777, 0o600);
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
     assert!(!beside(&path).exists());
 }
 
@@ -202,6 +204,34 @@ fn an_earlier_file_stays_where_the_new_one_cannot_be_written() {
     assert!(probe(&path).is_err());
     assert!(write(&path, &program, &control(&workers(&program, 2)), &after(9, SECOND)).is_err());
     assert_eq!(fs::read(&path).expect("there"), before);
+}
+
+#[test]
+fn nothing_that_others_put_beside_a_snapshot_is_written_to_or_kept() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let (path, other) = (folder.path().join("state"), folder.path().join("other"));
+    let names = [beside(&path), folder.path().join("state.new")];
+    fs::write(&other, "of somebody else").expect("written");
+    for probes in [true, false] {
+        for name in &names {
+            std::os::unix::fs::symlink(&other, name).expect("a link");
+        }
+        if probes {
+            probe(&path).expect("it can be written")
+        } else {
+            written(&program, &path)
+        }
+        assert_eq!(fs::read_to_string(&other).expect("there"), "of somebody else");
+        fs::remove_file(&names[1]).expect("that of another process is left alone");
+    }
+    for name in &names {
+        fs::write(name, "for all to read").expect("written");
+        fs::set_permissions(name, Permissions::from_mode(0o644)).expect("set");
+    }
+    written(&program, &path);
+    let file = fs::symlink_metadata(&path).expect("there");
+    assert_eq!((file.is_file(), file.permissions().mode() & 0o777), (true, 0o600));
+    assert_eq!(fs::read_to_string(&names[1]).expect("there"), "for all to read");
 }
 
 proptest! {
