@@ -168,10 +168,14 @@ fn returned(path: &Path, read: Result<Option<Returned>, SnapshotError>) -> Vec<S
     match read {
         Ok(None) => Vec::new(),
         Ok(Some(Returned { age, tables })) => {
+            let age = age.map_or_else(
+                || "of an earlier start of the machine".to_owned(),
+                |seconds| format!("{seconds} s old"),
+            );
             let some = tables.into_iter().filter(|(_, taken, left_out)| taken + left_out > 0);
             let told = some.map(|(name, taken, left_out)| {
                 let all = taken + left_out;
-                format!("{path}, {age} s old: {taken} of {all} entries of `{name}` came back")
+                format!("{path}, {age}: {taken} of {all} entries of `{name}` came back")
             });
             told.collect()
         }

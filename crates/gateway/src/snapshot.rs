@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! magic      "ravelin\0"                                      8 bytes
-//! version    1                                                u16
-//! written    seconds since 1970                               u64
+//! version    2                                                u16
+//! written    nanoseconds since the machine started            u64
 //! start      of the machine, as the kernel names it           length u16, UTF-8
 //! workers                                                     u16
 //! tables                                                      u32
@@ -20,8 +20,10 @@
 //!
 //! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
 //! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
-//! written. Times in them count from the start of the machine, so a table with a column of times comes back
-//! only until the machine starts anew. The file takes the place of an earlier one in one step.
+//! written. That is a time of the program, which nobody can set, and which begins when the machine starts: the
+//! time of a start before is no time of the program any more. So after another start of the machine, a table
+//! whose entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the
+//! place of an earlier one in one step.
 
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
@@ -33,10 +35,10 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::time::SystemTime;
 
+const SECOND: u64 = 1_000_000_000;
 const MAGIC: &[u8; 8] = b"ravelin\0";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Why a snapshot is not read.
 #[derive(Debug, thiserror::Error)]
@@ -62,12 +64,14 @@ pub(crate) enum SnapshotError {
     /// it is of another number of workers
     #[error("it is of {0} workers, and the gateway has {1}; state of one worker is of no use to another one")]
     Workers(u16, u16),
+    /// the clock went back
+    #[error("it was written {0} s later than now, by the clock of the machine since its start")]
+    Later(u64),
 }
 
 /// When a snapshot is written or read.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    wall: SystemTime,
     /// The program's time, in nanoseconds since the machine started.
     program: u64,
     /// A name of the machine's start that no other start has; empty if it is unknown.
@@ -78,19 +82,24 @@ impl Moment {
     /// Now, where the program's time is this.
     pub(crate) fn now(program: u64) -> Moment {
         let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Moment { wall: SystemTime::now(), program, start: start.trim().to_owned() }
+        Moment { program, start: start.trim().to_owned() }
     }
 
-    fn seconds(&self) -> u64 {
-        self.wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    /// How long (ns) it is since a file was written, if that was after the same start of the machine.
+    fn since(&self, written: u64, start: &str) -> Result<Option<u64>, SnapshotError> {
+        if start.is_empty() || start != self.start {
+            return Ok(None);
+        }
+        let past = self.program.checked_sub(written);
+        past.map(Some).ok_or_else(|| SnapshotError::Later((written - self.program) / SECOND))
     }
 }
 
 /// What came back from a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Returned {
-    /// How old it is, in seconds.
-    pub(crate) age: u64,
+    /// How old it is, in seconds; `None` if it is of an earlier start of the machine.
+    pub(crate) age: Option<u64>,
     /// By the name of the table: how many entries came back, and how many were left out.
     pub(crate) tables: Vec<(String, u64, u64)>,
 }
@@ -156,29 +165,29 @@ pub(crate) fn read(
         Err(error) => return Err(error.into()),
     };
     let (written, start, parts) = parts(&bytes, workers.len() as u16)?;
-    let age = now.seconds().saturating_sub(written);
-    let same_start = !start.is_empty() && start == now.start;
-    let past = age.saturating_mul(1_000_000_000);
+    let past = now.since(written, start)?;
+    let made = if past.is_some() { written } else { now.program };
     let mut tables = Vec::new();
     for Part { name, shape, bytes, entries } in parts {
         let known = (0..).zip(&program.tables).find(|(_, table)| table.name == name);
         let suits = |table: &Table| {
-            let ends = [table.idle, table.age].into_iter().flatten().any(|most| most <= past);
+            let is_over = |most: u64| past.is_none_or(|past| most <= past);
+            let ends = [table.idle, table.age].into_iter().flatten().any(is_over);
             let has_time = columns(table).any(|column| column.kind == ColumnKind::Time);
             let is_same = table.shape() == shape && entry_bytes(table) == bytes;
-            is_kept(table) && is_same && !ends && (same_start || !has_time)
+            is_kept(table) && is_same && !ends && (past.is_some() || !has_time)
         };
         let (mut taken, mut all) = (0, 0);
         for (worker, entries) in workers.iter_mut().zip(entries) {
             all += (entries.len() / bytes) as u64;
             if let Some((number, table)) = known.filter(|(_, table)| suits(table)) {
                 let entries = entries.chunks_exact(bytes).map(|bytes| entry(table, bytes));
-                taken += restore(worker.as_mut(), program, number, entries, now.program.saturating_sub(past));
+                taken += restore(worker.as_mut(), program, number, entries, made);
             }
         }
         tables.push((name.to_owned(), taken, all - taken));
     }
-    Ok(Some(Returned { age, tables }))
+    Ok(Some(Returned { age: past.map(|past| past / SECOND), tables }))
 }
 
 /// Whether what packets learn in a table is in a snapshot.
@@ -262,7 +271,7 @@ fn contents(
     let kept: Vec<_> = (0..).zip(&program.tables).filter(|(_, table)| is_kept(table)).collect();
     file.write_all(MAGIC)?;
     file.write_all(&VERSION.to_be_bytes())?;
-    file.write_all(&now.seconds().to_be_bytes())?;
+    file.write_all(&now.program.to_be_bytes())?;
     write_text(file, &now.start)?;
     file.write_all(&(workers.len() as u16).to_be_bytes())?;
     file.write_all(&(kept.len() as u32).to_be_bytes())?;
@@ -302,7 +311,7 @@ struct Part<'a> {
     entries: Vec<&'a [u8]>,
 }
 
-/// When a file was written (seconds since 1970), after which start of the machine, and its tables, if it is
+/// When a file was written (a time of the program), after which start of the machine, and its tables, if it is
 /// exactly a snapshot.
 fn parts(bytes: &[u8], workers: u16) -> Result<(u64, &str, Vec<Part<'_>>), SnapshotError> {
     let after_magic = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Foreign)?;

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 const PROGRAM: &str = "
 pool numbers: u16 { 1..9 }
@@ -43,25 +42,23 @@ fn exact(key: &[u128], value: &[u128]) -> Entry {
     Entry::exact(key, value)
 }
 
-const WRITTEN: u64 = 1_800_000_000;
-const SECOND: u64 = 1_000_000_000;
+const WRITTEN: u64 = 1_000 * SECOND;
 
-/// So long after the snapshot was written, where the program's time is this.
-fn after(seconds: u64, program: u64) -> Moment {
-    let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN + seconds);
-    Moment { wall, program, start: "one".to_owned() }
+/// So many seconds after the snapshot was written.
+fn after(seconds: u64) -> Moment {
+    Moment { program: WRITTEN + seconds * SECOND, start: "one".to_owned() }
 }
 
 /// A file of two workers with some entries.
 fn written(program: &Program, path: &Path) {
     let mut workers = workers(program, 2);
     for (worker, number) in workers.iter_mut().zip([5, 6]) {
-        worker.learn(0, &exact(&[number, 0], &[3, (1 << 40) - number]), SECOND).expect("room");
-        worker.learn(1, &exact(&[u128::MAX - number], &[number]), SECOND).expect("room");
-        worker.learn(2, &exact(&[number], &[1, 200]), SECOND).expect("room");
-        worker.learn(3, &exact(&[number], &[SECOND.into()]), SECOND).expect("room");
+        worker.learn(0, &exact(&[number, 0], &[3, (1 << 40) - number]), WRITTEN).expect("room");
+        worker.learn(1, &exact(&[u128::MAX - number], &[number]), WRITTEN).expect("room");
+        worker.learn(2, &exact(&[number], &[1, 200]), WRITTEN).expect("room");
+        worker.learn(3, &exact(&[number], &[SECOND.into()]), WRITTEN).expect("room");
     }
-    write(path, program, &control(&workers), &after(0, SECOND)).expect("written");
+    write(path, program, &control(&workers), &after(0)).expect("written");
 }
 
 #[test]
@@ -70,9 +67,9 @@ fn what_packets_learned_comes_back_to_its_worker_with_its_items_and_the_rest_of_
     let path = folder.path().join("state");
     written(&program, &path);
     let mut anew = workers(&program, 2);
-    let now = 1_000 * SECOND;
-    let returned = read(&path, &program, &mut anew, &after(20, now)).expect("right").expect("there");
-    assert_eq!(returned.age, 20);
+    let now = WRITTEN + 20 * SECOND;
+    let returned = read(&path, &program, &mut anew, &after(20)).expect("right").expect("there");
+    assert_eq!(returned.age, Some(20));
     let all = ["hosts", "taken", "kinds", "ages"].map(|name| (name.to_owned(), 2, 0));
     assert_eq!(returned.tables, all);
     for (worker, number) in anew.iter_mut().zip([5, 6]) {
@@ -96,10 +93,10 @@ fn an_item_that_came_back_is_not_handed_out_again() {
     let path = folder.path().join("state");
     written(&program, &path);
     let mut anew = workers(&program, 2);
-    read(&path, &program, &mut anew, &after(1, SECOND)).expect("right");
+    read(&path, &program, &mut anew, &after(1)).expect("right");
     let (mut memory, mut batch) = (vec![0; 64 + packet::region::SLACK], packet::Batch::new());
     for _ in 0..9 {
-        batch.push(0, 60, 60, 1, SECOND);
+        batch.push(0, 60, 60, 1, WRITTEN + SECOND);
     }
     anew[0].run(&mut memory, &mut batch, &mut exec::Outputs::default());
     let sent: BTreeSet<u32> = batch
@@ -122,7 +119,7 @@ fn what_does_not_fit_the_program_or_is_over_is_left_out_and_told() {
         let returned = read(&path, &program, &mut anew, now).expect("right").expect("there");
         returned.tables.iter().map(|(_, taken, _)| *taken).collect::<Vec<_>>()
     };
-    let back = |text: &str, seconds: u64| back_at(text, &after(seconds, 1_000 * SECOND));
+    let back = |text: &str, seconds: u64| back_at(text, &after(seconds));
     assert_eq!(back(PROGRAM, 59), [2, 2, 2, 2]);
     assert_eq!(back(PROGRAM, 60), [0, 0, 2, 2]);
     assert_eq!(back(&PROGRAM.replace("u40", "u48"), 1), [0, 2, 2, 2], "another width");
@@ -130,10 +127,41 @@ fn what_does_not_fit_the_program_or_is_over_is_left_out_and_told() {
     assert_eq!(back(&PROGRAM.replace("kinds", "sorts"), 1), [2, 2, 0, 2], "no such table");
     assert_eq!(back(&PROGRAM.replace("1..9", "6..9"), 1), [2, 1, 2, 2], "the pool has no 5");
     assert_eq!(back(&PROGRAM.replace("capacity 8 ", "capacity 1 "), 1), [2, 2, 2, 2], "one at each worker");
-    let other = Moment { start: "other".to_owned(), ..after(1, 5 * SECOND) };
-    assert_eq!(back_at(PROGRAM, &other), [2, 2, 2, 0], "its times count from another start");
-    let unknown = Moment { start: String::new(), ..after(1, 5 * SECOND) };
-    assert_eq!(back_at(PROGRAM, &unknown), [2, 2, 2, 0]);
+}
+
+/// The program's time cannot say when something was made before the machine started, however early or late
+/// after that start somebody asks, and no other clock is asked.
+#[test]
+fn after_another_start_of_the_machine_what_ends_or_tells_a_time_is_left_out() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    written(&program, &path);
+    for (start, program_time) in
+        ["other", ""].into_iter().flat_map(|start| [0, SECOND, 2 * WRITTEN].map(|time| (start, time)))
+    {
+        let now = Moment { program: program_time, start: start.to_owned() };
+        let mut anew = workers(&program, 2);
+        let returned = read(&path, &program, &mut anew, &now).expect("right").expect("there");
+        let taken: Vec<_> = returned.tables.iter().map(|(_, taken, _)| *taken).collect();
+        assert_eq!((returned.age, taken), (None, vec![0, 0, 2, 0]));
+    }
+    // Neither start is known.
+    let unknown = |program| Moment { program, start: String::new() };
+    write(&path, &program, &control(&workers(&program, 2)), &unknown(WRITTEN)).expect("written");
+    let returned = read(&path, &program, &mut workers(&program, 2), &unknown(WRITTEN + SECOND));
+    assert_eq!(returned.expect("right").expect("there").age, None);
+}
+
+#[test]
+fn a_file_of_a_later_time_than_now_brings_nothing() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    written(&program, &path);
+    let mut anew = workers(&program, 2);
+    let before = Moment { program: WRITTEN - 3 * SECOND, ..after(0) };
+    let said = read(&path, &program, &mut anew, &before).expect_err("refused").to_string();
+    assert!(said.contains("written 3 s later than now"), "{said}");
+    assert!((0..4).all(|table| anew.iter().all(|worker| worker.learned(table).is_empty())));
 }
 
 #[test]
@@ -142,7 +170,7 @@ fn a_file_that_is_not_exactly_a_snapshot_brings_nothing() {
     let path = folder.path().join("state");
     let mut two = workers(&program, 2);
     let told = |path: &Path, workers: &mut [Box<dyn Backend>]| {
-        read(path, &program, workers, &after(1, SECOND)).map_err(|error| error.to_string())
+        read(path, &program, workers, &after(1)).map_err(|error| error.to_string())
     };
     assert_eq!(told(&path, &mut two), Ok(None), "the first start");
     written(&program, &path);
@@ -154,8 +182,8 @@ fn a_file_that_is_not_exactly_a_snapshot_brings_nothing() {
     };
     assert!(with(b"").contains("no snapshot") && with(b"#!/bin/sh\n").contains("no snapshot"));
     let mut other = bytes.clone();
-    other[9] = 2;
-    assert!(with(&other).contains("version is 2"));
+    other[9] = 1;
+    assert!(with(&other).contains("version is 1"));
     for at in 10..bytes.len() {
         let mut other = bytes.clone();
         other[at] ^= 4;
@@ -184,7 +212,7 @@ fn what_is_no_regular_file_is_neither_waited_for_nor_written_over() {
     let path = folder.path().join("state");
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
     for path in [path.as_path(), Path::new("/dev/zero"), folder.path()] {
-        let read = read(path, &program, &mut workers(&program, 2), &after(1, SECOND));
+        let read = read(path, &program, &mut workers(&program, 2), &after(1));
         let said = read.expect_err("refused").to_string();
         assert!(said.contains("only regular files"), "{said}");
         let said = probe(path).expect_err("refused").to_string();
@@ -202,7 +230,7 @@ fn an_earlier_file_stays_where_the_new_one_cannot_be_written() {
     let before = fs::read(&path).expect("there");
     fs::create_dir(beside(&path)).expect("in the way");
     assert!(probe(&path).is_err());
-    assert!(write(&path, &program, &control(&workers(&program, 2)), &after(9, SECOND)).is_err());
+    assert!(write(&path, &program, &control(&workers(&program, 2)), &after(9)).is_err());
     assert_eq!(fs::read(&path).expect("there"), before);
 }
 
@@ -237,7 +265,7 @@ fn nothing_that_others_put_beside_a_snapshot_is_written_to_or_kept() {
 proptest! {
     /// Whatever a file holds, reading it ends, and only an untouched file is taken.
     #[test]
-    fn no_contents_bring_harm(contents in prop::collection::vec(any::<u8>(), 0..200), version in 0_u16..3) {
+    fn no_contents_bring_harm(contents in prop::collection::vec(any::<u8>(), 0..200), version in 1_u16..4) {
         let start = [&MAGIC[..], &version.to_be_bytes(), &contents].concat();
         let whole = [&start[..], &crc32fast::hash(&start).to_be_bytes()].concat();
         if let Ok((_, _, parts)) = parts(&whole, 1) {
