@@ -59,6 +59,8 @@ fn a_connection_goes_on_after_a_restart_and_others_from_outside_do_not() {
     assert_eq!(files(&net), ["state"]);
 
     net.serve_ports(&program("stateful.rav"), FILE);
+    net.wait_for_pings();
+    assert_eq!(files(&net), ["state.old"], "it was read, and a gateway after a crash does not read it again");
     let (refused, sent) = figures(&net, "unasked");
     until_one(&net, "6001", "nobody has asked for it", || figures(&net, "unasked").0 > refused);
     until_one(&net, "6000", "it goes on", || figures(&net, "unasked").1 > sent + 1);

@@ -194,7 +194,8 @@ fn case(name: &str, rules: u128, learned: u128, new: &str, rounds: usize) -> Res
         without.push(window(&mut || look(&remote))?);
     }
     remote.stop();
-    running.join().map_err(|_| "the worker broke off")??;
+    let ended = running.join().map_err(|_| "the worker broke off")?;
+    ended.failure.map_or(Ok(()), Err)?;
     let told_of = |of: &[[u64; 2]], clock: usize| told(of.iter().map(|one| one[clock]).collect());
     println!("{name}, {rules} rules, {learned} learned");
     for (what, clock) in [("passed", 0), ("worked", 1)] {

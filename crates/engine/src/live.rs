@@ -22,7 +22,7 @@ mod two_phase;
 pub mod watch;
 mod worker;
 
-pub use crew::{Core, run};
+pub use crew::{Core, Ended, run};
 pub use crossing::{load_steering, worker_of};
 pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};

@@ -3,13 +3,14 @@
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortView};
 use crate::control_server::{Closing, ConfigReader, ControlServer};
+use crate::limits::SNAPSHOT_BYTES;
 use crate::metrics;
 use crate::open_ports::{self, Opened};
 use crate::remarks::Remarks;
 use crate::routing::{Hosts, Routing};
 use crate::snapshot::{self, Moment, Returned, SnapshotError};
 use engine::live::look::Counted;
-use engine::live::{self, Remote};
+use engine::live::{self, Ended, Generation, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
@@ -133,6 +134,13 @@ pub fn serve(
         let now = Moment::now(clock.program());
         let read = snapshot::read(path, &loaded.program, &mut loaded.backends, &now);
         returned(path, read).iter().for_each(|words| (telling.remark)(words));
+        let most = snapshot::most_bytes(&loaded.program, workers, &now);
+        if most > SNAPSHOT_BYTES {
+            (telling.remark)(&format!(
+                "{}: full tables of this program would need {most} bytes, and a snapshot has at most {SNAPSHOT_BYTES}: if they hold more when the gateway ends, nothing is kept; a lower `capacity` helps",
+                path.display()
+            ));
+        }
     }
     // A core that the file gives to a worker is for packets. Other threads, above all those that compile,
     // stay off it where they can.
@@ -141,25 +149,42 @@ pub fn serve(
     control_server.metrics = server;
     control_server.telling = telling;
     let control_server = Arc::new(control_server);
+    if let Some(path) = &config.snapshot {
+        snapshot::put_aside(path).map_err(|error| {
+            config.about_snapshot(format!("{} cannot be moved away: {error}", path.display()))
+        })?;
+    }
     let generations = loaded.generations(count, 1);
     let run = || {
         started(&control_server.views(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)
     };
-    let last = attend(&control_server, &listening.listener, run).map_err(ServeError::Loop)?;
-    if let Some(path) = &control_server.config().snapshot
-        && let Some(program) = last.first().map(|generation| &generation.program)
-    {
-        let workers: Vec<_> = last.iter().map(|generation| generation.backend.control()).collect();
-        if let Err(error) = snapshot::write(path, program, &workers, &Moment::now(clock.program())) {
-            (telling.remark)(&format!("what packets learned is lost: {}: {error}", path.display()));
-        }
+    let Ended { generations: last, failure } = attend(&control_server, &listening.listener, run);
+    if let Some(path) = &control_server.config().snapshot {
+        let lost = kept(path, &last, usize::from(workers), clock.program());
+        lost.iter().for_each(|words| (telling.remark)(words));
+    }
+    if let Some(error) = failure {
+        return Err(ServeError::Loop(error));
     }
     let whole = Counted::whole(last.iter().map(Counted::of))
         .ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
     let (program, sources) = (whole.program.clone(), whole.sources.clone());
     let (report, programs) = control_server.total(whole.report(&control_server.program())?);
     Ok(Served { report, programs, program, sources })
+}
+
+/// Writes a snapshot of what all workers ran last; if it cannot, what the operator is told.
+fn kept(path: &Path, last: &[Generation], workers: usize, now: u64) -> Option<String> {
+    let control: Vec<_> = last.iter().map(|generation| generation.backend.control()).collect();
+    let written = match last.first() {
+        Some(Generation { program, .. }) if last.len() == workers => {
+            snapshot::write(path, program, &control, &Moment::now(now))
+        }
+        _ => Err(io::Error::other("a worker did not run")),
+    };
+    let error = written.err()?;
+    Some(format!("what packets learned is lost: {}: {error}", path.display()))
 }
 
 /// What the operator is told of a snapshot that was read.

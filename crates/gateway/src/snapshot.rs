@@ -20,10 +20,10 @@
 //!
 //! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
 //! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
-//! written. That is a time of the program, which nobody can set, and which begins when the machine starts: the
-//! time of a start before is no time of the program any more. So after another start of the machine, a table
-//! whose entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the
-//! place of an earlier one in one step.
+//! written. That is a time of the program, which nobody can set, and which begins when the machine starts:
+//! a time before is no time of the program any more. So after another start of the machine, a table whose
+//! entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the place of
+//! an earlier one in one step.
 
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
@@ -118,6 +118,33 @@ pub(crate) fn probe(path: &Path) -> io::Result<()> {
     }
     new_file(path)?;
     fs::remove_file(beside(path))
+}
+
+/// Moves a file that is there away, so that no gateway reads it a second time: what it holds is over as soon
+/// as the first packet has passed. It stays beside the place of the next one, for people.
+///
+/// # Errors
+/// The file cannot be moved.
+pub(crate) fn put_aside(path: &Path) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".old");
+    match fs::rename(path, name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a snapshot of full tables.
+pub(crate) fn most_bytes(program: &Program, workers: u16, now: &Moment) -> u64 {
+    let text = |text: &str| (size_of::<u16>() + text.len()) as u64;
+    let head = (MAGIC.len() + size_of_val(&VERSION) + size_of::<u64>()) as u64 + text(&now.start);
+    let ends = size_of::<u16>() + 2 * size_of::<u32>();
+    let tables = program.tables.iter().filter(|table| is_kept(table)).map(|table| {
+        let entries = u64::from(table.capacity).saturating_mul(entry_bytes(table) as u64);
+        let of_workers = entries.saturating_add(size_of::<u32>() as u64).saturating_mul(workers.into());
+        (text(&table.name) + text(&table.shape()) + size_of::<u16>() as u64).saturating_add(of_workers)
+    });
+    tables.fold(head + ends as u64, u64::saturating_add)
 }
 
 /// Writes what packets learned at each worker in exact tables. An earlier file stays as it is until the new
@@ -311,8 +338,8 @@ struct Part<'a> {
     entries: Vec<&'a [u8]>,
 }
 
-/// When a file was written (a time of the program), after which start of the machine, and its tables, if it is
-/// exactly a snapshot.
+/// When a file was written (a time of the program), after which start of the machine, and its tables, if it
+/// is exactly a snapshot.
 fn parts(bytes: &[u8], workers: u16) -> Result<(u64, &str, Vec<Part<'_>>), SnapshotError> {
     let after_magic = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Foreign)?;
     let version = u16::from_be_bytes(Reader(after_magic).array()?);

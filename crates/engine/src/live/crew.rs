@@ -25,17 +25,18 @@ impl Drop for EndAll<'_> {
     }
 }
 
-/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker is
-/// pinned to the first core, and so on.
-///
-/// # Errors
-/// A core does not exist, or Linux refuses to wait for packets; then all workers have ended.
-pub fn run(
-    workers: Vec<LiveWorker>,
-    generations: Vec<Generation>,
-    remote: &Remote,
-    cores: &[Core],
-) -> io::Result<Vec<Generation>> {
+/// How workers ended.
+pub struct Ended {
+    /// What each worker ran last, in their order; a worker whose thread could not be made has none.
+    pub generations: Vec<Generation>,
+    /// Why they ended, unless they were told to: a core does not exist, or Linux refuses to make a thread or
+    /// to wait for packets.
+    pub failure: Option<io::Error>,
+}
+
+/// Runs workers until they are told to stop, or one of them fails. With `cores`, the first worker is pinned
+/// to the first core, and so on.
+pub fn run(workers: Vec<LiveWorker>, generations: Vec<Generation>, remote: &Remote, cores: &[Core]) -> Ended {
     thread::scope(|scope| {
         let parts = workers.into_iter().zip(generations).zip(1..);
         let threads: Vec<_> = parts
@@ -43,8 +44,10 @@ pub fn run(
                 let core = cores.get(number - 1).copied();
                 let run = move || {
                     let _end = EndAll(remote);
-                    core.map_or(Ok(()), |core| stay(number, core))?;
-                    worker.run(generation)
+                    match core.map_or(Ok(()), |core| stay(number, core)) {
+                        Ok(()) => worker.run(generation),
+                        Err(error) => (generation, Err(error)),
+                    }
                 };
                 let thread = thread::Builder::new().name(format!("worker {number}")).stack_size(STACK);
                 thread.spawn_scoped(scope, run)
@@ -53,9 +56,21 @@ pub fn run(
         if threads.iter().any(Result::is_err) {
             remote.stop();
         }
-        let ended = threads.into_iter().map(|thread| Ok(thread?.join()));
-        let ended: Vec<io::Result<_>> = ended.collect();
-        ended.into_iter().map(|ended| ended?.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        // All have ended before a panic goes on.
+        let parts: Vec<_> = threads.into_iter().map(|thread| Ok(thread?.join())).collect();
+        let mut ended = Ended { generations: Vec::new(), failure: None };
+        for part in parts {
+            let result = part.map(|joined| joined.unwrap_or_else(|panic| resume_unwind(panic)));
+            let error = match result {
+                Ok((generation, result)) => {
+                    ended.generations.push(generation);
+                    result.err()
+                }
+                Err(error) => Some(error),
+            };
+            ended.failure = ended.failure.or(error);
+        }
+        ended
     })
 }
 

@@ -112,7 +112,7 @@ struct Bench {
     come: Vec<Cable>,
     left: Vec<Cable>,
     remote: Remote,
-    running: thread::JoinHandle<io::Result<Vec<Generation>>>,
+    running: thread::JoinHandle<Ended>,
 }
 
 impl Bench {
@@ -178,9 +178,10 @@ impl Bench {
 
     fn stop(self) -> Vec<Generation> {
         self.remote.stop();
-        let last = self.running.join().unwrap().unwrap();
+        let Ended { generations, failure } = self.running.join().unwrap();
+        assert!(failure.is_none(), "{failure:?}");
         assert!(self.remote.ask(|_, _| ()).is_none(), "nobody answers any more");
-        last
+        generations
     }
 }
 
@@ -521,7 +522,7 @@ fn all_workers_end_when_one_does() {
 fn a_core_that_is_not_there_is_named() {
     let (crew, remote) = super::workers(vec![Vec::new(), Vec::new()], &machine()).unwrap();
     let generations = loaded("start stage all() { flood }", 2).generations(0, 1);
-    let error = run(crew, generations, &remote, &[0, 60_000]).err().expect("there are fewer cores");
+    let error = run(crew, generations, &remote, &[0, 60_000]).failure.expect("there are fewer cores");
     assert!(error.to_string().starts_with("worker 2 cannot stay on core 60000"), "{error}");
     assert!(remote.ask(|_, _| ()).is_none(), "the other worker has ended, too");
 }
@@ -599,7 +600,7 @@ fn a_step_of_the_clock_on_the_wall_ends_nothing_and_keeps_nothing_alive() {
     wait_for(19);
     assert_eq!(ask().2, 1);
     bench.remote.stop();
-    assert!(bench.running.join().unwrap().is_ok());
+    assert!(bench.running.join().unwrap().failure.is_none());
 }
 
 /// A program that says on which thread it is dropped.
@@ -666,7 +667,7 @@ fn a_program_that_was_replaced_is_dropped_away_from_the_packets() {
     away.spawn(move || drop(replaced)).unwrap().join().unwrap();
     assert_eq!(dropped.try_iter().collect::<Vec<_>>(), ["away", "away"]);
     bench.remote.stop();
-    assert!(bench.running.join().unwrap().is_ok());
+    assert!(bench.running.join().unwrap().failure.is_none());
 }
 
 /// Every flow gets a number of a pool, which is that of its place: 7000 and on.
@@ -722,5 +723,5 @@ fn with_several_workers_each_flow_keeps_its_item_of_a_pool_and_no_other_gets_it(
         assert!(more.iter().all(|number| !first.contains(number)), "{first:?} {more:?}");
     }
     bench.remote.stop();
-    assert!(bench.running.join().unwrap().is_ok());
+    assert!(bench.running.join().unwrap().failure.is_none());
 }

@@ -84,20 +84,18 @@ impl LiveWorker {
         self.crossing = crossing;
     }
 
-    /// Runs programs, one after the other, until it is told to stop; returns the last one.
-    ///
-    /// # Errors
-    /// Linux refuses to wait for packets.
-    pub fn run(mut self, mut generation: Generation) -> io::Result<Generation> {
+    /// Runs programs, one after the other, until it is told to stop, or Linux refuses to wait for packets;
+    /// returns the last one.
+    pub fn run(mut self, mut generation: Generation) -> (Generation, io::Result<()>) {
         loop {
-            match self.rounds(&mut generation)? {
-                Some(Request::Replace(takeover)) => {
+            match self.rounds(&mut generation) {
+                Ok(Some(Request::Replace(takeover))) => {
                     let lost = losses(&mut self.receivers, &self.out);
                     let LiveWorker { receivers, out, waiter, clock, .. } = &mut self;
                     let change = |ports| change_ports(ports, receivers, out, waiter);
                     takeover.perform(&mut generation, lost, clock.program(), change);
                 }
-                _ => return Ok(generation),
+                ended => return (generation, ended.map(drop)),
             }
         }
     }

@@ -76,8 +76,8 @@ fn visited_with(reader: ConfigReader, reload: Duration, visit: impl FnOnce(&Path
             let _stopping = Stopping(&remote);
             visit(&path, &remote);
         });
-        let last = attend(&server, &listening.listener, || live::run(crew, generations, &remote, &[]));
-        assert_eq!(last.expect("the loop ends well").len(), 2);
+        let ended = attend(&server, &listening.listener, || live::run(crew, generations, &remote, &[]));
+        assert!(ended.failure.is_none() && ended.generations.len() == 2, "{:?}", ended.failure);
         visitor.join().expect("the visitor found everything as it should be");
     });
 }
@@ -249,4 +249,43 @@ fn who_is_silent_makes_room_for_who_asks() {
         assert!((1..=2).contains(&gone), "{gone} were hung up on, for two questions");
         remote.stop();
     });
+}
+
+/// The core of one worker does not exist; the other one learned something.
+#[test]
+fn what_packets_learned_is_kept_when_the_packet_loop_fails() {
+    const TEXT: &str = "
+table seen: exact(u8) { capacity 8 }
+start stage all() {
+    match seen[1] { some _ => {}, none => {} }
+    flood
+}
+";
+    let options = lang::pipeline::CompileOptions::default();
+    let compiled = lang::pipeline::compile("p.rav", TEXT, &|_| None, &options);
+    let program = Arc::new(compiled.program.expect("compiles"));
+    let made =
+        || (0..2).map(|_| load(&program, BackendKind::Native, 0, 0).expect("loads")).collect::<Vec<_>>();
+    let mut backends = made();
+    backends[0].learn(0, &lang::ir::Entry::exact(&[7], &[]), clock().program()).expect("room");
+    let loaded = Loaded {
+        program: program.clone(),
+        sources: Arc::new(compiled.sources),
+        backends,
+        schedule: None,
+        steering: Vec::new(),
+    };
+    let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock()).expect("descriptors");
+    let mut ended = live::run(crew, loaded.generations(0, 1), &remote, &[u16::MAX]);
+    let failure = ended.failure.take().expect("there is no such core").to_string();
+    assert!(failure.contains("worker 1 cannot stay on core 65535"), "{failure}");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    assert_eq!(kept(&path, &ended.generations, 2, clock().program()), None);
+    let mut anew = made();
+    let returned = snapshot::read(&path, &program, &mut anew, &Moment::now(clock().program()));
+    assert_eq!(returned.expect("right").expect("there").tables, [("seen".to_owned(), 1, 0)]);
+    // A worker without a thread has left nothing, so there is no whole state.
+    let said = kept(&path, &ended.generations[1..], 2, clock().program()).expect("lost");
+    assert!(said.contains("what packets learned is lost"), "{said}");
 }

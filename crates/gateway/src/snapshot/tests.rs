@@ -262,6 +262,40 @@ fn nothing_that_others_put_beside_a_snapshot_is_written_to_or_kept() {
     assert_eq!(fs::read_to_string(&names[1]).expect("there"), "for all to read");
 }
 
+#[test]
+fn the_bytes_of_full_tables_are_known_before() {
+    let (program, folder) = (
+        program(&PROGRAM.replace("entries { (2, true) => (1, 7) }", "")),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let path = folder.path().join("state");
+    let mut full = workers(&program, 2);
+    for worker in &mut full {
+        for (table, value) in [(0, &[1, 2][..]), (1, &[7]), (2, &[1, 200]), (3, &[5])] {
+            let capacity = u128::from(program.tables[table as usize].capacity);
+            for key in 0..capacity {
+                let key = if table == 0 { vec![key, 0] } else { vec![key] };
+                worker.learn(table, &exact(&key, value), WRITTEN).expect("room");
+            }
+        }
+    }
+    write(&path, &program, &control(&full), &after(0)).expect("written");
+    assert_eq!(fs::metadata(&path).expect("there").len(), most_bytes(&program, 2, &after(0)));
+}
+
+#[test]
+fn a_file_that_was_read_is_not_read_again() {
+    let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("state");
+    put_aside(&path).expect("there is none");
+    written(&program, &path);
+    let bytes = fs::read(&path).expect("there");
+    fs::write(folder.path().join("state.old"), "of a time before").expect("written");
+    put_aside(&path).expect("it is moved");
+    assert_eq!(read(&path, &program, &mut workers(&program, 2), &after(1)).expect("none"), None);
+    assert_eq!(fs::read(folder.path().join("state.old")).expect("there"), bytes);
+}
+
 proptest! {
     /// Whatever a file holds, reading it ends, and only an untouched file is taken.
     #[test]

@@ -78,7 +78,7 @@ fn beside(workers: usize, kind: BackendKind, test: impl FnOnce(&Remote, &Known))
         Loaded { program, sources, backends, schedule: None, steering: Vec::new() }.generations(2, 1);
     thread::scope(|scope| {
         let stop = Stop(&remote);
-        scope.spawn(|| live::run(crew, generations, &remote, &[]).map(drop));
+        scope.spawn(|| drop(live::run(crew, generations, &remote, &[])));
         test(&remote, &known(workers));
         drop(stop);
     });
