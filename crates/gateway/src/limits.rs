@@ -35,8 +35,8 @@ pub(crate) const HTTP_QUESTION: usize = 8 << 10;
 /// How long an HTTP client may take for its request and for reading the response.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The most frames of the machine, as a host at ports, that leave between two batches of packets; a batch has
-/// up to 256.
+/// The most frames of the machine, as a host at ports, that leave between two batches of packets. Where a
+/// program decides about them, their packets run in batches of up to 256, and ports have a turn in between.
 pub(crate) const HOST_TURN_FRAMES: usize = 64;
 /// The bytes after which no further frame of the machine leaves between two batches.
 pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;

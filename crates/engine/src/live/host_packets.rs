@@ -6,53 +6,62 @@ use lang::ir::FROM_HOST;
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::Segments;
 use packet::{Batch, Region, VirtioHeader};
+use ports::live::clock::Clock;
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
 
-/// Memory for the packets of a batch, which grows to what a turn of the machine needs.
+/// The frames of a turn of the machine, which become packets a batch at a time, and memory for these.
 #[derive(Default)]
 pub(super) struct HostPackets {
     region: Region,
+    frames: VecDeque<Injected>,
+    /// How many packets of the first frame have been in a batch.
+    begun: usize,
+    cut: bool,
+    sent: Option<Sender<()>>,
 }
 
 impl HostPackets {
-    /// Fills batches with these frames, in their order, and runs each. With `cut`, the program gets the
-    /// packets that a long segment stands for. A segment that nobody can cut stays whole.
-    ///
-    /// # Errors
-    /// What went wrong when a batch was run; no further one is run then.
-    pub(super) fn run<E>(
-        &mut self,
-        frames: &[Injected],
-        cut: bool,
-        time: u64,
-        batch: &mut Batch,
-        mut run: impl FnMut(&mut [u8], &mut Batch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let (mut last, mut end) = (None, 0);
+    /// Begins a turn with these frames; the one before is over. With `cut`, the program gets the packets that
+    /// a long segment stands for. A segment that nobody can cut stays whole. `sent` goes with the last one.
+    pub(super) fn begin(&mut self, frames: Vec<Injected>, cut: bool, sent: Sender<()>) {
+        (self.frames, self.begun, self.cut) = (frames.into(), 0, cut);
+        self.sent = Some(sent).filter(|_| !self.frames.is_empty());
+    }
+
+    /// Fills a batch with the next packets of the turn, in their order; `None` if there are no more.
+    pub(super) fn next(&mut self, clock: &dyn Clock, batch: &mut Batch) -> Option<&mut [u8]> {
+        if self.frames.is_empty() {
+            return None;
+        }
+        let (time, mut last, mut end) = (clock.program(), None, 0);
         batch.clear();
         batch.headroom = HEADROOM as u32;
-        for Injected { port, bytes, virtio } in frames {
-            let segments = if cut { Segments::of(bytes, virtio) } else { None };
-            for number in 0..segments.map_or(1, |segments| segments.count()) {
-                if batch.is_full() {
-                    run(self.region.bytes_mut(), batch)?;
-                    (last, end) = (None, 0);
-                    batch.clear();
-                    batch.headroom = HEADROOM as u32;
-                }
-                let length = segments.map_or(bytes.len(), |segments| segments.length(number));
-                let start = frame_with_headroom(last, end);
-                (last, end) = (Some(start), start + length);
-                self.region.reserve(end + SLACK);
-                let place = &mut self.region.bytes_mut()[start..end];
-                match segments {
-                    Some(segments) => segments.write(bytes, number, place),
-                    None => place.copy_from_slice(bytes),
-                }
-                batch.push(start as u64, length as u32, length as u32, port | FROM_HOST, time);
-                batch.leave_unfinished(if segments.is_some() { VirtioHeader::NONE } else { *virtio });
+        while !batch.is_full()
+            && let Some(Injected { port, bytes, virtio }) = self.frames.front()
+        {
+            let segments = if self.cut { Segments::of(bytes, virtio) } else { None };
+            let length = segments.map_or(bytes.len(), |segments| segments.length(self.begun));
+            let start = frame_with_headroom(last, end);
+            (last, end) = (Some(start), start + length);
+            self.region.reserve(end + SLACK);
+            let place = &mut self.region.bytes_mut()[start..end];
+            match segments {
+                Some(segments) => segments.write(bytes, self.begun, place),
+                None => place.copy_from_slice(bytes),
+            }
+            batch.push(start as u64, length as u32, length as u32, port | FROM_HOST, time);
+            batch.leave_unfinished(if segments.is_some() { VirtioHeader::NONE } else { *virtio });
+            self.begun += 1;
+            if self.begun >= segments.map_or(1, |segments| segments.count()) {
+                self.frames.pop_front();
+                self.begun = 0;
             }
         }
-        if batch.is_empty() { Ok(()) } else { run(self.region.bytes_mut(), batch) }
+        if self.frames.is_empty() {
+            self.sent = None;
+        }
+        Some(self.region.bytes_mut())
     }
 }
 
@@ -65,7 +74,8 @@ pub(super) fn forget(batch: &mut Batch) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
+    use ports::live::clock::MachineClock;
+    use std::sync::mpsc::{self, TryRecvError};
 
     /// A segment of TCP over IPv4 with so many bytes of data, to be cut into packets of 1,000.
     fn segment(data: usize) -> Injected {
@@ -87,16 +97,21 @@ mod tests {
         frames.push(short);
         for (cut, wanted) in [(true, 2 + 6 * 61usize), (false, 8)] {
             let (mut packets, mut batches, mut batch) = (Vec::new(), 0, Batch::new());
-            let Ok(()) = HostPackets::default().run(&frames, cut, 9, &mut batch, |memory, batch| {
+            let ((sent, heard), mut turn) = (mpsc::channel(), HostPackets::default());
+            turn.begin(frames.clone(), cut, sent);
+            while packets.len() < wanted {
+                assert_eq!(heard.try_recv(), Err(TryRecvError::Empty), "the turn is not over");
+                let memory = turn.next(&MachineClock, &mut batch).expect("there are more");
                 batches += 1;
                 for index in 0..batch.len {
                     let bytes = batch.bytes(memory, index).expect("it is there").to_vec();
                     packets.push((batch.port[index], bytes.len(), batch.virtio(index).segments()));
                 }
-                forget(batch);
+                forget(&mut batch);
                 assert!(batch.ports().iter().all(|port| [2, 7].contains(port)));
-                Ok::<_, Infallible>(())
-            });
+            }
+            assert_eq!(heard.try_recv(), Err(TryRecvError::Disconnected), "the turn is over");
+            assert!(turn.next(&MachineClock, &mut batch).is_none());
             assert_eq!((packets.len(), batches), (wanted, wanted.div_ceil(packet::BATCH)));
             let marked = |port: u16| port | FROM_HOST;
             let ends = (packets[0], packets[wanted - 1]);

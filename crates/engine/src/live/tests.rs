@@ -355,6 +355,32 @@ start decoder frame(eth: ethernet) {
 }
 
 #[test]
+fn between_two_batches_of_the_machine_every_port_has_its_turn() {
+    const EITHER: &str = "start stage all() { if from_host { send in_port } flood }";
+    const TURN: usize = 4 * packet::BATCH;
+    let bench = Bench::running(1, loaded(EITHER, 1));
+    let request = |request| assert!(bench.remote.lines()[0].request(request));
+    // The worker waits until the turn is asked for, and packets are there, too.
+    let (gate, wait) = mpsc::channel::<()>();
+    request(Request::Ask(Box::new(move |_, _| drop(wait.recv()))));
+    let frame = |kind: u8| vec![kind; 60];
+    let frames = vec![Injected { port: 2, bytes: frame(1), virtio: VirtioHeader::NONE }; TURN];
+    let (sent, done) = mpsc::channel();
+    request(Request::FromHost { frames, cut: true, sent });
+    bench.come[0].lock().unwrap().extend(vec![frame(2); 3 * TURN]);
+    drop(gate);
+    assert!(done.recv().is_err(), "nothing is ever sent");
+    bench.settle();
+    let left: Vec<u8> = bench.left[0].lock().unwrap().iter().map(|frame| frame[0]).collect();
+    assert_eq!(left.iter().filter(|kind| **kind == 1).count(), TURN);
+    let runs: Vec<usize> =
+        left.chunk_by(|one, next| one == next).filter(|run| run[0] == 1).map(<[u8]>::len).collect();
+    assert_eq!(runs, [packet::BATCH; 4]);
+    let last = bench.stop();
+    assert_eq!(account(&last), (4 * TURN as u64, 4 * TURN as u64));
+}
+
+#[test]
 fn each_worker_tells_its_entries_in_parts_from_places_of_its_own() {
     let bench = Bench::new(2);
     bench.play(600, 0..1);

@@ -137,22 +137,26 @@ impl LiveWorker {
         let mut first = 0;
         let mut idle = false;
         let asked = loop {
-            // Before packets, so that what was asked for at the beginning sees the first of them.
-            match requests.try_recv() {
-                Err(TryRecvError::Empty) if idle => pass.idle(receivers, waiter, device_queue.as_deref())?,
-                Err(TryRecvError::Empty) => pass.stopwatch.lap(Stop::Control),
-                Err(TryRecvError::Disconnected) => break None,
-                Ok(Request::FromHost { frames, cut, sent })
-                    if pass.generation.program.manifest.judges_host =>
-                {
-                    host_packets.run(&frames, cut, clock.program(), batch, |memory, batch| {
-                        pass.received(memory, batch, device_queue.as_deref_mut())
-                    })?;
-                    drop(sent);
-                }
-                Ok(request) => {
-                    if let Some(last) = pass.answer(request, receivers, looks)? {
-                        break Some(last);
+            if let Some(memory) = host_packets.next(clock, batch) {
+                // A batch of the machine, and then one of each port: requests wait until its turn is over.
+                pass.received(memory, batch, device_queue.as_deref_mut())?;
+            } else {
+                // Before packets, so that what was asked for at the beginning sees the first of them.
+                match requests.try_recv() {
+                    Err(TryRecvError::Empty) if idle => {
+                        pass.idle(receivers, waiter, device_queue.as_deref())?;
+                    }
+                    Err(TryRecvError::Empty) => pass.stopwatch.lap(Stop::Control),
+                    Err(TryRecvError::Disconnected) => break None,
+                    Ok(Request::FromHost { frames, cut, sent })
+                        if pass.generation.program.manifest.judges_host =>
+                    {
+                        host_packets.begin(frames, cut, sent);
+                    }
+                    Ok(request) => {
+                        if let Some(last) = pass.answer(request, receivers, looks)? {
+                            break Some(last);
+                        }
                     }
                 }
             }
