@@ -259,7 +259,7 @@ fn beside(path: &Path) -> PathBuf {
 fn new_file(path: &Path) -> io::Result<File> {
     let path = beside(path);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path),
     }
 }

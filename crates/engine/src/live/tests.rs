@@ -362,7 +362,9 @@ fn between_two_batches_of_the_machine_every_port_has_its_turn() {
     let request = |request| assert!(bench.remote.lines()[0].request(request));
     // The worker waits until the turn is asked for, and packets are there, too.
     let (gate, wait) = mpsc::channel::<()>();
-    request(Request::Ask(Box::new(move |_, _| drop(wait.recv()))));
+    request(Request::Ask(Box::new(move |_, _| {
+        let _ = wait.recv();
+    })));
     let frame = |kind: u8| vec![kind; 60];
     let frames = vec![Injected { port: 2, bytes: frame(1), virtio: VirtioHeader::NONE }; TURN];
     let (sent, done) = mpsc::channel();
