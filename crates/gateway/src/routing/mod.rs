@@ -254,7 +254,7 @@ impl Routing {
     }
 
     /// Prepares the addresses and routes of a new file for a new program. Nothing changes before
-    /// [`Staged::commit`], and no packet or change of the kernel is handled while the result lives.
+    /// `Staged::commit`, and no packet or change of the kernel is handled while the result lives.
     ///
     /// # Errors
     /// The program lacks a table.
