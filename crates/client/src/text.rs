@@ -28,7 +28,7 @@ pub fn key(table: &TableSchema, key: &[KeyMatch]) -> String {
 }
 
 /// The values of columns: one alone, several as a tuple, a variant with its own.
-fn values(columns: &[ColumnSchema], values: &[u128]) -> String {
+pub fn values(columns: &[ColumnSchema], values: &[u128]) -> String {
     let named = columns.first().filter(|first| first.name == "variant" && first.kind == ColumnType::Names);
     let variant = named.zip(values.first()).and_then(|(first, number)| name(first, *number));
     let of = |column: &ColumnSchema| match variant {

@@ -9,6 +9,7 @@ use engine::live::{Ended, Loaded, Remote, load_steering, run, worker_of, workers
 use exec::{BackendKind, Outputs, load};
 use lang::ir::Program;
 use lang::pipeline::{CompileOptions, compile};
+use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock, Now};
 use ports::live::{Lane, ReceiveLosses, Receiver, SendLosses, Sender};
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tables::generate::Random;
 
 const INSIDE: u16 = 1;
 const OUTSIDE: u16 = 2;
@@ -207,20 +209,15 @@ fn main() -> Result<()> {
     let text = format!("{text}\nconst MOST_ASSURED: u64 = {0}\nconst MOST_UNASSURED: u64 = {0}\n", count * 2);
     let compiled = compile("stateful.rav", &text, &|_| None, &CompileOptions::default());
     let program = Arc::new(compiled.program.ok_or("the program compiles")?);
-    let mut random = 1u64;
-    let mut below = move |bound: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
-    let all = |reply: bool, seq, ack, flags| {
-        let port = if reply { OUTSIDE } else { INSIDE };
-        (0..count).map(|number| (port, segment(number, reply, seq, ack, flags))).collect::<Vec<_>>()
-    };
-    let mut traffic = vec![all(false, 1000, 0, 2), all(true, 5000, 1001, 0x12), all(false, 1001, 5001, 0x10)];
-    let data = (0..SEGMENTS).map(|at| match (at % 2, below(u64::from(count)) as u32) {
-        (0, number) => (OUTSIDE, segment(number, true, 5001, 1001, 0x10)),
-        (_, number) => (INSIDE, segment(number, false, 1001, 5001, 0x10)),
-    });
+    let mut random = Random::new(1);
+    let step = |reply, sequence, acknowledgement, flags| TcpStep { reply, sequence, acknowledgement, flags };
+    let open = [step(false, 1000, 0, 0x02), step(true, 5000, 1001, 0x12), step(false, 1001, 5001, 0x10)];
+    let then = [step(true, 5001, 1001, 0x10), step(false, 1001, 5001, 0x10)];
+    let frame =
+        |step: &TcpStep, number| (if step.reply { OUTSIDE } else { INSIDE }, step.of_connection(number));
+    let all = |step: &TcpStep| (0..count).map(|number| frame(step, number)).collect::<Vec<_>>();
+    let mut traffic: Vec<_> = open.iter().map(all).collect();
+    let data = (0..SEGMENTS).map(|at| frame(&then[at % 2], random.below(count.into()) as u32));
     traffic.push(data.collect());
     let steering = program.steering.as_deref().ok_or("it steers")?;
     let mut steering = load(steering, BackendKind::Native, u16::MAX, 0)?;
@@ -233,7 +230,7 @@ fn main() -> Result<()> {
     let crews = [
         ("one worker", 1.0, Crew::open(&program, 1, &traffic, |_| 0)?),
         ("two, at their own", 2.0, Crew::open(&program, 2, &traffic, owner)?),
-        ("two, at random", 2.0, Crew::open(&program, 2, &traffic, |_| below(2) as usize)?),
+        ("two, at random", 2.0, Crew::open(&program, 2, &traffic, |_| random.below(2) as usize)?),
     ];
     let mut rates = vec![(Vec::new(), Vec::new()); crews.len()];
     for _ in 0..rounds {
@@ -273,22 +270,4 @@ fn on_processor() -> Result<f64> {
         all += text.split_whitespace().next().ok_or("it has a time")?.parse::<u64>()?;
     }
     Ok(all as f64 / 1e9)
-}
-
-/// An Ethernet frame with a segment of TCP of connection `number` without data.
-fn segment(number: u32, reply: bool, seq: u32, ack: u32, flags: u8) -> [u8; 60] {
-    let client = (0x0a00_0001 + number, 1024 + (number.wrapping_mul(7919) % 60_000) as u16);
-    let server = (0xc000_0200 + number % 200, 443);
-    let (from, to) = if reply { (server, client) } else { (client, server) };
-    let mut bytes = [0; 60];
-    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-    bytes[14..26].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-    bytes[26..30].copy_from_slice(&from.0.to_be_bytes());
-    bytes[30..34].copy_from_slice(&to.0.to_be_bytes());
-    bytes[34..36].copy_from_slice(&from.1.to_be_bytes());
-    bytes[36..38].copy_from_slice(&to.1.to_be_bytes());
-    bytes[38..42].copy_from_slice(&seq.to_be_bytes());
-    bytes[42..46].copy_from_slice(&ack.to_be_bytes());
-    bytes[46..50].copy_from_slice(&[0x50, flags, 0xff, 0xff]);
-    bytes
 }

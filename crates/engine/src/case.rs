@@ -1,6 +1,6 @@
 //! Runs the tests in a program's text and reports the first expectation that does not hold.
 
-use crate::bench::{PacketBench, PacketOutcome};
+use crate::bench::{PacketBench, PacketOutcome, WaitedPacket};
 use exec::{BackendKind, LoadError};
 use lang::ir::Program;
 use lang::source::Span;
@@ -44,21 +44,39 @@ pub fn run(program: &Program, case: &TestCase, back_end: BackendKind) -> Result<
 }
 
 /// As [`run`], on a bench that was just made for the program and as many ports as the test has.
+///
+/// What is expected of a fragment that waits for the first of its packet is compared when it runs, at the end
+/// of the test at the latest.
 pub fn run_on(mut bench: PacketBench<'_>, program: &Program, case: &TestCase) -> Option<Mismatch> {
     let mut since = PacketOutcome::default();
     let mut packet: Option<(PortNumber, Vec<u8>)> = None;
+    let mut waiting = Vec::new();
     for step in &case.steps {
         match step {
             CaseStep::Packet { port, from_host, bytes, time } => {
                 since = bench.packet_of(*port, *from_host, bytes, *time);
                 packet = Some((*port, bytes.clone()));
+                if since.verdict.is_none() {
+                    waiting.push(WaitingPacket { port: *port, bytes, expected: Vec::new() });
+                }
+                let waited = std::mem::take(&mut since.waited);
+                if let Some(mismatch) = check_waited(program, &bench, waited, &mut waiting) {
+                    return Some(mismatch);
+                }
             }
             CaseStep::Advance(time) => {
                 let outcome = bench.advance(*time);
                 since.left.extend(outcome.left);
                 since.raised.extend(outcome.raised);
+                if let Some(mismatch) = check_waited(program, &bench, outcome.waited, &mut waiting) {
+                    return Some(mismatch);
+                }
             }
             CaseStep::Expect(expected, span) => {
+                if packet.is_some() && since.verdict.is_none() && expected.is_verdict() {
+                    waiting.last_mut()?.expected.push((expected, *span));
+                    continue;
+                }
                 let arrival = packet.as_ref().map_or(0, |(port, _)| *port);
                 if let Some(found) = check(program, &bench, &mut since, arrival, expected) {
                     return Some(Mismatch { span: *span, expected: expected.clone(), found, packet });
@@ -66,7 +84,33 @@ pub fn run_on(mut bench: PacketBench<'_>, program: &Program, case: &TestCase) ->
             }
         }
     }
-    None
+    let outcome = bench.finish();
+    check_waited(program, &bench, outcome.waited, &mut waiting)
+}
+
+/// A packet of a test that waits, and what is expected of it.
+struct WaitingPacket<'a> {
+    port: PortNumber,
+    bytes: &'a [u8],
+    expected: Vec<(&'a Expected, Span)>,
+}
+
+/// Compares packets that have waited with what is expected of them. Equal ones run in order.
+fn check_waited(
+    program: &Program,
+    bench: &PacketBench<'_>,
+    waited: Vec<WaitedPacket>,
+    waiting: &mut Vec<WaitingPacket<'_>>,
+) -> Option<Mismatch> {
+    waited.into_iter().find_map(|WaitedPacket { port, bytes, verdict }| {
+        let place = waiting.iter().position(|packet| packet.port == port && packet.bytes == bytes)?;
+        let reached = bench.reaches(verdict, port);
+        let fits = |expected: &Expected| verdict_fits(program, verdict, &reached, expected);
+        let expected = waiting.remove(place).expected;
+        let (expected, span) = expected.into_iter().find(|(expected, _)| !fits(expected))?;
+        let found = CaseFinding::Verdict(verdict, reached);
+        Some(Mismatch { span, expected: expected.clone(), found, packet: Some((port, bytes)) })
+    })
 }
 
 /// What happened instead, if the expectation does not hold.

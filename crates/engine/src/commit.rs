@@ -63,6 +63,8 @@ pub struct Ledger {
     made: u64,
     injected: u64,
     lost: u64,
+    /// Segments that were counted as their packets.
+    segments: u64,
 }
 
 impl Ledger {
@@ -108,12 +110,14 @@ impl Ledger {
             made: 0,
             injected: 0,
             lost: 0,
+            segments: 0,
         }
     }
 
     /// Counts every packet of the batch, which lies in `memory`, and everything in `outputs`. A `send` to a
     /// port that does not exist becomes a drop in the batch, too. A packet counts with the length with which
-    /// it came in, except at the ports by which it leaves.
+    /// it came in, except at the ports by which it leaves; a segment that stands for its packets counts
+    /// as these.
     pub fn commit(&mut self, memory: &[u8], batch: &mut Batch, outputs: &Outputs) {
         let ports = u32::from(self.ports);
         let stray = self.received.len() - 1;
@@ -136,6 +140,9 @@ impl Ledger {
             self.cells[cell as usize] += volume;
             self.received[(port as usize).min(stray)] += volume;
         }
+        if batch.unfinished {
+            (0..batch.len).for_each(|index| self.commit_segment(memory, batch, index));
+        }
         for change in &outputs.resized {
             self.commit_resized(memory, batch, change);
         }
@@ -144,16 +151,33 @@ impl Ledger {
         }
     }
 
+    /// The cells in which a packet that has its verdict was counted.
+    fn counted(&mut self, batch: &Batch, index: usize) -> [&mut Volume; 2] {
+        let (verdict, arrival) = (batch.verdict[index], batch.port[index]);
+        let argument = if verdict.kind() == VerdictKind::Flood { arrival } else { verdict.argument() };
+        let kind = (verdict.bits() >> 24).min(7) as usize;
+        let cell = (self.first[kind] + u32::from(argument).min(self.last[kind])) as usize;
+        let stray = self.received.len() - 1;
+        [&mut self.cells[cell], &mut self.received[usize::from(arrival).min(stray)]]
+    }
+
+    /// Counts the packets that a segment stands for in its place.
+    fn commit_segment(&mut self, memory: &[u8], batch: &Batch, index: usize) {
+        let Some(segments) = batch.packets_of(memory, index) else { return };
+        let (packets, bytes) = (segments.count() as u64 - 1, segments.wire_bytes());
+        for volume in self.counted(batch, index) {
+            volume.packets += packets;
+            volume.bytes = volume.bytes + bytes - u64::from(batch.wire[index]);
+        }
+        self.segments += 1;
+    }
+
     /// Corrects the count of a packet whose length has changed.
     fn commit_resized(&mut self, memory: &[u8], batch: &Batch, change: &Resized) {
         let index = change.packet as usize;
         let (verdict, arrival) = (batch.verdict[index], batch.port[index]);
         let (before, now) = (u64::from(change.wire), u64::from(batch.wire[index]));
-        let argument = if verdict.kind() == VerdictKind::Flood { arrival } else { verdict.argument() };
-        let kind = (verdict.bits() >> 24).min(7) as usize;
-        let cell = (self.first[kind] + u32::from(argument).min(self.last[kind])) as usize;
-        let stray = self.received.len() - 1;
-        for volume in [&mut self.cells[cell], &mut self.received[usize::from(arrival).min(stray)]] {
+        for volume in self.counted(batch, index) {
             volume.bytes = volume.bytes + before - now;
         }
         let pieces = pieces::of(memory, batch, change);
@@ -218,6 +242,7 @@ impl Ledger {
         self.made += other.made;
         self.injected += other.injected;
         self.lost += other.lost;
+        self.segments += other.segments;
     }
 
     /// How many ports there are; they are numbered from 1.
@@ -321,6 +346,11 @@ impl Ledger {
         self.lost
     }
 
+    /// Segments that the program got whole, each counted as the packets that it stands for.
+    pub fn segments(&self) -> u64 {
+        self.segments
+    }
+
     /// Packets without a verdict that the program has: 0, unless a back end is faulty.
     pub fn unaccounted(&self) -> u64 {
         let strays = [VerdictKind::Multicast, VerdictKind::Punt, VerdictKind::Drop]
@@ -339,6 +369,7 @@ mod tests {
     use super::*;
     use exec::Output;
     use lang::ir::Reason;
+    use packet::VirtioHeader;
     use packet::fragment::Fragmenting;
 
     fn program() -> Program {
@@ -436,6 +467,53 @@ mod tests {
         assert_eq!(ledger.transmitted_by(2), Volume { packets: 4, bytes: 1_020 + 90 + 70 });
         assert_eq!(ledger.transmitted_by(1), Volume { packets: 1, bytes: 70 });
         assert_eq!(ledger.transmitted(), Volume { packets: 7, bytes: 2 * 1_020 + 90 + 2 * 70 });
+    }
+
+    /// A segment of 2,000 bytes of TCP, and what says that it is to be cut into packets with 600.
+    fn segment() -> (Vec<u8>, VirtioHeader) {
+        let mut frame = vec![0; 54 + 2_000];
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(40_u16 + 2_000).to_be_bytes());
+        frame[23] = 6;
+        frame[46] = 0x50;
+        let mut header = [1, 1, 54, 0, 0, 0, 34, 0, 16, 0];
+        for (place, number) in [(2, 54_u16), (4, 600), (6, 34), (8, 16)] {
+            header[place..place + 2].copy_from_slice(&number.to_ne_bytes());
+        }
+        (frame, VirtioHeader::read(&header))
+    }
+
+    #[test]
+    fn a_segment_that_stands_for_its_packets_counts_as_these() {
+        let (frame, virtio) = segment();
+        let verdicts = [Verdict::send(2), Verdict::FLOOD, Verdict::drop(1), Verdict::send(9)];
+        let run = |as_packets: bool| {
+            let mut ledger = Ledger::new(&program(), 3);
+            let mut batch = Batch::new();
+            for (index, verdict) in verdicts.into_iter().enumerate() {
+                let wire = frame.len() as u32;
+                batch.push(0, wire, wire, 1, 0);
+                batch.leave_unfinished(virtio);
+                batch.verdict[index] = verdict;
+                if as_packets {
+                    batch.count_as_packets(index);
+                }
+            }
+            ledger.commit(&frame, &mut batch, &Outputs::default());
+            ledger
+        };
+        let (packets, whole) = (run(true), run(false));
+        assert_eq!((packets.segments(), whole.segments()), (4, 0));
+        let each = Volume { packets: 4, bytes: 2_000 + 4 * 54 };
+        let sum = |count: u64| Volume { packets: count * each.packets, bytes: count * each.bytes };
+        assert_eq!([packets.received(), packets.received_by(1)], [sum(4); 2]);
+        assert_eq!([packets.dropped(1), packets.dropped(NO_SUCH_PORT), packets.transmitted_by(3)], [each; 3]);
+        assert_eq!([packets.transmitted_by(2), packets.forwarded()], [sum(2); 2]);
+        assert_eq!(whole.received(), Volume { packets: 4, bytes: 4 * 2_054 });
+        let mut both = packets.clone();
+        both.add(&packets);
+        assert_eq!((both.segments(), both.received(), both.unaccounted()), (8, sum(8), 0));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod commit;
 pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
+pub mod ordering;
 pub mod pieces;
 pub mod places;
 pub mod report;
@@ -18,7 +19,7 @@ pub mod transmit;
 pub mod value;
 pub mod worker;
 
-pub use bench::{PacketBench, PacketOutcome};
+pub use bench::{PacketBench, PacketOutcome, WaitedPacket};
 pub use commit::{Ledger, Volume};
 pub use report::{Figures, Imbalance, Report, Setting, Times, back_end_name};
 pub use transmit::Transmitter;

@@ -11,6 +11,7 @@ mod generation;
 mod host_packets;
 pub mod look;
 mod measure;
+mod open_checksums;
 mod punts;
 pub mod recent;
 mod ring;
@@ -23,7 +24,7 @@ pub mod watch;
 mod worker;
 
 pub use crew::{Core, Ended, run};
-pub use crossing::{load_steering, worker_of};
+pub use crossing::{load_steering, parcel_memory, worker_of};
 pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
@@ -54,10 +55,16 @@ use watch::Watcher;
 /// since the generation took over.
 type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
 
+/// Work on a worker's generation that takes several turns: it is called once between two batches until it
+/// says that it is finished.
+type Work = Box<dyn FnMut(&mut Generation) -> bool + Send>;
+
 /// A request that a worker handles between two batches.
 enum Request {
     /// Read or change the state of the program.
     Ask(Question),
+    /// The same a part at a time, with batches in between. Requests behind it wait until it is finished.
+    Work(Work),
     /// Copy what the program has counted.
     Look(Look),
     /// Let another program take over, if it can do so at all workers.
@@ -83,13 +90,8 @@ enum Request {
 /// if this worker knows it, with the new generation.
 type TakenOver = Result<(TakeoverReport, Generation), (Option<ReplaceError>, Generation)>;
 
-/// Other ports, for one worker: which of its lanes it keeps, from port 1 on, and which come behind them.
-pub struct OtherPorts {
-    /// How many ports stay.
-    pub keep: usize,
-    /// The lanes of the ports that are added, in their order.
-    pub added: Vec<Lane>,
-}
+/// Other ports, for one worker: for each port that there is then, its lane, or `None` if it stays.
+pub struct OtherPorts(pub Vec<Option<Lane>>);
 
 /// What a worker answers about a takeover: its number, what became of the programs, the lanes of ports that
 /// are not needed any more, and for how long it took no packets.
@@ -121,12 +123,17 @@ impl Takeover {
         let (old, old_program) = (generation.backend.as_mut(), &generation.program);
         let taken = take_over(old, old_program, new.backend.as_mut(), &new.program, &discard, now);
         let all = vote.cast(taken.is_ok());
-        let unused = |ports: Option<OtherPorts>| ports.map_or_else(Vec::new, |ports| ports.added);
+        let unused = |ports: Option<OtherPorts>| {
+            ports.map_or_else(Vec::new, |ports| ports.0.into_iter().flatten().collect())
+        };
         let (taken_over, lanes) = match taken {
             Ok((mut report, exchanged)) if all => {
                 report.events_given_up = exchanged.keep(generation.backend.as_mut(), new.backend.as_mut());
                 // What is new has lost nothing yet.
-                lost.truncate(ports.as_ref().map_or(lost.len(), |ports| ports.keep));
+                if let Some(OtherPorts(ports)) = &ports {
+                    let anew = lost.iter_mut().zip(ports).filter(|(_, lane)| lane.is_some());
+                    anew.for_each(|(lost, _)| *lost = PortLosses::default());
+                }
                 lost.resize(usize::from(new.ledger.ports()), PortLosses::default());
                 (new.since, new.lost_before) = (Instant::now(), lost);
                 std::mem::swap(generation, &mut new);
@@ -230,6 +237,28 @@ impl Remote {
         })
     }
 
+    /// Runs `step` on each worker's generation, once between every two batches, until it has a result; each
+    /// worker begins with a state from `begin`. Returns the results worker by worker; `None` if a worker has
+    /// ended. Requests that are made later wait until a worker has finished this one.
+    pub fn ask_in_steps<S: Send + 'static, T: Send + 'static>(
+        &self,
+        begin: impl Fn() -> S,
+        step: impl Fn(&mut Generation, &mut S) -> Option<T> + Send + Sync + 'static,
+    ) -> Option<Vec<T>> {
+        let step = Arc::new(step);
+        self.gather(|answer| {
+            let (step, mut state, mut answer) = (step.clone(), begin(), Some(answer));
+            Some(Request::Work(Box::new(move |generation| {
+                let result = step(generation, &mut state);
+                let finished = result.is_some();
+                if let Some((result, answer)) = result.and_then(|result| Some((result, answer.take()?))) {
+                    answer(result);
+                }
+                finished
+            })))
+        })
+    }
+
     /// Runs `look` on the generation of one worker, counted from 0; `None` if the worker has ended or does
     /// not exist.
     pub fn ask_at<T: Send + 'static>(
@@ -249,7 +278,13 @@ impl Remote {
     /// What each worker has counted for the running program, worker by worker; `None` if a worker has ended.
     /// Workers copy this in parts, so that a part takes no longer than [`look::CELLS`] cells.
     pub fn look(&self) -> Option<Vec<Counted>> {
-        self.gather(|answer| Some(Request::Look(answer)))
+        loop {
+            let parts = self.gather(|answer| Some(Request::Look(answer)))?;
+            // Another program may take over between the answers of two workers; then they are asked anew.
+            if parts.windows(2).all(|two| two[0].number == two[1].number) {
+                return Some(parts);
+            }
+        }
     }
 
     /// Lets another program take over at all workers, or at none; `None` if a worker has ended. There is one
@@ -312,8 +347,9 @@ impl Remote {
             let tables = generation.backend.running_tables();
             (generation.program.clone(), tables.iter().map(|table| table.entries).collect::<Vec<_>>())
         })?;
+        let workers = generations.len();
         for (new, (old, held)) in generations.iter_mut().zip(parts) {
-            make_ready(&old, &held, new.backend.as_mut(), &new.program);
+            make_ready(&old, &held, new.backend.as_mut(), &new.program, workers);
         }
         Some(())
     }

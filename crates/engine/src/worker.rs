@@ -6,7 +6,7 @@ use crate::filter::selection::Selection;
 use crate::transmit::Transmitter;
 use exec::{AsyncBackend, Backend, Outputs};
 use offload::device_queue::{DeviceQueue, Run, Supply};
-use packet::Batch;
+use packet::{Batch, FragmentOrder};
 use ports::{Receive, ReceiveError};
 use std::convert::Infallible;
 use std::io;
@@ -55,6 +55,9 @@ pub struct Worker<'a> {
     /// The device queue, in which packets wait until a device runs many of them together; without it each
     /// batch runs as it comes.
     pub device_queue: Option<&'a mut DeviceQueue>,
+    /// What brings fragments into order before the program sees them, if the program
+    /// [asks for it](crate::ordering::fragment_order). What waits is run when the source has ended.
+    pub order: Option<&'a mut FragmentOrder>,
 }
 
 impl Worker<'_> {
@@ -64,6 +67,7 @@ impl Worker<'_> {
         let mut inside = Duration::ZERO;
         let begin = Instant::now();
         let mut device_queue = self.device_queue.take();
+        let mut order = self.order.take();
         let mut pass = Pass { worker: self, outputs: Outputs::default(), failed: None };
         let error = loop {
             let (memory, end) = match source.receive(&mut batch) {
@@ -75,13 +79,17 @@ impl Worker<'_> {
             // would look like the end of the source.
             let has_ended = memory.is_none();
             let received = Instant::now();
-            let Ok(()) = match (memory, &mut device_queue) {
-                (Some(memory), None) => pass.batch(memory, &mut batch),
-                (Some(memory), Some(device_queue)) => device_queue.take(&mut pass, memory, &batch),
+            let mut run = |memory: &mut [u8], batch: &mut Batch| pass.take(&mut device_queue, memory, batch);
+            let Ok(()) = match (memory, &mut order) {
+                (Some(memory), None) => run(memory, &mut batch),
+                (Some(memory), Some(order)) => order.run(memory, &mut batch, run),
                 (None, _) => Ok(()),
             };
             let failed = pass.failed.take();
             let is_over = failed.is_some() || has_ended;
+            if let (true, Some(order)) = (is_over, &mut order) {
+                let Ok(()) = order.finish(|memory, batch| pass.take(&mut device_queue, memory, batch));
+            }
             if let (true, Some(device_queue)) = (is_over, &mut device_queue) {
                 let Ok(_) = device_queue.run(&mut pass, Supply::Ended);
             }
@@ -91,6 +99,7 @@ impl Worker<'_> {
             }
         };
         self.device_queue = device_queue;
+        self.order = order;
         let packets = match clock {
             TimedPart::Whole => begin.elapsed(),
             TimedPart::WithoutReceive => inside,
@@ -105,6 +114,21 @@ struct Pass<'a, 'b> {
     outputs: Outputs,
     /// Why a packet could not be sent. After such an error packets are only counted.
     failed: Option<RunError>,
+}
+
+impl Pass<'_, '_> {
+    /// Runs a batch, or puts it into the device queue.
+    fn take(
+        &mut self,
+        device_queue: &mut Option<&mut DeviceQueue>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+    ) -> Result<(), Infallible> {
+        match device_queue {
+            None => self.batch(memory, batch),
+            Some(device_queue) => device_queue.take(self, memory, batch),
+        }
+    }
 }
 
 impl Run for Pass<'_, '_> {

@@ -1,7 +1,9 @@
-//! How long the control plane keeps a worker between two batches: slices of 64 changes
-//! of at most 40 µs, of 64 listed entries, and the exchange of a table, over tables of many entries:
-//! `cargo run --release -p exec --example control_slices -- 1000000`.
+//! How long the control plane keeps a worker between two batches: slices of 64 changes of at most 40 µs, of
+//! 64 listed entries, and the exchange of a table, over tables of many entries:
+//! `cargo run --release -p exec --example control_slices -- 1000000`. With `bare` behind it, the memory of
+//! exact tables is not provided before, as the gateway does.
 
+use exec::provision::provide;
 use exec::{Backend, BackendKind, load};
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
@@ -10,6 +12,8 @@ use std::time::Instant;
 /// As the gateway has it.
 const SLICE: usize = 64;
 const TIME: u128 = 40_000;
+/// The most rules.
+const RULES: u32 = 100_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u32 = std::env::args().nth(1).ok_or("control_slices ENTRIES")?.parse()?;
@@ -18,11 +22,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "table hosts: exact(u32) -> port {{ capacity {capacity}  evict refuse }}\n\
          table routes: lpm(ip4) -> u16 {{ capacity {capacity} }}\n\
          table routes6: lpm(ip6) -> u16 {{ capacity {capacity} }}\n\
-         table acl: rules(ip4) -> u8 {{ capacity 20000  choose priority }}\n\
+         table acl: rules(ip4) -> u8 {{ capacity 200000  choose priority }}\n\
          start stage all() {{ flood }}\n"
     );
     let program = compile("t.rav", &text, &|_| None, &CompileOptions::default()).program.ok_or("compiles")?;
     let mut backend = load(&program, BackendKind::Native, 2, 1)?;
+    if std::env::args().nth(2).as_deref() != Some("bare") {
+        provide(&program, 1, backend.as_mut(), |_| true);
+    }
     let scattered = |number: u32| u128::from(number.wrapping_mul(0x9e37_79b1));
     let host = |number: u32| Entry::exact(&[scattered(number)], &[1]);
     let route = |number: u32| {
@@ -48,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("hosts", (0..count).map(host).collect()),
         ("routes", (0..count).map(route).collect()),
         ("routes6", (0..count).map(route6).collect()),
-        ("acl", (0..count.min(10_000)).map(rule).collect()),
+        ("acl", (0..count.min(RULES)).map(rule).collect()),
     ];
     for (table, (name, entries)) in (0..).zip(tables) {
         changes(backend.as_mut(), table, &format!("{name}: insert"), entries, false);
@@ -86,7 +93,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn changes(backend: &mut dyn Backend, table: u32, name: &str, entries: Vec<Entry>, remove: bool) {
     let (mut rest, mut times, all) = (&entries[..], Vec::new(), Instant::now());
+    let (mut waited, mut waited_long) = (0, 0);
     while !rest.is_empty() {
+        let faults = page_faults();
         let begun = Instant::now();
         let mut done = 0;
         for entry in rest.iter().take(SLICE) {
@@ -100,10 +109,22 @@ fn changes(backend: &mut dyn Backend, table: u32, name: &str, entries: Vec<Entry
                 break;
             }
         }
-        times.push(begun.elapsed().as_nanos());
+        let time = begun.elapsed().as_nanos();
+        let has_waited = page_faults() > faults;
+        waited += usize::from(has_waited);
+        waited_long += usize::from(has_waited && time > 100_000);
+        times.push(time);
         rest = &rest[done..];
     }
     report(name, entries.len(), times, all);
+    println!("    {waited} slices waited for the system to give memory, of them {waited_long} above 100 µs");
+}
+
+/// How often this thread has waited for the system to give it memory; 0 where nobody tells that.
+fn page_faults() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+    let behind_name = told.rsplit(')').next().unwrap_or_default();
+    behind_name.split_whitespace().nth(7).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn lists(backend: &mut dyn Backend, table: u32, name: &str) {

@@ -286,6 +286,17 @@ pub trait ProgramControl: Statistics {
     /// that.
     fn learn_for(&mut self, table: u32, entry: &Entry, now: u64, lifetime: u64) -> Result<(), EntryError>;
 
+    /// When the entry with this key and priority ends by the `age` of its table (ns), `u64::MAX` without
+    /// `age`; `None` if it stays until it is removed, or is not there.
+    fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64>;
+
+    /// Makes an entry that is there one that packets made at `now` (ns), also if it would stay until it is
+    /// removed; it ends by its age at `ends` at the latest. To undo a change of such an entry.
+    ///
+    /// # Errors
+    /// As for [`insert`](ProgramControl::insert).
+    fn put_back(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError>;
+
     /// Removes the entry with this key and priority. Returns whether it was there.
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool;
 

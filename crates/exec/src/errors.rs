@@ -115,6 +115,12 @@ pub enum EntryError {
         /// The age of the table, ns.
         age: u64,
     },
+    /// The entry would count as learned before time began.
+    #[error("an entry that ends so soon needs a table whose `age` is shorter than {age} ns")]
+    Early {
+        /// The age of the table, ns.
+        age: u64,
+    },
     /// The table itself refuses it.
     #[error("{0}")]
     Refused(String),

@@ -213,6 +213,14 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         self.state.learn_entry_for(table, entry, now, lifetime)
     }
 
+    fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
+        self.state.tables.age_of(table, key, priority)
+    }
+
+    fn put_back(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError> {
+        self.state.put_back(table, entry, now, ends)
+    }
+
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         self.state.remove_entry(table, key, priority)
     }

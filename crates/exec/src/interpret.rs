@@ -398,6 +398,13 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         }
     }
 
+    /// Bytes of the packet are to be sent.
+    fn finish_checksum(&mut self) {
+        if let Some(packet) = &mut self.packet {
+            self.outputs.finish_checksum(self.state.cause, packet.bytes.bytes_mut());
+        }
+    }
+
     fn output(&mut self, op: &Op) {
         let cause = Cause { packet: self.state.cause, time: self.state.now, wire: self.wire() };
         match op {
@@ -408,6 +415,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
             }
             Op::Copy(port) => {
                 let port = self.value(*port) as u16;
+                self.finish_checksum();
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 self.outputs.copy(frame, cause, port);
             }
@@ -415,6 +423,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
                 let limit = limit.map_or(u32::MAX, |limit| self.value(limit) as u32);
                 let port = self.value(*port) as u16;
                 let (values, tail) = (self.all(values), tail.map(|tail| self.value(tail) as usize));
+                self.finish_checksum();
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 let (rest, wire) = appended(frame, cause.wire, tail, limit);
                 let template = &self.program.templates[*template as usize];

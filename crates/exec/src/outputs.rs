@@ -2,10 +2,10 @@
 //! Buffers are reused from batch to batch.
 
 use lang::ir::{Hole, Template};
-use packet::Batch;
 use packet::fragment::Fragmenting;
 use packet::region::HEADROOM;
 use packet::resize::Resizable;
+use packet::{Batch, VirtioHeader};
 
 /// A packet that leaves in addition to the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,10 @@ pub struct Outputs {
     pub arguments: Vec<u128>,
     /// Packets of the batch that changed their length or leave in fragments, in the order of the batch.
     pub resized: Vec<Resized>,
+    /// The virtio header of every packet of the batch, if some checksums are open and the program may send
+    /// bytes of such packets while it runs; empty otherwise. Before that the checksum is finished in the
+    /// packet, and its header then says so.
+    pub open: Vec<VirtioHeader>,
 }
 
 impl Outputs {
@@ -80,6 +84,17 @@ impl Outputs {
         self.raised.clear();
         self.arguments.clear();
         self.resized.clear();
+        self.open.clear();
+    }
+
+    /// Finishes the checksum of a packet of the batch if it is open: bytes of the packet are to be sent.
+    #[inline]
+    pub(crate) fn finish_checksum(&mut self, packet: u32, frame: &mut [u8]) {
+        if let Some(virtio) = self.open.get_mut(packet as usize)
+            && virtio.complete(frame)
+        {
+            *virtio = virtio.without_checksum();
+        }
     }
 
     /// Writes the present place and length of packet `index` back into the batch.

@@ -8,9 +8,11 @@
 
 use crate::backend::Backend;
 use crate::errors::EntryError;
+use crate::provision::provide;
 use crate::state::handover::{Handover, Pairs, SharedState};
 use lang::ir::replace::{Fate, Replacement, replacement};
 use lang::ir::{Entry, Program};
+use std::collections::HashSet;
 
 /// Why a program cannot take over from another one. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -190,11 +192,13 @@ pub fn restore(
 }
 
 /// Prepares a program to take over from one whose tables have `held` entries each; its loader calls this
-/// while the other program runs. Provides the memory of tables that have the same shape in both programs but
-/// are not declared in the same way.
-pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_program: &Program) {
+/// while the other program runs. Provides the memory of tables that begin anew, as for the first program, and
+/// of tables that have the same shape in both programs but are not declared in the same way.
+pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_program: &Program, workers: usize) {
+    let mut kept = HashSet::new();
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };
+        kept.insert(to);
         let lives = |program: &Program, table: u32| {
             let table = &program.tables[table as usize];
             (table.capacity, table.idle, table.age, table.evict, table.entries.is_empty())
@@ -204,6 +208,7 @@ pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_progra
             new.touch(to, entries);
         }
     }
+    provide(new_program, workers, new, |table| !kept.contains(&table));
 }
 
 /// The plan of the takeover; an error if a table or group does not fit and is not given up.

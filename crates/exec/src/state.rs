@@ -30,7 +30,7 @@ use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
 
 use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
-use crate::pack::{MAX_WORDS, Packing};
+use crate::pack::MAX_WORDS;
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
@@ -383,14 +383,34 @@ impl<F: TableFamily> ProgramState<F> {
         lifetime: u64,
     ) -> Result<(), EntryError> {
         let age = self.tables.declared[table as usize].age.ok_or(EntryError::Ageless)?;
+        if lifetime == 0 || lifetime > age {
+            return Err(EntryError::Lifetime { age });
+        }
         let ends = self.now.max(now).saturating_add(lifetime);
         // The table keeps when an entry was learned, which is not before time began.
-        if lifetime == 0 || lifetime > age || ends < age {
-            return Err(EntryError::Lifetime { age });
+        if ends < age {
+            return Err(EntryError::Early { age });
         }
         self.insert_entry(table, entry, Some(now))?;
         self.tables.end_by(table, entry, ends);
         self.next_wake = self.next_wake.min(ends);
+        Ok(())
+    }
+
+    /// Makes an entry that is there one that packets made at `now`; it ends by its age at `ends` at the
+    /// latest.
+    pub fn put_back(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError> {
+        if let TablePlace::Exact(_) = self.tables.places[table as usize] {
+            // One that stays until it is removed would still stay.
+            self.remove_entry(table, &entry.key, entry.priority);
+        }
+        self.insert_entry(table, entry, Some(now))?;
+        if ends < u64::MAX {
+            // What should have ended meanwhile ends at once, as an entry does whose time is up.
+            let ends = ends.max(self.now.saturating_add(1));
+            self.tables.end_by(table, entry, ends);
+            self.next_wake = self.next_wake.min(ends);
+        }
         Ok(())
     }
 
@@ -479,20 +499,18 @@ impl<F: TableFamily> ProgramState<F> {
 
     /// Ends an entry whose time is up, and runs the handler of the event that it raises.
     fn end_entry(&mut self, end: &EntryEnd, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let TablePlace::Exact(place) = self.tables.places[end.table as usize] else { return };
         let shape = &self.tables.shapes[end.table as usize];
         let Some(event) = shape.expires else { return };
-        let key = self.tables.key_of(end);
-        // A handler of machine code reads all columns of the entry, so it does not run without them.
-        let Some(value) = self.tables.exact[place].peek(key) else {
-            self.tables.end(end);
-            return;
-        };
         let mut args = std::mem::take(&mut self.scratch);
-        args.clear();
-        args.extend(shape.key.places.iter().map(|place| Packing::unpack_one(place, key)));
-        args.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
-        release(&mut self.memory, shape, value);
+        // A handler of machine code reads all columns of the entry, so it does not run without them.
+        if !self.tables.ending_columns(end, &mut args) {
+            self.tables.end(end);
+            self.scratch = args;
+            return;
+        }
+        if let Some(pool) = shape.releases {
+            self.memory.give(pool, &args[shape.key.places.len()..]);
+        }
         self.tables.end(end);
         self.events[event as usize].raised += 1;
         let first = u32::try_from(outputs.arguments.len()).unwrap_or(u32::MAX);

@@ -141,23 +141,23 @@ fn members_that_packets_made_go_over_and_others_do_not() {
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let old = program(WITH_GROUPS);
         let mut running = loaded(&old, back_end);
-        // 1 is a member by the program, 2 by a packet, 3 by both a packet and the control plane, 4 by the
+        // 1 is a member by the program, 2 by a packet, 3 by a packet and then the control plane, 4 by the
         // control plane.
         arrive(running.as_mut(), &[1, 2, 3]);
         running.join(0, 5, &[3]).expect("it is there");
         running.join(0, 7, &[4]).expect("room");
-        assert_eq!(running.learned_members(0), [(5, vec![2])]);
+        assert_eq!(running.learned_members(0), [(5, vec![2]), (5, vec![3])]);
 
         let new = program(&WITH_GROUPS.replace("5: 1", "5: 3"));
         let mut next = loaded(&new, back_end);
         let carried = carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 0).expect("fits");
-        assert_eq!(carried.groups, [("listeners".to_string(), 1)]);
-        assert_eq!(next.learned_members(0), [(5, vec![2])], "it may go over once more");
+        assert_eq!(carried.groups, [("listeners".to_string(), 2)]);
+        assert_eq!(next.learned_members(0), [(5, vec![2])], "3 is one by the program now");
         assert!(next.leave(0, 5, &[2]) && next.leave(0, 5, &[3]) && !next.leave(0, 5, &[1]));
         assert!(!next.leave(0, 7, &[4]));
 
         arrive(running.as_mut(), &[4]);
-        assert!(running.learned_members(0).is_empty(), "a member that left does not go over");
+        assert_eq!(running.learned_members(0), [(5, vec![3])], "a member that left does not go over");
     }
 }
 
@@ -543,6 +543,50 @@ fn with_nat44_a_second_host_does_not_get_the_port_of_the_first_after_a_reload() 
             assert_eq!(port(next.as_mut(), datagram(1, 40000)), first, "the first host keeps its own");
             assert_ne!(port(next.as_mut(), datagram(5, 40000)), first, "{back_end:?} {to}");
         }
+    }
+}
+
+#[test]
+fn prefixes_that_went_over_raise_the_event_of_the_new_program_when_they_end() {
+    let text = |event: &str, expires: &str| {
+        program(&format!(
+            "event {event}(net: ip4, length: u8, what: u8) {{}}
+            event other() {{}}
+            table nets: lpm(ip4) -> u8 {{ capacity 8 age 10s {expires} }}
+            start stage all() {{ raise other()  flood }}"
+        ))
+    };
+    let entry = |octet: u128, length| Entry {
+        key: vec![Match::Prefix { value: octet << 24, length }],
+        value: vec![octet],
+        priority: 0,
+    };
+    let (old, new) = (text("gone", "expires gone"), text("ended", "expires ended"));
+    let silent = text("gone", "");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let run = |from: &Program, to: &Program| {
+            let (mut running, mut next) = (loaded(from, back_end), loaded(to, back_end));
+            running.learn(0, &entry(10, 8), 0).expect("room");
+            running.learn_for(0, &entry(20, 9), 11_000_000_000, 1_000_000_000).expect("room");
+            let now = 11_500_000_000;
+            carry_over(running.as_mut(), from, next.as_mut(), to, &[], now).expect("fits");
+            let (mut outputs, mut ends) = (exec::Outputs::default(), Vec::new());
+            for half in 23..50 {
+                next.advance(half * 500_000_000, &mut outputs);
+                ends.push((half, next.entries(0).len()));
+            }
+            ends.dedup_by_key(|(_, held)| *held);
+            let arguments: Vec<_> = outputs.arguments.chunks(3).map(<[u128]>::to_vec).collect();
+            (ends, arguments)
+        };
+        // The first one ended before, and nobody had looked at it.
+        let (ends, raised) = run(&old, &new);
+        assert_eq!(ends, [(23, 1), (24, 0)], "{back_end:?}");
+        assert_eq!(raised, [vec![10 << 24, 8, 10], vec![20 << 24, 9, 20]]);
+        // From a table without the event entries are copied, as if they were made now.
+        let (ends, raised) = run(&silent, &new);
+        assert_eq!((ends.last(), raised.len()), (Some(&(43, 0)), 2), "{back_end:?}");
+        assert_eq!(run(&new, &silent).1, Vec::<Vec<u128>>::new());
     }
 }
 

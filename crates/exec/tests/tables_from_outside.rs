@@ -1,6 +1,7 @@
 //! Tables that are built beside the packet loop and exchanged, and entries that are found by their key, on
 //! both families of tables.
 
+use exec::provision::provide;
 use exec::{Backend, BackendKind, EntryError, Outputs, load};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
@@ -87,7 +88,8 @@ fn what_was_built_for_another_table_or_holds_items_of_a_pool_is_not_taken() {
 const LIVING: &str = "
 event gone(host: u16, port: u8) {}
 table hosts: exact(u16) -> u8 { capacity 8  age 100s  idle 60s  evict refuse  expires gone }
-table routes: lpm(ip4) -> u8 { capacity 8  age 100s }
+event left(net: ip4, length: u8, port: u8) {}
+table routes: lpm(ip4) -> u8 { capacity 8  age 100s  expires left }
 table acl: rules(u16, u16) -> u8 { capacity 8  choose priority  age 100s }
 table ageless: exact(u16) -> u8 { capacity 8  idle 60s  evict refuse }
 start stage all() { flood }
@@ -110,6 +112,10 @@ fn an_entry_lives_as_long_as_it_was_given_and_no_longer_than_the_age_of_its_tabl
     for kind in [BackendKind::Interpreter, BackendKind::Native] {
         let mut backend = load(&program, kind, 4, 1).expect("loads");
         let (begin, mut outputs) = (1000 * SECOND, Outputs::default());
+        for table in 0..3 {
+            let early = backend.learn_for(table, &entry(table, 4), 98 * SECOND, SECOND);
+            assert_eq!(early, Err(EntryError::Early { age: 100 * SECOND }));
+        }
         backend.advance(begin, &mut outputs);
         for table in 0..3 {
             let mut learn =
@@ -142,12 +148,25 @@ fn an_entry_lives_as_long_as_it_was_given_and_no_longer_than_the_age_of_its_tabl
         // Idle time ends the first one before its lifetime does.
         advance(begin + 60 * SECOND, [&[], &[4], &[4]]);
         advance(begin + 100 * SECOND, [&[]; 3]);
-        let raised: Vec<(u64, Vec<u128>)> = (outputs.raised.iter())
-            .map(|raised| (raised.time - begin, outputs.arguments[raised.first as usize..][..2].to_vec()))
+        let raised: Vec<(u32, u64, Vec<u128>)> = (outputs.raised.iter())
+            .map(|raised| {
+                let columns = program.events[raised.event as usize].params.len();
+                let arguments = outputs.arguments[raised.first as usize..][..columns].to_vec();
+                (raised.event, raised.time - begin, arguments)
+            })
             .collect();
-        let ends = [(30, 1), (30, 3), (31, 2), (60, 4)];
-        let wanted: Vec<_> =
-            ends.iter().map(|&(time, number)| (time * SECOND, vec![number, number])).collect();
+        let host = |time: u64, number| (0, time * SECOND, vec![number, number]);
+        let prefix = |time: u64, number: u128| (1, time * SECOND, vec![number << 24, 8, number]);
+        let wanted = [
+            host(30, 1),
+            host(30, 3),
+            prefix(30, 1),
+            prefix(30, 3),
+            host(31, 2),
+            prefix(31, 2),
+            host(60, 4),
+            prefix(100, 4),
+        ];
         assert_eq!(raised, wanted, "{kind:?}");
     }
 }
@@ -163,4 +182,44 @@ fn an_entry_that_has_expired_is_not_found() {
         backend.advance(302_000_000_000, &mut exec::Outputs::default());
         assert_eq!(backend.entry(0, &entry.key, 0), None, "{kind:?}");
     }
+}
+
+/// How often this thread has waited for the system to give it memory.
+#[cfg(target_os = "linux")]
+fn page_faults() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux tells it");
+    let behind_name = told.rsplit(')').next().expect("the name of the thread has an end");
+    behind_name.split_whitespace().nth(7).expect("a column for it").parse().expect("a number")
+}
+
+/// The first entries of a large table find its memory there; those of one that is too large, as of one that
+/// nobody provided, take it page by page.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_first_entries_of_a_large_table_wait_for_no_memory() {
+    let faults = |capacity: u64, provides: bool| {
+        let text = format!(
+            "table hosts: exact(u64) -> u32 {{ capacity {capacity}  evict refuse  age 1h }}
+            start stage all() {{ flood }}"
+        );
+        let compiled = compile("t.rav", &text, &|_| None, &CompileOptions::default());
+        let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+        let mut backend = load(&program, BackendKind::Native, 2, 1).expect("loads");
+        if provides {
+            provide(&program, 2, backend.as_mut(), |_| true);
+        }
+        let mut change = |number: u128| {
+            let entry = Entry::exact(&[number * 0x9e37_79b9_7f4a_7c15 % (1 << 64)], &[1]);
+            backend.insert(0, &entry).expect("room");
+        };
+        change(0);
+        let before = page_faults();
+        (1..4096).for_each(change);
+        page_faults() - before
+    };
+    // Its memory is 26 MB, in which 4,000 keys meet every large page, and small ones by the thousand.
+    let (without, with) = (faults(500_000, false), faults(500_000, true));
+    assert!(without >= 5, "{without}: the test would show nothing");
+    assert!(with < 5.min(without), "{with} and {without}");
+    assert!(faults(8 << 20, true) >= 5, "more than is provided");
 }

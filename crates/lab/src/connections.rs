@@ -12,6 +12,7 @@ use crate::traffic::LabError;
 use exec::{Backend, BackendKind, Outputs};
 use lang::ir::Program;
 use lang::pipeline::Decode;
+use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VerdictKind};
 use std::time::{Duration, Instant};
 use tables::generate::Random;
@@ -69,18 +70,15 @@ fn measure(program: &Program, count: u32, plan: &LabPlan) -> Result<[(Vec<f64>, 
     let (mut new, mut opened, mut data) = (Traffic::default(), Traffic::default(), Traffic::default());
     let segments = if plan.quick { SEGMENTS >> 6 } else { SEGMENTS };
     let mut random = Random::new(SEED);
+    let step = |reply, sequence, acknowledgement, flags| TcpStep { reply, sequence, acknowledgement, flags };
+    let open = [step(false, 1000, 0, 0x02), step(true, 5000, 1001, 0x12), step(false, 1001, 5001, 0x10)];
+    let then = [step(true, 5001, 1001, 0x10), step(false, 1001, 5001, 0x10)];
     for number in 0..count {
-        new.push(segment(number, false, 1000, 0, 0x02), INSIDE);
-        opened.push(segment(number, false, 1000, 0, 0x02), INSIDE);
-        opened.push(segment(number, true, 5000, 1001, 0x12), OUTSIDE);
-        opened.push(segment(number, false, 1001, 5001, 0x10), INSIDE);
+        new.push(&open[0], number);
+        open.iter().for_each(|step| opened.push(step, number));
     }
     for at in 0..segments {
-        let number = random.below(count.into()) as u32;
-        match at % 2 {
-            0 => data.push(segment(number, true, 5001, 1001, 0x10), OUTSIDE),
-            _ => data.push(segment(number, false, 1001, 5001, 0x10), INSIDE),
-        }
+        data.push(&then[at as usize % 2], random.below(count.into()) as u32);
     }
     let fresh = || {
         let loaded = exec::load(program, BackendKind::Native, 2, SEED);
@@ -114,10 +112,11 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn push(&mut self, bytes: [u8; 60], port: u16) {
+    fn push(&mut self, step: &TcpStep, connection: u32) {
+        let bytes = step.of_connection(connection);
         let time = 1_000_000_000 + self.ports.len() as u64 * 100;
         self.frames.push(&bytes, bytes.len() as u32, time);
-        self.ports.push(port);
+        self.ports.push(if step.reply { OUTSIDE } else { INSIDE });
     }
 
     /// Runs all; how many millions of `things` a second, and whether every packet passed.
@@ -144,25 +143,4 @@ impl Traffic {
 fn on_processor() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-}
-
-/// An Ethernet frame with a segment of TCP of connection `number` without data.
-fn segment(number: u32, reply: bool, seq: u32, ack: u32, flags: u8) -> [u8; 60] {
-    let client = (0x0a00_0001 + number, 1024 + (number.wrapping_mul(7919) % 60_000) as u16);
-    let server = (0xc000_0200 + number % 200, 443);
-    let (from, to) = if reply { (server, client) } else { (client, server) };
-    let mut bytes = [0; 60];
-    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-    bytes[14..26].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-    bytes[26..30].copy_from_slice(&from.0.to_be_bytes());
-    bytes[30..34].copy_from_slice(&to.0.to_be_bytes());
-    let sum: u32 = bytes[14..34].chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    bytes[24..26].copy_from_slice(&sum.to_be_bytes());
-    bytes[34..36].copy_from_slice(&from.1.to_be_bytes());
-    bytes[36..38].copy_from_slice(&to.1.to_be_bytes());
-    bytes[38..42].copy_from_slice(&seq.to_be_bytes());
-    bytes[42..46].copy_from_slice(&ack.to_be_bytes());
-    bytes[46..50].copy_from_slice(&[0x50, flags, 0xff, 0xff]);
-    bytes
 }

@@ -41,6 +41,9 @@ pub enum ExperimentKind {
     /// Set-ups of names by load (AVES, USENIX 2001), simulated; as [`Hermes`](ExperimentKind::Hermes), not
     /// among all.
     Naming,
+    /// Routes that FRR learns by BGP, beside the kernel's own table; as
+    /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
+    Routes,
 }
 
 /// An experiment in words.
@@ -55,7 +58,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 16] = [
+const EXPERIMENTS: [Entry; 17] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -151,6 +154,12 @@ const EXPERIMENTS: [Entry; 16] = [
         name: "naming",
         help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated, beside the paper's random choice and Erlang's formula",
         about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula.",
+    },
+    Entry {
+        kind: ExperimentKind::Routes,
+        name: "routes",
+        help: "10,000 to 900,000 routes by BGP with FRR: how soon the gateway has them, beside the kernel, and whether packets are lost",
+        about: "How soon a gateway has the routes that FRR learns by BGP, beside the kernel's own table.",
     },
 ];
 

@@ -26,6 +26,8 @@ mod plan;
 mod plot;
 mod programs;
 mod router;
+#[cfg(target_os = "linux")]
+mod routes;
 mod run;
 pub mod schedule;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use crate::counts::Counts;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::first;
 use cpu_time::ThreadTime;
+use engine::ordering::fragment_order;
 use engine::{Ledger, Report, Setting, TimedPart, Times, Worker};
 use exec::{Backend, BackendKind};
 use lang::ir::Program;
@@ -169,8 +170,15 @@ impl Workload {
         let frames = std::mem::take(&mut self.frames);
         let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
         let backend = contender.backend.as_mut();
-        let mut worker =
-            Worker { backend, ledger: &mut ledger, transmitter: None, selection: None, device_queue: None };
+        let mut order = fragment_order(contender.program, 0);
+        let mut worker = Worker {
+            backend,
+            ledger: &mut ledger,
+            transmitter: None,
+            selection: None,
+            device_queue: None,
+            order: order.as_deref_mut(),
+        };
         let start = ThreadTime::now();
         let finished = worker.run(&mut source, TimedPart::Whole);
         let own = start.elapsed().as_secs_f64();
@@ -362,6 +370,7 @@ mod tests {
             quick: true,
             tables: TablesPlan::default(),
             gateways: Vec::new(),
+            prefixes: Vec::new(),
             device: crate::DeviceChoice::default(),
             until: None,
         };

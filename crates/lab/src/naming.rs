@@ -10,6 +10,7 @@ use naming::{
     SetUpError, Waypoint,
 };
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::time::Instant;
 use tables::generate::Random;
 
@@ -78,7 +79,7 @@ fn simulate(seed: u64, load: u64, set_ups: u64) -> Tries {
             responder: Responder(random.below(RESPONDERS) as u32),
             services: services(),
             initiators: Initiators::Any,
-            resolver: Ipv4Addr::from_bits(0x0a00_0035 | (random.below(RESOLVERS) as u32) << 8),
+            resolver: Ipv4Addr::from_bits(0x0a00_0035 | (random.below(RESOLVERS) as u32) << 8).into(),
         };
         failed += u64::from(waypoint.set_up(&ask, now).is_err());
         let busy = &mut busy_until[random.below(u64::from(ADDRESSES)) as usize];
@@ -143,7 +144,7 @@ fn known(bound: u32, count: u32) -> Option<f64> {
         let initiator = Ipv4Addr::from_bits(number.wrapping_mul(0x9e37_79b1));
         let responder = Responder(number % 1_000);
         let initiators = Initiators::Exact(initiator);
-        let ask = Ask { responder, services: services(), initiators, resolver: initiator };
+        let ask = Ask { responder, services: services(), initiators, resolver: initiator.into() };
         let address = waypoint.set_up(&ask, now)?.address;
         let key = BindingKey { initiator, address, service: SERVICE };
         let admission = waypoint.admit(&FirstPacket { key, begins: true }, now + 1);
@@ -152,14 +153,13 @@ fn known(bound: u32, count: u32) -> Option<f64> {
     };
     // 100,000 a second of the time that the waypoint is told.
     let at = |number: u32| u64::from(number) * 10_000;
-    for number in 0..bound {
-        visit(number, at(number)).ok()?;
+    let mut all_reach = |mut numbers: Range<u32>| numbers.all(|number| visit(number, at(number)) == Ok(true));
+    if !all_reach(0..bound) {
+        return None;
     }
     let start = Instant::now();
-    for number in bound..bound + count {
-        if !visit(number, at(number)).ok()? {
-            return None;
-        }
+    if !all_reach(bound..bound + count) {
+        return None;
     }
     Some(f64::from(count) / start.elapsed().as_secs_f64() / 1_000.0)
 }
@@ -189,6 +189,7 @@ mod tests {
 
     #[test]
     fn every_known_initiator_reaches_its_responder() {
-        assert!(known(1_000, 1_000).is_some());
+        // More than a waypoint remembers expectations.
+        assert!(known(600_000, 1_000).is_some());
     }
 }

@@ -49,6 +49,8 @@ pub struct LabPlan {
     pub tables: TablesPlan,
     /// Only gateways take part whose names hold one of these; all if none is named.
     pub gateways: Vec<String>,
+    /// How many prefixes `routes` announces, one after the other; its own choice if none is named.
+    pub prefixes: Vec<u32>,
     /// The device of those that measure one.
     pub device: DeviceChoice,
     /// When those that measure one end early, if they are to; what they leave out they say.

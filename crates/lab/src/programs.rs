@@ -1,9 +1,9 @@
-//! The programs that experiments run: those that ship, and compiling them.
+//! The programs that experiments run: those that ship, but for those of names, and compiling them.
 
 use lang::ir::Program;
 use lang::pipeline::{CompileOptions, Decode};
 
-/// Every program that ships, with its text.
+/// The programs that ship, but for those of names, with their texts.
 pub const PROGRAMS: [(&str, &str); 20] = [
     ("wire", include_str!("../../../programs/wire.rav")),
     ("hub", include_str!("../../../programs/hub.rav")),

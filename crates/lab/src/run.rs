@@ -38,11 +38,17 @@ pub fn run(
                 mode = connections::mode();
                 connections::rows(plan, progress)?
             }
-            ExperimentKind::Forwarding | ExperimentKind::Latency | ExperimentKind::Soak => {
+            ExperimentKind::Forwarding
+            | ExperimentKind::Latency
+            | ExperimentKind::Soak
+            | ExperimentKind::Routes => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 if *kind == ExperimentKind::Soak {
                     runs = 1;
+                }
+                if *kind == ExperimentKind::Routes {
+                    length = "each until both tables are as announced".to_owned();
                 }
                 rows
             }
@@ -92,6 +98,7 @@ fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) ->
     match kind {
         ExperimentKind::Latency => crate::forwarding::latency::rows(plan, progress),
         ExperimentKind::Soak => crate::soak::rows(plan, progress),
+        ExperimentKind::Routes => crate::routes::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

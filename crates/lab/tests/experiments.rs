@@ -13,6 +13,7 @@ fn plan(kind: ExperimentKind) -> LabPlan {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        prefixes: Vec::new(),
         device: lab::DeviceChoice::default(),
         until: None,
     }

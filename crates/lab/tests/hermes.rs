@@ -15,6 +15,7 @@ fn run(simulated: &[(&str, u32)]) -> Result<Experiment, LabError> {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        prefixes: Vec::new(),
         device: DeviceChoice::Best,
         until: None,
         simulated: simulated.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),

@@ -163,6 +163,7 @@ fn plan() -> LabPlan {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        prefixes: Vec::new(),
         simulated: Vec::new(),
         device: DeviceChoice::Best,
         until: None,

@@ -19,6 +19,7 @@ fn run(device: DeviceChoice) -> Result<Vec<Experiment>, LabError> {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        prefixes: Vec::new(),
         device,
         until: None,
         simulated: Vec::new(),

@@ -77,6 +77,8 @@ pub enum Item {
     Event(Event),
     /// `every 1s { … }`
     Every(Every),
+    /// `order fragments`
+    Order(Span),
     /// `test "…" { … }`
     Test(Test),
 }

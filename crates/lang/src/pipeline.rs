@@ -142,11 +142,13 @@ fn compiled(
         diagnostics.iter().filter(|diagnostic| !depends_on_path(diagnostic)).map(body_of).collect();
     if faults.iter().all(Option::is_some) {
         let short = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".rav");
-        let (lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
+        let (mut lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
         diagnostics.extend(found.into_iter().filter(|diagnostic| {
             let body = body_of(diagnostic);
             body.is_none() || !faults.contains(&body)
         }));
+        let mut items = files.iter().flat_map(|file| &file.items);
+        lowered.orders_fragments = items.any(|item| matches!(item, Item::Order(_)));
         diagnostics.extend(unknown_reasons(&files[0], &lowered));
         // After an error the lowered program need not be well formed.
         if !fatal(&diagnostics) {

@@ -27,10 +27,24 @@ const NET: &[(&str, &str)] = &[
     ("std/net/udp.rav", include_str!("../../../std/net/udp.rav")),
 ];
 
-const CONNECTIONS: &[(&str, &str)] = &[("std/connections.rav", include_str!("../../../std/connections.rav"))];
+const CONNECTIONS: &[(&str, &str)] = &[
+    ("std/connections/connections.rav", include_str!("../../../std/connections/connections.rav")),
+    ("std/connections/headers.rav", include_str!("../../../std/connections/headers.rav")),
+    ("std/connections/tcp.rav", include_str!("../../../std/connections/tcp.rav")),
+    ("std/connections/flows.rav", include_str!("../../../std/connections/flows.rav")),
+    ("std/connections/messages.rav", include_str!("../../../std/connections/messages.rav")),
+    ("std/connections/steering.rav", include_str!("../../../std/connections/steering.rav")),
+];
 
 const FRAGMENTS: &[(&str, &str)] = &[("std/fragments.rav", include_str!("../../../std/fragments.rav"))];
 
-const TRANSLATE: &[(&str, &str)] = &[("std/translate.rav", include_str!("../../../std/translate.rav"))];
+const TRANSLATE: &[(&str, &str)] = &[
+    ("std/translate/translate.rav", include_str!("../../../std/translate/translate.rav")),
+    ("std/translate/tcp.rav", include_str!("../../../std/translate/tcp.rav")),
+    ("std/translate/udp.rav", include_str!("../../../std/translate/udp.rav")),
+    ("std/translate/icmp.rav", include_str!("../../../std/translate/icmp.rav")),
+    ("std/translate/address.rav", include_str!("../../../std/translate/address.rav")),
+    ("std/translate/steering.rav", include_str!("../../../std/translate/steering.rav")),
+];
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];

@@ -59,3 +59,11 @@ pub enum Expected {
     /// uses up one.
     Event(u32, Vec<u128>),
 }
+
+impl Expected {
+    /// Whether it is about the verdict on the packet before.
+    pub fn is_verdict(&self) -> bool {
+        use Expected::{Drop, Flood, Multicast, Punt, Send};
+        matches!(self, Send(_) | Flood | Multicast(_) | Drop(_) | Punt(_))
+    }
+}

@@ -123,6 +123,7 @@ impl Listing {
                 self.line(format!("every {}", words::expr(&it.period)));
                 self.block(&it.body);
             }
+            Item::Order(_) => self.line("order fragments"),
             Item::Test(it) => {
                 self.line(format!("test {:?}", it.name));
                 self.nested(|list| it.steps.iter().for_each(|step| list.line(words::step(step))));

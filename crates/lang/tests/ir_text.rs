@@ -304,11 +304,12 @@ impl Maker {
 
     fn program(&mut self) -> Program {
         let steering = self.coin().then(|| Box::new(self.one_program()));
-        Program { steering, ..self.one_program() }
+        Program { steering, orders_fragments: self.coin(), ..self.one_program() }
     }
 
     fn one_program(&mut self) -> Program {
         Program {
+            orders_fragments: false,
             steering: None,
             name: self.name(),
             tables: self.many(Self::table),

@@ -1,5 +1,6 @@
 //! What verdicts number has a limit, and one more is refused at its place: no number is ever cut.
 
+use lang::ir::steering::declare_worker_busy;
 use lang::ir::verify::{Fault, verify};
 use lang::ir::{Program, Reason};
 use lang::limits::{MOST_PORT_SETS, MOST_REASONS};
@@ -66,6 +67,24 @@ fn as_many_reasons_as_a_verdict_can_number_and_no_more() {
     assert_eq!(program.reasons.len(), MOST_REASONS);
     assert_eq!(program.reasons[MOST_REASONS - 1].name, format!("r{}", MOST_REASONS - 2));
     assert_eq!(refused(&reasons(MOST_REASONS)), format!("drop r{}", MOST_REASONS - 1));
+}
+
+#[test]
+fn the_reason_of_several_workers_has_a_number_or_the_program_is_refused() {
+    let steered = |count: usize| reasons(count) + "steer stage by() { steer 1 }\n";
+    let program = accepted(&steered(MOST_REASONS - 2));
+    assert_eq!(program.reasons.len(), MOST_REASONS);
+    assert_eq!(program.reasons[MOST_REASONS - 1].name, "worker_busy");
+    assert_eq!(refused(&steered(MOST_REASONS - 1)), "by");
+    // A program that does not steer gets the reason when several workers run it.
+    let mut full = accepted(&reasons(MOST_REASONS - 1));
+    let error = declare_worker_busy(&mut full).expect_err("no number is left");
+    assert!(error.contains("`worker_busy`") && error.contains("65536 reasons"), "{error}");
+    assert_eq!(full.reasons.len(), MOST_REASONS);
+    full.reasons.pop();
+    assert_eq!(declare_worker_busy(&mut full), Ok(()));
+    assert_eq!(declare_worker_busy(&mut full), Ok(()), "it has the reason");
+    assert_eq!(verify(&full), Ok(()));
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Bindings {
     /// Makes an embryonic binding; a quarantined one of the same key is replaced.
     pub(crate) fn begin(&mut self, key: BindingKey, responder: Responder, now: u64) -> Result<(), Denial> {
         // The queues also hold what is over by now: somebody who proves and ends in haste does not grow them.
-        if self.embryonic_count >= MOST_EMBRYONIC || self.embryonic.len() >= 4 * MOST_EMBRYONIC {
+        if self.embryonic_count >= MOST_EMBRYONIC || self.embryonic.len() >= MOST_BINDINGS {
             return Err(Denial::EmbryonicFull);
         }
         if self
@@ -172,14 +172,14 @@ impl Bindings {
     /// Ends embryonic bindings that have not proved themselves, and forgets ended ones; some at a time.
     pub(crate) fn advance(&mut self, now: u64) {
         for _ in 0..FORGOTTEN_AT_ONCE {
-            match self.embryonic.front() {
-                Some(&(since, key)) if since + EMBRYONIC <= now => {
-                    self.embryonic.pop_front();
-                    if self.get(&key).is_some_and(|one| one.state == State::Embryonic { since }) {
-                        self.end(&key, now);
-                    }
-                }
-                _ => break,
+            let Some(&(since, key)) = self.embryonic.front() else { break };
+            let waits = self.get(&key).is_some_and(|one| one.state == State::Embryonic { since });
+            if waits && since + EMBRYONIC > now {
+                break;
+            }
+            self.embryonic.pop_front();
+            if waits {
+                self.end(&key, now);
             }
         }
         for _ in 0..FORGOTTEN_AT_ONCE {

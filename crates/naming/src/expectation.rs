@@ -1,7 +1,7 @@
 //! Expectations: what a waypoint has promised to a name server, before any packet has come.
 
 use crate::service::{Service, Services};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A host behind a gateway, by its number in the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl Initiators {
 }
 
 /// What a name server asks a waypoint for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Who is to be reached.
     pub responder: Responder,
@@ -50,16 +50,14 @@ pub struct Ask {
     /// By whom.
     pub initiators: Initiators,
     /// The resolver that asked the name server.
-    pub resolver: Ipv4Addr,
+    pub resolver: IpAddr,
 }
 
 /// A promise: first packets of these initiators to these services of an address go to a responder.
 #[derive(Clone, Debug)]
 pub(crate) struct Expectation {
-    pub(crate) responder: Responder,
-    pub(crate) services: Services,
-    pub(crate) initiators: Initiators,
-    pub(crate) resolver: Ipv4Addr,
+    /// What was promised.
+    pub(crate) ask: Ask,
     /// When it was asked for last.
     pub(crate) asked: u64,
     /// Until then nobody else may have its slot.
@@ -71,32 +69,19 @@ pub(crate) struct Expectation {
 impl Expectation {
     /// Whether both could claim the same packet, for different responders.
     pub(crate) fn conflicts(&self, ask: &Ask) -> bool {
-        self.responder != ask.responder
-            && self.initiators.overlap(ask.initiators)
-            && self.services.meet(&ask.services)
+        self.ask.responder != ask.responder
+            && self.ask.initiators.overlap(ask.initiators)
+            && self.ask.services.meet(&ask.services)
     }
 
-    /// Whether it is the same promise to the same resolver.
+    /// Whether it promises the same, whichever resolver asked for it.
     pub(crate) fn is_for(&self, ask: &Ask) -> bool {
-        self.responder == ask.responder
-            && self.initiators == ask.initiators
-            && self.resolver == ask.resolver
-            && self.services == ask.services
-    }
-
-    /// Whether it is the same promise, made at another time.
-    pub(crate) fn is_same(&self, other: &Expectation) -> bool {
-        self.responder == other.responder
-            && self.services == other.services
-            && self.resolver == other.resolver
-    }
-
-    /// Whether both could claim the same packet of one initiator, for different responders.
-    pub(crate) fn excludes(&self, other: &Expectation) -> bool {
-        self.responder != other.responder && self.services.meet(&other.services)
+        self.ask.responder == ask.responder
+            && self.ask.initiators == ask.initiators
+            && self.ask.services == ask.services
     }
 
     pub(crate) fn admits(&self, initiator: Ipv4Addr, service: Service) -> bool {
-        self.initiators.contain(initiator) && self.services.contains(service)
+        self.ask.initiators.contain(initiator) && self.ask.services.contains(service)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::bindings::Bindings;
 use crate::expectation::{Ask, Expectation};
-use crate::limits::{FORGOTTEN_AT_ONCE, MOST_KNOWN};
+use crate::limits::{FORGOTTEN_AT_ONCE, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR};
 use crate::service::Service;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -27,7 +27,8 @@ impl Known {
         Known { addresses, ..Known::default() }
     }
 
-    /// The address by which this initiator will reach the responder; none if every address is taken for it.
+    /// The address by which this initiator will reach the responder; none if every address is taken for it,
+    /// or if it has as much to itself as one initiator may.
     pub(crate) fn choose(
         &mut self,
         initiator: Ipv4Addr,
@@ -39,6 +40,9 @@ impl Known {
         let live = |one: &&(Ipv4Addr, Expectation)| one.1.until > now;
         if let Some((address, _)) = asked.iter().filter(live).find(|(_, one)| one.is_for(ask)) {
             return Some(*address);
+        }
+        if asked.iter().filter(|(_, one)| one.exclusive_until > now).count() >= MOST_KNOWN_OF_INITIATOR {
+            return None;
         }
         let mut taken: Vec<Ipv4Addr> = Vec::new();
         let mut reached = None;
@@ -87,9 +91,12 @@ impl Known {
         }
         let before = of.len();
         of.retain(|(at, one)| {
-            let replaced = *at == address && (one.is_same(&promised) || one.excludes(&promised));
+            let replaced = *at == address && (one.is_for(&promised.ask) || one.conflicts(&promised.ask));
             one.until > now && !replaced
         });
+        if of.len() >= MOST_KNOWN_OF_INITIATOR {
+            of.retain(|(_, one)| one.exclusive_until > now);
+        }
         of.push((address, promised));
         self.count = self.count + of.len() - before;
         true

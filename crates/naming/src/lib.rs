@@ -21,10 +21,13 @@
 
 mod admission;
 mod bindings;
+pub mod control;
+pub mod dns;
 mod expectation;
 mod fairness;
 mod known;
 pub mod limits;
+mod network;
 mod service;
 mod unknown;
 mod waypoint;
@@ -33,5 +36,6 @@ mod window;
 pub use admission::{Admission, Denial};
 pub use bindings::BindingKey;
 pub use expectation::{Ask, Initiators, Responder};
-pub use service::{MOST_SERVICES, Service, Services, TooManyServices};
+pub use network::network;
+pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};
 pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Promise, SetUpError, Waypoint};

@@ -27,6 +27,9 @@ pub const MOST_ADDRESSES: usize = 1_024;
 /// Expectations of initiators that are known, waiting for their first packet.
 pub const MOST_KNOWN: usize = 1 << 19;
 
+/// The same, of one initiator: a set-up looks at all of them.
+pub const MOST_KNOWN_OF_INITIATOR: usize = 1_024;
+
 /// Expectations of initiators that are not known, at one address.
 pub const MOST_AT_ADDRESS: usize = 64;
 
@@ -52,3 +55,73 @@ pub const MOST_OF_INITIATOR: usize = 4_096;
 /// How long an ended binding of an initiator that was not known is remembered if there is room, so that an
 /// address that it kept for long leads nowhere and not to another responder.
 pub const REMEMBERED: u64 = 600 * SECOND;
+
+/// Names of a zone, those between the zone and a name below it included.
+pub const MOST_NAMES: usize = 1 << 16;
+
+/// Records at one name.
+pub const MOST_RECORDS_AT_NAME: usize = 32;
+
+/// Bytes of one text record, and of the protocols of one service binding.
+pub const LONGEST_TEXT: usize = 1_024;
+
+/// Servers of a zone; each has at most as many addresses.
+pub const MOST_NAME_SERVERS: usize = 8;
+
+/// How long a reply may be kept by a resolver whose clients the waypoint does not know: the promise behind it
+/// is for one look-up.
+pub const LONGEST_BINDING_TTL: u32 = 5;
+
+/// Queries that wait for a waypoint.
+pub const MOST_HELD: usize = 1 << 16;
+
+/// The same, of one network.
+pub const MOST_HELD_OF_NETWORK: u32 = 1 << 12;
+
+/// From so many queries that wait on, sources that have not proved themselves must do so first.
+pub const HELD_UNDER_LOAD: usize = 1 << 12;
+
+/// How long a query waits for a waypoint before it is answered with an error.
+pub const HELD: u64 = 3 * SECOND;
+
+/// Bytes of a reply by UDP: what passes everywhere in one piece (RFC 9715).
+pub const LONGEST_UDP_REPLY: usize = 1_232;
+
+/// By UDP, an address that has not proved itself gets at most so many times the bytes that came from it.
+pub const MOST_AMPLIFICATION: usize = 3;
+
+/// Counters of replies, each for the networks that meet there.
+pub const RATE_BUCKETS: usize = 1 << 16;
+
+/// Replies in a second to one network, of one kind and about one name, if nothing else is set.
+pub const REPLIES_PER_SECOND: u32 = 20;
+
+/// Bytes of the longest control message: a registration with the longest name and the most services.
+pub const LONGEST_CONTROL: usize = 44 + 4 * crate::service::MOST_SERVICES + 255;
+
+/// When an ask without an answer is sent again; each further time the pause is twice as long.
+pub const ASK_REPEATED_AFTER: u64 = 200_000_000;
+
+/// When an ask without an answer is given up.
+pub const ASK_WAITS: u64 = 3 * SECOND;
+
+/// Asks of one process to one owner that have no answer.
+pub const MOST_OPEN_ASKS: usize = 1 << 17;
+
+/// How long an owner keeps an answer for repeated asks: as long as they are repeated.
+pub const ANSWER_HELD: u64 = ASK_WAITS;
+
+/// Answers that an owner keeps.
+pub const MOST_ANSWERS_HELD: usize = 1 << 19;
+
+/// The same, of one peer.
+pub const MOST_ANSWERS_HELD_OF_PEER: usize = 1 << 17;
+
+/// Peers of an owner.
+pub const MOST_PEERS: usize = 1 << 12;
+
+/// How long a gateway has a lease that it does not renew.
+pub const LEASE: u64 = 30 * SECOND;
+
+/// Names of one gateway.
+pub const MOST_NAMES_OF_GATEWAY: usize = 256;

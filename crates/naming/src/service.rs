@@ -15,6 +15,32 @@ pub struct Service {
     pub port: u16,
 }
 
+/// Text that names no service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a service: write one like `tcp/22`, `udp/53`, `icmp` or `protocol/47`")]
+pub struct ServiceTextError(pub String);
+
+impl std::str::FromStr for Service {
+    type Err = ServiceTextError;
+
+    fn from_str(text: &str) -> Result<Service, ServiceTextError> {
+        let (protocol, number) = text.split_once('/').unwrap_or((text, ""));
+        let port = || number.parse().ok().filter(|&port| port > 0);
+        let service = match protocol {
+            "tcp" => port().map(|port| Service { protocol: 6, port }),
+            "udp" => port().map(|port| Service { protocol: 17, port }),
+            "icmp" if number.is_empty() => Some(Service { protocol: 1, port: 0 }),
+            // Those with ports, and ICMP, have words of their own.
+            "protocol" => {
+                let other = number.parse().ok().filter(|number| ![1, 6, 17].contains(number));
+                other.map(|protocol| Service { protocol, port: 0 })
+            }
+            _ => None,
+        };
+        service.ok_or_else(|| ServiceTextError(text.to_owned()))
+    }
+}
+
 /// The services of a responder, in order, each once. Copies share their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Services(Arc<[Service]>);

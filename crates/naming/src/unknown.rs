@@ -9,6 +9,7 @@
 use crate::expectation::{Ask, Expectation};
 use crate::fairness::Shares;
 use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
+use crate::network::network;
 use crate::service::Service;
 use std::net::Ipv4Addr;
 
@@ -46,23 +47,15 @@ struct Fitness {
     used: Option<u64>,
 }
 
-fn network(resolver: Ipv4Addr) -> u32 {
-    resolver.to_bits() >> 8
-}
-
 impl Unknown {
     pub(crate) fn new(addresses: Vec<Ipv4Addr>) -> Unknown {
         let slot = |address| Slot { address, expectations: Vec::new(), used: None };
         Unknown { slots: addresses.into_iter().map(slot).collect() }
     }
 
-    /// Finds an address for this ask and notes the promise there.
-    pub(crate) fn promise(
-        &mut self,
-        ask: &Ask,
-        promised: Expectation,
-        now: u64,
-    ) -> Result<Ipv4Addr, Shortage> {
+    /// Finds an address for this promise and notes it there.
+    pub(crate) fn promise(&mut self, promised: Expectation, now: u64) -> Result<Ipv4Addr, Shortage> {
+        let ask = &promised.ask;
         let mut best: Option<(Fitness, usize)> = None;
         let mut free = 0;
         for (place, slot) in self.slots.iter().enumerate() {
@@ -87,11 +80,11 @@ impl Unknown {
     fn is_fair(&self, ask: &Ask, now: u64) -> bool {
         let exclusive = || {
             let all = self.slots.iter().flat_map(|slot| &slot.expectations);
-            all.filter(|one| one.exclusive_until > now && one.services.meet(&ask.services))
+            all.filter(|one| one.exclusive_until > now && one.ask.services.meet(&ask.services))
         };
         let all = self.slots.len();
-        Shares::of(exclusive().map(|one| one.responder)).allow(&ask.responder, all)
-            && Shares::of(exclusive().map(|one| network(one.resolver))).allow(&network(ask.resolver), all)
+        Shares::of(exclusive().map(|one| one.ask.responder)).allow(&ask.responder, all)
+            && Shares::of(exclusive().map(|one| network(one.ask.resolver))).allow(&network(ask.resolver), all)
     }
 
     fn slot(&self, address: Ipv4Addr) -> Option<&Slot> {
@@ -113,7 +106,7 @@ impl Unknown {
     /// Whether anybody waits for this initiator at the address, whatever the service is.
     pub(crate) fn expects(&self, initiator: Ipv4Addr, address: Ipv4Addr, now: u64) -> bool {
         self.slot(address).is_some_and(|slot| {
-            slot.expectations.iter().any(|one| one.until > now && one.initiators.contain(initiator))
+            slot.expectations.iter().any(|one| one.until > now && one.ask.initiators.contain(initiator))
         })
     }
 }
@@ -131,7 +124,7 @@ impl Slot {
                     return None;
                 }
                 displaces = true;
-                same_network |= network(one.resolver) == network(ask.resolver);
+                same_network |= network(one.ask.resolver) == network(ask.resolver);
             }
         }
         let is_full = new && !displaces && count >= MOST_AT_ADDRESS;

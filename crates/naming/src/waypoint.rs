@@ -7,13 +7,13 @@ use crate::known::Known;
 use crate::limits::{MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
 use crate::unknown::{Shortage, Unknown};
 use crate::window::Window;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 /// The public addresses of a waypoint that many responders share. Initiators that are known and those that
 /// are not use different addresses, so that what is promised to the one never meets what is promised to the
 /// other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressPool {
     /// For initiators that are known when a name is asked for.
     pub known: Vec<Ipv4Addr>,
@@ -64,6 +64,13 @@ pub struct FirstPacket {
     pub begins: bool,
 }
 
+/// The initiators that an address is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Known,
+    Unknown,
+}
+
 /// The waypoint of one pool.
 #[derive(Debug)]
 pub struct Waypoint {
@@ -72,8 +79,8 @@ pub struct Waypoint {
     /// Bindings by addresses for known initiators, and by the others.
     known_bindings: Bindings,
     unknown_bindings: Bindings,
-    is_known: HashSet<Ipv4Addr>,
-    is_unknown: HashSet<Ipv4Addr>,
+    /// For whom each address of the pool is.
+    parts: HashMap<Ipv4Addr, Part>,
     window: Window,
 }
 
@@ -88,13 +95,16 @@ impl Waypoint {
         if count > MOST_ADDRESSES {
             return Err(AddressPoolError::TooMany(count));
         }
-        let mut seen = HashSet::new();
-        if let Some(&twice) = pool.known.iter().chain(&pool.unknown).find(|&&address| !seen.insert(address)) {
-            return Err(AddressPoolError::Twice(twice));
+        let known = pool.known.iter().map(|&address| (address, Part::Known));
+        let unknown = pool.unknown.iter().map(|&address| (address, Part::Unknown));
+        let mut parts = HashMap::new();
+        for (address, part) in known.chain(unknown) {
+            if parts.insert(address, part).is_some() {
+                return Err(AddressPoolError::Twice(address));
+            }
         }
         Ok(Waypoint {
-            is_known: pool.known.iter().copied().collect(),
-            is_unknown: pool.unknown.iter().copied().collect(),
+            parts,
             known: Known::new(pool.known),
             unknown: Unknown::new(pool.unknown),
             known_bindings: Bindings::new(QUARANTINE),
@@ -111,15 +121,7 @@ impl Waypoint {
     pub fn set_up(&mut self, ask: &Ask, now: u64) -> Result<Promise, SetUpError> {
         self.advance(now);
         let exclusive_until = now + self.window.length();
-        let promised = Expectation {
-            responder: ask.responder,
-            services: ask.services.clone(),
-            initiators: ask.initiators,
-            resolver: ask.resolver,
-            asked: now,
-            exclusive_until,
-            until: now + TAIL,
-        };
+        let promised = Expectation { ask: ask.clone(), asked: now, exclusive_until, until: now + TAIL };
         let address = if let Initiators::Exact(initiator) = ask.initiators {
             let address = self
                 .known
@@ -130,7 +132,7 @@ impl Waypoint {
             }
             address
         } else {
-            self.unknown.promise(ask, promised, now).map_err(|shortage| match shortage {
+            self.unknown.promise(promised, now).map_err(|shortage| match shortage {
                 Shortage::Full => SetUpError::Full,
                 Shortage::Share => SetUpError::Share,
             })?
@@ -146,29 +148,29 @@ impl Waypoint {
 
     fn admission(&mut self, packet: &FirstPacket, now: u64) -> Result<Admission, Denial> {
         let BindingKey { initiator, address, service } = packet.key;
-        let known = self.is_known.contains(&address);
-        if !known && !self.is_unknown.contains(&address) {
-            return Err(Denial::ForeignAddress);
-        }
-        let (expected, waits) = if known {
-            let waits = self.known.expects(initiator, address, now);
-            (self.known.find(initiator, address, service, now), waits)
-        } else {
-            let waits = self.unknown.expects(initiator, address, now);
-            (self.unknown.find(initiator, address, service, now), waits)
+        let (expected, waits, bindings) = match self.parts.get(&address) {
+            None => return Err(Denial::ForeignAddress),
+            Some(Part::Known) => {
+                let waits = self.known.expects(initiator, address, now);
+                (self.known.find(initiator, address, service, now), waits, &mut self.known_bindings)
+            }
+            Some(Part::Unknown) => {
+                let waits = self.unknown.expects(initiator, address, now);
+                (self.unknown.find(initiator, address, service, now), waits, &mut self.unknown_bindings)
+            }
         };
-        let bindings = if known { &mut self.known_bindings } else { &mut self.unknown_bindings };
         let before = bindings.get(&packet.key).filter(|one| bindings.keeps(one, now));
         let before = before.map(|one| (one.responder, one.state));
         if let Some((responder, State::Embryonic { .. } | State::Live)) = before {
-            let other = expected.is_some_and(|one| one.responder != responder && one.exclusive_until > now);
+            let other =
+                expected.is_some_and(|one| one.ask.responder != responder && one.exclusive_until > now);
             if packet.begins && other {
                 return Err(Denial::Ambiguous);
             }
             return Ok(Admission::Bound(responder));
         }
         let expected = expected.ok_or(if waits { Denial::NotOffered } else { Denial::NoExpectation })?;
-        let responder = expected.responder;
+        let responder = expected.ask.responder;
         if before.is_some_and(|(earlier, _)| earlier != responder) {
             return Err(Denial::Quarantined);
         }
@@ -182,26 +184,31 @@ impl Waypoint {
 
     /// The initiator of a binding is there: it has answered, or has sent again after an answer.
     pub fn prove(&mut self, key: &BindingKey) {
-        self.bindings_of(key).prove(key);
+        if let Some(bindings) = self.bindings_of(key) {
+            bindings.prove(key);
+        }
     }
 
     /// Nothing belongs to the binding any more.
     pub fn end(&mut self, key: &BindingKey, now: u64) {
-        self.bindings_of(key).end(key, now);
+        if let Some(bindings) = self.bindings_of(key) {
+            bindings.end(key, now);
+        }
     }
 
-    fn bindings_of(&mut self, key: &BindingKey) -> &mut Bindings {
-        if self.is_known.contains(&key.address) {
-            &mut self.known_bindings
-        } else {
-            &mut self.unknown_bindings
-        }
+    fn bindings_of(&mut self, key: &BindingKey) -> Option<&mut Bindings> {
+        Some(match self.parts.get(&key.address)? {
+            Part::Known => &mut self.known_bindings,
+            Part::Unknown => &mut self.unknown_bindings,
+        })
     }
 
     /// The responder to which an initiator is bound.
     pub fn bound(&self, key: &BindingKey) -> Option<Responder> {
-        let bindings =
-            if self.is_known.contains(&key.address) { &self.known_bindings } else { &self.unknown_bindings };
+        let bindings = match self.parts.get(&key.address)? {
+            Part::Known => &self.known_bindings,
+            Part::Unknown => &self.unknown_bindings,
+        };
         let binding = bindings.get(key)?;
         (!matches!(binding.state, State::Quarantined { .. })).then_some(binding.responder)
     }

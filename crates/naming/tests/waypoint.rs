@@ -3,7 +3,10 @@
 mod chronicle;
 
 use chronicle::Chronicle;
-use naming::limits::{EMBRYONIC, SECOND};
+use naming::limits::{
+    EMBRYONIC, MOST_AT_ADDRESS, MOST_BINDINGS, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR, MOST_OF_INITIATOR,
+    QUARANTINE, SECOND,
+};
 use naming::{
     AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Initiators, Responder, Service, Services,
     SetUpError, Waypoint,
@@ -34,7 +37,7 @@ fn ask(responder: u32, of: &[Service], initiators: Initiators) -> Ask {
         responder: Responder(responder),
         services: services(of),
         initiators,
-        resolver: Ipv4Addr::new(192, 0, 2, 1),
+        resolver: Ipv4Addr::new(192, 0, 2, 1).into(),
     }
 }
 
@@ -105,7 +108,7 @@ fn live(seed: u64, steps: usize, pool: &AddressPool) -> BTreeMap<&'static str, u
                     2 => Initiators::Prefix(client(who), 24),
                     _ => Initiators::Any,
                 };
-                let resolver = Ipv4Addr::new(192, 0, random.below(3) as u8, 53);
+                let resolver = Ipv4Addr::new(192, 0, random.below(3) as u8, 53).into();
                 let ask = Ask { resolver, ..ask(responder, offer, initiators) };
                 let Ok(answer) = waypoint.set_up(&ask, now) else { continue };
                 let is_known = matches!(initiators, Initiators::Exact(_));
@@ -278,7 +281,7 @@ fn addresses_that_run_short_are_shared_fairly() {
     let unknown: Vec<Ipv4Addr> = (1..=8).map(address).collect();
     let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown }).expect("good");
     let by = |responder, resolver| Ask {
-        resolver: Ipv4Addr::new(192, 0, resolver, 1),
+        resolver: Ipv4Addr::new(192, 0, resolver, 1).into(),
         ..ask(responder, &[HTTPS], Initiators::Any)
     };
     let mut got = 0;
@@ -319,6 +322,99 @@ fn a_flood_of_initiators_that_prove_nothing_is_bounded() {
     }
     waypoint.advance(1_400 * SECOND);
     assert_eq!(waypoint.bindings(), 0);
+}
+
+/// A service of which there are 65,536.
+fn numbered(port: usize) -> Service {
+    Service { protocol: 6, port: port as u16 }
+}
+
+#[test]
+fn expectations_at_one_address_are_bounded() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
+    let any = |number: usize| ask(number as u32, &[numbered(number)], Initiators::Any);
+    for number in 0..MOST_AT_ADDRESS {
+        assert!(waypoint.set_up(&any(number), 0).is_ok(), "{number}");
+    }
+    assert_eq!(waypoint.set_up(&any(MOST_AT_ADDRESS), 0), Err(SetUpError::Full));
+    assert!(waypoint.set_up(&any(0), 1).is_ok(), "what is promised already needs no room");
+    assert!(waypoint.set_up(&any(MOST_AT_ADDRESS), 66 * SECOND).is_ok());
+}
+
+#[test]
+fn expectations_of_known_initiators_are_bounded() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![address(1)], unknown: vec![] }).expect("good");
+    let of = |number: usize| {
+        let initiator = Ipv4Addr::from_bits((10 << 24) + number as u32);
+        ask(7, &[SSH], Initiators::Exact(initiator))
+    };
+    for number in 0..MOST_KNOWN {
+        assert!(waypoint.set_up(&of(number), 0).is_ok(), "{number}");
+    }
+    assert_eq!(waypoint.set_up(&of(MOST_KNOWN), 1), Err(SetUpError::Full));
+    assert!(
+        waypoint.set_up(&of(MOST_KNOWN), 3 * SECOND).is_ok(),
+        "the oldest has nothing to itself any more"
+    );
+}
+
+#[test]
+fn expectations_of_one_initiator_are_bounded() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![address(1)], unknown: vec![] }).expect("good");
+    let of = |number: usize, who| ask(number as u32, &[numbered(number)], Initiators::Exact(client(who)));
+    for number in 0..MOST_KNOWN_OF_INITIATOR {
+        assert!(waypoint.set_up(&of(number, 1), 0).is_ok(), "{number}");
+    }
+    let one_more = of(MOST_KNOWN_OF_INITIATOR, 1);
+    assert_eq!(waypoint.set_up(&one_more, 1), Err(SetUpError::InitiatorFull));
+    assert!(waypoint.set_up(&of(MOST_KNOWN_OF_INITIATOR, 2), 1).is_ok(), "another initiator");
+    assert!(waypoint.set_up(&one_more, 3 * SECOND).is_ok());
+    let earlier = packet(client(1), address(1), numbered(0));
+    assert_eq!(waypoint.admit(&earlier, 3 * SECOND), Admission::Refused(Denial::NotOffered), "it gave way");
+}
+
+#[test]
+fn bindings_of_one_initiator_are_bounded() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![address(1)], unknown: vec![] }).expect("good");
+    let mut admit = |number: usize, who: u64| {
+        let wanted = ask(number as u32, &[numbered(number)], Initiators::Exact(client(who)));
+        // So much later that what was promised before is no longer waited for.
+        let now = number as u64 * SECOND;
+        let answer = waypoint.set_up(&wanted, now).expect("it is free");
+        let packet = packet(client(who), answer.address, numbered(number));
+        let admission = waypoint.admit(&packet, now);
+        waypoint.prove(&packet.key);
+        admission
+    };
+    for number in 0..MOST_OF_INITIATOR {
+        assert_eq!(admit(number, 1), Admission::Admitted(Responder(number as u32)));
+    }
+    assert_eq!(admit(MOST_OF_INITIATOR, 1), Admission::Refused(Denial::BindingsFull));
+    assert_eq!(admit(MOST_OF_INITIATOR, 2), Admission::Admitted(Responder(MOST_OF_INITIATOR as u32)));
+}
+
+#[test]
+fn bindings_are_bounded_and_those_that_prove_themselves_at_once_are_not_held_up() {
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
+    let mut admit = |number: usize, now: u64| {
+        let packet = packet(Ipv4Addr::from_bits((10 << 24) + number as u32), address(1), HTTPS);
+        if number == 0 || now > SECOND {
+            waypoint.set_up(&ask(7, &[HTTPS], Initiators::Any), now).expect("it is the same");
+        }
+        let admission = waypoint.admit(&packet, now);
+        waypoint.prove(&packet.key);
+        if number == 0 {
+            waypoint.end(&packet.key, now);
+        }
+        admission
+    };
+    let admitted = Admission::Admitted(Responder(7));
+    for number in 0..MOST_BINDINGS {
+        assert_eq!(admit(number, number as u64 / 4), admitted, "{number}");
+    }
+    assert_eq!(admit(MOST_BINDINGS, SECOND), Admission::Refused(Denial::BindingsFull));
+    assert_eq!(admit(MOST_BINDINGS, SECOND + QUARANTINE), admitted, "one that ended is forgotten");
+    assert_eq!(admit(MOST_BINDINGS + 1, SECOND + QUARANTINE), Admission::Refused(Denial::BindingsFull));
 }
 
 #[test]

@@ -15,6 +15,9 @@ pub struct Arena {
 }
 
 impl Arena {
+    /// Bytes of the smallest arena: room for the longest frame.
+    pub const SMALLEST: usize = HEADROOM + MAXIMUM_CAPTURED as usize + SLACK;
+
     /// Empty memory for a batch.
     pub fn new() -> Arena {
         Arena::sized(SIZE)
@@ -23,8 +26,7 @@ impl Arena {
     /// An empty arena of at least `bytes` bytes, and large enough for the longest frame. Pages that nobody
     /// writes to take no physical memory.
     pub fn sized(bytes: usize) -> Arena {
-        let longest = HEADROOM + MAXIMUM_CAPTURED as usize + SLACK;
-        Arena { region: Region::zeroed(bytes.max(longest)), next: HEADROOM }
+        Arena { region: Region::zeroed(bytes.max(Arena::SMALLEST)), next: HEADROOM }
     }
 
     /// Starts a new batch, whose frames replace the earlier ones.
@@ -34,19 +36,37 @@ impl Arena {
 
     /// Whether the longest frame possible still fits.
     pub fn has_room(&self) -> bool {
-        self.next + MAXIMUM_CAPTURED as usize + SLACK <= self.region.len()
+        self.has_room_of(MAXIMUM_CAPTURED as usize)
+    }
+
+    /// Whether a frame of so many bytes still fits.
+    pub fn has_room_of(&self, length: usize) -> bool {
+        self.next + length + SLACK <= self.region.len()
     }
 
     /// Appends a frame to the arena and to the batch (without a port). Returns whether both had room;
     /// otherwise nothing has changed.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, bytes: &[u8], wire: u32, time: u64) -> bool {
-        let (start, end) = (self.next, self.next + bytes.len());
+        self.push_filled(batch, bytes.len(), wire, time, |place| place.copy_from_slice(bytes))
+    }
+
+    /// As [`push`](Arena::push), of a frame of `length` bytes, which `fill` writes if there is room.
+    #[inline]
+    pub fn push_filled(
+        &mut self,
+        batch: &mut Batch,
+        length: usize,
+        wire: u32,
+        time: u64,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let (start, end) = (self.next, self.next + length);
         if batch.len >= BATCH || end + SLACK > self.region.len() {
             return false;
         }
-        self.region.bytes_mut()[start..end].copy_from_slice(bytes);
-        batch.push(start as u64, bytes.len() as u32, wire, NO_PORT, time);
+        fill(&mut self.region.bytes_mut()[start..end]);
+        batch.push(start as u64, length as u32, wire, NO_PORT, time);
         batch.headroom = HEADROOM as u32;
         self.next = frame_with_headroom(Some(start), end);
         true

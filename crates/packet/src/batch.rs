@@ -2,6 +2,7 @@
 //! batch.
 
 use crate::region::{HEADROOM, SLACK};
+use crate::segment::Segments;
 use crate::verdict::{PortNumber, Verdict};
 use crate::virtio_header::VirtioHeader;
 
@@ -129,6 +130,43 @@ impl Batch {
             self.unfinished = true;
         }
         self.virtio[last] = (virtio, self.frame[last]);
+    }
+
+    /// Finishes the checksum of packet `i` if it is open.
+    #[inline]
+    pub fn finish_checksum(&mut self, memory: &mut [u8], i: usize) {
+        let virtio = self.virtio(i);
+        if !virtio.is_open() {
+            return;
+        }
+        let start = self.frame[i] as usize;
+        if let Some(frame) = memory.get_mut(start..start + self.captured[i] as usize) {
+            virtio.complete(frame);
+        }
+        self.virtio[i] = (virtio.without_checksum(), self.frame[i]);
+    }
+
+    /// Finishes the checksum of every packet in which it is open.
+    #[inline]
+    pub fn finish_checksums(&mut self, memory: &mut [u8]) {
+        if self.unfinished {
+            (0..self.len).for_each(|i| self.finish_checksum(memory, i));
+        }
+    }
+
+    /// Lets packet `i` stand for the packets that it would be cut into, if it is a segment.
+    #[inline]
+    pub fn count_as_packets(&mut self, i: usize) {
+        if self.unfinished {
+            self.virtio[i] = (self.virtio(i).as_packets(), self.frame[i]);
+        }
+    }
+
+    /// How packet `i` is cut, if it stands for the packets that it would be cut into.
+    #[inline]
+    pub fn packets_of(&self, memory: &[u8], i: usize) -> Option<Segments> {
+        let virtio = self.virtio(i);
+        if virtio.counts_as_packets() { Segments::of(self.bytes(memory, i)?, &virtio) } else { None }
     }
 
     /// Removes the virtio header of packet `i`.

@@ -165,6 +165,20 @@ impl Segments {
         self.count
     }
 
+    /// The sum of their lengths, headers included, in bytes.
+    pub fn wire_bytes(&self) -> u64 {
+        let Headers { data, end, .. } = self.headers;
+        (self.count * data + end - data) as u64
+    }
+
+    /// Whether the packets have the checksum of IP that the frame has, or would have if it were as long: what
+    /// cuts puts a right one into each, whatever the frame says.
+    pub fn is_headed_right(&self, frame: &[u8]) -> bool {
+        let Headers { ip, .. } = self.headers;
+        !self.headers.is_ipv4(frame)
+            || frame.get(ip..ip + 4 * usize::from(frame[ip] & 15)).is_some_and(|header| sum(header) == 0xffff)
+    }
+
     /// The length of one of them, headers included.
     pub fn length(&self, index: usize) -> usize {
         let Headers { data, end, .. } = self.headers;
@@ -177,6 +191,15 @@ impl Segments {
     /// # Panics
     /// The frame is another one, or `piece` too short.
     pub fn write(&self, frame: &[u8], index: usize, piece: &mut [u8]) {
+        self.write_open(frame, index, piece).complete(&mut piece[..self.length(index)]);
+    }
+
+    /// Writes one of them as [`write`](Segments::write) does, but leaves its checksum open; returns what is
+    /// left to do with it.
+    ///
+    /// # Panics
+    /// The frame is another one, or `piece` too short.
+    pub fn write_open(&self, frame: &[u8], index: usize, piece: &mut [u8]) -> VirtioHeader {
         let headers = self.headers;
         let (length, start) = (self.length(index), headers.data + index * self.size);
         piece[..headers.data].copy_from_slice(&frame[..headers.data]);
@@ -199,13 +222,12 @@ impl Segments {
         }
         headers.write_lengths(piece, length);
         let field = headers.field();
+        // Zero says that there is none (RFC 768).
         if headers.protocol == UDP && piece[field..field + 2] == [0, 0] {
-            return;
+            return VirtioHeader::NONE;
         }
-        put(piece, field, 0);
-        let right = !headers.sum(piece);
-        // Zero would say that there is none (RFC 768), and stands for the same number.
-        put(piece, field, if right == 0 && headers.protocol == UDP { 0xffff } else { right });
+        put(piece, field, headers.pseudo_header(piece, length));
+        VirtioHeader::of_open(headers.transport, field - headers.transport)
     }
 }
 
@@ -216,6 +238,8 @@ pub struct Joined {
     /// Where the headers of the first packet lie, how much data it has, and how many there are.
     first: Option<(Headers, usize)>,
     count: usize,
+    /// What is left to do with the first while it is alone.
+    alone: VirtioHeader,
     /// The last one was the last that could be.
     closed: bool,
 }
@@ -231,27 +255,28 @@ impl Joined {
         self.closed
     }
 
-    /// Begins with a packet, if that is one that others can be joined to; says whether it did. What was there
-    /// goes.
-    pub fn begin(&mut self, frame: &[u8]) -> bool {
+    /// Begins with a packet, if that is one that others can be joined to; says whether it did. `virtio` is
+    /// what is left to do with it. What was there goes.
+    pub fn begin(&mut self, frame: &[u8], virtio: VirtioHeader) -> bool {
         self.clear();
-        let Some(headers) = joinable(frame) else { return false };
+        let Some(headers) = joinable(frame, virtio) else { return false };
         let size = headers.end - headers.data;
         if size < WORTHWHILE || flags(frame, &headers) & PSH != 0 {
             return false;
         }
         self.bytes.extend_from_slice(frame);
-        (self.first, self.count) = (Some((headers, size)), 1);
+        (self.first, self.count, self.alone) = (Some((headers, size)), 1, virtio);
         true
     }
 
-    /// Joins a packet to those that are there, if it follows them; says whether it did.
-    pub fn join(&mut self, frame: &[u8]) -> bool {
+    /// Joins a packet to those that are there, if it follows them; says whether it did. `virtio` is what is
+    /// left to do with it.
+    pub fn join(&mut self, frame: &[u8], virtio: VirtioHeader) -> bool {
         let Some((headers, size)) = self.first.filter(|_| !self.closed) else { return false };
         if !same_headers(&self.bytes, frame, &headers) {
             return false;
         }
-        let Some(next) = joinable(frame) else { return false };
+        let Some(next) = joinable(frame, virtio) else { return false };
         let data = next.end - next.data;
         let begun = self.bytes.len() - headers.data;
         let follows = sequence(frame, next.transport)
@@ -278,7 +303,7 @@ impl Joined {
     pub fn finish(&mut self) -> Option<(&[u8], VirtioHeader)> {
         let (headers, size) = self.first?;
         if self.count == 1 {
-            return Some((&self.bytes, VirtioHeader::NONE));
+            return Some((&self.bytes, self.alone));
         }
         let length = self.bytes.len();
         headers.write_lengths(&mut self.bytes, length);
@@ -300,8 +325,8 @@ fn flags(frame: &[u8], headers: &Headers) -> u8 {
 }
 
 /// The headers of a packet that may be joined to others: TCP with data in one piece, nothing behind it, and
-/// right checksums.
-fn joinable(frame: &[u8]) -> Option<Headers> {
+/// right checksums. An open one is right if it is the sum of the pseudo header.
+fn joinable(frame: &[u8], virtio: VirtioHeader) -> Option<Headers> {
     const FRAGMENT: u16 = 0x3fff;
     let headers = Headers::of(frame, None)?;
     let four = headers.is_ipv4(frame);
@@ -311,8 +336,15 @@ fn joinable(frame: &[u8]) -> Option<Headers> {
         && flags(frame, &headers) & !PSH == ACK
         && (!four || pair(frame, headers.ip + 6)? & FRAGMENT == 0);
     let right = |sum: u16| sum == 0xffff;
-    (plain && (!four || right(sum(&frame[headers.ip..headers.transport]))) && right(headers.sum(frame)))
-        .then_some(headers)
+    let of_data = || match virtio.transport() {
+        None => right(headers.sum(frame)),
+        Some(_) => {
+            let (transport, field) = (headers.transport, headers.field());
+            virtio == VirtioHeader::of_open(transport, field - transport)
+                && pair(frame, field) == Some(headers.pseudo_header(frame, frame.len()))
+        }
+    };
+    (plain && (!four || right(sum(&frame[headers.ip..headers.transport]))) && of_data()).then_some(headers)
 }
 
 /// Whether two packets have the same headers but for what counts on from one to the next. The second may be

@@ -19,9 +19,16 @@
 //! place.
 
 use crate::checksum::{folded, sum};
+use crate::open_checksum::OpenClass;
 
 /// The checksum is not finished.
 const NEEDS_CHECKSUM: u8 = 1;
+/// It is finished in the bytes of a segment at present, and begins with the pseudo header again when the
+/// segment leaves. No header on its way to Linux says this.
+const FINISHED: u8 = 0x80;
+/// The segment stands for the packets that it would be cut into, and counts as these. No header on its way to
+/// Linux says this, either.
+const AS_PACKETS: u8 = 0x40;
 
 /// The protocol number of SCTP, and where its checksum stands.
 const SCTP: u8 = 132;
@@ -111,7 +118,7 @@ impl VirtioHeader {
     /// Writes the header.
     pub fn write(&self) -> [u8; VirtioHeader::LEN] {
         let mut bytes = [0; VirtioHeader::LEN];
-        (bytes[0], bytes[1]) = (self.flags, self.gso_type);
+        (bytes[0], bytes[1]) = (self.flags & NEEDS_CHECKSUM, self.gso_type);
         for (place, value) in
             bytes[2..].chunks_exact_mut(2).zip([self.headers, self.gso_size, self.start, self.offset])
         {
@@ -159,10 +166,49 @@ impl VirtioHeader {
         }
     }
 
+    /// The checksum `offset` bytes behind the transport header is open.
+    pub(crate) fn of_open(transport: usize, offset: usize) -> VirtioHeader {
+        VirtioHeader {
+            flags: NEEDS_CHECKSUM,
+            start: transport as u16,
+            offset: offset as u16,
+            ..VirtioHeader::NONE
+        }
+    }
+
     /// What is left once the checksum is finished: nothing, or the cutting, which begins with the checksum
     /// anew.
     pub fn without_checksum(&self) -> VirtioHeader {
-        if self.segments() { *self } else { VirtioHeader::NONE }
+        if !self.segments() {
+            return VirtioHeader::NONE;
+        }
+        VirtioHeader { flags: if self.is_open() { self.flags | FINISHED } else { self.flags }, ..*self }
+    }
+
+    /// Whether the checksum is open: the field holds the sum of the pseudo header at present.
+    pub fn is_open(&self) -> bool {
+        self.flags & (NEEDS_CHECKSUM | FINISHED) == NEEDS_CHECKSUM
+    }
+
+    /// Where the sum of the checksum begins, and how far behind that the field is, if it is open.
+    pub fn open_sum(&self) -> Option<(u16, u16)> {
+        self.is_open().then_some((self.start, self.offset))
+    }
+
+    /// The same for a segment that stands for the packets that it would be cut into.
+    pub fn as_packets(&self) -> VirtioHeader {
+        VirtioHeader { flags: if self.segments() { self.flags | AS_PACKETS } else { self.flags }, ..*self }
+    }
+
+    /// Whether it is a segment that counts as the packets that it would be cut into.
+    pub fn counts_as_packets(&self) -> bool {
+        self.segments() && self.flags & AS_PACKETS != 0
+    }
+
+    /// The class of a frame whose checksum is open, if it has one.
+    pub fn open_class(&self, frame: &[u8]) -> Option<OpenClass> {
+        let (start, offset) = self.open_sum()?;
+        OpenClass::of(frame, start.into(), offset.into())
     }
 
     /// The same for a packet whose front has grown by `bytes` (or shrunk), or `None` if its headers are not
@@ -172,12 +218,15 @@ impl VirtioHeader {
             return Some(VirtioHeader::NONE);
         }
         let shift = |place: u16| u16::try_from(i32::from(place) + bytes).ok();
-        Some(VirtioHeader { headers: shift(self.headers)?, start: shift(self.start)?, ..*self })
+        // Only segments say how long their headers are.
+        let headers = if self.headers == 0 { 0 } else { shift(self.headers)? };
+        Some(VirtioHeader { headers, start: shift(self.start)?, ..*self })
     }
 
-    /// Finishes the checksum in the frame, as the card would. Says whether the frame has the bytes.
+    /// Finishes the checksum in the frame if it is open, as the card would. Says whether the frame has the
+    /// bytes.
     pub fn complete(&self, frame: &mut [u8]) -> bool {
-        if self.flags & NEEDS_CHECKSUM == 0 {
+        if !self.is_open() {
             return true;
         }
         let (start, field) = (usize::from(self.start), usize::from(self.start) + usize::from(self.offset));
@@ -511,6 +560,8 @@ mod tests {
         assert!(virtio.segments() && !virtio.is_none());
         assert_eq!(virtio.moved(8).map(|moved| (moved.start, moved.headers)), Some((42, 74)));
         assert_eq!(virtio.moved(-35), None);
+        let open = VirtioHeader::of_open(38, 16);
+        assert_eq!(open.moved(-4), Some(VirtioHeader::of_open(34, 16)), "no length of headers is told");
         assert!(VirtioHeader::read(&[2, 0, 1, 1, 1, 1, 1, 1, 1, 1]).is_none(), "a finished packet");
     }
 }

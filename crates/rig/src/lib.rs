@@ -7,15 +7,21 @@
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
+mod bgp;
+mod frr;
 mod links;
 mod load;
 mod namespace;
+mod numbered;
 mod process;
 mod shortcut;
 mod sys;
 
+pub use bgp::{AnnouncedPrefix, BgpSpeaker};
+pub use frr::{frr_command, frr_daemon, zebra_socket};
 pub use links::{Counters, RigLinks};
 pub use load::{BurstSender, FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};
+pub use numbered::{NumberedFlow, NumberedFlowEnd};
 pub use process::{Process, Stopped};
 pub use shortcut::Shortcut;

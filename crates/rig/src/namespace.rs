@@ -5,6 +5,7 @@ use crate::sys;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -24,6 +25,14 @@ impl Namespace {
             Ok(Namespace { network: File::open("/proc/thread-self/ns/net")?.into() })
         };
         thread::scope(|scope| joined(scope.spawn(make).join()))
+    }
+
+    /// One that there is, which `ip netns` has given a name.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn named(name: &str) -> io::Result<Namespace> {
+        Ok(Namespace { network: File::open(Path::new("/run/netns").join(name))?.into() })
     }
 
     /// Runs something on a thread inside; sockets that it opens belong to this network wherever they are

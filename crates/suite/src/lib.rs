@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agree;
+pub mod class_packets;
 pub mod cores;
 pub mod corpus;
 pub mod coverage;

@@ -2,10 +2,10 @@
 //! tables, counters.
 
 use crate::packet_generator::Arrivals;
-use exec::{AsyncBackend, Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};
+use exec::{AsyncBackend, Backend, BackendKind, LoadError, OpenProof, Output, Outputs, TableReport, load};
 use lang::ir::Program;
 use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
-use packet::{BATCH, Batch, Verdict};
+use packet::{BATCH, Batch, Verdict, VirtioHeader};
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::time::Instant;
@@ -98,6 +98,31 @@ pub fn see_on(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals,
     watch.end(arrivals)
 }
 
+/// As [`see`], with packets whose checksums may be open: the program gets those open that the proof admits,
+/// and what it leaves open is finished afterwards.
+///
+/// # Errors
+/// If the back end cannot load the program.
+pub fn see_open(
+    program: &Program,
+    back_end: BackendKind,
+    proof: OpenProof,
+    arrivals: &Arrivals,
+    ports: u16,
+    size: usize,
+) -> Result<RunOutcome, LoadError> {
+    let mut backend = load(program, back_end, ports, SEED)?;
+    let mut watch = Watch { proof: Some(proof), ..Watch::new(program, backend.as_mut()) };
+    let mut frames = arrivals.frames.clone();
+    let mut batch = Batch::new();
+    for first in (0..frames.len()).step_by(size) {
+        let count = frames.fill(&mut batch, first..first + size);
+        batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
+        let Ok(()) = watch.batch(frames.memory_mut(), &mut batch);
+    }
+    Ok(watch.end(arrivals))
+}
+
 /// As [`see_on`], packet by packet, each in memory of its own that begins with its headroom and ends where
 /// the packet ends.
 pub fn see_exactly(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals) -> RunOutcome {
@@ -142,17 +167,19 @@ struct Watch<'a> {
     program: &'a Program,
     backend: &'a mut dyn Backend,
     outputs: Outputs,
+    /// What is shown of the program, if it gets packets with open checksums.
+    proof: Option<OpenProof>,
     seen: RunOutcome,
 }
 
 impl<'a> Watch<'a> {
     fn new(program: &'a Program, backend: &'a mut dyn Backend) -> Watch<'a> {
-        Watch { program, backend, outputs: Outputs::default(), seen: RunOutcome::default() }
+        Watch { program, backend, outputs: Outputs::default(), proof: None, seen: RunOutcome::default() }
     }
 
     /// Lets a while pass behind the last packet, and looks at what is left.
     fn end(self, arrivals: &Arrivals) -> RunOutcome {
-        let Watch { program, backend, mut outputs, mut seen } = self;
+        let Watch { program, backend, mut outputs, mut seen, .. } = self;
         let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
         outputs.clear();
         backend.advance(last + 15_000_000, &mut outputs);
@@ -174,15 +201,45 @@ impl Run for Watch<'_> {
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
-        let Watch { program, backend, outputs, seen } = self;
+        let Watch { program, backend, outputs, proof, seen } = self;
         let first = seen.verdicts.len() as u32;
         outputs.clear();
+        if let Some(proof) = proof {
+            open(*proof, memory, batch, outputs);
+        }
         backend.run(memory, batch, outputs);
+        // Those that the back end has not finished already.
+        let finished = outputs.open.iter().map(|virtio| !virtio.is_open()).collect::<Vec<_>>();
+        for index in 0..if proof.is_some() { batch.len } else { 0 } {
+            if !finished.get(index).is_some_and(|finished| *finished) {
+                batch.finish_checksum(memory, index);
+            }
+        }
         seen.verdicts.extend_from_slice(batch.verdicts());
         let bytes = |i| batch.bytes(memory, i).unwrap_or_default().to_vec();
         seen.bytes.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
         add(program, outputs, first, seen);
         Ok(())
+    }
+}
+
+/// Leaves the checksums of a batch open that the program may get so, and finishes the others that are.
+fn open(proof: OpenProof, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+    let received = batch.clone();
+    batch.clear();
+    for index in 0..received.len {
+        let [captured, wire] = [received.captured[index], received.wire[index]];
+        batch.push(received.frame[index], captured, wire, received.port[index], received.time[index]);
+        let frame = received.bytes(memory, index).unwrap_or_default();
+        let virtio = VirtioHeader::unmarked(frame);
+        let admitted = virtio.open_class(frame).is_some_and(|class| proof.classes.contains(class));
+        batch.leave_unfinished(virtio);
+        if !admitted {
+            batch.finish_checksum(memory, index);
+        }
+    }
+    if proof.quotes {
+        outputs.open.extend((0..batch.len).map(|index| batch.virtio(index)));
     }
 }
 

@@ -655,6 +655,110 @@ fn every_table_has_room_for_the_whole_pool() {
     }
 }
 
+/// The flags and offset of a first fragment, and of the second one behind it.
+const FIRST: u16 = 0x2000;
+const SECOND_FRAGMENT: u16 = 2;
+
+/// A fragment of a datagram.
+fn fragment(from: End, to: End, id: u16, place: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        .ipv4(from.0, to.0, 64)
+        .udp(from.1, to.1)
+        .write(&mut frame, &[0; 8])
+        .expect("memory");
+    put(&mut frame, 18, id);
+    put(&mut frame, 20, place);
+    put(&mut frame, 38, 32);
+    frame
+}
+
+/// A host, and somebody outside, begin so many packets in fragments that no table could hold them: another
+/// host's fragments that are under way go on in both directions, and the flood holds no more than its part.
+#[test]
+fn no_flood_of_fragments_takes_those_of_other_hosts() {
+    const OF_PART: usize = 16;
+    let program = program();
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&program, back_end);
+        let server = ([192, 0, 2, 1], 53);
+        let [quiet, loud] = [([10, 0, 0, 9], 40_000), ([10, 0, 0, 10], 40_000)];
+        let begins = |judge: &mut Judge<'_>, port, from, to, id| {
+            let outcome = judge.run(port, &fragment(from, to, id, FIRST));
+            assert_eq!(judge.reason(&outcome), None);
+            ends_of_first(&outcome.left[0].1)
+        };
+        let [outside, loud_outside] = [quiet, loud].map(|host| begins(&mut judge, INSIDE, host, server, 7));
+        begins(&mut judge, OUTSIDE, server, outside, 7);
+        for id in 0..6_000 {
+            begins(&mut judge, INSIDE, loud, server, id);
+            begins(&mut judge, OUTSIDE, ([203, 0, 113, (id % 250) as u8], 9), loud_outside, id);
+        }
+        for (port, from, to) in [(INSIDE, quiet, server), (OUTSIDE, server, outside)] {
+            let outcome = judge.run(port, &fragment(from, to, 7, SECOND_FRAGMENT));
+            assert_eq!(judge.reason(&outcome), None, "port {port}");
+        }
+        assert_eq!(judge.entries("pieces_out"), 1 + OF_PART);
+        assert_eq!(judge.entries("pieces_in"), 1 + OF_PART);
+    }
+}
+
+/// Packets of many hosts in four fragments each, and the answers, in a random order: all leave, each
+/// translated as its first one and behind it (RFC 4787, REQ-14).
+#[test]
+fn fragments_in_any_order_are_translated_as_their_first() {
+    let program = program();
+    let server = ([192, 0, 2, 1], 53);
+    for (back_end, seed) in [(BackendKind::Interpreter, 3), (BackendKind::Native, 4)] {
+        let mut judge = Judge::new(&program, back_end);
+        let mut random = SuiteRandom::new(seed);
+        let mut waited = 0;
+        for round in 0..40 {
+            judge.now += SECOND;
+            let mut pieces = Vec::new();
+            for host in 1..30 {
+                let (inside, id) = (([10, 0, 0, host], 40_000), round << 8 | u16::from(host));
+                // Answers need to know where the host is outside.
+                let known = judge.run(INSIDE, &fragment(inside, server, id | 0x80, FIRST));
+                let outside = ends_of_first(&known.left[0].1);
+                for place in [FIRST, FIRST | 2, FIRST | 4, 6] {
+                    let there = (OUTSIDE, outside.0, id, place);
+                    pieces.push((INSIDE, fragment(inside, server, id, place), there));
+                    let back = (INSIDE, inside.0, id, place);
+                    pieces.push((OUTSIDE, fragment(server, outside, id, place), back));
+                }
+            }
+            for last in (1..pieces.len()).rev() {
+                pieces.swap(last, random.below(last as u64 + 1) as usize);
+            }
+            let mut left = Vec::new();
+            for (port, frame, _) in &pieces {
+                judge.now += 1_000;
+                let outcome = judge.run(*port, frame);
+                waited += outcome.waited.len();
+                // By which port, with which address of the host, of which packet, which fragment.
+                left.extend(outcome.left.into_iter().map(|(by, frame)| {
+                    let at = if by == OUTSIDE { 26 } else { 30 };
+                    let address: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
+                    (by, address, number(&frame, 18), number(&frame, 20))
+                }));
+            }
+            assert_eq!(left.len(), pieces.len(), "all leave, each once");
+            for (.., wanted) in &pieces {
+                let of = |place| left.iter().position(|one| *one == (wanted.0, wanted.1, wanted.2, place));
+                let (own, first) = (of(wanted.3), of(FIRST));
+                assert!(own.is_some() && own >= first && first.is_some(), "{wanted:?}: {own:?}, {first:?}");
+            }
+        }
+        assert!(waited > 1_000, "only {waited} came before their first");
+    }
+}
+
+/// The source of a first fragment: address and port.
+fn ends_of_first(frame: &[u8]) -> End {
+    ([frame[26], frame[27], frame[28], frame[29]], number(frame, 34))
+}
+
 /// A reset with a sequence number that its receiver does not expect leaves a connection its time.
 #[test]
 fn only_an_expected_reset_ends_a_connection() {

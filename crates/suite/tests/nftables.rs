@@ -91,13 +91,19 @@ fn programmed(sets: &[RuleSet], sent: &[Sent], back_end: BackendKind) -> Vec<Str
         let mut pieces: Vec<String> = Vec::new();
         for piece in sent.packet.pieces(index as u16) {
             let frame = frame(&piece, [2; 6], [4; 6]);
-            let verdict = bench.packet(port, &frame, index as u64 * MILLISECOND).verdict.expect("it has one");
-            let argument = verdict.argument() as usize;
-            pieces.push(match verdict.kind() {
-                VerdictKind::Send => OUTCOMES[argument - usize::from(FIRST_OUTCOME)].to_owned(),
-                _ => format!("-{}", program.reasons[argument].name),
-            });
+            // A second fragment that comes first waits, and has its verdict behind that of its first.
+            let outcome = bench.packet(port, &frame, index as u64 * MILLISECOND);
+            let waited = outcome.waited.into_iter().map(|waited| waited.verdict);
+            pieces.extend(outcome.verdict.into_iter().chain(waited).map(|verdict| {
+                let argument = verdict.argument() as usize;
+                match verdict.kind() {
+                    VerdictKind::Send => OUTCOMES[argument - usize::from(FIRST_OUTCOME)].to_owned(),
+                    _ => format!("-{}", program.reasons[argument].name),
+                }
+            }));
         }
+        assert_eq!(pieces.len(), sent.packet.pieces(0).len(), "each has its verdict");
+        assert_ne!(pieces[0], "-fragment_without_first", "a second fragment runs behind its first");
         let dropped = pieces.iter().position(|piece| piece.starts_with('-')).unwrap_or(0);
         said.push(pieces.swap_remove(dropped));
     }

@@ -89,6 +89,7 @@ fn the_packet_loop_allocates_nothing_for_a_packet() {
             transmitter: None,
             selection: None,
             device_queue: None,
+            order: None,
         };
         measure(|| {
             let finished = worker.run(&mut source, TimedPart::Whole);
@@ -123,6 +124,7 @@ fn a_streamed_capture_takes_the_same_memory_however_long_it_is() {
                 transmitter: None,
                 selection: None,
                 device_queue: None,
+                order: None,
             };
             assert!(worker.run(&mut source, TimedPart::WithoutReceive).error.is_none());
         })

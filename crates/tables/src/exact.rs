@@ -102,14 +102,18 @@ impl ExactSpec {
     /// It lives for a nanosecond at least.
     #[inline]
     fn deadline(&self, learned: u64, renewed: u64) -> Option<u64> {
-        let after =
-            |from: u64, time: Option<u64>| time.map_or(u64::MAX, |time| from.saturating_add(time.max(1)));
-        Some(after(learned, self.age).min(after(renewed, self.idle))).filter(|deadline| *deadline < u64::MAX)
+        let by_idle = self.idle.map_or(u64::MAX, |idle| renewed.saturating_add(idle.max(1)));
+        Some(self.end_by_age(learned).min(by_idle)).filter(|deadline| *deadline < u64::MAX)
     }
 
     /// When an entry that ends at `deadline` by its age was learned; `None` if the table has none.
     fn learned_to_end(&self, deadline: u64) -> Option<u64> {
         self.age.map(|age| deadline.saturating_sub(age.max(1)))
+    }
+
+    /// When an entry ends by its age that was learned then; `u64::MAX` for never.
+    fn end_by_age(&self, learned: u64) -> u64 {
+        self.age.map_or(u64::MAX, |age| learned.saturating_add(age.max(1)))
     }
 
     fn check(&self) -> Result<(), ExactSpecError> {
@@ -245,6 +249,9 @@ pub trait Exact {
     fn expire_key(&mut self, key: &[u64]) -> bool;
     /// When `key` ends unless it is renewed before, `u64::MAX` for never; `None` if it is not there.
     fn deadline_of(&mut self, key: &[u64]) -> Option<u64>;
+    /// When `key` ends by the `age` of the table unless it is learned before, `u64::MAX` without `age`;
+    /// `None` if it is permanent or not there.
+    fn age_of(&mut self, key: &[u64]) -> Option<u64>;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
     /// Ends every entry whose deadline is at or before `now`, as [`expire`](Exact::expire), but takes them

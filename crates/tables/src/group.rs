@@ -174,6 +174,40 @@ impl GroupTable {
         Some(gone.held)
     }
 
+    /// Gives members other weights, as far as `weight` tells one that is not 0; how many buckets moved. Where
+    /// nobody's weight changes, nothing moves. Otherwise each bucket of a member that holds more than its
+    /// share, in order, goes to who is the most below its own, the smallest number among equals.
+    pub fn reweigh(&mut self, weight: impl Fn(u32) -> Option<u32>) -> u32 {
+        let before = self.weights();
+        for one in &mut self.members {
+            one.weight = weight(one.member).filter(|weight| *weight > 0).unwrap_or(one.weight);
+        }
+        if self.weights() == before {
+            return 0;
+        }
+        let shares = shares(&self.weights(), self.buckets.len() as u32);
+        let mut takers: BinaryHeap<(i64, std::cmp::Reverse<usize>)> = (self.members.iter().zip(&shares))
+            .enumerate()
+            .map(|(place, (one, share))| (i64::from(*share) - i64::from(one.held), std::cmp::Reverse(place)))
+            .filter(|(below, _)| *below > 0)
+            .collect();
+        let mut moved = 0;
+        for bucket in &mut self.buckets {
+            let Ok(giver) = self.members.binary_search_by_key(bucket, |one| one.member) else { continue };
+            if self.members[giver].held <= shares[giver] {
+                continue;
+            }
+            let Some(mut most) = takers.peek_mut() else { break };
+            let place = most.1.0;
+            most.0 -= 1;
+            self.members[giver].held -= 1;
+            self.members[place].held += 1;
+            *bucket = self.members[place].member;
+            moved += 1;
+        }
+        moved
+    }
+
     /// The same group whose members have other numbers, each one of its own. Those that have none leave.
     pub fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> GroupTable {
         let mut same = self.clone();
@@ -240,13 +274,21 @@ fn shares(weights: &[u32], buckets: u32) -> Vec<u32> {
     for place in order.iter().take(left as usize) {
         shares[*place] += 1;
     }
-    let mut empty: Vec<usize> = (0..shares.len()).filter(|place| shares[*place] == 0).collect();
-    while let Some(place) = empty.pop() {
-        let largest = (0..shares.len()).max_by_key(|other| (shares[*other], std::cmp::Reverse(*other)));
-        if let Some(largest) = largest.filter(|largest| shares[*largest] > 1) {
-            shares[largest] -= 1;
-            shares[place] = 1;
+    let empty: Vec<usize> = (0..shares.len()).filter(|place| shares[*place] == 0).collect();
+    if empty.is_empty() {
+        return shares;
+    }
+    let others = shares.iter().enumerate().filter(|(_, share)| **share > 1);
+    let mut largest: BinaryHeap<(u32, std::cmp::Reverse<usize>)> =
+        others.map(|(place, share)| (*share, std::cmp::Reverse(place))).collect();
+    for place in empty.into_iter().rev() {
+        let Some(mut most) = largest.peek_mut() else { break };
+        if most.0 < 2 {
+            break;
         }
+        most.0 -= 1;
+        shares[most.1.0] -= 1;
+        shares[place] = 1;
     }
     shares
 }

@@ -31,11 +31,6 @@ pub fn hash_map<K, V>(entries: u64) -> u64 {
     buckets.saturating_mul(size_of::<(K, V)>() as u64).next_multiple_of(16).saturating_add(control)
 }
 
-/// The most bytes of a hash map of so many entries, whatever came and went.
-pub fn hash_map_at_most<K, V>(entries: u64) -> u64 {
-    hash_map::<K, V>(entries.saturating_mul(2).saturating_add(2))
-}
-
 /// Bytes of an ordered map of so many entries that was made of all of them at once, in order.
 pub fn ordered<K, V>(entries: u64) -> u64 {
     nodes::<K, V>(entries, NODE as u64)

@@ -29,6 +29,12 @@ pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The text of a program up to its first test. Tests are data: they hold packets, one a line.
+pub(super) fn without_programs_tests(text: &str) -> &str {
+    let tests = text.match_indices("\ntest \"").next();
+    tests.map_or(text, |(at, _)| &text[..=at])
+}
+
 /// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations are
 /// the sections of `crates/lang/src/explain/*.md`; a code begins the heading of its section.
 pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {

@@ -1,5 +1,6 @@
 //! Rules about files as such: first line, length, names, leftovers.
 
+use super::language::without_programs_tests;
 use super::rust::{code_only, is_test_file, line_of, without_tests, words};
 use super::{Finding, Tree};
 
@@ -34,10 +35,18 @@ pub(super) fn first_lines(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Programs and modules in the project's language, but for cases of the suite.
+pub(super) fn programs(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
+    tree.ending("rav").filter(|(path, _)| !path.starts_with("suite/"))
+}
+
 /// No file grows past the cap.
 pub(super) fn caps(tree: &Tree, findings: &mut Vec<Finding>) {
-    for (path, text) in tree.ending("rs").filter(|(path, _)| !is_test_file(path)) {
-        let lines = without_tests(text).lines().count();
+    let rust = tree.ending("rs").filter(|(path, _)| !is_test_file(path));
+    let rust = rust.map(|(path, text)| (path, without_tests(text)));
+    let programs = programs(tree).map(|(path, text)| (path, without_programs_tests(text)));
+    for (path, text) in rust.chain(programs) {
+        let lines = text.lines().count();
         if lines > HARD_CAP {
             let text = format!("{lines} lines, at most {HARD_CAP} are allowed: split it by role");
             findings.push(Finding::new(path, 0, "cap", text));

@@ -1,9 +1,13 @@
-//! Rules about the length of lines that people read: comments, and paragraphs of Markdown.
+//! Rules about the length of lines that people read: comments, code of programs, and paragraphs of Markdown.
 
+use super::language::without_programs_tests;
 use super::{Finding, Tree};
 
 /// Columns of a comment line, which is a line of code too.
 const COMMENT: usize = 110;
+
+/// Columns of a line of a program or module: no formatter breaks it.
+const PROGRAM: usize = 120;
 
 /// Columns of a line of a Markdown paragraph or list.
 const PARAGRAPH: usize = 120;
@@ -14,6 +18,14 @@ pub(super) fn lengths(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.ending("rs") {
         let comments = text.lines().map(|line| line.trim_start().starts_with("//").then_some(line));
         long(path, comments, COMMENT, |line| line.trim_start().trim_start_matches(['/', '!']), findings);
+    }
+    for (path, text) in super::layout::programs(tree) {
+        let is_comment = |line: &&str| line.trim_start().starts_with("//");
+        let comments = text.lines().map(|line| Some(line).filter(is_comment));
+        long(path, comments, COMMENT, |line| line.trim_start().trim_start_matches('/'), findings);
+        let code =
+            without_programs_tests(text).lines().map(|line| Some(line).filter(|line| !is_comment(line)));
+        long(path, code, PROGRAM, |line| line, findings);
     }
     for (path, text) in tree.ending("md") {
         long(path, text.lines().map(Some), PARAGRAPH, |line| line, findings);

@@ -79,6 +79,25 @@ fn files_have_a_cap_that_tests_do_not_count_for() {
 }
 
 #[test]
+fn programs_have_the_same_caps() {
+    let lines = |count: usize| format!("// Counts.\n{}", "counter many\n".repeat(count - 1));
+    let tests = format!("test \"a\" {{\n{}}}\n", "    packet 1 { zero[9] } expect flood\n".repeat(700));
+    assert_eq!(found(&sound().with("programs/wire.rav", &(lines(700) + &tests))), []);
+    breaks("programs/wire.rav", &(lines(701) + &tests), "cap");
+    breaks("std/net/ethernet.rav", &lines(701), "cap");
+    breaks("crates/lab/src/slow.rav", &lines(701), "cap");
+    assert_eq!(found(&sound().with("suite/good/large.rav", &lines(701))), []);
+    // Comments have 110 columns, code has 120, and packets of tests as many as they need.
+    let words = |columns: usize| "x ".repeat(columns / 2);
+    let with = |before: &str, behind: &str| format!("// Counts.\n{before}\ntest \"a\" {{\n{behind}\n}}\n");
+    let sound_lines = with(&format!("// {}\n{}", words(106), words(120)), &words(300));
+    assert_eq!(found(&sound().with("programs/wire.rav", &sound_lines)), []);
+    breaks("programs/wire.rav", &with(&format!("// {}", words(108)), ""), "line");
+    breaks("programs/wire.rav", &with("", &format!("    // {}", words(108))), "line");
+    breaks("programs/wire.rav", &with(&words(122), ""), "line");
+}
+
+#[test]
 fn names_say_something() {
     breaks("crates/packet/src/utils.rs", "//! Things.\n", "name");
     breaks("crates/packet/src/common/mod.rs", "//! Things.\n", "name");

@@ -40,14 +40,13 @@ pub fn run(workers: Vec<LiveWorker>, generations: Vec<Generation>, remote: &Remo
     thread::scope(|scope| {
         let parts = workers.into_iter().zip(generations).zip(1..);
         let threads: Vec<_> = parts
-            .map(|((worker, generation), number)| {
+            .map(|((mut worker, mut generation), number)| {
                 let core = cores.get(number - 1).copied();
                 let run = move || {
                     let _end = EndAll(remote);
-                    match core.map_or(Ok(()), |core| stay(number, core)) {
-                        Ok(()) => worker.run(generation),
-                        Err(error) => (generation, Err(error)),
-                    }
+                    let pinned = core.map_or(Ok(()), |core| stay(number, core));
+                    let result = pinned.and_then(|()| worker.run(&mut generation));
+                    (generation, result, worker.leave())
                 };
                 let thread = thread::Builder::new().name(format!("worker {number}")).stack_size(STACK);
                 thread.spawn_scoped(scope, run)
@@ -62,7 +61,8 @@ pub fn run(workers: Vec<LiveWorker>, generations: Vec<Generation>, remote: &Remo
         for part in parts {
             let result = part.map(|joined| joined.unwrap_or_else(|panic| resume_unwind(panic)));
             let error = match result {
-                Ok((generation, result)) => {
+                Ok((mut generation, result, mut crossing)) => {
+                    crossing.drop_untaken(&mut generation);
                     ended.generations.push(generation);
                     result.err()
                 }

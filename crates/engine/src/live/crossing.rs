@@ -14,14 +14,16 @@
 //! A packet is copied once, into a parcel, which is a batch with memory of its own. Parcels go to and fro
 //! between their two workers, so nothing is allocated for a packet. Packets of one flow stay in their order.
 //! Received is what a worker has run, so a packet that crosses counts once, at its own worker. One that finds
-//! no room is dropped for [`WORKER_BUSY`], and counts where it came in.
+//! no room, or that its worker has not taken when it failed, is dropped for [`WORKER_BUSY`], and counts where
+//! it came in.
+//!
+//! [`WORKER_BUSY`]: lang::ir::steering::WORKER_BUSY
 
 use super::Generation;
 use super::host_packets;
 use super::ring::{Giver, Sleeper, Taker, ring};
 use exec::{Backend, BackendKind, LoadError, Outputs, load};
 use lang::ir::Program;
-use lang::ir::steering::WORKER_BUSY;
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, Region, Verdict, VerdictKind};
 use ports::live::Bell;
@@ -35,6 +37,19 @@ const LEAST_PARCELS: usize = 4;
 
 /// With more parcels than these in a ring, the next one waits until it is full or the ring is emptier.
 const MOST_UNDER_WAY: usize = 2;
+
+/// How many parcels there are on the way from one of `workers` to another.
+fn parcels_of_a_way(workers: usize) -> usize {
+    (2 * MOST_PARCELS / workers.max(1)).clamp(LEAST_PARCELS, MOST_PARCELS)
+}
+
+/// How many parcels `workers` have between each other while a program steers their packets, and how many
+/// bytes all of them take.
+pub fn parcel_memory(workers: u16) -> (u64, u64) {
+    let workers = usize::from(workers);
+    let parcels = (workers * workers.saturating_sub(1) * parcels_of_a_way(workers)) as u64;
+    (parcels, parcels * (PARCEL + size_of::<Batch>()) as u64)
+}
 
 /// What says for each of `workers` to which of them a packet goes; nothing if the program does not say so, or
 /// if there is one worker.
@@ -106,8 +121,9 @@ struct Way {
     ring: Giver<Parcel>,
     /// Where empty parcels come back.
     back: Taker<Parcel>,
-    /// Parcels that have not been used yet; none before the first packet of a program that steers.
+    /// Parcels that have not been used yet; none before the first program that steers.
     fresh: Vec<Parcel>,
+    /// How many are still to be made.
     parcels: usize,
     /// The parcel that is being filled.
     open: Option<Parcel>,
@@ -179,7 +195,7 @@ pub(super) struct Crossing {
 pub(super) fn crossings(bells: &[Bell]) -> Vec<Crossing> {
     let workers = bells.len();
     let sleepers: Vec<_> = bells.iter().map(|bell| Arc::new(Sleeper::new(bell.clone()))).collect();
-    let parcels = (2 * MOST_PARCELS / workers.max(1)).clamp(LEAST_PARCELS, MOST_PARCELS);
+    let parcels = parcels_of_a_way(workers);
     let mut crossings: Vec<Crossing> = sleepers.iter().cloned().map(Crossing::new).collect();
     for from in 0..workers {
         for to in 0..workers {
@@ -212,20 +228,26 @@ impl Crossing {
         }
     }
 
+    /// How many parcels it will have.
+    #[cfg(test)]
+    pub(super) fn parcels(&self) -> usize {
+        self.ways.iter().flatten().map(|way| way.parcels).sum()
+    }
+
     /// How many other workers there are.
     pub(super) fn others(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// Provides the parcels if the program steers its packets.
-    pub(super) fn prepare(&mut self, generation: &Generation) {
-        if generation.steering.is_none() {
-            return;
+    /// Provides the parcels if the program steers its packets. They stay when another program takes over.
+    pub(super) fn prepare(&mut self, generation: &mut Generation) {
+        if generation.steering.is_some() {
+            for way in self.ways.iter_mut().flatten() {
+                let missing = std::mem::take(&mut way.parcels);
+                way.fresh.extend((0..missing).map(|_| Parcel::new()));
+            }
         }
-        for way in self.ways.iter_mut().flatten() {
-            let missing = std::mem::take(&mut way.parcels);
-            way.fresh.extend((0..missing).map(|_| Parcel::new()));
-        }
+        generation.has_parcels = self.others() > 0 && self.ways.iter().flatten().all(|way| way.parcels == 0);
     }
 
     /// Keeps those packets of a batch that are this worker's, and puts the others on their ways.
@@ -324,17 +346,12 @@ impl Crossing {
 
     /// The worker ends and receives nothing more: sends what waits, then says that nothing more will come.
     /// Returns whether all has come from the others, too.
-    pub(super) fn ends(&mut self, generation: &mut Generation) -> bool {
+    pub(super) fn ends(&mut self) -> bool {
         let mut sent = true;
         for way in self.ways.iter_mut().flatten() {
             way.send(true);
-            if way.waits() && way.ring.is_left() {
-                // The other worker has ended because of an error.
-                if let Some(mut parcel) = way.open.take() {
-                    drop_refused(generation, parcel.memory.bytes(), &mut parcel.batch);
-                }
-            }
-            if way.waits() {
+            // A worker that has left has ended because of an error.
+            if way.waits() && !way.ring.is_left() {
                 sent = false;
             } else if !way.closed {
                 way.closed = true;
@@ -343,14 +360,28 @@ impl Crossing {
         }
         sent && self.arrivals.iter().all(|arrivals| arrivals.ring.is_over())
     }
+
+    /// The worker has ended, perhaps because of an error: it takes nothing more, and nothing more will come
+    /// from it.
+    pub(super) fn leaves(&mut self) {
+        self.arrivals.iter_mut().for_each(|arrivals| arrivals.ring.leave());
+        self.ways.iter_mut().flatten().for_each(|way| way.ring.close());
+    }
+
+    /// All workers have ended: drops the packets that no other worker has taken, and counts them.
+    pub(super) fn drop_untaken(&mut self, generation: &mut Generation) {
+        for way in self.ways.iter_mut().flatten() {
+            while let Some(mut parcel) = way.ring.take_back().or_else(|| way.open.take()) {
+                drop_refused(generation, parcel.memory.bytes(), &mut parcel.batch);
+            }
+        }
+    }
 }
 
 /// Drops packets that found no room on their way, and counts them.
 #[cold]
 fn drop_refused(generation: &mut Generation, memory: &[u8], refused: &mut Batch) {
-    let reasons = &generation.program.reasons;
-    let busy = reasons.iter().position(|reason| reason.name == WORKER_BUSY).unwrap_or(0);
-    refused.verdicts_mut().fill(Verdict::drop(busy as u16));
+    refused.verdicts_mut().fill(Verdict::drop(generation.worker_busy));
     host_packets::forget(refused);
     generation.ledger.commit(memory, refused, &Outputs::default());
     generation.recent.keep(memory, refused);

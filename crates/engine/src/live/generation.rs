@@ -3,10 +3,12 @@
 
 use super::recent::Recent;
 use crate::Ledger;
-use exec::Backend;
+use exec::{Backend, OpenProof, SegmentProof};
 use lang::ir::Program;
+use lang::ir::steering::WORKER_BUSY;
 use lang::source::Sources;
 use offload::device_queue::{DeviceQueue, Schedule};
+use packet::OpenClasses;
 use ports::live::{ReceiveLosses, SendLosses};
 use serde::Serialize;
 use std::ops::{AddAssign, Sub};
@@ -32,12 +34,24 @@ pub struct Generation {
     pub since: Instant,
     /// Punted packets that found no room on their way to the control plane, by the number of the reason.
     pub punts_lost: Vec<u64>,
+    /// Packets that left with the checksum that their sender left open.
+    pub left_open: u64,
+    /// Which packets the program gets with such a checksum.
+    pub(super) open: OpenProof,
+    /// Which segments it gets whole.
+    pub(super) segments: OpenClasses,
     /// The last packets that it dropped or punted.
     pub recent: Recent,
     /// The device queue, if the back end is asynchronous.
     pub(super) device_queue: Option<Box<DeviceQueue>>,
     /// What says to which worker a packet goes, if the program says so and there are several.
     pub(super) steering: Option<Box<dyn Backend>>,
+    /// Whether the worker has the memory in which packets cross to other workers, because this program or one
+    /// before it steers its packets; known from the beginning of its run.
+    pub has_parcels: bool,
+    /// The reason for packets that find no room on their way to their worker. If there are several workers
+    /// and the program lacks it, that of no packet, so that the account does not balance.
+    pub(super) worker_busy: u16,
     /// The names of the program's reasons.
     pub(super) reasons: Vec<Arc<str>>,
     /// The losses at each port at the time of the takeover.
@@ -51,6 +65,7 @@ impl Generation {
         sources: Arc<Sources>,
         mut backend: Box<dyn Backend>,
         schedule: Option<Schedule>,
+        (open, segments): (OpenProof, SegmentProof),
         ports: u16,
         number: u64,
     ) -> Generation {
@@ -59,6 +74,8 @@ impl Generation {
         let recent = Recent::new(program.reasons.len());
         let punts_lost = vec![0; program.reasons.len()];
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
+        let worker_busy = program.reasons.iter().position(|reason| reason.name == WORKER_BUSY);
+        let worker_busy = worker_busy.unwrap_or(program.reasons.len()) as u16;
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
         let device_queue =
@@ -72,9 +89,18 @@ impl Generation {
             number,
             since,
             punts_lost,
+            left_open: 0,
+            // A device gets packets as they are, and its results come back later.
+            open: if device_queue.is_some() { OpenProof::default() } else { open },
+            segments: match device_queue.is_some() {
+                true => OpenClasses::NONE,
+                false => segments.classes.and(open.classes),
+            },
             recent,
             device_queue,
             steering: None,
+            has_parcels: false,
+            worker_busy,
             reasons,
             lost_before,
         }
@@ -88,7 +114,8 @@ impl Generation {
 
 /// A program that was loaded once for every worker.
 pub struct Loaded {
-    /// The program.
+    /// The program. For several workers it has the reason
+    /// [`WORKER_BUSY`](lang::ir::steering::declare_worker_busy).
     pub program: Arc<Program>,
     /// Its text.
     pub sources: Arc<Sources>,
@@ -106,9 +133,10 @@ impl Loaded {
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
         let Loaded { program, sources, backends, schedule, steering } = self;
         let mut steering = steering.into_iter();
+        let shown = (OpenProof::of(&program), SegmentProof::of(&program));
         let new = |backend| Generation {
             steering: steering.next(),
-            ..Generation::new(program.clone(), sources.clone(), backend, schedule, ports, number)
+            ..Generation::new(program.clone(), sources.clone(), backend, schedule, shown, ports, number)
         };
         backends.into_iter().map(new).collect()
     }

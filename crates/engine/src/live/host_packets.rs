@@ -71,6 +71,22 @@ pub(super) fn forget(batch: &mut Batch) {
     batch.port[..batch.len].iter_mut().for_each(|port| *port &= !FROM_HOST);
 }
 
+/// Takes the machine's packets out of a batch, for a program that does not decide about them.
+pub(super) fn take_marked(memory: &[u8], batch: &mut Batch) -> Vec<Injected> {
+    let (mut marked, mut kept) = (Vec::new(), 0);
+    for index in 0..batch.len {
+        if batch.port[index] & FROM_HOST == 0 {
+            batch.keep(kept, index);
+            kept += 1;
+        } else if let Some(bytes) = batch.bytes(memory, index) {
+            let (port, virtio) = (batch.port[index] & !FROM_HOST, batch.virtio(index));
+            marked.push(Injected { port, bytes: bytes.to_vec(), virtio });
+        }
+    }
+    batch.len = kept;
+    marked
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,6 +42,8 @@ pub struct Counted {
     pub losses: Vec<LossesSince>,
     /// Punted packets that found no room, by the number of the reason.
     pub punts_lost: Vec<u64>,
+    /// Packets that left with the checksum that their sender left open.
+    pub left_open: u64,
 }
 
 /// The losses at one port.
@@ -75,6 +77,7 @@ impl Counted {
             figures: Figures::of(&generation.program, generation.backend.as_ref()),
             losses: Vec::new(),
             punts_lost: generation.punts_lost.clone(),
+            left_open: generation.left_open,
         }
     }
 
@@ -84,6 +87,7 @@ impl Counted {
             whole.ledger.add(&part.ledger);
             whole.figures.add(&whole.program, &part.figures);
             whole.age = whole.age.max(part.age);
+            whole.left_open += part.left_open;
             for (lost, more) in whole.losses.iter_mut().zip(&part.losses) {
                 lost.takeover += more.takeover;
                 lost.attached += more.attached;
@@ -213,6 +217,7 @@ impl Begun {
             figures: self.figures,
             losses: self.losses,
             punts_lost: self.punts_lost,
+            left_open: generation.left_open,
         }
     }
 }

@@ -135,6 +135,11 @@ impl<T> Giver<T> {
     pub(super) fn is_left(&self) -> bool {
         self.0.left.read(Ordering::Acquire) == 1
     }
+
+    /// Takes back the first thing that nobody takes out any more.
+    pub(super) fn take_back(&mut self) -> Option<T> {
+        if self.is_left() { self.0.take() } else { None }
+    }
 }
 
 impl<T> Drop for Giver<T> {
@@ -147,6 +152,11 @@ impl<T> Taker<T> {
     /// Takes the first thing out.
     pub(super) fn take(&mut self) -> Option<T> {
         self.0.take()
+    }
+
+    /// Says that nothing more will be taken out by this end.
+    pub(super) fn leave(&mut self) {
+        self.0.left.write(1, Ordering::Release);
     }
 
     /// Whether nothing is in the ring.
@@ -162,7 +172,7 @@ impl<T> Taker<T> {
 
 impl<T> Drop for Taker<T> {
     fn drop(&mut self) {
-        self.0.left.write(1, Ordering::Release);
+        self.leave();
     }
 }
 
@@ -311,8 +321,11 @@ mod tests {
             assert_eq!(std::iter::from_fn(|| taker.take()).collect::<VecDeque<_>>(), queue);
             assert!(taker.is_over());
         }
-        let (giver, taker) = ring::<u8>(1);
+        let (mut giver, mut taker) = ring(2);
+        assert_eq!((giver.put(1), giver.put(2), giver.take_back()), (Ok(()), Ok(()), None));
+        assert_eq!(taker.take(), Some(1));
         drop(taker);
         assert!(giver.is_left());
+        assert_eq!((giver.take_back(), giver.take_back()), (Some(2), None), "what nobody has taken");
     }
 }

@@ -2,11 +2,14 @@
 //! each other meanwhile.
 
 mod held;
+mod looks;
+mod ordered;
 mod other_ports;
 mod steered;
 
 use super::*;
 use exec::{Backend, BackendKind, EntryPlace, load_measurable};
+use lang::ir::steering::declare_worker_busy;
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
@@ -195,7 +198,8 @@ fn probe(flow: u16, number: u32) -> Vec<u8> {
 
 fn loaded(text: &str, workers: usize) -> Loaded {
     let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
-    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let mut program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    declare_worker_busy(&mut program).expect("there is a number left");
     let program = Arc::new(program);
     let backend = |_| load_measurable(&program, BackendKind::Native, PORTS, 0).unwrap();
     let backends = (0..workers).map(backend).collect();
@@ -380,6 +384,50 @@ fn between_two_batches_of_the_machine_every_port_has_its_turn() {
     assert_eq!(runs, [packet::BATCH; 4]);
     let last = bench.stop();
     assert_eq!(account(&last), (4 * TURN as u64, 4 * TURN as u64));
+}
+
+#[test]
+fn between_two_steps_of_work_every_port_has_its_turn_and_later_requests_wait() {
+    const FLOOD: &str = "start stage all() { flood }";
+    const STEPS: usize = 3;
+    let bench = Bench::running(1, loaded(FLOOD, 1));
+    let (gate, wait) = mpsc::channel::<()>();
+    let closed = Request::Ask(Box::new(move |_, _| {
+        let _ = wait.recv();
+    }));
+    assert!(bench.remote.lines()[0].request(closed));
+    // More than the steps see, and a batch may come before the gate is closed.
+    const COME: usize = (STEPS + 2) * packet::BATCH;
+    bench.come[0].lock().unwrap().extend(vec![vec![2; 60]; COME]);
+    let received = |generation: &Generation| generation.ledger.received_by(1).packets;
+    let (worked, later) = thread::scope(|scope| {
+        let begun = Arc::new(Mutex::new(false));
+        let marks = begun.clone();
+        let step = move |generation: &mut Generation, seen: &mut Vec<u64>| {
+            seen.push(received(generation));
+            (seen.len() == STEPS).then(|| std::mem::take(seen))
+        };
+        let remote = &bench.remote;
+        let worked = scope.spawn(move || {
+            let begin = move || {
+                *marks.lock().unwrap() = true;
+                Vec::new()
+            };
+            remote.ask_in_steps(begin, step)
+        });
+        while !*begun.lock().unwrap() {
+            thread::yield_now();
+        }
+        let later = scope.spawn(|| bench.remote.ask(move |generation, _| received(generation)));
+        drop(gate);
+        (worked.join().unwrap(), later.join().unwrap())
+    });
+    let seen = worked.expect("runs").remove(0);
+    assert!(seen.windows(2).all(|two| two[1] - two[0] == packet::BATCH as u64), "{seen:?}");
+    assert!(later.expect("runs")[0] > seen[STEPS - 1], "{seen:?}");
+    bench.settle();
+    let last = bench.stop();
+    assert_eq!(account(&last).0, COME as u64);
 }
 
 #[test]

@@ -202,6 +202,11 @@ pub(super) struct Watches {
 const REST: u32 = 9;
 
 impl Watches {
+    /// Whether nobody watches.
+    pub(super) fn is_empty(&self) -> bool {
+        self.watchers.is_empty()
+    }
+
     pub(super) fn add(&mut self, watcher: Watcher) {
         // Ended watchers are removed here, too, so that they do not pile up while no packet comes.
         self.watchers.retain(|watcher| !watcher.is_over());

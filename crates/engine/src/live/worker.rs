@@ -13,14 +13,16 @@ use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::subscribe::Subscribers;
 use super::watch::Watches;
-use super::{Generation, Injected, Line, OtherPorts, PortLosses, PuntQueue, Request};
-use crate::{Transmitter, pieces};
+use super::{Generation, Injected, Line, OtherPorts, PortLosses, PuntQueue, Request, Work, open_checksums};
+use crate::Transmitter;
+use crate::ordering::fragment_order;
 use exec::{AsyncBackend, Outputs};
 use offload::device_queue::{DeviceQueue, Run, Supply};
-use packet::{Batch, VirtioHeader};
+use packet::{Batch, FragmentOrder, OpenClasses, VirtioHeader};
 use ports::live::clock::Clock;
-use ports::live::{Lane, LiveOut, Receiver, Waiter};
+use ports::live::{Lane, LiveOut, Receiver, Waiter, exchange};
 use ports::{Departure, Transmit};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
@@ -47,14 +49,16 @@ pub struct LiveWorker {
     looks: Looks,
     host_packets: HostPackets,
     crossing: Crossing,
+    order: Option<Box<FragmentOrder>>,
     clock: Arc<dyn Clock>,
 }
 
 impl LiveWorker {
     /// A loop over these lanes, the first of which belongs to port 1, and the connection for requests to it.
     pub(super) fn new(lanes: Vec<Lane>, clock: Arc<dyn Clock>) -> io::Result<(LiveWorker, Line)> {
-        let (receivers, senders): (Vec<_>, Vec<_>) =
+        let (mut receivers, senders): (Vec<_>, Vec<_>) =
             lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
+        receivers.iter_mut().for_each(|port| port.joins());
         let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
         let waiter = Waiter::new(&descriptors)?;
         let (sender, requests) = mpsc::channel();
@@ -74,6 +78,7 @@ impl LiveWorker {
             looks: Looks::default(),
             host_packets: HostPackets::default(),
             crossing: alone,
+            order: None,
             clock,
         };
         Ok((worker, line))
@@ -85,19 +90,25 @@ impl LiveWorker {
     }
 
     /// Runs programs, one after the other, until it is told to stop, or Linux refuses to wait for packets;
-    /// returns the last one.
-    pub fn run(mut self, mut generation: Generation) -> (Generation, io::Result<()>) {
+    /// leaves the last one.
+    pub(super) fn run(&mut self, generation: &mut Generation) -> io::Result<()> {
         loop {
-            match self.rounds(&mut generation) {
-                Ok(Some(Request::Replace(takeover))) => {
+            match self.rounds(generation)? {
+                Some(Request::Replace(takeover)) => {
                     let lost = losses(&mut self.receivers, &self.out);
-                    let LiveWorker { receivers, out, waiter, clock, .. } = &mut self;
+                    let LiveWorker { receivers, out, waiter, clock, .. } = self;
                     let change = |ports| change_ports(ports, receivers, out, waiter);
-                    takeover.perform(&mut generation, lost, clock.program(), change);
+                    takeover.perform(generation, lost, clock.program(), change);
                 }
-                ended => return (generation, ended.map(drop)),
+                _ => return Ok(()),
             }
         }
+    }
+
+    /// Closes its ports, and returns its ways to other workers, with what nobody has taken there.
+    pub(super) fn leave(mut self) -> Crossing {
+        self.crossing.leaves();
+        self.crossing
     }
 
     /// The loop. Runs one program until a request ends it; `None` if no more requests can come.
@@ -116,10 +127,20 @@ impl LiveWorker {
             looks,
             host_packets,
             crossing,
+            order,
             clock,
         } = self;
         let clock = &**clock;
         crossing.prepare(generation);
+        // Nothing waits now. It stays known which first fragments came: the new program may know them, too.
+        let known = order.take().filter(|_| generation.program.orders_fragments);
+        *order = known.or_else(|| fragment_order(&generation.program, RandomState::new().hash_one(0)));
+        let leave_open = !generation.open.classes.is_empty();
+        for port in receivers.iter_mut() {
+            port.leave_checksums_open(leave_open);
+            port.leave_segments_whole(OpenClasses::NONE);
+        }
+        let take_open = out.take_open_checksums();
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut device_queue = generation.device_queue.take();
         let mut pass = LivePass {
@@ -130,16 +151,26 @@ impl LiveWorker {
             subscribers,
             stopwatch,
             crossing,
+            order,
             transmitter,
+            take_open,
+            whole: OpenClasses::NONE,
             clock,
         };
         // The port whose turn it was when the device queue had no more room.
         let mut first = 0;
         let mut idle = false;
+        // What is being worked on a part at a time.
+        let mut work: Option<Work> = None;
         let asked = loop {
             if let Some(memory) = host_packets.next(clock, batch) {
                 // A batch of the machine, and then one of each port: requests wait until its turn is over.
                 pass.received(memory, batch, device_queue.as_deref_mut())?;
+            } else if let Some(step) = &mut work {
+                if step(pass.generation) {
+                    work = None;
+                }
+                pass.stopwatch.lap(Stop::Control);
             } else {
                 // Before packets, so that what was asked for at the beginning sees the first of them.
                 match requests.try_recv() {
@@ -154,7 +185,7 @@ impl LiveWorker {
                         host_packets.begin(frames, cut, sent);
                     }
                     Ok(request) => {
-                        if let Some(last) = pass.answer(request, receivers, looks)? {
+                        if let Some(last) = pass.answer(request, receivers, looks, &mut work)? {
                             break Some(last);
                         }
                     }
@@ -162,6 +193,7 @@ impl LiveWorker {
             }
             idle = !pass.receive(receivers, batch, &mut first, device_queue.as_deref_mut())?;
             idle &= !pass.take_over(idle, device_queue.as_deref_mut())?;
+            pass.run_due(device_queue.as_deref_mut())?;
             if let Some(device_queue) = &mut device_queue {
                 idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
                 pass.stopwatch.lap(Stop::Run);
@@ -175,7 +207,7 @@ impl LiveWorker {
         };
         if !matches!(asked, Some(Request::Replace(_))) {
             // All workers end together: what is on its way between them is run by its worker.
-            while !pass.crossing.ends(pass.generation) {
+            while !pass.crossing.ends() {
                 if !pass.take_over(true, device_queue.as_deref_mut())? {
                     std::thread::yield_now();
                 }
@@ -184,6 +216,7 @@ impl LiveWorker {
                 }
             }
         }
+        pass.in_order(device_queue.as_deref_mut(), |order, run| order.finish(run))?;
         if let Some(device_queue) = &mut device_queue {
             device_queue.run(&mut pass, Supply::Ended)?;
         }
@@ -193,20 +226,24 @@ impl LiveWorker {
     }
 }
 
-/// Keeps the lanes of some ports and takes others behind them; returns those that are not kept.
+/// Exchanges lanes of some ports; returns those that are not needed any more.
 fn change_ports(
-    ports: OtherPorts,
+    OtherPorts(lanes): OtherPorts,
     receivers: &mut Vec<Box<dyn Receiver>>,
     out: &mut LiveOut,
     waiter: &mut Waiter,
 ) -> Vec<Lane> {
-    let OtherPorts { keep, added } = ports;
-    let (receive, send): (Vec<_>, Vec<_>) = added.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
-    let removed = receivers.split_off(keep.min(receivers.len()));
-    receivers.extend(receive);
+    let halves = |lane: Option<Lane>| match lane {
+        Some(Lane { receive, send }) => (Some(receive), Some(send)),
+        None => (None, None),
+    };
+    let (receive, send): (Vec<_>, Vec<_>) = lanes.into_iter().map(halves).unzip();
+    let mut removed = exchange(receivers, receive);
+    removed.iter_mut().for_each(|port| port.leaves());
+    receivers.iter_mut().for_each(|port| port.joins());
     let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
     waiter.watch(&descriptors);
-    let removed = removed.into_iter().zip(out.change(keep, send));
+    let removed = removed.into_iter().zip(out.change(send));
     removed.map(|(receive, send)| Lane { receive, send }).collect()
 }
 
@@ -219,7 +256,13 @@ struct LivePass<'a, 'b> {
     subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
     crossing: &'a mut Crossing,
+    /// What brings fragments into order, if the program asks for it.
+    order: &'a mut Option<Box<FragmentOrder>>,
     transmitter: Transmitter<'b, LiveOut>,
+    /// Which ports take packets with an open checksum.
+    take_open: Vec<bool>,
+    /// The segments that ports leave whole at present.
+    whole: OpenClasses,
     clock: &'a dyn Clock,
 }
 
@@ -236,6 +279,12 @@ impl LivePass<'_, '_> {
     ) -> io::Result<bool> {
         let mut any = false;
         let begin = *first;
+        // Who watches sees packets.
+        let whole = if self.watches.is_empty() { self.generation.segments } else { OpenClasses::NONE };
+        if whole != self.whole {
+            self.whole = whole;
+            receivers.iter_mut().for_each(|port| port.leave_segments_whole(whole));
+        }
         for turn in 0..receivers.len() {
             let index = (begin + turn) % receivers.len();
             if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
@@ -260,13 +309,54 @@ impl LivePass<'_, '_> {
         batch: &mut Batch,
         device_queue: Option<&mut DeviceQueue>,
     ) -> io::Result<()> {
+        open_checksums::admit(self.generation.open, memory, batch);
         self.crossing.steer(self.generation, memory, batch);
         self.stopwatch.lap(Stop::Receive);
         if batch.is_empty() { Ok(()) } else { self.run(memory, batch, device_queue) }
     }
 
+    /// Runs or queues packets, fragments in order if the program asks for it.
     #[inline]
     fn run(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        device_queue: Option<&mut DeviceQueue>,
+    ) -> io::Result<()> {
+        if self.order.is_none() {
+            return self.run_now(memory, batch, device_queue);
+        }
+        self.in_order(device_queue, |order, run| order.run(memory, batch, run))
+    }
+
+    /// Has what brings fragments into order run packets; does nothing for a program that does not ask for it.
+    fn in_order(
+        &mut self,
+        mut device_queue: Option<&mut DeviceQueue>,
+        run: impl FnOnce(
+            &mut FragmentOrder,
+            &mut dyn FnMut(&mut [u8], &mut Batch) -> io::Result<()>,
+        ) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(mut order) = self.order.take() else { return Ok(()) };
+        let ran =
+            run(&mut order, &mut |memory, batch| self.run_now(memory, batch, device_queue.as_deref_mut()));
+        *self.order = Some(order);
+        ran
+    }
+
+    /// Runs or queues fragments that have waited long enough for the first of their packet.
+    #[inline]
+    fn run_due(&mut self, device_queue: Option<&mut DeviceQueue>) -> io::Result<()> {
+        if self.order.as_ref().is_none_or(|order| order.due().is_none()) {
+            return Ok(());
+        }
+        let now = self.clock.program();
+        self.in_order(device_queue, |order, run| order.advance(now, run))
+    }
+
+    #[inline]
+    fn run_now(
         &mut self,
         memory: &mut [u8],
         batch: &mut Batch,
@@ -289,6 +379,15 @@ impl LivePass<'_, '_> {
             }
             let Some((from, mut parcel)) = self.crossing.arrived() else { break };
             any = true;
+            if !self.generation.program.manifest.judges_host {
+                // A program before this one has decided about packets of the machine.
+                let marked = host_packets::take_marked(parcel.memory.bytes(), &mut parcel.batch);
+                if !marked.is_empty() {
+                    self.inject(marked)?;
+                }
+            }
+            // Another program may have admitted them.
+            open_checksums::admit(self.generation.open, parcel.memory.bytes_mut(), &mut parcel.batch);
             self.crossing.steer_again(self.generation, &mut parcel);
             self.stopwatch.lap(Stop::Receive);
             if !parcel.batch.is_empty() {
@@ -322,7 +421,9 @@ impl LivePass<'_, '_> {
             let ports = receivers.iter().filter_map(|port| port.due()).chain(sink.due()).min();
             let held = device_queue.and_then(|device_queue| device_queue.due(Instant::now()));
             let left = held.into_iter().chain(self.stopwatch.left()).min();
+            let waiting = self.order.as_ref().and_then(|order| order.due());
             let program = self.generation.backend.due().filter(|_| time_passes);
+            let program = program.into_iter().chain(waiting).min();
             if self.crossing.may_sleep() {
                 waiter.wait(Dues { ports, program, left }.patience(self.clock.program()))?;
                 self.crossing.wakes();
@@ -341,6 +442,7 @@ impl LivePass<'_, '_> {
         request: Request,
         receivers: &mut [Box<dyn Receiver>],
         looks: &mut Looks,
+        work: &mut Option<Work>,
     ) -> io::Result<Option<Request>> {
         match request {
             Request::Ask(question) => {
@@ -357,6 +459,7 @@ impl LivePass<'_, '_> {
             Request::Subscribe(subscriber) => self.subscribers.add(*subscriber),
             Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
             Request::Look(look) => looks.add(look),
+            Request::Work(step) => *work = Some(step),
             Request::Replace(_) | Request::Stop => return Ok(Some(request)),
         }
         Ok(None)
@@ -400,15 +503,29 @@ impl Run for LivePass<'_, '_> {
     #[inline]
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
         let LivePass {
-            generation, outputs, punts, watches, subscribers, stopwatch, transmitter, clock, ..
+            generation,
+            outputs,
+            punts,
+            watches,
+            subscribers,
+            stopwatch,
+            transmitter,
+            take_open,
+            clock,
+            ..
         } = self;
         outputs.clear();
+        if !watches.is_empty() {
+            batch.finish_checksums(memory);
+        }
+        open_checksums::tell(generation.open, batch, outputs);
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
         if generation.program.manifest.judges_host {
             host_packets::forget(batch);
         }
         generation.ledger.commit(memory, batch, outputs);
+        generation.left_open += open_checksums::settle(&generation.ledger, take_open, memory, batch, outputs);
         generation.recent.keep(memory, batch);
         watches.told(generation, batch);
         subscribers.raised(generation, outputs);
@@ -417,7 +534,7 @@ impl Run for LivePass<'_, '_> {
             queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
         }
         stopwatch.lap(Stop::Commit);
-        restart_checksums(memory, batch, outputs);
+        open_checksums::restart(memory, batch, outputs);
         transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
         stopwatch.sent(batch, *clock);
         Ok(())
@@ -441,29 +558,6 @@ impl Dues {
         let program = self.program.map_or(LONGEST, |due| due.saturating_sub(now).max(GRAIN));
         let left = self.left.map_or(LONGEST, |left| u64::try_from(left.as_nanos()).unwrap_or(LONGEST));
         ports.min(program).min(left).min(LONGEST)
-    }
-}
-
-/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin
-/// with. One that leaves in fragments of IP keeps its finished sum. So does one in which the headers are not
-/// where they were any more, as in a tunnel that the program put it into: nobody can cut it, and the
-/// interface refuses it where it is too long.
-fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
-    if !batch.unfinished {
-        return;
-    }
-    let mut resized = outputs.resized.iter().peekable();
-    for index in 0..batch.len {
-        let virtio = batch.virtio(index);
-        let change = resized.next_if(|change| change.packet as usize == index);
-        if virtio.is_none() || change.is_some_and(|change| pieces::of(memory, batch, change).is_some()) {
-            continue;
-        }
-        let start = batch.frame[index] as usize;
-        let frame = memory.get_mut(start..start + batch.captured[index] as usize);
-        if !frame.is_some_and(|frame| virtio.restart(frame)) {
-            batch.leave_as_it_is(index);
-        }
     }
 }
 

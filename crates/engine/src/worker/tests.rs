@@ -146,6 +146,7 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
         transmitter: Some(&mut transmitter),
         selection: None,
         device_queue: None,
+        order: None,
     };
     let finished = worker.run(&mut Packets::new(first_bytes, damaged), TimedPart::WithoutReceive);
     let times = Times { packets: finished.packets, ..Times::default() };
@@ -201,6 +202,7 @@ fn packets_that_are_held_when_sending_fails_are_in_the_account() {
         transmitter: Some(&mut transmitter),
         selection: None,
         device_queue: Some(&mut device_queue),
+        order: None,
     };
     let finished = worker.run(&mut Packets::new(&[1; 30], false), TimedPart::Whole);
     assert!(matches!(finished.error, Some(RunError::Transmit(_))), "{:?}", finished.error);
@@ -232,6 +234,7 @@ fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger,
         transmitter: Some(&mut transmitter),
         selection: Some(selection),
         device_queue: device_queue.as_mut(),
+        order: None,
     };
     let finished = worker.run(&mut Packets::new(first_bytes, false), TimedPart::Whole);
     assert!(finished.error.is_none());
@@ -279,4 +282,88 @@ fn a_filter_and_its_contrary_are_the_whole() {
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Later fragments whose first one has not run are dropped.
+const BEHIND_FIRST: &str = "import std.net.{ethernet, ipv4}
+order fragments
+reason no_first \"a later fragment, and its first did not run before it\"
+table firsts: exact(u16) { capacity 64  age 30s  evict lru }
+start decoder frame(eth: ethernet) { match eth.type { 0x0800 => check, else => flood } }
+decoder check(ip: ipv4) {
+    if ip.frag == 0 { learn firsts[ip.id]  flood }
+    match firsts[ip.id] { some _ => flood, none => drop no_first }
+}
+";
+
+/// Remembers identification and place of the fragments that leave.
+#[derive(Default)]
+struct Fragments(Vec<(u8, u8)>);
+
+impl Transmit for Fragments {
+    fn transmit(&mut self, packet: &Departure<'_>) -> io::Result<()> {
+        if packet.port != packet::NO_PORT {
+            self.0.push((packet.bytes[19], packet.bytes[21]));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn fragments_of_a_capture_run_in_order_and_what_waits_at_its_end_is_counted() {
+    use lang::pipeline::{CompileOptions, compile};
+    let compiled = compile("p.rav", BEHIND_FIRST, &|_| None, &CompileOptions::default());
+    let program = compiled.program.expect("compiles");
+    // Identification, whether more follow, the place, milliseconds.
+    let came =
+        [(7, 0, 50, 0), (7, 0x20, 25, 1), (8, 0, 3, 2), (7, 0x20, 0, 3), (9, 0, 3, 500), (8, 0x20, 0, 1_002)];
+    for (held, size) in [(false, 1), (false, 6), (true, 6)] {
+        let mut frames = packet::Frames::new();
+        for (id, more, place, time) in came {
+            let mut frame = vec![2; 12];
+            frame.extend([8, 0, 0x45, 0, 0, 46, 0, id, more, place, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 9]);
+            frame.resize(60, 0);
+            frames.push(&frame, 60, time * 1_000_000);
+        }
+        let mut ledger = Ledger::new(&program, 2);
+        let mut sink = Fragments::default();
+        let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
+        let policy = BatchingPolicy::FixedBatch { packets: 4 };
+        let mut device_queue = held.then(|| {
+            DeviceQueue::over(QueueDepth { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now())
+        });
+        let mut order = crate::ordering::fragment_order(&program, 1).expect("the program asks for it");
+        let mut backend = exec::load(&program, BackendKind::Native, 2, 0).expect("it loads");
+        let mut source = InBatches { frames, size, next: 0 };
+        let mut worker = Worker {
+            backend: backend.as_mut(),
+            ledger: &mut ledger,
+            transmitter: Some(&mut transmitter),
+            selection: None,
+            device_queue: device_queue.as_mut(),
+            order: Some(&mut order),
+        };
+        assert!(worker.run(&mut source, TimedPart::Whole).error.is_none());
+        // The first of 8 comes as the second of its later one is over; that of 9 never.
+        assert_eq!(sink.0, [(7, 0), (7, 50), (7, 25), (8, 0)], "{held}, {size}");
+        let reason =
+            program.reasons.iter().position(|reason| reason.name == "no_first").expect("it is there");
+        assert_eq!((ledger.received().packets, ledger.dropped(reason as u16).packets), (6, 2));
+    }
+}
+
+/// Frames in batches of so many, all by port 1.
+struct InBatches {
+    frames: packet::Frames,
+    size: usize,
+    next: usize,
+}
+
+impl Receive for InBatches {
+    fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError> {
+        let count = self.frames.fill(batch, self.next..self.next + self.size);
+        batch.port[..count].fill(1);
+        self.next += count;
+        Ok(self.frames.memory_mut())
+    }
 }

@@ -207,7 +207,12 @@ fn of(function: &Function, op: &Op, at: impl Fn(Value) -> Option<Bounds>) -> Fou
 }
 
 /// The bounds of a result; `None` if it may wrap around.
-fn arithmetic(op: BinaryOp, width: u8, (low, high): Bounds, (low_b, high_b): Bounds) -> Option<Bounds> {
+pub(crate) fn arithmetic(
+    op: BinaryOp,
+    width: u8,
+    (low, high): Bounds,
+    (low_b, high_b): Bounds,
+) -> Option<Bounds> {
     let full = largest(width);
     let fits = |least: Option<u128>, most: Option<u128>| Some((least?, most.filter(|most| *most <= full)?));
     match op {

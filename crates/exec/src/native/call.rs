@@ -268,23 +268,25 @@ impl<'a> Context<'a> {
         let result = change(&mut packet, self.templates);
         (self.start, self.captured) = (packet.start() as u64, packet.captured() as u64);
         (self.wire, self.fragmenting) = (packet.wire().into(), packet.fragmenting());
-        self.frame = packet.bytes().as_ptr();
+        self.frame = packet.bytes_mut().as_ptr();
         Some(result)
     }
 
-    /// The captured bytes of the packet that is running (none in a handler), the outputs, and their cause.
+    /// The captured bytes of the packet that is running (none in a handler), with a finished checksum, the
+    /// outputs, and their cause.
     pub(super) fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
         // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and
-        // length it was called with just before it calls a function that reads them, and waits for that
-        // function.
+        // length it was called with just before it calls a function that reads them, waits for that function,
+        // and may write to the whole frame itself.
         let (packet, state, outputs) = unsafe {
             let packet = if self.frame.is_null() {
-                &[]
+                &mut []
             } else {
-                std::slice::from_raw_parts(self.frame, self.captured as usize)
+                std::slice::from_raw_parts_mut(self.frame.cast_mut(), self.captured as usize)
             };
             (packet, &*self.state, &mut *self.outputs)
         };
+        outputs.finish_checksum(state.cause, packet);
         (packet, outputs, Cause { packet: state.cause, time: self.now, wire: self.wire as u32 })
     }
 }

@@ -122,23 +122,8 @@ fn tables_of_key(
 /// The first instruction of a block that has an effect, or whose result another packet may change.
 pub(super) fn first_effect(function: &Function, block: BlockId) -> Option<usize> {
     function.block(block).instructions.iter().position(|instruction| {
-        !matches!(
-            instruction.op,
-            Op::Const(_)
-                | Op::Binary(..)
-                | Op::Compare(..)
-                | Op::Select(..)
-                | Op::Resize(_)
-                | Op::Load { .. }
-                | Op::Checksum { .. }
-                | Op::InPort
-                | Op::WireLength
-                | Op::Captured
-                | Op::Now
-                | Op::Keep(_)
-                | Op::EnterStage(_)
-                | Op::Header { .. }
-        )
+        // The time is that of the packet's batch, and the same for the part that runs early.
+        !(instruction.op.is_of_packet_alone() || matches!(instruction.op, Op::Now))
     })
 }
 

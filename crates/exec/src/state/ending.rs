@@ -3,13 +3,20 @@
 use crate::pack::MAX_WORDS;
 use tables::deadlines::Deadlines;
 use tables::exact::{Exact, Learned};
+use tables::lpm::Prefix;
 
 /// An entry whose time is up.
 pub(super) struct EntryEnd {
     pub(super) time: u64,
     pub(super) table: u32,
-    /// The words of the key, and zeros behind them.
-    pub(super) key: [u64; MAX_WORDS],
+    pub(super) key: EndingKey,
+}
+
+/// The key of an entry whose time is up.
+pub(super) enum EndingKey {
+    /// The words of a key of an exact table, and zeros behind them.
+    Words([u64; MAX_WORDS]),
+    Prefix(Prefix),
 }
 
 /// Learns an entry, and lists when it ends if the table has a list.

@@ -6,6 +6,7 @@
 
 mod expiry;
 mod patterns;
+mod searches;
 
 pub use patterns::{PatternSearch, ProgramPatterns};
 
@@ -13,14 +14,12 @@ use super::rows::Rows;
 use crate::errors::EntryError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace};
-pub(super) use expiry::Expiry;
-use expiry::STEPS_OF_WITHDRAWAL;
+pub(super) use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 use lang::ir::{self, Entry, Match, TableKind};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::lpm::{self, Lpm, Prefix};
 use tables::rules::{self, Rule, Rules};
-use tables::sizes;
 
 /// A table with longest prefixes.
 #[derive(Debug)]
@@ -31,6 +30,8 @@ pub struct ProgramPrefixes<L> {
     value: Packing,
     capacity: usize,
     expiry: Expiry<Prefix>,
+    /// Whether entries raise an event when their time is up: then each ends when its handler runs.
+    raises: bool,
 }
 
 impl<L: Lpm> ProgramPrefixes<L> {
@@ -43,6 +44,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
             value,
             capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
+            raises: table.expires.is_some(),
         }
     }
 
@@ -186,6 +188,12 @@ impl<L: Lpm> ProgramPrefixes<L> {
         }
     }
 
+    /// When an entry that packets made ends; `None` if there is none with this key.
+    pub(super) fn age_of(&self, key: &[Match]) -> Option<u64> {
+        let prefix = self.prefix(key).filter(|prefix| !self.expiry.has_ended(prefix))?;
+        self.expiry.of(&prefix).map(|(ends, _)| ends)
+    }
+
     pub(super) fn remove(&mut self, key: &[Match]) -> bool {
         let Some(prefix) = self.prefix(key) else { return false };
         !self.end(prefix) && self.withdraw(prefix)
@@ -201,6 +209,28 @@ impl<L: Lpm> ProgramPrefixes<L> {
         ended
     }
 
+    /// Ends an entry whose time is up and whose event is raised.
+    pub(super) fn end_raising(&mut self, prefix: Prefix) {
+        self.withdraw(prefix);
+        self.expiry.expired += 1;
+    }
+
+    /// Adds the columns of a key and the length of its prefix; the words of the value if it is there.
+    pub(super) fn ending_columns(&self, prefix: Prefix, columns: &mut Vec<u128>) -> Option<&[u64]> {
+        let (_, row) = self.expiry.of(&prefix)?;
+        let mut below = self.widths.iter().map(|width| u32::from(*width)).sum::<u32>();
+        let mut length = prefix.length;
+        for (index, &width) in self.widths.iter().enumerate() {
+            below -= u32::from(width);
+            columns.push(prefix.bits >> below & ir::prefix_mask(width, width));
+            if index + 1 < self.widths.len() {
+                length = length.saturating_sub(width);
+            }
+        }
+        columns.push(length.into());
+        Some(self.rows.words(row))
+    }
+
     fn withdraw(&mut self, prefix: Prefix) -> bool {
         let removed = self.search.remove(prefix);
         removed.into_iter().for_each(|row| self.rows.release(row));
@@ -209,8 +239,11 @@ impl<L: Lpm> ProgramPrefixes<L> {
     }
 
     /// Expires every entry whose deadline is `now` or earlier, and removes as many of them as these steps
-    /// allow.
+    /// allow; none of those that raise an event.
     pub(super) fn expire(&mut self, now: u64, steps: &mut u32) {
+        if self.raises {
+            return;
+        }
         self.expiry.horizon = self.expiry.horizon.max(now);
         while let Some(left) = steps.checked_sub(STEPS_OF_WITHDRAWAL)
             && let Some(prefix) = self.expiry.ended()
@@ -278,23 +311,6 @@ impl<L: Lpm> ProgramPrefixes<L> {
     }
 }
 
-impl ProgramPrefixes<lpm::LpmTable> {
-    /// Bytes that it takes as it has been filled.
-    pub(super) fn allocated(&self) -> u64 {
-        self.search.allocated() + self.rows.allocated()
-    }
-
-    /// As [`ProgramPrefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] if there is none.
-    #[inline]
-    pub fn find32(&mut self, address: u32) -> u32 {
-        if self.expiry.is_behind() {
-            self.find_behind(address.into()).unwrap_or(lpm::NONE)
-        } else {
-            self.search.find32(address)
-        }
-    }
-}
-
 /// The key and the priority of a rule.
 type Place = (Vec<Match>, u32);
 
@@ -307,7 +323,7 @@ pub struct ProgramRules<R> {
     value: Packing,
     by_priority: bool,
     /// The places of the rules with a key and priority, in order; a file may list a rule several times.
-    places: HashMap<Arc<Place>, Vec<u64>>,
+    places: BTreeMap<Arc<Place>, Vec<u64>>,
     /// The key and priority of the rule at each place.
     keys: BTreeMap<u64, Arc<Place>>,
     capacity: usize,
@@ -328,7 +344,7 @@ impl<R: Rules> ProgramRules<R> {
             },
             value,
             by_priority: table.kind == TableKind::Rules { by_priority: true },
-            places: HashMap::new(),
+            places: BTreeMap::new(),
             keys: BTreeMap::new(),
             capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
@@ -395,6 +411,7 @@ impl<R: Rules> ProgramRules<R> {
         self.rows.shrink();
         // A map that is built at once is smaller than one that has grown.
         self.keys = std::mem::take(&mut self.keys).into_iter().collect();
+        self.places = std::mem::take(&mut self.places).into_iter().collect();
         Ok(())
     }
 
@@ -452,7 +469,7 @@ impl<R: Rules> ProgramRules<R> {
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let place = (entry.key.clone(), entry.priority);
-        let first = |places: &HashMap<Arc<Place>, Vec<u64>>| {
+        let first = |places: &BTreeMap<Arc<Place>, Vec<u64>>| {
             places.get(&place).and_then(|orders| orders.first().copied())
         };
         if let Some(order) = first(&self.places) {
@@ -528,6 +545,13 @@ impl<R: Rules> ProgramRules<R> {
         let key = self.places.get_key_value(&key).map_or_else(|| Arc::new(key), |(key, _)| key.clone());
         self.places.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1)).push(order);
         self.keys.insert(order, key);
+    }
+
+    /// When a rule that packets made ends; `None` if there is none with this key and priority.
+    pub(super) fn age_of(&self, key: &[Match], priority: u32) -> Option<u64> {
+        let orders = self.places.get(&(key.to_vec(), priority))?;
+        let order = orders.first().filter(|order| !self.expiry.has_ended(order))?;
+        self.expiry.of(order).map(|(ends, _)| ends)
     }
 
     pub(super) fn remove(&mut self, key: &[Match], priority: u32) -> bool {
@@ -632,33 +656,6 @@ impl<R: Rules> ProgramRules<R> {
         let mut held = self.keys.range(from.0.bits as u64..);
         let part = held.by_ref().take(most).filter_map(|place| self.entry(place));
         (part.map(|(entry, _)| entry).collect(), held.next().map(|(&order, _)| EntryPlace::at(order)))
-    }
-}
-
-impl ProgramRules<rules::RulesTable> {
-    /// Bytes that it takes as it has been filled.
-    pub(super) fn allocated(&self) -> u64 {
-        // For each key and priority: the two reference counts and its places.
-        let place = |(place, orders): (&Arc<Place>, &Vec<u64>)| {
-            let kept = 2 * size_of::<usize>() + size_of::<Place>();
-            kept as u64 + sizes::vector(&place.0) + sizes::vector(orders)
-        };
-        self.search.allocated()
-            + self.rows.allocated()
-            + sizes::hash_map::<Arc<Place>, Vec<u64>>(self.places.len() as u64)
-            + self.places.iter().map(place).sum::<u64>()
-            + sizes::ordered::<u64, Arc<Place>>(self.keys.len() as u64)
-            + sizes::vector(&self.deadlines)
-    }
-
-    /// As [`ProgramRules::find`]; [`tables::rules::NONE`] if there is none.
-    #[inline]
-    pub fn find_value(&mut self, key: &[u64]) -> u32 {
-        if self.expiry.is_behind() {
-            self.find_behind(key).unwrap_or(rules::NONE)
-        } else {
-            self.search.find_value(key)
-        }
     }
 }
 

@@ -27,10 +27,11 @@ struct Groups {
     groups: Vec<GroupTable>,
     packing: Packing,
     capacity: usize,
-    /// The words of the members of all groups; the number of a member is its place here.
+    /// The words of the members of all groups. Each group has `capacity` places, one for each number of a
+    /// member. A member gets the lowest number that none of its group has, so that what a group does follows
+    /// from its own history alone.
     words: Vec<u64>,
-    free: Vec<u32>,
-    /// Whether a packet made the member of this number.
+    /// Whether a packet made the member of this place.
     learned: Vec<bool>,
     /// How many members packets made.
     made: u64,
@@ -78,7 +79,6 @@ impl ProgramMemory {
                 packing: Packing::new(&group.columns),
                 capacity: group.capacity as usize,
                 words: Vec::new(),
-                free: Vec::new(),
                 learned: Vec::new(),
                 made: 0,
                 multicast: group.multicast.then(|| vec![Vec::new(); group.size as usize]),
@@ -209,8 +209,8 @@ impl ProgramMemory {
     #[inline]
     pub fn choose(&self, group: u32, index: u32, hash: u32) -> Option<&[u64]> {
         let groups = &self.groups[group as usize];
-        let member = groups.groups.get(index as usize)?.find(hash)?;
-        Some(groups.member(member))
+        let number = groups.groups.get(index as usize)?.find(hash)?;
+        Some(groups.member(groups.place(index, number)))
     }
 
     /// The packing of the members of a group.
@@ -259,8 +259,10 @@ impl ProgramMemory {
                 "there is no group {index}: there are {count}, numbered from 0"
             )));
         }
-        groups.altered |= !learned;
+        let words = groups.packed(member.iter().copied());
+        let was_there = groups.number(index, &words[..groups.packing.words]).is_some();
         let joined = groups.join(index, member.iter().copied(), 1, learned);
+        groups.altered |= joined && !was_there && !learned;
         joined.then_some(()).ok_or(EntryError::Full { capacity })
     }
 
@@ -275,8 +277,9 @@ impl ProgramMemory {
         let mut members: Vec<(u32, Vec<u128>)> = (0..)
             .zip(&groups.groups)
             .flat_map(|(index, group)| group.members().map(move |(number, _)| (index, number)))
-            .filter(|(_, number)| groups.learned[*number as usize])
-            .map(|(index, number)| (index, groups.packing.unpack(groups.member(number))))
+            .map(|(index, number)| (index, groups.place(index, number)))
+            .filter(|(_, place)| groups.learned[*place])
+            .map(|(index, place)| (index, groups.packing.unpack(groups.member(place))))
             .collect();
         members.sort();
         members
@@ -287,7 +290,8 @@ impl ProgramMemory {
         let Some(groups) = self.groups.get(group as usize) else { return Vec::new() };
         let Some(one) = groups.groups.get(index as usize) else { return Vec::new() };
         let numbers = one.members().skip(from).take(most);
-        numbers.map(|(number, _)| groups.packing.unpack(groups.member(number))).collect()
+        let member = |number| groups.member(groups.place(index, number));
+        numbers.map(|(number, _)| groups.packing.unpack(member(number))).collect()
     }
 
     /// Whether a group has a member with these columns, which suit it.
@@ -353,8 +357,9 @@ impl ProgramMemory {
     /// Removes a member for the control plane. Returns whether it was there.
     pub fn take_out(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
         let groups = &mut self.groups[group as usize];
-        groups.altered = true;
-        groups.leave(index, member.iter().copied())
+        let left = groups.leave(index, member.iter().copied());
+        groups.altered |= left;
+        left
     }
 
     /// Removes a member. Returns whether it was there.
@@ -364,8 +369,13 @@ impl ProgramMemory {
 }
 
 impl Groups {
-    fn member(&self, number: u32) -> &[u64] {
-        let start = number as usize * self.packing.words;
+    /// The place of a group's member.
+    fn place(&self, index: u32, number: u32) -> usize {
+        index as usize * self.capacity + number as usize
+    }
+
+    fn member(&self, place: usize) -> &[u64] {
+        let start = place * self.packing.words;
         &self.words[start..start + self.packing.words]
     }
 
@@ -377,10 +387,13 @@ impl Groups {
 
     fn number(&self, index: u32, words: &[u64]) -> Option<u32> {
         let group = self.groups.get(index as usize)?;
-        group.members().map(|(number, _)| number).find(|number| self.member(*number) == words)
+        group
+            .members()
+            .map(|(number, _)| number)
+            .find(|number| self.member(self.place(index, *number)) == words)
     }
 
-    /// Adds a member. A member that the control plane also made no longer counts as made by packets only.
+    /// Adds a member. One that is there stays as it is, whoever made it.
     fn join(
         &mut self,
         index: u32,
@@ -390,34 +403,26 @@ impl Groups {
     ) -> bool {
         let words = self.packed(member);
         let words = &words[..self.packing.words];
-        if let Some(number) = self.number(index, words) {
-            if !learned {
-                self.forget_maker(number);
-            }
+        if self.number(index, words).is_some() {
             return true;
         }
         if !self.may_join(words[0]) {
             return false;
         }
         let Some(group) = self.groups.get_mut(index as usize) else { return false };
-        if group.members().count() >= self.capacity {
+        // Members are in the order of their numbers.
+        let number = (0..).zip(group.members()).take_while(|(number, (held, _))| number == held).count();
+        if number >= self.capacity || group.add(number as u32, weight).is_err() {
             return false;
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            let number = self.words.len() / self.packing.words;
-            self.words.resize(self.words.len() + self.packing.words, 0);
-            self.learned.push(false);
-            number as u32
-        });
-        let start = number as usize * self.packing.words;
+        let place = self.place(index, number as u32);
+        let start = place * self.packing.words;
+        if self.learned.len() <= place {
+            self.learned.resize(place + 1, false);
+            self.words.resize(start + self.packing.words, 0);
+        }
         self.words[start..start + self.packing.words].copy_from_slice(words);
-        self.learned[number as usize] = learned;
-        let joined = group.add(number, weight).is_ok();
-        if !joined {
-            self.learned[number as usize] = false;
-            self.free.push(number);
-            return false;
-        }
+        self.learned[place] = learned;
         self.made += u64::from(learned);
         if let Some(ports) = &mut self.multicast {
             let ports = &mut ports[index as usize];
@@ -425,11 +430,6 @@ impl Groups {
             ports.insert(place, words[0]);
         }
         true
-    }
-
-    /// From now on, the member does not count as made by packets only.
-    fn forget_maker(&mut self, number: u32) {
-        self.made -= u64::from(std::mem::take(&mut self.learned[number as usize]));
     }
 
     /// Whether a port may join: members of a multicast group are ports that exist.
@@ -440,10 +440,11 @@ impl Groups {
     fn leave(&mut self, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         let words = self.packed(member);
         let Some(number) = self.number(index, &words[..self.packing.words]) else { return false };
-        self.altered |= !self.learned[number as usize];
-        self.forget_maker(number);
+        let place = self.place(index, number);
+        let learned = std::mem::take(&mut self.learned[place]);
+        self.altered |= !learned;
+        self.made -= u64::from(learned);
         self.groups[index as usize].remove(number);
-        self.free.push(number);
         if let Some(ports) = &mut self.multicast {
             ports[index as usize].retain(|port| *port != words[0]);
         }

@@ -2,7 +2,7 @@
 //! returns the number.
 
 use crate::state::cells::Cell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use tables::sizes;
 
 /// Rows with the same number of words. Equal rows are stored once, unless each entry counts or expires for
@@ -18,7 +18,8 @@ pub struct Rows {
     /// How many entries use each row; zero for a free row.
     holders: Vec<u32>,
     free: Vec<u32>,
-    known: HashMap<Vec<u64>, u32>,
+    /// Ordered, since a hash map from time to time takes all of them into another memory at once.
+    known: BTreeMap<Vec<u64>, u32>,
 }
 
 impl Rows {
@@ -76,7 +77,7 @@ impl Rows {
             + self.counts.as_ref().map_or(0, sizes::vector)
             + sizes::vector(&self.holders)
             + sizes::vector(&self.free)
-            + sizes::hash_map::<Vec<u64>, u32>(self.known.len() as u64)
+            + sizes::ordered::<Vec<u64>, u32>(self.known.len() as u64)
             + words
     }
 
@@ -85,6 +86,8 @@ impl Rows {
         self.words.shrink_to_fit();
         self.holders.shrink_to_fit();
         self.counts.iter_mut().for_each(Vec::shrink_to_fit);
+        // A map that is built at once is smaller than one that has grown.
+        self.known = std::mem::take(&mut self.known).into_iter().collect();
     }
 
     /// The words of a row.

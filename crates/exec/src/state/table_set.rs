@@ -188,7 +188,7 @@ pub struct TableSet<F: TableFamily> {
     /// For each table, how often its entries were changed otherwise than by learning, removing and expiry in
     /// an exact table.
     versions: Vec<u64>,
-    /// For each table that raises an event when entries end, when they end.
+    /// For each exact table that raises an event when entries end, when they end.
     pub(super) deadlines: Vec<Option<Box<Deadlines>>>,
     seed: u64,
 }
@@ -224,7 +224,8 @@ impl<F: TableFamily> TableSet<F> {
             }
             set.make(table, &shape)?;
             let list = |_| Deadlines::new(shape.key.words, table.capacity as usize, seed).map(Box::new);
-            let deadlines = table.expires.map(list).transpose();
+            let listed = table.expires.filter(|_| table.kind == TableKind::Exact);
+            let deadlines = listed.map(list).transpose();
             let refused = |cause| LoadError::Table { table: table.name.clone(), cause };
             set.deadlines.push(deadlines.map_err(refused)?);
             set.shapes.push(shape);
@@ -390,7 +391,10 @@ impl<F: TableFamily> TableSet<F> {
             }
             (TablePlace::Prefixes(_), TablePlace::Prefixes(_))
             | (TablePlace::Rules(_), TablePlace::Rules(_)) => {
-                alike && counted(self, index) == counted(other, of_other)
+                let raises = |set: &TableSet<F>, index: usize| set.shapes[index].expires.is_some();
+                alike
+                    && counted(self, index) == counted(other, of_other)
+                    && raises(self, index) == raises(other, of_other)
             }
             _ => false,
         };

@@ -399,6 +399,61 @@ fn entries_that_raise_an_event_end_in_the_order_of_their_times_within_the_budget
     assert_eq!(all.iter().position(|(_, args)| args.is_empty()), Some(6000), "the timer comes at its time");
 }
 
+/// What runs, call by call, when many prefixes and an entry between them end together.
+fn prefixes_end_together<F: TableFamily>(many: u128) -> Vec<Vec<(u64, Vec<u128>)>> {
+    let mut state = state_of::<F>(
+        "table nets: lpm(u8, u32) -> u16 { capacity 1000 age 10s expires left }
+        table hosts: exact(u32) -> u8 { capacity 8 age 10s evict lru expires gone }
+        event left(site: u8, net: u32, length: u8, what: u16) {}
+        event gone(who: u32, what: u8) {}
+        event later() {}
+        start stage all() { learn hosts[1] = 2  insert nets[1, 2] = 3 else {}  after 1s raise later()  flood }",
+    );
+    let mut outputs = Outputs::default();
+    for number in (0..many).rev() {
+        let (value, length) = (number << 16, 16 + (number % 16) as u8);
+        let key = vec![Match::Exact(number % 3), Match::Prefix { value, length }];
+        let time = if number < many / 2 { 0 } else { 5 };
+        state.insert_entry(0, &Entry { key, value: vec![number], priority: 0 }, Some(time)).expect("room");
+        if number == many / 2 {
+            state.now = 5;
+            state.insert_entry(1, &Entry::exact(&[7], &[8]), Some(5)).expect("room");
+            state.now = 0;
+        }
+    }
+    state.raise(2, std::iter::empty(), Some(10_000_000_005), &mut outputs);
+    let mut calls = Vec::new();
+    while calls.iter().map(Vec::len).sum::<usize>() < many as usize + 2 {
+        let mut noting = Noting::default();
+        match calls.len() {
+            0 => state.handle_due(9_999_999_999, &mut noting, &mut outputs),
+            1 => state.advance(10_000_000_000, &mut noting, &mut outputs),
+            _ => state.handle_due(10_000_000_005, &mut noting, &mut outputs),
+        }
+        calls.push(noting.0);
+    }
+    let report = &state.tables.reports()[0];
+    assert_eq!((report.entries, report.expired), (0, many as u64));
+    assert_eq!((state.events(), state.tables.next_deadline()), (vec![many as u64, 1, 1], u64::MAX));
+    calls
+}
+
+#[test]
+fn prefixes_that_raise_an_event_end_in_order_and_one_before_each_packet() {
+    let calls = prefixes_end_together::<Fast>(400);
+    assert_eq!(calls, prefixes_end_together::<Reference>(400));
+    assert_eq!((calls[0].len(), calls[1].len()), (0, 64));
+    assert!(calls[2..].iter().filter(|call| call.len() > 1).count() <= 2, "an entry and a timer go with one");
+    let all = calls.concat();
+    for half in [&all[..200], &all[200..400]] {
+        let keys: Vec<&[u128]> = half.iter().map(|(_, args)| &args[..3]).collect();
+        assert!(keys.is_sorted(), "at one time in the order of keys");
+        assert!(half.iter().all(|(_, args)| args[1] == args[3] << 16 && args[0] == args[3] % 3));
+        assert!(half.iter().all(|(_, args)| args[2] == 16 + args[3] % 16), "with the length of the prefix");
+    }
+    assert_eq!(all[400..], [(10_000_000_005, vec![7, 8]), (10_000_000_005, vec![])]);
+}
+
 #[test]
 fn entries_that_were_hit_are_looked_at_a_few_at_a_time_before_one_of_them_ends() {
     let (mut state, mut outputs) = (state(EXPIRING), Outputs::default());
@@ -451,4 +506,33 @@ fn entries_that_the_control_plane_removes_or_replaces_raise_no_event() {
     state.insert_entry(0, &Entry::exact(&[7], &[9]), Some(30_000_000_000)).expect("room");
     state.handle_due(40_000_000_000, &mut noting, &mut outputs);
     assert_eq!(noting.0[1..], [(40_000_000_000, vec![7, 9])]);
+}
+
+#[test]
+fn groups_with_one_history_send_flows_to_the_same_members_whatever_other_groups_did() {
+    let mut state = state("group hops[3]: u16 { buckets 64 capacity 8 }\nstart stage all() { flood }\n");
+    let memory = &mut state.memory;
+    // What the first group does before and between the others' joins.
+    for member in 1..=6 {
+        assert!(memory.join(0, 0, [member]));
+    }
+    for member in [5, 2, 3] {
+        assert!(memory.leave(0, 0, [member]));
+    }
+    for member in 10..=14 {
+        assert!(memory.join(0, 1, [member]));
+        assert!(memory.join(0, 0, [90 + member]));
+    }
+    for group in [1, 2] {
+        if group == 2 {
+            (10..=14).for_each(|member| assert!(memory.join(0, 2, [member])));
+        }
+        assert!(memory.leave(0, group, [11]) && memory.leave(0, group, [13]));
+        assert!(memory.join(0, group, [20]) && memory.join(0, group, [21]));
+    }
+    let chosen = |group| -> Vec<_> {
+        (0..4096_u32).map(|flow| memory.choose(0, group, flow << 20).map(<[u64]>::to_vec)).collect()
+    };
+    assert_eq!(chosen(1), chosen(2));
+    assert!(!memory.join(0, 0, [1000]), "a group has room for its members alone");
 }

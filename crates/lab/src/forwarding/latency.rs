@@ -157,7 +157,7 @@ fn between(
         let gateway = scope.spawn(move || {
             let opened = net.gateway.inside(|| {
                 let numbered: Vec<_> = (1..).zip(&wanted).collect();
-                attach_all(&numbered, 1)
+                attach_all(&numbered, 1, &[])
                     .map_err(|(port, error)| io::Error::other(format!("port {port}: {error}")))
             });
             let lanes = |attached: Vec<(packet::PortNumber, ports::live::Attached)>| -> Vec<Lane> {

@@ -377,6 +377,7 @@ mod tests {
             quick: true,
             tables: TablesPlan::default(),
             gateways: Vec::new(),
+            prefixes: Vec::new(),
             simulated: Vec::new(),
             device: DeviceChoice::Host,
             until: None,

@@ -91,6 +91,7 @@ pub fn survey(
         quick: plan.quick,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        prefixes: Vec::new(),
         // The same for all, also where it was the best that is asked for.
         device: chosen.choice(),
         until: Some(begin + laddered),

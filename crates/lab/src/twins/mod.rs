@@ -246,6 +246,14 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
         Err(EntryError::Fixed)
     }
 
+    fn age_of(&mut self, _: u32, _: &[Match], _: u32) -> Option<u64> {
+        None
+    }
+
+    fn put_back(&mut self, _: u32, _: &Entry, _: u64, _: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
     fn remove(&mut self, _: u32, _: &[Match], _: u32) -> bool {
         false
     }

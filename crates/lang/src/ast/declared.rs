@@ -20,7 +20,7 @@ impl Item {
             Item::Stage(item) => Some(("stage", &item.name)),
             Item::Extern(item) => Some(("extern stage", &item.name)),
             Item::Event(item) => Some(("event", &item.name)),
-            Item::Every(_) | Item::Test(_) => None,
+            Item::Every(_) | Item::Order(_) | Item::Test(_) => None,
         }
     }
 

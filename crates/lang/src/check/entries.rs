@@ -355,7 +355,8 @@ impl Findings {
     /// Reports a property that tables of this kind do not have.
     pub(super) fn check_property(&mut self, table: &hir::Table, word: &str, span: Span) {
         let kinds: &[&str] = match word {
-            "idle" | "evict" | "releases" | "expires" => &["exact"],
+            "idle" | "evict" | "releases" => &["exact"],
+            "expires" => &["exact", "lpm"],
             "age" => &["exact", "lpm", "rules"],
             "choose" => &["rules"],
             "answer" => &["patterns"],
@@ -367,15 +368,13 @@ impl Findings {
         if kinds.contains(&kind) {
             return;
         }
-        self.report(
-            Diagnostic::error(
-                "E0520",
-                format!("`{}` is a table of {kind}, which has no `{word}`", table.name),
-                span,
-                format!("only tables of the kind {} have it", kinds.join(" or ")),
-            )
-            .place(table.span, "declared here"),
-        );
+        let headline = format!("`{}` is a table of {kind}, which has no `{word}`", table.name);
+        let only = format!("only tables of the kind {} have it", kinds.join(" or "));
+        let mut found = Diagnostic::error("E0520", headline, span, only).place(table.span, "declared here");
+        if word == "expires" && kind == "rules" {
+            found = found.help("a rule is made of ranges and masks, which no argument of an event can hold");
+        }
+        self.report(found);
     }
 
     /// Reports a priority where none belongs.

@@ -64,7 +64,8 @@ pub struct Program {
     pub every: Vec<(u64, Block)>,
     /// All locals.
     pub locals: Vec<Local>,
-    /// The word `from_host` stands somewhere.
+    /// The word `from_host` stands in a stage that packets reach; or the program steers, so that ports of
+    /// packets are read without the mark of the machine's packets.
     pub names_host: bool,
 }
 

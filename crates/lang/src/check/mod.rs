@@ -27,6 +27,7 @@ mod writes;
 
 use crate::ast;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
+use crate::flow::host;
 use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId};
@@ -55,6 +56,9 @@ pub fn check(
     if let Some(main) = files.first() {
         checker.unused_reasons(main);
         checker.unreachable_entries();
+    }
+    if checker.program.names_host && !checker.steering && !checker.failed() {
+        checker.program.names_host = host::asks_host(&checker.program);
     }
     checker.declare_test_layouts(test_layouts);
     let tests = match files.first() {

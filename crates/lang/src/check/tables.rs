@@ -5,7 +5,7 @@ use super::types::{TableId, Type};
 use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::{Answer, Eviction, TableKind};
+use crate::ir::{Answer, Eviction, PREFIX_LENGTH, TableKind};
 use crate::limits::{LARGEST_TABLE, LARGEST_WORDS};
 use crate::source::Span;
 
@@ -288,10 +288,15 @@ impl Checker<'_> {
         let event = self.named("event", name, |names| &names.events)?;
         let table = &self.program.tables[id.0];
         // A table of another kind was reported.
-        if table.kind != TableKind::Exact {
+        if !matches!(table.kind, TableKind::Exact | TableKind::Lpm) {
             return None;
         }
         let mut wanted: Vec<Type> = table.keys.iter().map(|(_, ty)| ty.clone()).collect();
+        let mut parts = "key and value";
+        if table.kind == TableKind::Lpm {
+            wanted.push(Type::Uint(PREFIX_LENGTH));
+            parts = "key, of the length of the prefix, and of the value";
+        }
         let plain = match &table.value {
             TableValue::Data(types) => {
                 wanted.extend(types.iter().cloned());
@@ -309,7 +314,7 @@ impl Checker<'_> {
         } else if !plain {
             "its entries hold variants, which no event can have".to_string()
         } else if given != wanted && !given.contains(&Type::Unknown) && !wanted.contains(&Type::Unknown) {
-            format!("its arguments must be those of key and value: {}", Type::Tuple(wanted))
+            format!("its arguments must be those of {parts}: {}", Type::Tuple(wanted))
         } else {
             return Some(event as u32);
         };

@@ -78,7 +78,7 @@ impl Checker<'_> {
                             "E0625",
                             "packets of the machine pass this program by",
                             *span,
-                            "no decoder or stage names `from_host`",
+                            "no decoder or stage that packets reach names `from_host`",
                         );
                     }
                     if let Some(at) = at {

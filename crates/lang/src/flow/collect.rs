@@ -301,6 +301,7 @@ impl Collector<'_> {
         match &expr.kind {
             ExprKind::Field(header, field) => self.field(*header, *field, expr.span),
             ExprKind::Payload => self.read(Read::Cursor, expr.span),
+            ExprKind::FromHost => self.facts.asks_host = true,
             ExprKind::Valid(header) => {
                 self.read(Read::Group(*header, 0), expr.span);
                 for read in covering::places_of(self.program, *header) {

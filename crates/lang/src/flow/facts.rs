@@ -107,6 +107,8 @@ pub struct Facts {
     pub turns: Vec<Turn>,
     /// Headers may change their places.
     pub edits: bool,
+    /// It asks whether the machine has sent the packet (`from_host`).
+    pub asks_host: bool,
 }
 
 impl Facts {

@@ -14,6 +14,7 @@ pub mod facts;
 mod gone;
 pub mod governing;
 mod graph;
+pub mod host;
 mod needs;
 mod removed;
 pub mod witness;
@@ -38,21 +39,22 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     };
     let mut reached = BTreeSet::from([start]);
     graph::reach(&facts, &mut reached, vec![start]);
+    let asks_host = reached.iter().any(|stage| facts[stage.0].asks_host);
     let mut unreached: Vec<(StageId, Diagnostic)> = Vec::new();
     for (index, stage) in program.stages.iter().enumerate() {
-        if !reached.contains(&StageId(index)) {
-            unreached.push((
-                StageId(index),
-                Diagnostic::warning(
-                    "W0406",
-                    format!("no packet reaches `{}`", stage.name),
-                    stage.name_span,
-                    "nothing transfers to it",
-                )
-                .help("remove it, or go to it from a stage that packets reach")
-                .of_kind(DiagnosticKind::Unused),
-            ));
+        if reached.contains(&StageId(index)) {
+            continue;
         }
+        let headline = format!("no packet reaches `{}`", stage.name);
+        let mut warning = Diagnostic::warning("W0406", headline, stage.name_span, "nothing transfers to it")
+            .help("remove it, or go to it from a stage that packets reach")
+            .of_kind(DiagnosticKind::Unused);
+        if facts[index].asks_host && !asks_host {
+            warning = warning.help(
+                "packets of the machine leave past this program: only stages that no packet reaches name `from_host`",
+            );
+        }
+        unreached.push((StageId(index), warning));
     }
     let mut flow = Flow {
         available: Vec::new(),

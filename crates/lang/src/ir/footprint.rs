@@ -1,5 +1,5 @@
 //! How much memory a program takes for what it remembers: every table, counter, meter, register, pool and
-//! group, by what is allocated for it.
+//! group, by what is allocated for it; and the memory in which fragments wait for their first.
 //!
 //! Exact tables, counters, meters, registers, pools and groups allocate by their declaration alone, so what
 //! is told is what they take. Tables of prefixes and rules allocate by their entries too: what is told of
@@ -8,7 +8,7 @@
 //! program lists, since packets make no patterns. What a program lists or takes from files counts besides,
 //! once for all workers, since a program is kept while it runs.
 
-use super::{Column, Entry, Eviction, GroupMember, Match, Program, Table, TableKind};
+use super::{Column, Entry, Eviction, GroupMember, Match, Program, Table, TableKind, fragment_order};
 use tables::deadlines::Deadlines;
 use tables::exact::ExactSpec;
 use tables::group::GroupTable;
@@ -88,6 +88,16 @@ pub fn footprint(program: &Program) -> Vec<MemoryUse> {
         let shared = group.members.iter().map(member_bytes).sum::<u64>() / 2;
         all.push(MemoryUse { shared, ..part("group", &group.name, size, "groups", bytes) });
     }
+    if program.orders_fragments {
+        let name = "fragments".to_string();
+        all.push(part(
+            "order",
+            &name,
+            fragment_order::BYTES.into(),
+            "bytes that wait",
+            fragment_order::ALLOCATED,
+        ));
+    }
     all
 }
 
@@ -151,7 +161,7 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
             let key = 2 * size_of::<usize>()
                 + size_of::<(Vec<Match>, u32)>()
                 + size_of::<Match>() * table.keys.len();
-            let places = sizes::hash_map_at_most::<usize, Vec<u64>>(capacity)
+            let places = sizes::ordered_at_most::<usize, Vec<u64>>(capacity)
                 .saturating_add(capacity.saturating_mul(key as u64 + 16))
                 .saturating_add(sizes::ordered_at_most::<u64, usize>(capacity));
             spec.at_most()
@@ -185,7 +195,7 @@ fn rows(table: &Table, entries: u64) -> u64 {
     if table.counted {
         return kept.saturating_add(2 * rows.saturating_mul(COUNTER_BYTES));
     }
-    kept.saturating_add(sizes::hash_map_at_most::<Vec<u64>, u32>(rows)).saturating_add(rows * 8 * words)
+    kept.saturating_add(sizes::ordered_at_most::<Vec<u64>, u32>(rows)).saturating_add(rows * 8 * words)
 }
 
 /// The most bytes of when entries end.

@@ -12,6 +12,7 @@
 pub mod checksum;
 pub mod cost;
 pub mod footprint;
+pub mod fragment_order;
 pub mod frame;
 pub mod graph;
 mod memory;
@@ -26,7 +27,8 @@ pub mod verify;
 
 pub use memory::{Group, GroupMember, KeyPart, Meter, Pool, Rates, Register};
 pub use table::{
-    Answer, BytePattern, Column, ColumnKind, Entry, EntryFile, Eviction, Match, Table, TableKind, prefix_mask,
+    Answer, BytePattern, Column, ColumnKind, Entry, EntryFile, Eviction, Match, PREFIX_LENGTH, Table,
+    TableKind, prefix_mask,
 };
 
 use crate::source::Span;
@@ -76,6 +78,9 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// What the program may do; the verifier checks that it does no more.
     pub manifest: Manifest,
+    /// Fragments come to the program in order: later ones behind the first of their packet, as far as
+    /// [`fragment_order`] says.
+    pub orders_fragments: bool,
     /// What says to which of several workers a packet goes, if the program says so.
     pub steering: Option<Box<Program>>,
 }

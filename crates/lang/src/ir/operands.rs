@@ -1,8 +1,28 @@
-//! The values that an operation or the terminator of a block uses.
+//! What an operation or the terminator of a block depends on: its values, and whether anything else.
 
 use super::{KeyPart, Op, Terminator, Value};
 
 impl Op {
+    /// Whether its result depends on the packet and its operands alone, and it changes nothing.
+    pub fn is_of_packet_alone(&self) -> bool {
+        matches!(
+            self,
+            Op::Const(_)
+                | Op::Binary(..)
+                | Op::Compare(..)
+                | Op::Select(..)
+                | Op::Resize(_)
+                | Op::Load { .. }
+                | Op::Checksum { .. }
+                | Op::InPort
+                | Op::WireLength
+                | Op::Captured
+                | Op::Keep(_)
+                | Op::EnterStage(_)
+                | Op::Header { .. }
+        )
+    }
+
     /// Visits every value that it uses.
     pub fn operands(&self, mut visit: impl FnMut(Value)) {
         match self {

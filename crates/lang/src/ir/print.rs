@@ -318,6 +318,9 @@ impl Display for Program {
             }
             writeln!(out, "}}")?;
         }
+        if self.orders_fragments {
+            writeln!(out, "order fragments")?;
+        }
         write_manifest(out, &self.manifest)?;
         self.functions
             .iter()

@@ -110,6 +110,10 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrR
             tokens.index_is('l', program.layouts.len())?;
             program.layouts.push(layout(tokens)?);
         }
+        "order" => {
+            tokens.word("fragments")?;
+            program.orders_fragments = true;
+        }
         "manifest" => program.manifest = manifest(tokens)?,
         "function" => {
             tokens.index_is('f', program.functions.len())?;

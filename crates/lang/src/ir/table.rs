@@ -19,7 +19,7 @@ pub struct Table {
     pub capacity: u32,
     /// Nanoseconds after the last hit or learn at which an entry goes; exact tables only.
     pub idle: Option<u64>,
-    /// Nanoseconds after the last learn at which an entry goes; exact tables only.
+    /// Nanoseconds after the last learn at which an entry goes; not where bytes are searched for.
     pub age: Option<u64>,
     /// What happens when a key is new and the table is full.
     pub evict: Eviction,
@@ -28,8 +28,8 @@ pub struct Table {
     /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables
     /// only.
     pub releases: Option<u32>,
-    /// The event that an entry raises which ends by its time, with the columns of key and value as arguments;
-    /// exact tables with an idle time or age only.
+    /// The event that an entry raises which ends by its time, with arguments of [`Table::ending_widths`];
+    /// exact tables and those of prefixes, with an idle time or age.
     pub expires: Option<u32>,
     /// Entries of the program text and of the file it names.
     pub entries: Vec<Entry>,
@@ -39,6 +39,20 @@ pub struct Table {
     pub default: Option<Vec<u128>>,
     /// The place of the declaration in the source.
     pub span: Span,
+}
+
+/// Bits in which an event of an entry that ends has the length of its prefix.
+pub const PREFIX_LENGTH: u8 = 8;
+
+impl Table {
+    /// Bits of each argument of the event that an entry raises which ends by its time: the columns of the
+    /// key, the length of the prefix in the last of them where there are prefixes, and the columns of the
+    /// value.
+    pub fn ending_widths(&self) -> impl Iterator<Item = u8> {
+        let length = (self.kind == TableKind::Lpm).then_some(PREFIX_LENGTH);
+        let widths = |columns: &[Column]| columns.iter().map(|column| column.width).collect::<Vec<_>>();
+        widths(&self.keys).into_iter().chain(length).chain(widths(&self.values))
+    }
 }
 
 /// How a key finds its entry.

@@ -82,6 +82,14 @@ impl Parser<'_> {
                 let body = self.block()?;
                 Ok(Item::Every(Every { period, body, span: self.since(start) }))
             }
+            "order" => {
+                self.advance();
+                if !self.take_word("fragments") {
+                    let fault = self.expected("`fragments`", "behind `order`");
+                    return self.fail(fault);
+                }
+                Ok(Item::Order(self.since(start)))
+            }
             "test" => self.test(),
             word => self.no_item(word),
         }

@@ -27,6 +27,7 @@ impl Parser<'_> {
             "settable" => matches!(self.word_at(1), "const" | "pool"),
             "start" | "steer" => matches!(self.word_at(1), "decoder" | "stage"),
             "extern" => self.word_at(1) == "stage",
+            "order" => self.word_at(1) == "fragments",
             "reason" => name_follows && matches!(behind, TokenKind::Text(_)),
             "test" => matches!(self.kind_at(1), TokenKind::Text(_)) && self.is_at(2, Sign::BraceOpen),
             "every" => matches!(self.kind_at(1), TokenKind::Duration(_)) && self.is_at(2, Sign::BraceOpen),

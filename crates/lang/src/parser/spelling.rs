@@ -1,9 +1,10 @@
 //! "Did you mean": the words of the grammar, and the one nearest to a misspelt word.
 
 /// Words that begin a declaration.
-pub(super) const ITEMS: [&str; 21] = [
+pub(super) const ITEMS: [&str; 22] = [
     "import", "settable", "const", "enum", "layout", "table", "counter", "meter", "register", "pool",
-    "group", "reason", "fn", "decoder", "stage", "start", "steer", "extern", "event", "every", "test",
+    "group", "reason", "fn", "decoder", "stage", "start", "steer", "extern", "event", "every", "order",
+    "test",
 ];
 
 /// Words that begin a statement.

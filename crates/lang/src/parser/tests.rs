@@ -108,6 +108,7 @@ fn every_declaration_ends_an_open_block_before_it() {
         "extern stage a() { flood }",
         "event a() { }",
         "every 1s { }",
+        "order fragments",
         "test \"a\" { }",
     ];
     let words: Vec<&str> = declarations.iter().filter_map(|text| text.split(' ').next()).collect();

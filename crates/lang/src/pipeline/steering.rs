@@ -5,8 +5,8 @@ use super::reached::targets;
 use super::{CompileOptions, Compiled, compiled, limit};
 use crate::ast::{Block, File, Item};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::steering::{WORKER_BUSY, WORKER_BUSY_HELP, impure};
-use crate::ir::{Program, Reason};
+use crate::ir::Program;
+use crate::ir::steering::{declare_worker_busy, impure};
 use crate::source::Sources;
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ pub(super) fn split(files: &mut [File]) -> Option<Vec<File>> {
     for file in &mut steering {
         file.items.retain(|item| match item {
             Item::Stage(stage) => steered.contains(&stage.name.text),
-            Item::Test(_) | Item::Event(_) | Item::Every(_) => false,
+            Item::Test(_) | Item::Event(_) | Item::Every(_) | Item::Order(_) => false,
             _ => true,
         });
         for item in &mut file.items {
@@ -82,11 +82,11 @@ pub(super) fn join(
         found.extend(state_used(program));
         forget_state(program);
     }
+    if let (true, Some(program)) = (found.is_empty(), &mut whole.program) {
+        found.extend(declare_worker_busy(program).err().map(|why| too_many_reasons(steering, why)));
+    }
     if found.is_empty() {
         if let (Some(program), Some(steers)) = (&mut whole.program, steers) {
-            if program.reasons.iter().all(|reason| reason.name != WORKER_BUSY) {
-                program.reasons.push(Reason { name: WORKER_BUSY.into(), help: WORKER_BUSY_HELP.into() });
-            }
             program.steering = Some(Box::new(steers));
         }
         return;
@@ -97,6 +97,16 @@ pub(super) fn join(
     whole.diagnostics.extend(found);
     whole.diagnostics.sort_by_key(|found| (found.severity != Severity::Error, found.primary.span));
     limit(&mut whole.diagnostics);
+}
+
+/// The error of a program that has no number left for the reason of packets that find no room on their way.
+fn too_many_reasons(steering: &[File], why: String) -> Diagnostic {
+    let start = steering.iter().flat_map(|file| &file.items).find_map(|item| match item {
+        Item::Stage(stage) if stage.start => Some(stage.name.span),
+        _ => None,
+    });
+    let start = start.unwrap_or_default();
+    Diagnostic::error("E0233", "the program is too large", start, why)
 }
 
 /// The error of a table, a clock or anything else that is not in the packet.

@@ -161,6 +161,27 @@ stage by_address() requires eth { steer key(eth.src) }
 }
 
 #[test]
+fn a_program_has_fragments_in_order_if_it_or_one_of_its_modules_says_so() {
+    let plain = "import std.net.ethernet\nstart decoder frame(eth: ethernet) { flood }
+steer stage which() { steer 0 }\n";
+    let module = |path: &str| (path == "mine.rav").then(|| "order fragments\nconst A: u8 = 1\n".to_string());
+    for (text, orders) in [
+        (plain.to_string(), false),
+        (format!("{plain}order fragments\n"), true),
+        (format!("import mine.A\n{plain}"), true),
+        (format!("import std.fragments.{{fragments}}\n{plain}"), true),
+    ] {
+        let program = compiled(&text, &module).program.expect("it is right");
+        assert_eq!(program.orders_fragments, orders, "{text}");
+        assert!(!program.steering.as_ref().expect("it steers").orders_fragments);
+        assert_eq!(ir::read::read(&ir::print::print(&program)).as_ref(), Ok(&program));
+        let told =
+            footprint(&program).iter().any(|part| (part.what, part.name.as_str()) == ("order", "fragments"));
+        assert_eq!(told, orders, "its memory is told");
+    }
+}
+
+#[test]
 fn a_fault_of_both_programs_is_told_once_and_one_of_the_steering_at_its_place() {
     let nothing = |_: &str| None;
     let shared = "const A: u8 = 300

@@ -262,3 +262,52 @@ fn places_that_the_text_does_not_have_are_empty_values() {
     let compiled = compile("main.rav", PROGRAM, &|_| None, &options);
     assert_eq!(compiled.diagnostics.iter().map(|found| found.code).collect::<Vec<_>>(), ["E0073"]);
 }
+
+/// A program that imports `std.translate`, with other values of its pool, from outside or in its own text.
+#[test]
+fn what_cannot_work_in_a_translation_is_refused_at_its_place() {
+    let program = |constants: &str| {
+        format!(
+            "import std.net.{{ethernet, ipv4}}
+import std.translate.{{translate_out, translate_in}}
+{constants}
+start decoder frame(eth: ethernet) {{ match eth.type {{ 0x0800 => packet, else => flood }} }}
+decoder packet(ip: ipv4) {{
+    if in_port == 1 {{ goto translate_out }}
+    goto translate_in
+}}
+stage translated_out() {{ send 2 }}
+stage translated_in() {{ send 1 }}
+"
+        )
+    };
+    let first = |place: &str, lines: &[(&str, &str)]| {
+        let set = compiled(&program(""), lines);
+        let found = set.diagnostics.first().map(|found| {
+            let at = set.sources.place(found.primary.span).to_string();
+            (found.code, at)
+        });
+        match (found, place) {
+            (None, "") => {}
+            (Some((code, at)), place) => assert!(code == "E0235" && at == place, "{lines:?}: {code} {at}"),
+            (None, place) => panic!("{lines:?} should be refused at {place}"),
+        }
+        // The same values in the text of the program are refused, too, and the same are taken.
+        let ty = |name: &str| if name == "FIRST_ADDRESS" { "ip4" } else { "u32" };
+        let constants: String =
+            lines.iter().map(|(name, value)| format!("const {name}: {} = {value}\n", ty(name))).collect();
+        let declared = compiled(&program(&constants), &[]);
+        assert_eq!(declared.program.is_some(), place.is_empty(), "{lines:?}: {:?}", declared.diagnostics);
+    };
+    first("", &[("ADDRESSES", "1"), ("PARTS", "64512")]);
+    first("gateway.toml:3:9", &[("ADDRESSES", "1"), ("PARTS", "64513")]);
+    first("", &[("ADDRESSES", "2"), ("PARTS", "65536")]);
+    first("gateway.toml:2:13", &[("ADDRESSES", "129")]);
+    first("gateway.toml:2:13", &[("ADDRESSES", "0")]);
+    first("", &[("ADDRESSES", "2"), ("FIRST_ADDRESS", "223.255.255.254")]);
+    first("gateway.toml:3:17", &[("ADDRESSES", "2"), ("FIRST_ADDRESS", "223.255.255.255")]);
+    first("gateway.toml:2:17", &[("FIRST_ADDRESS", "255.255.255.254")]);
+    first("gateway.toml:2:17", &[("FIRST_ADDRESS", "0.0.0.1")]);
+    first("gateway.toml:2:22", &[("FRAGMENTED_OF_PART", "16385")]);
+    assert!(compiled(&program(""), &[("FRAGMENTED_OF_PART", "65")]).program.is_none());
+}

@@ -1,5 +1,6 @@
 //! Makes packets by a profile and a seed: the same seed gives the same bytes, on every machine.
 
+mod connection;
 mod frame;
 mod plan;
 mod profile;
@@ -7,6 +8,7 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
+pub use connection::TcpStep;
 pub use profile::{Profile, ProfileError};
 
 use frame::{Host, LONGEST, Lower, Tcp};

@@ -144,12 +144,12 @@ proptest! {
         let packets = made.packets();
         let mut joined = Joined::default();
         if made.data.len() < WORTHWHILE || packets.len() == 1 && made.flags & PSH != 0 {
-            prop_assert!(!joined.begin(&packets[0]));
+            prop_assert!(!joined.begin(&packets[0], VirtioHeader::NONE));
             return Ok(());
         }
-        prop_assert!(joined.begin(&packets[0]));
+        prop_assert!(joined.begin(&packets[0], VirtioHeader::NONE));
         for packet in &packets[1..] {
-            prop_assert!(joined.join(packet));
+            prop_assert!(joined.join(packet, VirtioHeader::NONE));
         }
         let (whole, virtio) = joined.finish().expect("was begun");
         let mut finished = whole.to_vec();
@@ -172,14 +172,14 @@ proptest! {
         let mut given = Vec::new();
         let mut groups: Vec<Vec<Vec<u8>>> = Vec::new();
         for packet in &packets {
-            if joined.join(packet) {
+            if joined.join(packet, VirtioHeader::NONE) {
                 given.push(packet.clone());
                 continue;
             }
             if let Some((whole, virtio)) = joined.finish() {
                 groups.push(cut(whole, &virtio).unwrap_or_else(|| vec![whole.to_vec()]));
             }
-            if joined.begin(packet) {
+            if joined.begin(packet, VirtioHeader::NONE) {
                 given.push(packet.clone());
             } else {
                 given.push(packet.clone());
@@ -205,8 +205,8 @@ proptest! {
                     prop_assert!(piece.len() <= frame.len());
                 }
             }
-            joined.join(frame);
-            joined.begin(frame);
+            joined.join(frame, VirtioHeader::NONE);
+            joined.begin(frame, VirtioHeader::NONE);
         }
     }
 }

@@ -40,5 +40,6 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
         mode: opened.mode,
         lanes: lanes.collect(),
         presence: port.presence.clone(),
+        divided: None,
     })
 }

@@ -8,7 +8,8 @@
 //!
 //! A packet that leaves by another port of the worker (or by its own) leaves from the frame it came in; its
 //! frame goes home when the kernel has sent it. Other packets are copied into a frame of the port they leave
-//! by, and long segments are cut there: such sockets send finished packets only.
+//! by, and long segments are cut there. Sockets that copy send packets with an open checksum, too, if the
+//! kernel takes a description of it before the packet.
 
 mod attach;
 mod calls;
@@ -16,6 +17,7 @@ mod frames;
 mod incoming;
 mod interface;
 mod memory;
+mod metadata;
 mod outlet;
 mod port;
 mod redirect;

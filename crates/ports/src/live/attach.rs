@@ -1,14 +1,16 @@
 //! Makes ports of network interfaces, each of the configured kind and with its middleware.
 
 use super::{
-    AttachError, Attached, Offloads, PortKind, VlanPlace, WantedPort, af_packet, af_xdp, segments, tap, vlan,
+    AttachError, Attached, DividedInterface, Offloads, PortKind, VlanPlace, WantedPort, af_packet, af_xdp,
+    empty, segments, tap, vlan,
 };
 use packet::PortNumber;
 use std::io;
 
 /// Makes ports of these interfaces, with these numbers and so many lanes each (at least one), in their order.
 /// Ports of one interface, which say which of its frames are theirs, are made of one attachment, with the
-/// settings of the first of them. AF_XDP ports share the memory of packets.
+/// settings of the first of them; or of the one there is, if ports that run already divide it. AF_XDP ports
+/// share the memory of packets.
 ///
 /// # Errors
 /// The first port that cannot be made: its interface is missing or off, or Linux refuses; then nothing has
@@ -16,9 +18,20 @@ use std::io;
 pub fn attach_all(
     wanted: &[(PortNumber, &WantedPort)],
     lanes: u16,
+    running: &[DividedInterface],
 ) -> Result<Vec<(PortNumber, Attached)>, (PortNumber, AttachError)> {
     let mut interfaces: Vec<Vec<(PortNumber, &WantedPort)>> = Vec::new();
+    let mut all = Vec::with_capacity(wanted.len());
     for &(number, port) in wanted {
+        if port.kind == PortKind::Empty {
+            all.push((number, empty::attach(lanes)));
+            continue;
+        }
+        if let Some(divided) = running.iter().find(|divided| divided.name() == port.interface) {
+            let joined = divided.port(number, port);
+            all.push((number, joined.map_err(|error| (number, untraced(&port.interface)(error)))?));
+            continue;
+        }
         match interfaces.iter_mut().find(|known| known[0].1.interface == port.interface) {
             Some(known) => known.push((number, port)),
             None => interfaces.push(vec![(number, port)]),
@@ -27,13 +40,12 @@ pub fn attach_all(
     let firsts = interfaces.iter().map(|ports| ports[0]);
     let sharing: Vec<_> = firsts.filter(|(_, wanted)| wanted.kind == PortKind::AfXdp).collect();
     let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
-    let mut all = Vec::with_capacity(wanted.len());
     for ports in &interfaces {
         let (number, first) = ports[0];
         let attached = match first.kind {
             // There are as many AF_XDP ports as were requested, in the same order.
             PortKind::AfXdp => shared.next().map_or_else(|| bare(first, number, lanes), Ok),
-            PortKind::AfPacket | PortKind::Tap => bare(first, number, lanes),
+            PortKind::AfPacket | PortKind::Tap | PortKind::Empty => bare(first, number, lanes),
         };
         let attached = attached.map_err(|error| (number, error))?;
         if first.vlan == VlanPlace::Alone {
@@ -64,6 +76,7 @@ fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, A
         PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
         PortKind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
         PortKind::Tap => tap::attach(wanted, port, lanes)?,
+        PortKind::Empty => return Ok(empty::attach(lanes)),
     };
     // AF_XDP neither receives nor sends segments.
     let cut = wanted.offloads == Offloads::Cut && wanted.kind != PortKind::AfXdp;

@@ -1,5 +1,5 @@
-//! The clock of live programs: nanoseconds since the machine started, including time in which it was
-//! suspended; nobody can set it.
+//! The clock of live programs: nanoseconds since 36 years before the machine started, including time in which
+//! it was suspended; nobody can set it.
 //!
 //! Wall-clock time is for people, and may be set at any moment, so no deadline or interval uses it. A
 //! wall-clock time for people is computed when it is shown or written, from the program's time and the
@@ -12,6 +12,10 @@ use std::time::SystemTime;
 /// If the time stamp of a packet that has just come is older than this (ns), the wall clock was set
 /// meanwhile.
 const LONGEST_WAIT: u64 = 10_000_000_000;
+
+/// The program's time when the machine started, 36 years. An entry that ends before its table's `age` is over
+/// counts as learned that much earlier, so there must be time before the machine started.
+const AT_START: u64 = 1 << 60;
 
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl Clock for MachineClock {
 
     #[inline]
     fn program(&self) -> u64 {
-        sys::since_start()
+        AT_START.saturating_add(sys::since_start())
     }
 }
 
@@ -97,7 +101,7 @@ mod tests {
     fn the_machines_time_goes_on() {
         let first = MachineClock.now();
         let second = MachineClock.program();
-        assert!(first.program > 0 && second >= first.program);
-        assert!(first.wall > first.program, "1970 was before the machine started");
+        assert!(first.program > AT_START && second >= first.program);
+        assert!(first.wall > sys::since_start(), "1970 was before the machine started");
     }
 }

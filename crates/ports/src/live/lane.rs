@@ -4,9 +4,10 @@
 //! of another.
 
 use super::clock::Now;
+use super::divided::DividedInterface;
 use super::losses::{ReceiveLosses, SendLosses};
 use super::presence::Presence;
-use packet::{Batch, VirtioHeader};
+use packet::{Batch, OpenClasses, VirtioHeader};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub struct Attached {
     pub lanes: Vec<Lane>,
     /// Whether its interface is there.
     pub presence: Arc<Presence>,
+    /// Its interface, if ports divide it by VLANs: further ones can join them.
+    pub divided: Option<DividedInterface>,
 }
 
 /// One worker's part of a port.
@@ -48,6 +51,20 @@ pub trait Receiver: Send {
         None
     }
 
+    /// Says whether a checksum that a sender left open may stay so. Until that is said, and where a half
+    /// looks at bytes itself, packets come with finished checksums.
+    fn leave_checksums_open(&mut self, _open: bool) {}
+
+    /// Its port is one of the loop from now on, or still is one after others have left it.
+    fn joins(&mut self) {}
+
+    /// Its port has left the loop. Ports that stay may take over what it has done for them.
+    fn leaves(&mut self) {}
+
+    /// Says which segments need not be cut although the program is to get packets: those of these classes
+    /// mean the same to it. Where a half looks at packets itself, or cuts none, that changes nothing.
+    fn leave_segments_whole(&mut self, _classes: OpenClasses) {}
+
     /// The packets that were lost before the program.
     fn losses(&mut self) -> ReceiveLosses;
 }
@@ -66,6 +83,35 @@ pub trait Sender: Send {
         None
     }
 
+    /// Whether packets that are not cut may leave with an open checksum, too.
+    fn takes_open_checksums(&self) -> bool {
+        false
+    }
+
+    /// Whether a segment that stands for its packets may leave as it is, or is cut further on without a
+    /// difference.
+    fn takes_segments(&self) -> bool {
+        false
+    }
+
     /// The packets that were lost after the program.
     fn losses(&self) -> SendLosses;
+}
+
+/// Exchanges some of the halves of lanes: `new` has one for each port that there is then, `None` where the
+/// one that is there stays. Returns those that are not needed any more.
+pub fn exchange<T>(halves: &mut Vec<T>, new: Vec<Option<T>>) -> Vec<T> {
+    let mut removed = Vec::new();
+    let mut old = std::mem::take(halves).into_iter();
+    for new in new {
+        match (new, old.next()) {
+            (Some(new), own) => {
+                removed.extend(own);
+                halves.push(new);
+            }
+            (None, own) => halves.extend(own),
+        }
+    }
+    removed.extend(old);
+    removed
 }

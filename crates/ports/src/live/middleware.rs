@@ -39,7 +39,7 @@ impl Middleware {
     /// # Errors
     /// The file of the trace cannot be made; then nothing else was done.
     pub fn wrap(&self, port: Attached) -> io::Result<Attached> {
-        let Attached { name, mut mode, lanes, presence } = port;
+        let Attached { name, mut mode, lanes, presence, divided } = port;
         let count = lanes.len();
         let recorders = match &self.trace {
             None => Vec::new(),
@@ -74,7 +74,7 @@ impl Middleware {
         let words: String = self.describe().iter().map(|what| format!(", {what}")).collect();
         presence.stands_behind(&words);
         mode.push_str(&words);
-        Ok(Attached { name, mode, lanes: wrapped, presence })
+        Ok(Attached { name, mode, lanes: wrapped, presence, divided })
     }
 
     /// Whether it does something with packets that come in.
@@ -107,6 +107,11 @@ pub(crate) trait Stage: Send {
 
     /// The time when the next frame will be due.
     fn due(&self) -> Option<u64>;
+
+    /// Whether it does the same with a frame whose checksum is open.
+    fn takes_open_checksums(&self) -> bool {
+        false
+    }
 
     /// Adds what it lost, changed, doubled and holds.
     fn count(&self, losses: &mut SendLosses);
@@ -157,6 +162,10 @@ impl<S: Stage> Sender for Staged<S> {
     fn due(&self) -> Option<u64> {
         let own = self.stage.due().map(|due| program_time(self.started, due));
         own.into_iter().chain(self.inner.due()).min()
+    }
+
+    fn takes_open_checksums(&self) -> bool {
+        self.stage.takes_open_checksums() && self.inner.takes_open_checksums()
     }
 
     fn losses(&self) -> SendLosses {

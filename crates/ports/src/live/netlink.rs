@@ -29,8 +29,10 @@ pub enum LinkChanges {
 
 /// The longest part of an answer.
 const LONGEST: usize = 64 << 10;
-/// Bytes of changes that wait until they are read, as far as the kernel allows.
-const WAITING: usize = 4 << 20;
+/// Bytes of changes that wait until they are read: about 80,000 changes of routes, each of which counts as
+/// nearly a kibibyte. The kernel takes memory for those alone that do wait. Who may change networks gets as
+/// much, others what `net.core.rmem_max` allows.
+const WAITING: usize = 64 << 20;
 
 /// A socket of rtnetlink. It needs no rights.
 pub struct Netlink {
@@ -48,7 +50,7 @@ impl Netlink {
         socket.bind_auto()?;
         socket.set_non_blocking(true)?;
         // A smaller buffer only overflows earlier, which is told.
-        let _ = socket.set_rx_buf_sz(WAITING);
+        let _ = sys::set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, WAITING);
         for group in changes {
             match socket.add_membership(*group as u32) {
                 // A kernel without such next hops has none to tell of.
@@ -74,11 +76,17 @@ impl Netlink {
     /// What the kernel says; ENOBUFS means that changes were lost, so that everything has to be asked for
     /// again.
     pub fn receive(&mut self, nanoseconds: u64) -> io::Result<Option<&[u8]>> {
-        sys::wait_to_read(self.socket.as_raw_fd(), nanoseconds);
-        match self.socket.recv_from(&mut &mut self.buffer[..], 0) {
-            Ok((length, _)) => Ok(Some(&self.buffer[..length.min(LONGEST)])),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        let mut waited = nanoseconds == 0;
+        loop {
+            match self.socket.recv_from(&mut &mut self.buffer[..], 0) {
+                Ok((length, _)) => return Ok(Some(&self.buffer[..length.min(LONGEST)])),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    sys::wait_to_read(self.socket.as_raw_fd(), nanoseconds);
+                    waited = true;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 }

@@ -3,13 +3,15 @@
 //! A program may compare a packet's length with an MTU, put the packet into a tunnel, or count it. For a
 //! segment of 64 KiB that stands for 45 packets, all this would give wrong results, so the program gets the
 //! packets. One segment is far less work for Linux and for the other end than 45 packets. So consecutive
-//! packets that a segment would be cut into are joined to a segment again when they leave.
+//! packets that a segment would be cut into are joined to a segment again when they leave. A segment that
+//! means the same to the program as its packets goes to it whole and says so
+//! ([`VirtioHeader::as_packets`](packet::VirtioHeader::as_packets)), so that it counts as these.
 
 use super::clock::Now;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::{Joined, Segments};
-use packet::{BATCH, Batch, PortNumber, Region, VirtioHeader};
+use packet::{BATCH, Batch, OpenClasses, PortNumber, Region, VirtioHeader};
 use std::os::fd::RawFd;
 
 /// Cuts segments that come in by a port's lanes, and joins packets that leave by them.
@@ -36,6 +38,10 @@ struct Cut {
     region: Region,
     pieces: Vec<Piece>,
     given: usize,
+    /// Whether the checksums of packets may stay open.
+    open: bool,
+    /// The classes of segments that mean the same to the program as their packets.
+    whole: OpenClasses,
     losses: ReceiveLosses,
 }
 
@@ -46,6 +52,8 @@ impl Cut {
             region: Region::default(),
             pieces: Vec::new(),
             given: 0,
+            open: false,
+            whole: OpenClasses::NONE,
             losses: ReceiveLosses::default(),
         }
     }
@@ -53,15 +61,18 @@ impl Cut {
 
 impl Receiver for Cut {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
-        let Cut { inner, region, pieces, given, losses } = self;
+        let Cut { inner, region, pieces, given, open, whole, losses } = self;
         if *given == pieces.len() {
             let memory = inner.receive(batch, now);
-            if !(0..batch.len).any(|index| batch.virtio(index).segments()) {
+            // Segments are cut as soon as one of the batch must be, so that none waits among the pieces when
+            // another program takes over.
+            if (0..batch.len).all(|index| stays_whole(memory, batch, index, *whole)) {
+                (0..batch.len).for_each(|index| batch.count_as_packets(index));
                 return memory;
             }
             pieces.clear();
             *given = 0;
-            cut(memory, batch, region, pieces, losses);
+            cut(memory, batch, region, pieces, *open, losses);
         }
         batch.clear();
         batch.headroom = HEADROOM as u32;
@@ -81,9 +92,29 @@ impl Receiver for Cut {
         if self.given < self.pieces.len() { Some(0) } else { self.inner.due() }
     }
 
+    fn leave_checksums_open(&mut self, open: bool) {
+        self.open = open;
+        self.inner.leave_checksums_open(open);
+    }
+
+    fn leave_segments_whole(&mut self, classes: OpenClasses) {
+        self.whole = classes;
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         self.inner.losses().each(self.losses, |inner, own| inner + own)
     }
+}
+
+/// Whether a packet is none that is to be cut for a program to which these classes of segments mean the same.
+/// A segment with a wrong checksum of IP would become packets with right ones.
+fn stays_whole(memory: &[u8], batch: &Batch, index: usize, classes: OpenClasses) -> bool {
+    let virtio = batch.virtio(index);
+    let may = |frame| {
+        virtio.open_class(frame).is_some_and(|class| classes.contains(class))
+            && Segments::of(frame, &virtio).is_some_and(|segments| segments.is_headed_right(frame))
+    };
+    !virtio.segments() || batch.bytes(memory, index).is_some_and(may)
 }
 
 /// Copies the packets of a batch into the region, and of every segment the packets that it stands for.
@@ -92,6 +123,7 @@ fn cut(
     batch: &Batch,
     region: &mut Region,
     pieces: &mut Vec<Piece>,
+    open: bool,
     losses: &mut ReceiveLosses,
 ) {
     let (mut last, mut end) = (None, 0);
@@ -121,8 +153,15 @@ fn cut(
         for number in 0..segments.count() {
             let length = segments.length(number);
             let start = place(region, length);
-            segments.write(frame, number, &mut region.bytes_mut()[start..start + length]);
-            push(start, length, VirtioHeader::NONE);
+            let piece = &mut region.bytes_mut()[start..start + length];
+            let left = match open {
+                true => segments.write_open(frame, number, piece),
+                false => {
+                    segments.write(frame, number, piece);
+                    VirtioHeader::NONE
+                }
+            };
+            push(start, length, left);
         }
     }
 }
@@ -149,14 +188,14 @@ impl Join {
 
 impl Sender for Join {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
-        if virtio.is_none() && self.joined.join(frame) {
+        if !virtio.segments() && self.joined.join(frame, virtio) {
             if self.joined.is_closed() {
                 self.release();
             }
             return;
         }
         self.release();
-        if !virtio.is_none() || !self.joined.begin(frame) {
+        if virtio.segments() || !self.joined.begin(frame, virtio) {
             self.inner.send(frame, virtio);
         }
     }
@@ -170,6 +209,14 @@ impl Sender for Join {
         self.inner.due()
     }
 
+    fn takes_open_checksums(&self) -> bool {
+        self.inner.takes_open_checksums()
+    }
+
+    fn takes_segments(&self) -> bool {
+        self.inner.takes_segments()
+    }
+
     fn losses(&self) -> SendLosses {
         self.inner.losses()
     }
@@ -178,6 +225,9 @@ impl Sender for Join {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::LiveOut;
+    use crate::{Departure, Transmit};
+    use packet::OpenClass;
     use std::sync::{Arc, Mutex};
 
     /// A packet's bytes, and what is left to do with it.
@@ -210,8 +260,8 @@ mod tests {
         }
     }
 
-    /// Keeps what is sent.
-    struct Kept(Arc<Mutex<Vec<Frame>>>);
+    /// Keeps what is sent; whether it takes segments.
+    struct Kept(Arc<Mutex<Vec<Frame>>>, bool);
 
     impl Sender for Kept {
         fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
@@ -219,6 +269,10 @@ mod tests {
         }
 
         fn flush(&mut self) {}
+
+        fn takes_segments(&self) -> bool {
+            self.1
+        }
 
         fn losses(&self) -> SendLosses {
             SendLosses::default()
@@ -250,6 +304,111 @@ mod tests {
     }
 
     #[test]
+    fn open_packets_of_a_segment_are_joined_as_finished_ones_are() {
+        let (mut long, header) = segment(20_500, 5, 1);
+        // As it came from its sender.
+        let virtio = VirtioHeader::read(&header.write());
+        assert!(virtio.restart(&mut long));
+        let (single, alone) = {
+            let (mut frame, _) = segment(700, 9, 0);
+            let mut header = virtio.write();
+            header[1] = 0;
+            let alone = VirtioHeader::read(&header);
+            assert!(alone.restart(&mut frame));
+            (frame, alone)
+        };
+        for open in [false, true] {
+            let batch = vec![(long.clone(), virtio), (single.clone(), alone)];
+            let mut cut = Cut::new(Box::new(Given(vec![batch], Region::default())));
+            cut.leave_checksums_open(open);
+            let sent = Arc::new(Mutex::new(Vec::new()));
+            let mut join = Join::new(Box::new(Kept(sent.clone(), true)));
+            let mut batch = Batch::new();
+            let memory = cut.receive(&mut batch, Now { program: 1, wall: 0 });
+            assert_eq!(batch.len, 22);
+            for index in 0..batch.len {
+                let virtio = batch.virtio(index);
+                assert_eq!(virtio.is_open(), open || index == 21, "what came whole stays as it is");
+                let mut bytes = batch.bytes(memory, index).expect("lies there").to_vec();
+                // One that somebody damaged on its way is not taken for right.
+                if index == 7 {
+                    bytes[51] ^= 1;
+                }
+                join.send(&bytes, virtio);
+            }
+            join.flush();
+            let sent = sent.lock().expect("whole");
+            let kinds: Vec<_> = sent
+                .iter()
+                .map(|(frame, virtio)| (frame.len(), virtio.segments(), virtio.is_open()))
+                .collect();
+            assert_eq!(
+                kinds,
+                [(7_054, true, true), (1_054, false, open), (12_554, true, true), (754, false, true)]
+            );
+            assert_eq!(sent[3], (single.clone(), alone));
+        }
+    }
+
+    #[test]
+    fn segments_that_mean_the_same_stay_whole_until_one_of_the_batch_does_not() {
+        let (mut long, header) = segment(20_500, 5, 1);
+        let virtio = VirtioHeader::read(&header.write());
+        assert!(virtio.restart(&mut long));
+        let four = [OpenClass::ALL[0]].into_iter().collect();
+        let mut damaged = long.clone();
+        damaged[24] ^= 1;
+        let finished = segment(20_500, 5, 1);
+        let single = (segment(700, 9, 0).0, VirtioHeader::NONE);
+        let open = (long.clone(), virtio);
+        for (whole, classes, frames) in [
+            (true, four, vec![single.clone(), open.clone(), open.clone()]),
+            (false, OpenClasses::NONE, vec![open.clone()]),
+            (false, four, vec![open.clone(), finished]),
+            (false, four, vec![(damaged, virtio), open.clone()]),
+        ] {
+            let mut cut = Cut::new(Box::new(Given(vec![frames.clone()], Region::default())));
+            cut.leave_checksums_open(true);
+            cut.leave_segments_whole(classes);
+            let mut batch = Batch::new();
+            let memory = cut.receive(&mut batch, Now { program: 1, wall: 0 });
+            if !whole {
+                assert!((0..batch.len).all(|index| !batch.virtio(index).segments()) && batch.len > 20);
+                continue;
+            }
+            let counted: Vec<_> = (0..batch.len)
+                .map(|index| {
+                    let packets = batch.packets_of(memory, index);
+                    (batch.captured[index], packets.map(|packets| (packets.count(), packets.wire_bytes())))
+                })
+                .collect();
+            let each = Some((21, 20_500 + 21 * 54));
+            assert_eq!(counted, [(754, None), (20_554, each), (20_554, each)]);
+            assert_eq!(batch.virtio(1).write(), virtio.write(), "Linux does not see it");
+            // Handed over whole where a port takes segments, and cut where it does not.
+            for takes in [true, false] {
+                let sent = Arc::new(Mutex::new(Vec::new()));
+                let kept = Box::new(Kept(sent.clone(), takes));
+                let mut out = LiveOut::new(if takes { vec![Box::new(Join::new(kept))] } else { vec![kept] });
+                let bytes = batch.bytes(memory, 1).expect("lies there");
+                let (wire, virtio) = (bytes.len() as u32, batch.virtio(1));
+                let whole = Departure { port: 1, bytes, wire, time: 0, virtio, comment: None };
+                out.transmit(&whole).expect("is sent");
+                out.flush();
+                let sent = sent.lock().expect("whole");
+                assert_eq!(sent.len(), if takes { 1 } else { 21 });
+                let packets = batch.packets_of(memory, 1).expect("is a segment");
+                for (number, (frame, virtio)) in sent.iter().enumerate() {
+                    let mut piece = vec![0; packets.length(number)];
+                    packets.write(bytes, number, &mut piece);
+                    let same = if takes { *frame == bytes } else { *frame == piece && virtio.is_none() };
+                    assert!(same, "{number}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_program_gets_packets_and_the_wire_segments() {
         let (long, last) = (segment(60_500, 5, 1), segment(300, 9, 0));
         let mut unknown = long.1.write();
@@ -261,7 +420,7 @@ mod tests {
         let batches = vec![vec![long.clone(); 5], vec![last.clone()], batch];
         let mut cut = Cut::new(Box::new(Given(batches, Region::default())));
         let sent = Arc::new(Mutex::new(Vec::new()));
-        let mut join = Join::new(Box::new(Kept(sent.clone())));
+        let mut join = Join::new(Box::new(Kept(sent.clone(), true)));
         let (mut batch, mut lengths) = (Batch::new(), Vec::new());
         for time in 0..20 {
             let memory = cut.receive(&mut batch, Now { program: time, wall: 0 });

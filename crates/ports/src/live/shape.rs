@@ -118,6 +118,10 @@ impl Stage for Shaper {
         self.due
     }
 
+    fn takes_open_checksums(&self) -> bool {
+        true
+    }
+
     fn count(&self, losses: &mut SendLosses) {
         losses.shaped += self.lost;
         losses.waiting += self.queue.len() as u64;

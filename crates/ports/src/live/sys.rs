@@ -128,7 +128,7 @@ pub fn set_number(fd: &OwnedFd, level: i32, option: i32, value: i32) -> io::Resu
 
 /// Sets an option of a socket. `T` is the type that the kernel documents for it. It may hold an address,
 /// which the kernel then reads or writes: therefore the function stays inside the crate.
-pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(fd: &impl AsRawFd, level: i32, option: i32, value: T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size) })?;
@@ -151,7 +151,7 @@ pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
 ///
 /// # Errors
 /// What the kernel says.
-pub fn set_buffer(fd: &OwnedFd, forced: i32, plain: i32, bytes: usize) -> io::Result<usize> {
+pub fn set_buffer(fd: &impl AsRawFd, forced: i32, plain: i32, bytes: usize) -> io::Result<usize> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;

@@ -112,12 +112,28 @@ pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Resul
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
         let (queue_in, device_in) = (queue.clone(), device.clone());
         let (place, unsent) = (Place::default(), Unsent { base, ..Unsent::default() });
-        let incoming =
-            Incoming { queue: queue_in, device: device_in, place, port, number, memory, losses, unsent };
-        Lane { receive: Box::new(incoming), send: Box::new(Outlet { queue, losses: SendLosses::default() }) }
+        let incoming = Incoming {
+            queue: queue_in,
+            device: device_in,
+            place,
+            port,
+            number,
+            open: false,
+            memory,
+            losses,
+            unsent,
+        };
+        let outlet = Outlet { queue, open: device.offloads, losses: SendLosses::default() };
+        Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
     let lanes = lanes.collect();
-    Ok(Attached { name: wanted.interface.clone(), mode, lanes, presence: device.presence.clone() })
+    Ok(Attached {
+        name: wanted.interface.clone(),
+        mode,
+        lanes,
+        presence: device.presence.clone(),
+        divided: None,
+    })
 }
 
 /// Which packets are handed over unfinished.
@@ -246,6 +262,8 @@ struct Incoming {
     port: PortNumber,
     /// Of the lane.
     number: usize,
+    /// Whether checksums may stay open.
+    open: bool,
     memory: Region,
     losses: ReceiveLosses,
     unsent: Unsent,
@@ -272,13 +290,15 @@ impl Receiver for Incoming {
                     break;
                 }
             };
-            let virtio = VirtioHeader::read(&header);
-            virtio.complete(packet);
+            let mut virtio = VirtioHeader::read(&header);
+            if !self.open {
+                virtio.complete(packet);
+                virtio = virtio.without_checksum();
+            }
             let end = start + packet.len();
             let later = untagged::take_out(packet);
             let length = packet.len() - later;
             batch.push((start + later) as u64, length as u32, length as u32, self.port, now.program);
-            let virtio = virtio.without_checksum();
             let virtio =
                 if later > 0 { virtio.moved(-(later as i32)).unwrap_or(VirtioHeader::NONE) } else { virtio };
             batch.leave_unfinished(virtio);
@@ -289,6 +309,10 @@ impl Receiver for Incoming {
 
     fn descriptor(&self) -> RawFd {
         self.queue.as_raw_fd()
+    }
+
+    fn leave_checksums_open(&mut self, open: bool) {
+        self.open = open && self.device.offloads;
     }
 
     /// What found no room is counted for the device as a whole, and told by its first lane.
@@ -336,6 +360,8 @@ fn not_sent(text: &str, interface: &str) -> Option<u64> {
 /// The half by which they leave.
 struct Outlet {
     queue: Arc<OwnedFd>,
+    /// Whether packets may leave with an open checksum.
+    open: bool,
     losses: SendLosses,
 }
 
@@ -351,6 +377,14 @@ impl Sender for Outlet {
     }
 
     fn flush(&mut self) {}
+
+    fn takes_open_checksums(&self) -> bool {
+        self.open
+    }
+
+    fn takes_segments(&self) -> bool {
+        self.open
+    }
 
     fn losses(&self) -> SendLosses {
         self.losses

@@ -8,18 +8,21 @@
 //!                 └─► nobody: frames of other VLANs, counted
 //! ```
 //!
-//! The first port of the interface has the interface's receiving half. The batches of this half hold packets
-//! of all its ports: each gets the number of its port where it lies. Only for a port whose middleware looks
-//! at incoming packets they are copied to a queue, from which the port takes them. The ports share the
-//! sending half by a lock, for which nobody waits, since all of them belong to one worker.
+//! One port of the interface, at first the first, has the interface's receiving half, and hands it on when it
+//! goes. The batches of this half hold packets of all its ports: each gets the number of its port where it
+//! lies. Only for a port whose middleware looks at incoming packets they are copied to a queue, from which
+//! the port takes them. The ports share the sending half by a lock, for which nobody waits, since all of them
+//! belong to one worker.
 
 use super::clock::Now;
-use super::held::{Frame, Held};
+use super::divided::{DividedInterface, Queue, Trunk, Way, Ways, locked};
+use super::empty::{NO_DESCRIPTOR, Nothing};
+use super::held::Frame;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender, VlanPlace, WantedPort};
 use packet::{Arena, Batch, PortNumber, VirtioHeader};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of a tag, where it begins, and the type that says that it is one.
 const TAG: usize = 4;
@@ -27,8 +30,6 @@ const AT: usize = 12;
 const TYPE: u16 = 0x8100;
 /// The type of the outer of two tags (IEEE 802.1ad). No port has such a tag.
 const OUTER: u16 = 0x88a8;
-/// Every number that fits into a tag.
-const NUMBERS: usize = 1 << 12;
 
 /// Bytes that may wait for the middleware of a port: a batch of the longest packets.
 const WAITING: usize = 32 << 20;
@@ -59,121 +60,96 @@ impl Tagged {
     }
 }
 
+impl DividedInterface {
+    /// Divides an interface that has been attached.
+    fn new(wanted: &WantedPort, attached: Attached) -> DividedInterface {
+        let Attached { mode, lanes, presence, .. } = attached;
+        presence.stands_behind(", divided by VLANs");
+        let trunk = |Lane { receive, send }| {
+            let (ways, lost_before) = (Ways::default(), Default::default());
+            Arc::new(Mutex::new(Trunk { send, ways, receive: Some(receive), speaker: 0, lost_before }))
+        };
+        let trunks = lanes.into_iter().map(trunk).collect();
+        DividedInterface { interface: wanted.interface.clone(), mode, trunks, presence }
+    }
+
+    /// Makes a port of it. Its frames come from when its lanes join a loop until they leave it.
+    ///
+    /// # Errors
+    /// The file of a trace cannot be made.
+    pub(super) fn port(&self, number: PortNumber, wanted: &WantedPort) -> io::Result<Attached> {
+        let mode = match wanted.vlan {
+            VlanPlace::Tag(vlan) => format!("{}, VLAN {vlan}", self.mode),
+            VlanPlace::Alone | VlanPlace::Untagged => format!("{}, frames without a tag", self.mode),
+        };
+        let (mut lanes, mut ways) = (Vec::new(), Vec::new());
+        for trunk in &self.trunks {
+            let queue = wanted.middleware.looks_inwards().then(|| Queue::new(WAITING));
+            ways.push(Way { port: number, queue: queue.clone() });
+            let receive: Box<dyn Receiver> = match queue {
+                None => Box::new(Nothing),
+                Some(queue) => Box::new(Queued { queue, port: number, arena: Arena::new() }),
+            };
+            lanes.push(Lane { receive, send: Box::new(Outlet::new(trunk.clone(), wanted.vlan)) });
+        }
+        let (presence, divided) = (self.presence.clone(), Some(self.clone()));
+        let mut port =
+            wanted.middleware.wrap(Attached { name: wanted.name(), mode, lanes, presence, divided })?;
+        for ((lane, trunk), way) in port.lanes.iter_mut().zip(&self.trunks).zip(ways) {
+            let own = std::mem::replace(&mut lane.receive, Box::new(Nothing));
+            let (trunk, none) = (trunk.clone(), ReceiveLosses::default());
+            lane.receive = Box::new(Divided {
+                at: wanted.vlan.number(),
+                way,
+                trunk,
+                own,
+                inner: None,
+                open: false,
+                losses: none,
+            });
+        }
+        Ok(port)
+    }
+}
+
 /// Makes ports of an interface that has been attached with the settings of its first port, in their order.
 ///
 /// # Errors
 /// The file of a trace cannot be made.
 pub(super) fn divide(
     ports: &[(PortNumber, &WantedPort)],
-    interface: Attached,
+    attached: Attached,
 ) -> Result<Vec<Attached>, (PortNumber, io::Error)> {
-    let Attached { mode, lanes, presence, .. } = interface;
-    presence.stands_behind(", divided by VLANs");
-    let mut divided: Vec<Vec<Lane>> = ports.iter().map(|_| Vec::with_capacity(lanes.len())).collect();
-    let mut receivers = Vec::with_capacity(lanes.len());
-    for Lane { receive, send } in lanes {
-        let send = Arc::new(Mutex::new(send));
-        let mut ways = Ways::default();
-        for (place, ((number, wanted), lanes)) in ports.iter().zip(&mut divided).enumerate() {
-            let queue = wanted.middleware.looks_inwards().then(|| Queue::new(WAITING));
-            ways.add(wanted.vlan, Way { port: *number, queue: queue.clone() });
-            let receive: Box<dyn Receiver> = match queue {
-                None => Box::new(Nothing),
-                Some(queue) => Box::new(Queued { queue, port: *number, arena: Arena::new() }),
-            };
-            let send = Box::new(Outlet::new(send.clone(), wanted.vlan, place == 0));
-            lanes.push(Lane { receive, send });
-        }
-        receivers.push((receive, ways));
-    }
-    let wrapped = ports.iter().zip(divided).map(|((number, wanted), lanes)| {
-        let frames = match wanted.vlan {
-            VlanPlace::Tag(vlan) => format!("{mode}, VLAN {vlan}"),
-            VlanPlace::Alone | VlanPlace::Untagged => format!("{mode}, frames without a tag"),
-        };
-        let port = Attached { name: wanted.name(), mode: frames, lanes, presence: presence.clone() };
-        wanted.middleware.wrap(port).map_err(|error| (*number, error))
-    });
-    let mut divided: Vec<Attached> = wrapped.collect::<Result<_, _>>()?;
-    for (lane, (inner, ways)) in divided.iter_mut().flat_map(|first| &mut first.lanes).zip(receivers) {
-        let own = std::mem::replace(&mut lane.receive, Box::new(Nothing));
-        lane.receive = Box::new(Divided { inner, own, ways, losses: ReceiveLosses::default() });
-    }
-    Ok(divided)
+    let Some((_, first)) = ports.first() else { return Ok(Vec::new()) };
+    let interface = DividedInterface::new(first, attached);
+    ports
+        .iter()
+        .map(|(number, wanted)| interface.port(*number, wanted).map_err(|error| (*number, error)))
+        .collect()
 }
 
-/// Where the frames of one port go.
-#[derive(Clone)]
-struct Way {
-    port: PortNumber,
-    /// The queue before its middleware, if that looks at them.
-    queue: Option<Queue>,
-}
-
-/// The ports of an interface.
-struct Ways {
-    /// For every number of a VLAN, and 0 for frames without a tag: one more than the place of its port below,
-    /// or 0 where it has none.
-    places: Box<[u16; NUMBERS]>,
-    ports: Vec<Way>,
-}
-
-impl Default for Ways {
-    fn default() -> Ways {
-        Ways { places: Box::new([0; NUMBERS]), ports: Vec::new() }
-    }
-}
-
-impl Ways {
-    fn add(&mut self, at: VlanPlace, way: Way) {
-        let number = match at {
-            VlanPlace::Tag(vlan) => usize::from(vlan),
-            VlanPlace::Alone | VlanPlace::Untagged => 0,
-        };
-        self.ports.push(way);
-        if let Some(place) = self.places.get_mut(number) {
-            *place = self.ports.len() as u16;
-        }
-    }
-
-    #[inline]
-    fn of(&self, vlan: u16) -> Option<&Way> {
-        let place = usize::from(*self.places.get(usize::from(vlan))?);
-        self.ports.get(place.wrapping_sub(1))
-    }
-}
-
-/// Frames that wait for the middleware of their port.
-#[derive(Clone)]
-struct Queue(Arc<Mutex<Held>>);
-
-impl Queue {
-    fn new(bytes: usize) -> Queue {
-        Queue(Arc::new(Mutex::new(Held::new(bytes))))
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The receiving half of the first port of an interface: it takes what comes for all of them.
+/// The receiving half of a port of an interface. One of them has that of the interface, and takes what comes
+/// for all of them.
 struct Divided {
-    inner: Box<dyn Receiver>,
+    /// The number of its VLAN; 0 for frames without a tag.
+    at: u16,
+    way: Way,
+    trunk: Arc<Mutex<Trunk>>,
+    inner: Option<Box<dyn Receiver>>,
+    /// Whether checksums may stay open.
+    open: bool,
     /// What the port's own middleware has ready.
     own: Box<dyn Receiver>,
-    ways: Ways,
     losses: ReceiveLosses,
 }
 
 impl Receiver for Divided {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
-        let Divided { inner, own, ways, losses } = self;
+        let Divided { inner, own, trunk, losses, .. } = self;
         let ready = own.receive(batch, now);
-        if !batch.is_empty() {
-            return ready;
-        }
+        let Some(inner) = inner.as_mut().filter(|_| batch.is_empty()) else { return ready };
         let memory = inner.receive(batch, now);
+        let ways = &locked(trunk).ways;
         let mut kept = 0;
         for index in 0..batch.len {
             let (start, length) = (batch.frame[index] as usize, batch.captured[index] as usize);
@@ -197,7 +173,10 @@ impl Receiver for Divided {
                 batch.wire[index] -= TAG as u32;
             }
             if let Some(queue) = &way.queue {
-                let (virtio, mark) = (batch.virtio(index), batch.time[index]);
+                // The middleware of that port looks at bytes.
+                let (open, mark) = (batch.virtio(index), batch.time[index]);
+                open.complete(&mut frame[later..]);
+                let virtio = open.without_checksum();
                 let waits = queue.held().push(Frame { bytes: &frame[later..], virtio, mark });
                 losses.ring_full += u64::from(!waits);
                 continue;
@@ -211,37 +190,46 @@ impl Receiver for Divided {
     }
 
     fn descriptor(&self) -> RawFd {
-        self.inner.descriptor()
+        self.inner.as_ref().map_or(NO_DESCRIPTOR, |inner| inner.descriptor())
     }
 
     fn due(&self) -> Option<u64> {
-        self.own.due().into_iter().chain(self.inner.due()).min()
+        self.own.due().into_iter().chain(self.inner.as_ref().and_then(|inner| inner.due())).min()
+    }
+
+    fn leave_checksums_open(&mut self, open: bool) {
+        self.open = open;
+        if let Some(inner) = &mut self.inner {
+            inner.leave_checksums_open(open);
+        }
+    }
+
+    fn joins(&mut self) {
+        let mut trunk = locked(&self.trunk);
+        trunk.ways.set(self.at, self.way.clone());
+        if let Some(mut inner) = trunk.receive.take() {
+            inner.leave_checksums_open(self.open);
+            trunk.speaker = self.at;
+            self.inner = Some(inner);
+        }
+    }
+
+    fn leaves(&mut self) {
+        let mut trunk = locked(&self.trunk);
+        trunk.ways.remove(self.at);
+        if let Some(mut inner) = self.inner.take() {
+            trunk.lost_before = (inner.losses(), trunk.send.losses());
+            trunk.receive = Some(inner);
+        }
     }
 
     fn losses(&mut self) -> ReceiveLosses {
-        let interface = self.inner.losses().each(self.losses, |inner, own| inner + own);
-        interface.each(self.own.losses(), |interface, own| interface + own)
-    }
-}
-
-/// No receiving half: what comes for the port is in the batches of another.
-struct Nothing;
-
-/// What poll(2) passes over.
-const NO_DESCRIPTOR: RawFd = -1;
-
-impl Receiver for Nothing {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, _: Now) -> &'a mut [u8] {
-        batch.clear();
-        &mut []
-    }
-
-    fn descriptor(&self) -> RawFd {
-        NO_DESCRIPTOR
-    }
-
-    fn losses(&mut self) -> ReceiveLosses {
-        ReceiveLosses::default()
+        let interface = self.inner.as_mut().map(|inner| inner.losses()).unwrap_or_default();
+        let before = if self.inner.is_some() { locked(&self.trunk).lost_before.0 } else { interface };
+        let since = interface.each(before, u64::saturating_sub);
+        let both = ReceiveLosses { waiting: interface.waiting, ..since }
+            .each(self.losses, |interface, own| interface + own);
+        both.each(self.own.losses(), |interface, own| interface + own)
     }
 }
 
@@ -283,11 +271,11 @@ impl Receiver for Queued {
 
 /// The sending half of one port.
 struct Outlet {
-    interface: Arc<Mutex<Box<dyn Sender>>>,
+    trunk: Arc<Mutex<Trunk>>,
+    /// The number of its VLAN; 0 for frames without a tag.
+    at: u16,
     /// The tag that every frame gets.
     tag: Option<[u8; TAG]>,
-    /// The first port of the interface tells what is lost there, and when it wants to be flushed.
-    first: bool,
     /// Frames with their tags, each up to its end.
     bytes: Vec<u8>,
     frames: Vec<(usize, VirtioHeader)>,
@@ -298,7 +286,7 @@ struct Outlet {
 }
 
 impl Outlet {
-    fn new(interface: Arc<Mutex<Box<dyn Sender>>>, at: VlanPlace, first: bool) -> Outlet {
+    fn new(trunk: Arc<Mutex<Trunk>>, at: VlanPlace) -> Outlet {
         let tag = match at {
             VlanPlace::Alone | VlanPlace::Untagged => None,
             VlanPlace::Tag(vlan) => {
@@ -306,11 +294,13 @@ impl Outlet {
                 Some([a, b, c, d])
             }
         };
-        Outlet { interface, tag, first, bytes: Vec::new(), frames: Vec::new(), unflushed: false, refused: 0 }
+        let at = at.number();
+        Outlet { trunk, at, tag, bytes: Vec::new(), frames: Vec::new(), unflushed: false, refused: 0 }
     }
 
-    fn interface(&self) -> MutexGuard<'_, Box<dyn Sender>> {
-        self.interface.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the ports share, if this one speaks for their interface.
+    fn speaks(&self) -> Option<MutexGuard<'_, Trunk>> {
+        Some(locked(&self.trunk)).filter(|trunk| trunk.speaker == self.at)
     }
 
     /// Hands over the frames that got tags.
@@ -318,12 +308,13 @@ impl Outlet {
         if self.frames.is_empty() {
             return;
         }
-        let mut interface = self.interface.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trunk = locked(&self.trunk);
         let mut start = 0;
         for &(end, virtio) in &self.frames {
-            interface.send(&self.bytes[start..end], virtio);
+            trunk.send.send(&self.bytes[start..end], virtio);
             start = end;
         }
+        drop(trunk);
         self.bytes.clear();
         self.frames.clear();
         self.unflushed = true;
@@ -334,7 +325,7 @@ impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         let Some(tag) = self.tag else {
             self.unflushed = true;
-            return self.interface().send(frame, virtio);
+            return locked(&self.trunk).send.send(frame, virtio);
         };
         let (Some((stations, rest)), Some(virtio)) = (frame.split_at_checked(AT), virtio.moved(TAG as i32))
         else {
@@ -352,17 +343,23 @@ impl Sender for Outlet {
 
     fn flush(&mut self) {
         self.hand_over();
-        if std::mem::take(&mut self.unflushed) || self.first {
-            self.interface().flush();
+        let unflushed = std::mem::take(&mut self.unflushed);
+        let mut trunk = locked(&self.trunk);
+        if unflushed || trunk.speaker == self.at {
+            trunk.send.flush();
         }
     }
 
     fn due(&self) -> Option<u64> {
-        if self.first { self.interface().due() } else { None }
+        self.speaks()?.send.due()
+    }
+
+    fn takes_open_checksums(&self) -> bool {
+        locked(&self.trunk).send.takes_open_checksums()
     }
 
     fn losses(&self) -> SendLosses {
-        let interface = if self.first { self.interface().losses() } else { SendLosses::default() };
+        let interface = self.speaks().map(|trunk| trunk.losses()).unwrap_or_default();
         SendLosses { refused: interface.refused + self.refused, ..interface }
     }
 }

@@ -1,5 +1,6 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
+use super::empty::NOBODY;
 use super::{Middleware, TapError, XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -17,6 +18,9 @@ pub enum PortKind {
     /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind
     /// it.
     Tap,
+    /// None: the number is nobody's. Nothing comes in by it, and what leaves by it is lost.
+    #[serde(skip)]
+    Empty,
 }
 
 /// What to do with packets that hosts on virtual links, and network cards, hand over unfinished: checksums
@@ -75,6 +79,16 @@ pub enum VlanPlace {
     Tag(u16),
 }
 
+impl VlanPlace {
+    /// The number of the VLAN; 0 for frames without a tag.
+    pub(super) fn number(self) -> u16 {
+        match self {
+            VlanPlace::Tag(vlan) => vlan,
+            VlanPlace::Alone | VlanPlace::Untagged => 0,
+        }
+    }
+}
+
 /// What is wanted of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedPort {
@@ -102,6 +116,7 @@ impl WantedPort {
     /// The name of the port: that of its interface, and of a port of a VLAN the VLAN's number behind it.
     pub fn name(&self) -> String {
         match self.vlan {
+            _ if self.kind == PortKind::Empty => NOBODY.to_owned(),
             VlanPlace::Alone | VlanPlace::Untagged => self.interface.clone(),
             VlanPlace::Tag(vlan) => format!("{}.{vlan}", self.interface),
         }

@@ -12,6 +12,8 @@ use lang::ir::{
 };
 use lang::source::Span;
 
+/// The place of the table of prefixes.
+const PREFIXES: usize = 2;
 /// The counter that has a cell for every block of the program.
 pub(super) const OF_BLOCKS: u32 = 0;
 
@@ -33,17 +35,21 @@ pub(super) fn made(random: &mut SuiteRandom) -> Program {
     let handlers = random.between(1, 3) as u32;
     program.events = (0..handlers).map(|number| event(random, number)).collect();
     if random.one_in(2) {
-        expire(&mut program);
+        expire(&mut program, 0, 0);
+    }
+    if random.one_in(2) && handlers > 1 {
+        expire(&mut program, PREFIXES, 1);
     }
     program.every = vec![Every { period: random.between(1, 40) * 1_000_000, handler: handlers + 1 }];
     program
 }
 
-/// Lets the entries of the first table raise the first event when their time is up.
-fn expire(program: &mut Program) {
-    let table = &mut program.tables[0];
-    table.expires = Some(0);
-    program.events[0].params = table.keys.iter().chain(&table.values).cloned().collect();
+/// Lets the entries of a table raise an event when their time is up.
+fn expire(program: &mut Program, table: usize, event: usize) {
+    let table = &mut program.tables[table];
+    (table.expires, table.age) = (Some(event as u32), Some(table.age.unwrap_or(20_000_000)));
+    let column = |width| Column { name: String::new(), width, kind: ColumnKind::Uint };
+    program.events[event].params = table.ending_widths().map(column).collect();
 }
 
 fn reason(name: &str) -> Reason {

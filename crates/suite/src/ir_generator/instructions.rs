@@ -139,16 +139,16 @@ impl Maker<'_> {
     fn resized(&mut self, scope: &mut Scope) {
         let at = self.position(scope);
         match self.random.below(8) {
-            0..=2 => {
+            0 | 1 => {
                 let template = self.random.below(self.program.templates.len() as u64) as u32;
                 let values = self.holes(scope, template);
                 self.emit(scope, &[1], Op::PushBytes { at, template, values });
             }
-            3..=5 => {
+            2 | 3 => {
                 let bytes = self.position(scope);
                 self.emit(scope, &[], Op::PopBytes { at, bytes });
             }
-            6 => {
+            4 | 5 => {
                 self.emit(scope, &[], Op::Truncate(at));
             }
             _ => {

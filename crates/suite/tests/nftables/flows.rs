@@ -1,6 +1,6 @@
 //! Sequences of packets, one for each pair of ends that talk: TCP, UDP, echoes, other protocols, errors.
 
-use crate::packets::{Address, ICMP, ICMP6, Packet, TCP, UDP, datagram_bytes};
+use crate::packets::{Address, Cut, ICMP, ICMP6, Packet, TCP, UDP, datagram_bytes};
 use crate::rules::{SERVICES, inside, outside};
 use crate::segment::Segment;
 use crate::tcp::{Step, Talk};
@@ -98,7 +98,7 @@ fn tcp_packet(random: &mut SuiteRandom, ends: &Ends, step: &Step) -> Packet {
         return ends.error(random, &packet, step.label);
     }
     if step.segment.payload > 64 && random.one_in(12) {
-        packet.cut = Some(packet.body.len() / 2 / 8 * 8);
+        packet.cut = Some(Cut { at: packet.body.len() / 2 / 8 * 8, second_first: random.one_in(2) });
     }
     packet
 }
@@ -109,7 +109,8 @@ fn udp(random: &mut SuiteRandom, ends: &Ends) -> Vec<Packet> {
         let from_client = random.one_in(2);
         let mut packet = ends.datagram(from_client, "datagram", *random.pick(&[0, 12, 300]));
         if packet.body.len() > 64 && random.one_in(2) {
-            (packet.cut, packet.label) = (Some(160), "datagram in fragments");
+            packet.cut = Some(Cut { at: 160, second_first: random.one_in(2) });
+            packet.label = "datagram in fragments";
         }
         if random.one_in(4) {
             packet = ends.error(random, &packet, "error about a datagram");

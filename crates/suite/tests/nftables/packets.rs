@@ -28,8 +28,16 @@ pub(crate) struct Packet {
     pub(crate) proto: u8,
     /// From the transport header on.
     pub(crate) body: Vec<u8>,
-    /// Where it is cut into two fragments: a multiple of eight.
-    pub(crate) cut: Option<usize>,
+    pub(crate) cut: Option<Cut>,
+}
+
+/// How a packet is cut into two fragments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Where the second one begins: a multiple of eight.
+    pub(crate) at: usize,
+    /// Whether the second one is sent first.
+    pub(crate) second_first: bool,
 }
 
 /// A datagram of UDP without its checksum.
@@ -102,16 +110,23 @@ impl Packet {
         self
     }
 
-    /// The packets of IP that it is, with a number by which they are known again: the identification of IPv4,
-    /// the flow label of IPv6.
+    /// The packets of IP that it is, in the order of sending, with a number by which they are known again:
+    /// the identification of IPv4, the flow label of IPv6.
     pub(crate) fn pieces(&self, number: u16) -> Vec<Vec<u8>> {
-        match self.cut.filter(|cut| *cut < self.body.len()) {
-            None => vec![self.piece(number, 0, false, &self.body)],
-            Some(cut) => vec![
-                self.piece(number, 0, true, &self.body[..cut]),
-                self.piece(number, cut as u16, false, &self.body[cut..]),
-            ],
-        }
+        let first = self.first_piece(number);
+        let Some(Cut { at, second_first }) = self.cut() else { return vec![first] };
+        let second = self.piece(number, at as u16, false, &self.body[at..]);
+        if second_first { vec![second, first] } else { vec![first, second] }
+    }
+
+    /// The whole packet, or its first fragment.
+    fn first_piece(&self, number: u16) -> Vec<u8> {
+        let cut = self.cut();
+        self.piece(number, 0, cut.is_some(), &self.body[..cut.map_or(self.body.len(), |cut| cut.at)])
+    }
+
+    fn cut(&self) -> Option<Cut> {
+        self.cut.filter(|cut| cut.at < self.body.len())
     }
 
     fn piece(&self, number: u16, begin: u16, more: bool, body: &[u8]) -> Vec<u8> {
@@ -147,7 +162,7 @@ impl Packet {
 
     /// An error of ICMP about this packet, from a router or from the end that it went to.
     pub(crate) fn error(&self, kind: u8, from: Address, label: &'static str) -> Packet {
-        let mut quoted = self.pieces(77).remove(0);
+        let mut quoted = self.first_piece(77);
         quoted.truncate(if self.from.v6 { 100 } else { 60 });
         let mut body = vec![kind, u8::from(kind == 3), 0, 0, 0, 0, 0, 0];
         body.extend(quoted);

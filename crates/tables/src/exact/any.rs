@@ -151,6 +151,10 @@ impl Exact for ExactTable {
         dispatch!(self, table => table.deadline_of(key))
     }
 
+    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
+        dispatch!(self, table => table.age_of(key))
+    }
+
     fn learn_telling(
         &mut self,
         key: &[u64],

@@ -204,6 +204,11 @@ impl Exact for ExactModel {
         self.entries.get(key).map(|held| self.deadline(held).unwrap_or(u64::MAX))
     }
 
+    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
+        let held = self.entries.get(key).filter(|held| !held.permanent)?;
+        Some(self.spec.end_by_age(held.learned))
+    }
+
     fn expire(&mut self, now: u64) -> u64 {
         let before = self.statistics.expired;
         self.expire_some(now, &mut 0, &mut |_| {});

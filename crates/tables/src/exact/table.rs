@@ -535,6 +535,13 @@ impl<const K: usize> Exact for HashTable<K> {
         Some(self.current.deadline(slot).unwrap_or(u64::MAX))
     }
 
+    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
+        self.fetch_older(key);
+        let slot = self.current.probe(key).ok().filter(|slot| !self.has_ended(*slot))?;
+        let lasts = self.current.is_permanent(slot);
+        (!lasts).then(|| self.spec.end_by_age(self.current.slots.learned(slot)))
+    }
+
     fn expire(&mut self, now: u64) -> u64 {
         let left = self.left_to_expire() as u64;
         self.horizon = self.horizon.max(self.advance(now));

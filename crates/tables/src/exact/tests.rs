@@ -229,7 +229,9 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
             | Operation::Inherit(..)
             | Operation::Resize(_) => (usize::MAX, 1),
             // What has ended makes room, be it one entry or, in a table that became smaller, several.
-            Operation::Learn(..) | Operation::InsertPermanent(..) if model.spec().capacity < before => {
+            Operation::Learn(..) | Operation::LearnTelling(_) | Operation::InsertPermanent(..)
+                if model.spec().capacity < before =>
+            {
                 (usize::MAX, 1)
             }
             _ => (MOVED_AT_ONCE + 1, 1),

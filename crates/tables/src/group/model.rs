@@ -72,6 +72,25 @@ impl GroupModel {
         Some(moved)
     }
 
+    /// [`GroupTable::reweigh`](super::GroupTable::reweigh).
+    pub fn reweigh(&mut self, weight: impl Fn(u32) -> Option<u32>) -> u32 {
+        let before = self.weights.clone();
+        for (member, old) in &mut self.weights {
+            *old = weight(*member).filter(|weight| *weight > 0).unwrap_or(*old);
+        }
+        let mut moved = 0;
+        for place in 0..self.buckets.len() {
+            let surplus = self.by_surplus();
+            let giver = surplus.iter().any(|(more, member)| *member == self.buckets[place] && *more > 0);
+            let taker = surplus.iter().copied().min_by_key(|(surplus, other)| (*surplus, *other));
+            if let Some((_, taker)) = taker.filter(|_| giver && self.weights != before) {
+                self.buckets[place] = taker;
+                moved += 1;
+            }
+        }
+        moved
+    }
+
     fn shares(&self) -> BTreeMap<u32, u32> {
         let weights: Vec<u32> = self.weights.values().copied().collect();
         self.weights.keys().copied().zip(shares(&weights, self.buckets.len() as u32)).collect()

@@ -8,6 +8,8 @@ use super::*;
 enum Change {
     Add(u32, u32),
     Remove(u32),
+    /// Everybody's weight, from these in turn.
+    Reweigh(Vec<u32>),
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -16,6 +18,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     let change = prop_oneof![
         3 => (member(), weight).prop_map(|(member, weight)| Change::Add(member, weight)),
         2 => member().prop_map(Change::Remove),
+        1 => prop::collection::vec(prop_oneof![4 => 0..9u32, 1 => Just(u32::MAX)], 1..4).prop_map(Change::Reweigh),
     ];
     prop::collection::vec(change, 1..40)
 }
@@ -47,6 +50,17 @@ proptest! {
                     let moved = moved(&group);
                     prop_assert_eq!(moved.len() as u32, removed.unwrap_or(0));
                     prop_assert!(moved.iter().all(|(old, _)| *old == member), "only the leaver's flows move");
+                }
+                Change::Reweigh(weights) => {
+                    let weight = |member: u32| weights.get(member as usize % (weights.len() + 1)).copied();
+                    let held: Vec<(u32, u32)> =
+                        group.members().map(|(member, _)| (member, group.held(member))).collect();
+                    let count = group.reweigh(weight);
+                    prop_assert_eq!(count, model.reweigh(weight));
+                    let moved = moved(&group);
+                    prop_assert_eq!(moved.len() as u32, count);
+                    let lost: u32 = held.iter().map(|(one, held)| held.saturating_sub(group.held(*one))).sum();
+                    prop_assert_eq!(count, lost, "nothing moves twice, or to and fro");
                 }
             }
             prop_assert_eq!(group.buckets(), model.buckets());
@@ -103,4 +117,37 @@ fn a_group_with_other_numbers_sends_each_flow_where_it_went() {
     }
     assert_eq!(other.held(95) + other.held(98), 64);
     assert_eq!(GroupTable::new(4).expect("a number of buckets").renumbered(number).buckets().len(), 4);
+}
+
+#[test]
+fn shares_beside_a_heavy_member_are_those_of_one_at_a_time() {
+    /// Each that has nothing takes one from the largest, the last of them first.
+    fn one_at_a_time(weights: &[u32], buckets: u32) -> Vec<u32> {
+        let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+        let exact = |place: usize| u128::from(weights[place]) * u128::from(buckets);
+        let mut shares: Vec<u32> = (0..weights.len()).map(|place| (exact(place) / total) as u32).collect();
+        while shares.iter().sum::<u32>() < buckets {
+            let over = |place: &usize| {
+                exact(*place).cast_signed() - (u128::from(shares[*place]) * total).cast_signed()
+            };
+            let most = (0..shares.len()).max_by_key(|place| (over(place), std::cmp::Reverse(*place)));
+            shares[most.expect("somebody")] += 1;
+        }
+        while let Some(empty) = shares.iter().rposition(|share| *share == 0) {
+            let most = (0..shares.len()).max_by_key(|place| (shares[*place], std::cmp::Reverse(*place)));
+            let Some(most) = most.filter(|most| shares[*most] > 1) else { break };
+            shares[most] -= 1;
+            shares[empty] = 1;
+        }
+        shares
+    }
+    for (members, heavy, buckets) in [(5, 100, 7), (9, 40, 30), (64, 1 << 20, 64), (30, 50_000, 64)] {
+        let weights: Vec<u32> =
+            (0..members).map(|place| if place % 13 == 3 { heavy } else { 1 + place % 3 }).collect();
+        assert_eq!(shares(&weights, buckets), one_at_a_time(&weights, buckets), "{members} {heavy}");
+    }
+    // Each of very many takes one: to look at all of them for each would not end.
+    let mut weights = vec![1; MAX_BUCKETS as usize];
+    weights[0] = u32::MAX;
+    assert_eq!(shares(&weights, MAX_BUCKETS), vec![1; MAX_BUCKETS as usize]);
 }

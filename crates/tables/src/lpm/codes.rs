@@ -20,6 +20,17 @@ pub(super) struct Form {
 }
 
 impl Form {
+    /// The form of a table without values; with direct cells or without. What does not fit its cells stands
+    /// in the tree, which is slower.
+    pub(super) fn empty(direct: bool, capacity: usize) -> Form {
+        let cell_bits = match capacity {
+            _ if !direct => 0,
+            0..NARROW_CAPACITY => 8,
+            _ => 16,
+        };
+        Form { cell_bits, indexed: false, palette: 0 }
+    }
+
     /// The smallest form for these values; with direct cells or without.
     pub(super) fn choose(direct: bool, values: impl Iterator<Item = u32>, capacity: usize) -> Form {
         let mut most = 0;
@@ -50,6 +61,8 @@ impl Form {
     }
 }
 
+/// A table of fewer prefixes begins with direct cells of 8 bits.
+const NARROW_CAPACITY: usize = 4096;
 /// Room in a palette for values that come while others are still seen by readers.
 const GROWTH: usize = 1024;
 
@@ -88,7 +101,8 @@ impl Codes {
     /// the form has no room for it.
     pub(super) fn take(&mut self, value: u32, oldest: impl FnOnce() -> u64) -> Option<(Code, bool)> {
         if !self.form.indexed {
-            return (value < limit(self.form.cell_bits)).then_some((value, false));
+            // What is too large for a direct cell stands in the tree.
+            return (value < limit(0)).then_some((value, false));
         }
         if let Some((code, held)) = self.known.get_mut(&value) {
             *held += 1;

@@ -2,7 +2,7 @@
 //! its layout.
 
 use super::layout::{GRANULE, HEADER, Layout, LpmImageError};
-use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_FIRST, Method, View};
+use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST, Method, View};
 use super::routes::NO_CODE;
 use super::words::Words;
 
@@ -77,7 +77,8 @@ impl LpmImage {
                 if words != GRANULE || matches!(Cell::unpack(self.words.load(word)), Cell::Dense(..)) {
                     open.push((granule * GRANULE, words));
                 } else {
-                    let count = self.words.load(granule * GRANULE + LINE_COUNT) as usize;
+                    let count = self.words.load(granule * GRANULE + LINE_COUNT);
+                    let count = (count & ((1 << LINE_COUNT_BITS) - 1)) as usize;
                     let first_start = self.words.load(granule * GRANULE) as u16;
                     if !(1..=LINE_CELLS).contains(&count) || first_start != 0 {
                         return Err(wrong);

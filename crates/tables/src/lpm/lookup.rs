@@ -18,6 +18,8 @@ pub(super) const LINE_BITS: u32 = 16;
 pub(super) const LINE_CELLS: usize = 10;
 /// The word of a line that counts its intervals; the starts, two a word, stand before it.
 pub(super) const LINE_COUNT: usize = LINE_CELLS / 2;
+/// Bits of that word that count them; the others belong to the writer of the table.
+pub(super) const LINE_COUNT_BITS: u32 = 8;
 /// The first cell's word in a line.
 pub(super) const LINE_FIRST: usize = LINE_COUNT + 1;
 

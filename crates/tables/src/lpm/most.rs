@@ -5,6 +5,7 @@
 //! many as are enough for one made anew, and is made anew when they are used up.
 
 use super::codes::cell_bits;
+use super::dir24_8::KNOWN_BYTES;
 use super::layout::{GRANULE, Layout};
 use super::routes::Code;
 use super::spec::LpmSpec;
@@ -27,11 +28,11 @@ const WIDE_PREFIX: usize = 600;
 pub(super) const GENEROUS: usize = (1 << 24) - (1 << 17);
 /// Words that an image has at most: a cell tells 2^26 places, of a granule each, apart. That is 4 GiB.
 pub(super) const MOST_WORDS: usize = GRANULE << 26;
-/// Bytes that the writer notes of each granule: that it is free, or cut off, and a sixteenth of that of how
-/// worn it is.
-const NOTED: u64 = 28;
-/// Bytes of notes that there may be however small the image is.
-const LEAST_NOTED: u64 = 64 << 10;
+/// Bytes that the writer notes of each granule that is cut off.
+const NOTED: u64 = 16;
+/// Bytes of notes that there may be however small the image is: of how worn nodes are, and of the first
+/// granules that are cut off.
+const LEAST_NOTED: u64 = 128 << 10;
 
 impl LpmSpec {
     /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most,
@@ -57,7 +58,7 @@ pub(super) fn bytes(spec: LpmSpec) -> u64 {
     let layout = Layout::new(spec.width, cell_bits, false, 0, ROOT_BITS);
     let words = (layout.heap + heap(spec)).min(MOST_WORDS) as u64;
     let noted = words.min(heap(spec) as u64) / GRANULE as u64 * NOTED + LEAST_NOTED;
-    let known = if spec.width == 32 { sizes::ordered_at_most::<u32, ()>(prefixes) } else { 0 };
+    let known = if spec.width == 32 { KNOWN_BYTES } else { 0 };
     taken(words, words)
         .saturating_add(sizes::ordered_at_most::<(u128, u8), Code>(prefixes))
         .saturating_add(known)

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::spec::{Prefix, leading};
+use super::work;
 use crate::sizes;
 
 /// The number of a value in the image; [`NO_CODE`] where nothing matches.
@@ -27,6 +28,12 @@ impl Region {
         self.bits | !leading(self.length, 128)
     }
 
+    /// Whether some address lies in both.
+    pub(super) fn overlaps(&self, other: Region) -> bool {
+        let length = self.length.min(other.length);
+        self.shortened(length) == other.shortened(length)
+    }
+
     /// The region of `length` bits that contains this one.
     pub(super) fn shortened(&self, length: u8) -> Region {
         let length = self.length.min(length);
@@ -40,6 +47,14 @@ impl Region {
 pub(super) struct Interval {
     pub(super) start: u128,
     pub(super) code: Code,
+}
+
+/// Adds an interval that begins at `start`.
+fn append(intervals: &mut Vec<Interval>, start: u128, code: Code) {
+    if intervals.last().is_some_and(|last| last.start == start) {
+        intervals.pop();
+    }
+    intervals.push(Interval { start, code });
 }
 
 /// Adds an interval that begins at `start`, merging it with one before that has the same code.
@@ -148,32 +163,51 @@ impl Routes {
         region.length < 128 && self.entries.range(behind..=(region.last(), 128)).next().is_some()
     }
 
+    /// Whether more than so many prefixes lie in `region`, itself among them if it is there.
+    pub(super) fn are_more(&self, region: Region, most: usize) -> bool {
+        let within = self.entries.range((region.bits, region.length)..=(region.last(), 128));
+        let held = within.take(most + 1).count();
+        work::note(held);
+        held > most
+    }
+
     /// Appends the answers of `region` as intervals; of prefixes longer than `longest` it takes no notice.
     pub(super) fn intervals(&self, region: Region, longest: u8, intervals: &mut Vec<Interval>) {
+        self.answers(region, longest, &mut |start, code| extend(intervals, start, code));
+    }
+
+    /// Appends the answers of `region` as intervals of which one begins wherever a prefix begins or ends.
+    pub(super) fn borders(&self, region: Region, intervals: &mut Vec<Interval>) {
+        self.answers(region, 128, &mut |start, code| append(intervals, start, code));
+    }
+
+    /// Tells from which addresses on which answers hold, in order.
+    fn answers(&self, region: Region, longest: u8, add: &mut dyn FnMut(u128, Code)) {
         let inherited = self.parent(region).map_or(NO_CODE, |(_, code)| code);
-        extend(intervals, region.bits, inherited);
+        add(region.bits, inherited);
         let end = region.last();
         let mut open: Vec<(u128, Code)> = vec![(end, inherited)];
         for (&(bits, length), code) in self.entries.range((region.bits, region.length)..=(end, 128)) {
+            work::note(1);
             if length > longest {
                 continue;
             }
-            close(&mut open, bits.checked_sub(1), end, intervals);
+            close(&mut open, bits.checked_sub(1), end, add);
             open.push((Region { bits, length }.last(), *code));
-            extend(intervals, bits, *code);
+            add(bits, *code);
         }
-        close(&mut open, Some(end), end, intervals);
+        close(&mut open, Some(end), end, add);
     }
 }
 
 /// Ends every open prefix whose last address is at or before `until`: what contains it goes on behind it.
-fn close(open: &mut Vec<(u128, Code)>, until: Option<u128>, end: u128, intervals: &mut Vec<Interval>) {
+fn close(open: &mut Vec<(u128, Code)>, until: Option<u128>, end: u128, add: &mut dyn FnMut(u128, Code)) {
     while let [.., (_, outer), (last, _)] = open[..]
         && until.is_some_and(|until| last <= until)
     {
         open.pop();
         if last < end {
-            extend(intervals, last + 1, outer);
+            add(last + 1, outer);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The fast longest-prefix table: prefixes in order, and the image that lookups read.
 //!
 //! The idea: the prefixes decide, the image follows. A change goes into the ordered prefixes first; then the
-//! cells and nodes of the image that it touches are made anew and published. An image that has no room left,
-//! or whose form no longer holds all values, is made again beside the old one and takes its place.
+//! cells and nodes of the image that it touches are made anew and published. An image has all the room that
+//! it may ever need from the beginning on, which costs nothing until it is written. Where changes have left
+//! holes in all of it, or its form no longer holds all values, it is made again beside the old one.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::epoch::Epochs;
 use super::image::bytes;
 use super::layout::Layout;
 use super::lookup::Method;
-use super::most::{self, GENEROUS, LEAST_HEAP, MOST_WORDS, ROOT_BITS};
+use super::most::{self, GENEROUS, MOST_WORDS, ROOT_BITS};
 use super::nodes::{Exhausted, Nodes};
 use super::reader::{Current, LpmReader, Snapshot};
 use super::routes::{Code, Region, Routes};
@@ -37,11 +38,6 @@ impl Variant {
     }
 }
 
-/// Words of heap for each prefix that a new image expects.
-const HEAP_FOR_PREFIX: usize = 48;
-/// Words of heap that a new image begins with at most; it grows when that is not enough.
-const MOST_HEAP: usize = 1 << 27;
-
 /// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a
 /// [`LpmReader`].
 pub struct LpmTable {
@@ -51,7 +47,6 @@ pub struct LpmTable {
     codes: Codes,
     nodes: Nodes,
     direct: Dir24,
-    heap: usize,
     /// Words that the image has at most.
     most: usize,
     current: Current,
@@ -67,7 +62,7 @@ impl LpmTable {
     /// An empty table of a variant.
     pub fn with(spec: LpmSpec, variant: Variant) -> Result<LpmTable, LpmSpecError> {
         spec.check()?;
-        let form = Form::choose(variant.direct(spec.width), std::iter::empty(), spec.capacity);
+        let form = Form::empty(variant.direct(spec.width), spec.capacity);
         Ok(LpmTable::assemble(spec, variant, Routes::new(spec.width), Codes::new(form), MOST_WORDS)?)
     }
 
@@ -97,8 +92,12 @@ impl LpmTable {
                 return Err(LpmInsertError::Value.into());
             }
         }
-        let form =
-            Form::choose(variant.direct(spec.width), entries.iter().map(|entry| entry.1), spec.capacity);
+        let direct = variant.direct(spec.width);
+        let form = if entries.is_empty() {
+            Form::empty(direct, spec.capacity)
+        } else {
+            Form::choose(direct, entries.iter().map(|entry| entry.1), spec.capacity)
+        };
         let mut codes = Codes::new(form);
         let empty = Routes::new(spec.width);
         let mut coded = Vec::with_capacity(entries.len());
@@ -126,12 +125,11 @@ impl LpmTable {
         codes: Codes,
         most: usize,
     ) -> Result<LpmTable, Unmade> {
-        let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
         let epochs = Arc::new(Epochs::new());
-        let made = make(spec, &routes, &codes, heap, most, &epochs)?;
+        let made = make(spec, &routes, &codes, most, &epochs)?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
-        let Made { nodes, direct, heap } = made;
-        Ok(LpmTable { spec, variant, routes, codes, nodes, direct, heap, most, current, epochs })
+        let Made { nodes, direct } = made;
+        Ok(LpmTable { spec, variant, routes, codes, nodes, direct, most, current, epochs })
     }
 
     /// Bytes that a table takes which was made of all its prefixes at once: of its image what is in use, in
@@ -212,8 +210,7 @@ impl LpmTable {
         let number = self.epochs.now();
         let LpmTable { nodes, routes, direct, .. } = self;
         if nodes.snapshot.layout.cell_bits == 0 {
-            let source = |region, into: &mut _| routes.intervals(region, 128, into);
-            trie::change(nodes, region, &source)?.publish(nodes, number);
+            trie::change(nodes, region, routes)?.publish(nodes, number);
         } else {
             let oldest = self.epochs.oldest();
             direct.change(nodes, routes, region, number, oldest)?;
@@ -222,13 +219,12 @@ impl LpmTable {
         Ok(())
     }
 
-    /// The same, with a larger image if need be.
-    fn follow_or_grow(&mut self, region: Region) -> Result<(), LpmInsertError> {
+    /// The same, with an image without holes if need be.
+    fn follow_or_make(&mut self, region: Region) -> Result<(), LpmInsertError> {
         match self.follow(region) {
             Ok(()) => Ok(()),
             Err(Exhausted) => {
-                let heap = self.heap * 2;
-                self.replace(make(self.spec, &self.routes, &self.codes, heap, self.most, &self.epochs)?);
+                self.replace(make(self.spec, &self.routes, &self.codes, self.most, &self.epochs)?);
                 Ok(())
             }
         }
@@ -251,7 +247,7 @@ impl LpmTable {
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
         self.routes.recode(|code| next.next().unwrap_or(code));
-        match make(self.spec, &self.routes, &codes, self.heap, self.most, &self.epochs) {
+        match make(self.spec, &self.routes, &codes, self.most, &self.epochs) {
             Ok(made) => {
                 self.codes = codes;
                 self.replace(made);
@@ -269,7 +265,6 @@ impl LpmTable {
         self.current.store(Arc::clone(&made.nodes.snapshot));
         self.nodes = made.nodes;
         self.direct = made.direct;
-        self.heap = made.heap;
     }
 }
 
@@ -277,7 +272,6 @@ impl LpmTable {
 struct Made {
     nodes: Nodes,
     direct: Dir24,
-    heap: usize,
 }
 
 /// Why there is no image.
@@ -304,45 +298,35 @@ impl From<Unmade> for LpmInsertError {
     }
 }
 
-/// Makes a whole image of at most `most` words, with at least `heap` words for nodes where it may be as
-/// large. A wide table's takes bytes to save steps if that leaves a quarter of [`GENEROUS`] for changes.
+/// Makes a whole image of at most `whole` words. A wide table's takes bytes to save steps if that leaves a
+/// quarter of what it may take so for changes.
 fn make(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    mut heap: usize,
     whole: usize,
     epochs: &Arc<Epochs>,
 ) -> Result<Made, Unmade> {
-    let mut most = heap.min(GENEROUS);
-    let mut generous = spec.width > 32;
-    while generous {
-        match attempt(spec, routes, codes, most, whole, true, epochs)? {
-            Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
-            None if most < GENEROUS.min(whole) => most = (most * 2).min(GENEROUS),
-            _ => generous = false,
-        }
+    let generous = if spec.width > 32 { GENEROUS.min(most::heap(spec) / 2) } else { 0 };
+    if generous > 0
+        && let Some(made) = attempt(spec, routes, codes, whole, generous, epochs)?
+        && made.nodes.end() <= generous / 4 * 3
+    {
+        return Ok(made);
     }
-    loop {
-        if let Some(made) = attempt(spec, routes, codes, heap, whole, false, epochs)? {
-            return Ok(made);
-        }
-        if heap >= whole {
-            return Err(Unmade::Cells { bytes: whole.saturating_mul(4) });
-        }
-        heap *= 2;
+    match attempt(spec, routes, codes, whole, 0, epochs)? {
+        Some(made) => Ok(made),
+        None => Err(Unmade::Cells { bytes: whole.saturating_mul(4) }),
     }
 }
 
-/// The same with exactly `heap` words for nodes, or as many as the whole may have; none if they do not
-/// suffice.
+/// The same, with nodes that save steps up to `generous` words; none if the words do not suffice.
 fn attempt(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    heap: usize,
     whole: usize,
-    generous: bool,
+    generous: usize,
     epochs: &Arc<Epochs>,
 ) -> Result<Option<Made>, Unmade> {
     let Form { cell_bits, indexed, palette } = codes.form();
@@ -350,7 +334,7 @@ fn attempt(
     if layout.heap >= whole {
         return Err(Unmade::Cells { bytes: whole.saturating_mul(4) });
     }
-    let room = layout.heap + heap.min(most::heap(spec));
+    let room = layout.heap + most::heap(spec);
     let words = Words::new(room.min(whole)).map_err(|bytes| Unmade::Memory { bytes })?;
     let snapshot = Arc::new(Snapshot { words, layout });
     let mut nodes = Nodes::new(snapshot, generous, Arc::clone(epochs));
@@ -359,9 +343,8 @@ fn attempt(
     }
     let mut direct = Dir24::default();
     let filled = if cell_bits == 0 {
-        let source = |region, into: &mut _| routes.intervals(region, 128, into);
         let whole = Region { bits: 0, length: 0 };
-        trie::change(&mut nodes, whole, &source).map(|change| change.publish(&mut nodes, 0))
+        trie::change(&mut nodes, whole, routes).map(|change| change.publish(&mut nodes, 0))
     } else {
         direct.fill(&mut nodes, routes)
     };
@@ -369,7 +352,9 @@ fn attempt(
         return Ok(None);
     }
     layout.write(&nodes.snapshot.words, nodes.end());
-    Ok(Some(Made { nodes, direct, heap }))
+    nodes.snapshot.words.small_pages_from(nodes.end());
+    nodes.in_use = true;
+    Ok(Some(Made { nodes, direct }))
 }
 
 /// Words of nodes that these prefixes take in an image made of them at once.
@@ -383,7 +368,7 @@ pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
     let (routes, codes) = (Routes::from_sorted(spec.width, coded), Codes::new(form));
     // With room for more than may be needed.
     let spec = LpmSpec { capacity: spec.capacity * 2 + 1000, ..spec };
-    let made = attempt(spec, &routes, &codes, 1 << 27, MOST_WORDS, false, &Arc::new(Epochs::new()));
+    let made = attempt(spec, &routes, &codes, MOST_WORDS, 0, &Arc::new(Epochs::new()));
     let nodes = made.ok().flatten().expect("room").nodes;
     nodes.end() - nodes.snapshot.layout.heap
 }
@@ -406,7 +391,7 @@ impl Lpm for LpmTable {
         let code = self.code(value)?;
         // A change of the form has given every prefix another code.
         let old = self.routes.insert(region, code);
-        if let Err(error) = self.follow_or_grow(region) {
+        if let Err(error) = self.follow_or_make(region) {
             match old {
                 Some(old) => self.routes.insert(region, old),
                 None => self.routes.remove(region),
@@ -428,7 +413,7 @@ impl Lpm for LpmTable {
         }
         let region = self.routes.region(prefix);
         let code = self.routes.remove(region)?;
-        if self.follow_or_grow(region).is_err() {
+        if self.follow_or_make(region).is_err() {
             // Without memory for the image that lacks it, the prefix stays.
             self.routes.insert(region, code);
             return None;

@@ -1,5 +1,6 @@
 //! The fast table against its model, in every form, width and way of looking up.
 
+mod bounded;
 mod concurrent;
 mod edges;
 mod real_tables;

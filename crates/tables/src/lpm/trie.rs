@@ -3,12 +3,13 @@
 //! The idea: a node is a pure function of the intervals of its region. Few intervals make a line, many make a
 //! dense node whose cells are made the same way; the first 48 bits of wide tables get dense nodes only. A
 //! change makes the smallest subtree that holds it anew, beside the old one, and publishes it with one store,
-//! so that a reader walks through the old or the new and never through a mixture.
+//! so that a reader walks through the old or the new and never through a mixture. Subtrees of many prefixes
+//! hang at dense nodes, which a change can store to, so what it makes anew stays small.
 
 use super::layout::GRANULE;
 use super::lookup::{Cell, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
 use super::nodes::{Exhausted, Nodes};
-use super::routes::{Interval, Region, extend};
+use super::routes::{Interval, Region, Routes, extend};
 
 /// Intervals of the next 16 bits up to which a dense node eats so many bits; with more than the last it
 /// eats 16.
@@ -25,6 +26,33 @@ const MANY: usize = 300;
 const QUITE_MANY: usize = 60;
 /// With at most so many, such a node eats 4 bits instead of 8 where the image must save bytes.
 const FEW: usize = 3;
+/// Where borders of prefixes are more than this in a region of a wide table, it gets a dense node, even where
+/// a line or a leaf would do.
+const MANY_BELOW: usize = 512;
+/// The bits of such a node.
+const BELOW_BITS: u32 = 8;
+/// A worn node is made anew only if its parent's region has at most so many prefixes.
+pub(super) const MOST_ANEW: usize = 128;
+/// The most bits of a node that is made while the table is in use. Larger ones stay as they are.
+const MOST_IN_USE: u32 = 8;
+
+/// What an image is made from.
+pub(super) trait Source {
+    /// Appends the intervals of a region; neighbours may have the same answer.
+    fn intervals(&self, region: Region, into: &mut Vec<Interval>);
+    /// Whether there are more than [`MOST_ANEW`] prefixes in a region.
+    fn is_crowded(&self, region: Region) -> bool;
+}
+
+impl Source for Routes {
+    fn intervals(&self, region: Region, into: &mut Vec<Interval>) {
+        self.borders(region, into);
+    }
+
+    fn is_crowded(&self, region: Region) -> bool {
+        self.are_more(region, MOST_ANEW)
+    }
+}
 
 /// New cells, made but not yet seen by any reader.
 #[derive(Default)]
@@ -56,26 +84,37 @@ impl Change {
     }
 }
 
-/// Makes anew what `region` needs; `source` appends the intervals of any region. On failure nothing has
-/// changed.
-pub(super) fn change(
-    nodes: &mut Nodes,
-    region: Region,
-    source: &dyn Fn(Region, &mut Vec<Interval>),
-) -> Result<Change, Exhausted> {
-    let mut path = descend(nodes, region);
+/// Makes anew what `region` needs. On failure nothing has changed.
+pub(super) fn change(nodes: &mut Nodes, region: Region, source: &dyn Source) -> Result<Change, Exhausted> {
+    let Path { mut arrays, lines } = descend(nodes, region);
     // A node that many changes went through may by now deserve another shape, and is made anew by its parent.
-    let outgrown = (1..path.len()).find(|index| nodes.outgrown(path[*index].granule()));
-    let worn = outgrown.map(|index| path.swap_remove(index));
-    path.truncate(outgrown.unwrap_or(path.len()));
-    let Some(array) = path.pop() else { return Ok(Change::default()) };
+    let mut worn = None;
+    for index in 1..arrays.len() {
+        let above = lines.iter().filter(|(_, holder)| *holder + 1 == index);
+        let line = above.fold(false, |worn, (granule, _)| nodes.outgrown_line(*granule) | worn);
+        let granule = arrays[index].granule();
+        let large = arrays[index].bits > MOST_IN_USE;
+        if !(line || !large && nodes.outgrown(granule)) {
+            continue;
+        }
+        // Where a line stands there were few borders before the changes that it bears.
+        let holder = &arrays[index - 1];
+        if !line && source.is_crowded(region.shortened((holder.depth + holder.bits) as u8)) {
+            nodes.keep_longer(granule, granule);
+            continue;
+        }
+        worn = Some(arrays.swap_remove(index));
+        arrays.truncate(index);
+        break;
+    }
+    let Some(array) = arrays.pop() else { return Ok(Change::default()) };
     // Cells of the array that the region covers in part or in whole.
     let cells = array.depth + array.bits;
     let covered = region.shortened(cells as u8);
     let first = slot(covered.bits, array.depth, array.bits);
     let count = 1usize << (cells - u32::from(covered.length));
     let mut intervals = Vec::new();
-    source(covered, &mut intervals);
+    source.intervals(covered, &mut intervals);
     let mut change = Change::default();
     let mut rest = &intervals[..];
     for index in first..first + count {
@@ -119,14 +158,22 @@ impl Array {
     }
 }
 
-/// The arrays whose regions hold all of `region`, from the root to the deepest.
-fn descend(nodes: &Nodes, region: Region) -> Vec<Array> {
+/// The way to a region.
+struct Path {
+    /// The arrays whose regions hold all of it, from the root to the deepest.
+    arrays: Vec<Array>,
+    /// The granules of lines on the way, each with the place of the last array before it.
+    lines: Vec<(u32, usize)>,
+}
+
+/// The way from the root to the deepest array whose region holds all of `region`.
+fn descend(nodes: &Nodes, region: Region) -> Path {
     let layout = &nodes.snapshot.layout;
     let root = Array { word: layout.root, depth: 0, bits: u32::from(layout.root_bits) };
     let length = u32::from(region.length);
     // Lines on the way are never stored to, but below them may be an array that is.
     let (mut depth, mut cell) = (root.bits, array_cell(nodes, &root, region));
-    let mut path = vec![root];
+    let (mut path, mut lines) = (vec![root], Vec::new());
     while depth < length {
         match cell {
             Cell::Leaf(_) => break,
@@ -138,12 +185,13 @@ fn descend(nodes: &Nodes, region: Region) -> Vec<Array> {
             }
             Cell::Line(_) if depth + LINE_BITS > length => break,
             Cell::Line(granule) => {
+                lines.push((granule, path.len() - 1));
                 cell = line_cell(nodes, granule, slot(region.bits, depth, LINE_BITS) as u16);
                 depth += LINE_BITS;
             }
         }
     }
-    path
+    Path { arrays: path, lines }
 }
 
 fn array_cell(nodes: &Nodes, array: &Array, region: Region) -> Cell {
@@ -171,6 +219,16 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
     // An interval that begins with the region leaves nothing of the one before.
     let over = intervals.get(1).is_some_and(|second| second.start == base);
     let intervals = &intervals[usize::from(over)..];
+    let alike = |pair: &[Interval]| pair[0].code == pair[1].code;
+    if nodes.snapshot.layout.width > 32 && intervals.len() > MANY_BELOW {
+        let stride = stride(nodes, depth, intervals, parts(depth, intervals).len()).unwrap_or(BELOW_BITS);
+        return build_dense(nodes, depth, stride, base, intervals);
+    }
+    if intervals.windows(2).any(alike) {
+        let mut merged = intervals.to_vec();
+        merged.dedup_by_key(|interval| interval.code);
+        return build(nodes, depth, base, &merged);
+    }
     if let [only] = intervals {
         return Ok(Cell::Leaf(only.code));
     }
@@ -189,9 +247,9 @@ fn stride(nodes: &Nodes, depth: u32, intervals: &[Interval], parts: usize) -> Op
     let near = |interval: &Interval| interval.start << NEAR == 0;
     if wide && depth < NEAR && intervals[1..].iter().any(near) {
         return Some(match parts {
-            _ if parts > MANY && depth.is_multiple_of(16) => 16,
-            _ if nodes.generous && parts > QUITE_MANY && depth == root_bits => 16,
-            _ if (nodes.generous || parts > FEW) && depth.is_multiple_of(8) => 8,
+            _ if !nodes.in_use && parts > MANY && depth.is_multiple_of(16) => 16,
+            _ if !nodes.in_use && nodes.is_generous() && parts > QUITE_MANY && depth == root_bits => 16,
+            _ if (nodes.is_generous() || parts > FEW) && depth.is_multiple_of(8) => 8,
             _ => 4,
         });
     }
@@ -200,7 +258,8 @@ fn stride(nodes: &Nodes, depth: u32, intervals: &[Interval], parts: usize) -> Op
     }
     let strides = if wide { &WIDE } else { &NARROW };
     let stride = strides.iter().find(|(most, _)| parts <= *most).map_or(16, |(_, stride)| *stride);
-    Some(stride.min((128 - depth) / 4 * 4))
+    let most = if nodes.in_use { MOST_IN_USE } else { 16 };
+    Some(stride.min(most).min((128 - depth) / 4 * 4))
 }
 
 /// From the slot `slot` of 16 bits on, the intervals `first..end` hold; more than one only for a single slot.

@@ -31,7 +31,7 @@ impl Words {
         } else {
             bytes
         };
-        let memory = MmapOptions::new().len(bytes).map_anon().map_err(|_| bytes)?;
+        let memory = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().map_err(|_| bytes)?;
         // Without large pages the table is slower and no less right.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
@@ -39,6 +39,19 @@ impl Words {
         let skipped = if large { memory.as_ptr().align_offset(LARGE_PAGE) } else { 0 };
         let skipped = if skipped < LARGE_PAGE { skipped } else { 0 };
         Ok(Words { memory, skipped, count })
+    }
+
+    /// From a word on that nobody has written yet, gives usual pages: the system clears a large one in a
+    /// hundred microseconds or more, for which a change would wait.
+    pub(super) fn small_pages_from(&self, word: usize) {
+        #[cfg(target_os = "linux")]
+        {
+            let begin = self.skipped + (word * 4).next_multiple_of(LARGE_PAGE);
+            if let Some(rest) = self.memory.len().checked_sub(begin) {
+                // Where the system has no large pages it says that it cannot go without.
+                let _ = self.memory.advise_range(memmap2::Advice::NoHugePage, begin, rest);
+            }
+        }
     }
 
     /// All of them.

@@ -13,12 +13,12 @@ fn lanes(come: &[Cable], left: &[Cable]) -> Vec<OtherPorts> {
         }),
         send: Box::new(Out(left.clone())),
     };
-    come.iter().zip(left).map(|cables| OtherPorts { keep: 2, added: vec![lane(cables)] }).collect()
+    come.iter().zip(left).map(|cables| OtherPorts(vec![None, None, Some(lane(cables))])).collect()
 }
 
 /// Nothing comes behind the first two ports.
 fn none(workers: usize) -> Vec<OtherPorts> {
-    (0..workers).map(|_| OtherPorts { keep: 2, added: Vec::new() }).collect()
+    (0..workers).map(|_| OtherPorts(vec![None, None])).collect()
 }
 
 #[test]

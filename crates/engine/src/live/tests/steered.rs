@@ -2,7 +2,10 @@
 //! worker.
 
 use super::*;
+use packet::generate::TcpStep;
+use std::ops::Range;
 use std::time::{Duration, Instant};
+use tables::generate::Random;
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -176,23 +179,7 @@ fn what_finds_no_room_is_dropped_by_name_and_counted_once() {
 }
 
 /// Segments of many connections of TCP: a step is one segment of each.
-fn steps(connections: u32) -> Vec<Vec<(u32, Vec<u8>)>> {
-    let segment = |number: u32, reply: bool, seq: u32, ack: u32, flags: u8| {
-        let client = (0x0a00_0001 + number / 3, 1024 + number as u16);
-        let server = (0xc000_0200 + number % 7, 443u16);
-        let (from, to) = if reply { (server, client) } else { (client, server) };
-        let mut bytes = [0; 60].to_vec();
-        bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-        bytes[14..26].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-        bytes[26..30].copy_from_slice(&from.0.to_be_bytes());
-        bytes[30..34].copy_from_slice(&to.0.to_be_bytes());
-        bytes[34..36].copy_from_slice(&from.1.to_be_bytes());
-        bytes[36..38].copy_from_slice(&to.1.to_be_bytes());
-        bytes[38..42].copy_from_slice(&seq.to_be_bytes());
-        bytes[42..46].copy_from_slice(&ack.to_be_bytes());
-        bytes[46..50].copy_from_slice(&[0x50, flags, 0xff, 0xff]);
-        bytes
-    };
+fn steps(connections: u32) -> Vec<Vec<Vec<u8>>> {
     // The last two are outside of the window, and of no connection.
     let shape = [
         (false, 1000, 0, 0x02),
@@ -204,11 +191,12 @@ fn steps(connections: u32) -> Vec<Vec<(u32, Vec<u8>)>> {
         (false, 1002, 5002, 0x10),
         (false, 0x7000_0000, 5002, 0x10),
     ];
-    let step = |&(reply, seq, ack, flags): &(bool, u32, u32, u8)| {
-        (0..connections).map(|number| (number, segment(number, reply, seq, ack, flags))).collect()
+    let all = |&(reply, sequence, acknowledgement, flags): &(bool, u32, u32, u8), numbers: Range<u32>| {
+        let step = TcpStep { reply, sequence, acknowledgement, flags };
+        numbers.map(|number| step.of_connection(number).to_vec()).collect()
     };
-    let mut steps: Vec<Vec<(u32, Vec<u8>)>> = shape.iter().map(step).collect();
-    steps.push((0..connections).map(|number| (number, segment(number + 30_000, true, 7, 7, 0x10))).collect());
+    let mut steps: Vec<Vec<Vec<u8>>> = shape.iter().map(|step| all(step, 0..connections)).collect();
+    steps.push(all(&(true, 7, 7, 0x10), 30_000..30_000 + connections));
     steps
 }
 
@@ -226,7 +214,7 @@ fn connections_mean_the_same_on_any_number_of_workers_wherever_packets_come_in()
         let mut steered = Steered::new(&text, workers);
         let mut left = Vec::new();
         for step in steps(300) {
-            for (_, frame) in step {
+            for frame in step {
                 steered.put(lane(), frame);
             }
             steered.settle();
@@ -248,13 +236,137 @@ fn connections_mean_the_same_on_any_number_of_workers_wherever_packets_come_in()
     let one = run(1, Box::new(|| 0));
     assert_eq!(one.0.iter().map(Vec::len).collect::<Vec<_>>(), [300, 300, 300, 300, 300, 300, 300, 0, 0]);
     for workers in [2, 4] {
-        let mut random = 7u64;
-        let lane = move || {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % workers
-        };
+        let mut random = Random::new(7);
+        let lane = move || random.below(workers as u64) as usize;
         let several = run(workers, Box::new(lane));
         assert_eq!((&several.0, several.1), (&one.0, one.1), "{workers} workers");
         assert!(several.2.iter().all(|&packets| packets > 0), "each has some: {:?}", several.2);
     }
+}
+
+/// The ways between two workers, with generations of a program.
+fn two_by_hand(text: &str) -> (Vec<crossing::Crossing>, Vec<Generation>) {
+    let bell = || ports::live::Waiter::new(&[]).expect("Linux has descriptors").bell();
+    let mut crossings = crossing::crossings(&[bell(), bell()]);
+    let mut generations = loaded(text, 2).generations(PORTS, 1);
+    crossings.iter_mut().zip(&mut generations).for_each(|(crossing, part)| crossing.prepare(part));
+    (crossings, generations)
+}
+
+#[test]
+fn what_a_worker_that_fails_has_not_taken_is_in_the_account() {
+    const MANY: u32 = 5_000;
+    for taken in [0, 1, 7] {
+        let (mut crossings, mut generations) = two_by_hand(&in_order(1));
+        let (mut memory, mut batch) = (Vec::new(), Batch::new());
+        batch.headroom = HEADROOM as u32;
+        for at in 0..MANY {
+            let (start, frame) = (HEADROOM, probe(1, at));
+            memory.resize(start + frame.len() + SLACK, 0);
+            memory[start..start + frame.len()].copy_from_slice(&frame);
+            batch.clear();
+            batch.push(start as u64, frame.len() as u32, frame.len() as u32, 1, 0);
+            crossings[0].steer(&mut generations[0], &mut memory, &mut batch);
+            assert!(batch.is_empty(), "it belongs to the other worker");
+        }
+        let mut ran = 0;
+        for _ in 0..taken {
+            let (from, parcel) = crossings[1].arrived().expect("there are many");
+            ran += parcel.batch.len as u64;
+            crossings[1].give_back(from, parcel);
+        }
+        assert!(!crossings[0].ends(), "the other one still has to take something");
+        crossings[1].leaves();
+        assert!(crossings[0].ends(), "nobody waits for a worker that has failed");
+        for (crossing, generation) in crossings.iter_mut().zip(&mut generations) {
+            crossing.leaves();
+            crossing.drop_untaken(generation);
+        }
+        let busy = generations[0].worker_busy;
+        assert_eq!(generations[0].program.reasons[usize::from(busy)].name, "worker_busy");
+        assert_eq!(generations[0].ledger.dropped(busy).packets + ran, u64::from(MANY), "{taken} taken");
+        assert_eq!(account(&generations), (u64::from(MANY) - ran, 0));
+    }
+}
+
+#[test]
+fn what_a_program_that_does_not_steer_drops_on_the_way_has_the_reason_of_its_own() {
+    let part = loaded("start stage all() { flood }", 2).generations(PORTS, 1).remove(0);
+    assert_eq!(part.program.reasons[usize::from(part.worker_busy)].name, "worker_busy");
+}
+
+/// Decides about packets of the machine, and hands them to the second worker.
+const JUDGES: &str = r#"
+import std.net.ethernet
+start decoder frame(eth: ethernet) { if from_host { send in_port } send 2 }
+steer decoder which(eth: ethernet) { steer 1 }
+"#;
+
+#[test]
+fn what_the_machine_sent_under_an_earlier_program_leaves_by_its_port() {
+    let left = [Cable::default(), Cable::default()];
+    let lane = |port, left: &Cable| Lane {
+        receive: Box::new(In {
+            cable: Cable::default(),
+            port,
+            memory: Vec::new(),
+            silent: UnixStream::pair().unwrap(),
+        }),
+        send: Box::new(Out(left.clone())),
+    };
+    let lanes = left.iter().map(|left| vec![lane(1, &Cable::default()), lane(2, left)]).collect();
+    let (mut crew, remote) = super::workers(lanes, &machine()).unwrap();
+    let bells: Vec<Bell> = remote.lines().iter().map(|line| line.bell.clone()).collect();
+    let mut crossings = crossing::crossings(&bells);
+    // Two packets of the machine and one of port 1 are on their way, steered by a program before this one.
+    let mut earlier = loaded(JUDGES, 2).generations(PORTS, 1).remove(0);
+    crossings[0].prepare(&mut earlier);
+    let (mut memory, mut batch) = (vec![0; 3 * 256], Batch::new());
+    for (flow, port) in [(7, 2 | lang::ir::FROM_HOST), (8, 2 | lang::ir::FROM_HOST), (9, 1)] {
+        let (start, frame) = (batch.len * 256 + HEADROOM, probe(flow, 0));
+        memory[start..start + frame.len()].copy_from_slice(&frame);
+        batch.push(start as u64, frame.len() as u32, frame.len() as u32, port, 0);
+    }
+    crossings[0].steer(&mut earlier, &mut memory, &mut batch);
+    crew.iter_mut().zip(crossings).for_each(|(worker, crossing)| worker.meets(crossing));
+    let generations = loaded(IN_ORDER, 2).generations(PORTS, 2);
+    let for_crew = remote.clone();
+    let running = thread::spawn(move || run(crew, generations, &for_crew, &[]));
+    // All workers run, and then end: what is on its way is run before.
+    remote.ask(|_, _| ()).expect("all workers run");
+    remote.stop();
+    let Ended { generations: last, failure } = running.join().unwrap();
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(*left[1].lock().unwrap(), [probe(7, 0), probe(8, 0), probe(9, 0)]);
+    assert_eq!(account(&last), (1, 1), "the program has run the one that came by a port");
+    assert_eq!(last.iter().map(|part| part.ledger.injected()).sum::<u64>(), 2);
+}
+
+#[test]
+fn parcels_take_the_memory_that_is_told_of() {
+    assert_eq!(parcel_memory(1), (0, 0));
+    for workers in [2, 3, 8, 64] {
+        let (parcels, bytes) = parcel_memory(workers);
+        let bell = ports::live::Waiter::new(&[]).expect("Linux has descriptors").bell();
+        let crossings = crossing::crossings(&vec![bell; usize::from(workers)]);
+        assert_eq!(crossings.iter().map(crossing::Crossing::parcels).sum::<usize>() as u64, parcels);
+        assert!(bytes / parcels > 80 << 10 && bytes < 2 << 30, "{workers} workers: {bytes}");
+    }
+}
+
+#[test]
+fn parcels_are_known_to_be_there_from_the_first_program_that_steers() {
+    const IDLE: &str = "start stage all() { flood }";
+    let mut steered = Steered::new(IDLE, 2);
+    let there = |steered: &Steered| steered.bench.remote.ask(|part, _| part.has_parcels).expect("all run");
+    assert_eq!(there(&steered), [false, false]);
+    steered.replace(&in_order(1), 2, Vec::new());
+    assert_eq!(there(&steered), [true, true]);
+    // They stay for a program that steers later.
+    steered.replace(IDLE, 3, vec!["last".to_string()]);
+    assert_eq!(there(&steered), [true, true]);
+    steered.bench.stop();
+    let alone = Steered::new(&in_order(1), 1);
+    assert_eq!(there(&alone), [false], "one worker has nobody to send packets to");
+    alone.bench.stop();
 }

@@ -5,7 +5,7 @@ use crate::state::limits::STEPS_BEFORE_PACKET;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Taking an entry out of a search takes as long as so many steps of an exact table.
-pub(super) const STEPS_OF_WITHDRAWAL: u32 = STEPS_BEFORE_PACKET;
+pub(in crate::state) const STEPS_OF_WITHDRAWAL: u32 = STEPS_BEFORE_PACKET;
 
 /// When entries that packets made go. One whose deadline is at or before the horizon has ended, be it taken
 /// out or not.
@@ -102,6 +102,16 @@ impl<K: Ord + Copy> Expiry<K> {
 
     /// When the next one goes; `u64::MAX` for never.
     pub(crate) fn next(&self) -> u64 {
-        self.due.first().map_or(u64::MAX, |(deadline, _)| *deadline)
+        self.first().map_or(u64::MAX, |(deadline, _)| deadline)
+    }
+
+    /// The next one that goes, and when.
+    pub(crate) fn first(&self) -> Option<(u64, K)> {
+        self.due.first().copied()
+    }
+
+    /// When an entry that packets made goes, and which row it has.
+    pub(super) fn of(&self, key: &K) -> Option<(u64, u32)> {
+        self.of.get(key).copied()
     }
 }

@@ -6,9 +6,11 @@
 //! is the first, or it goes back into the list at its later time.
 
 use super::{TableFamily, TablePlace, TableSet};
-use crate::pack::MAX_WORDS;
-use crate::state::ending::{EntryEnd, learn_listed};
-use lang::ir::Entry;
+use crate::pack::{MAX_WORDS, Packing};
+use crate::state::ending::{EndingKey, EntryEnd, learn_listed};
+use crate::state::limits::LOOKS_FOR_STEP;
+use crate::state::matching::STEPS_OF_WITHDRAWAL;
+use lang::ir::{Entry, Match};
 use tables::exact::{Exact, Learned};
 
 impl<F: TableFamily> TableSet<F> {
@@ -69,6 +71,23 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
+    /// When an entry ends by its age, `u64::MAX` without one; `None` if it stays until it is removed, or is
+    /// not there.
+    pub fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
+        let index = table as usize;
+        match self.places[index] {
+            TablePlace::Exact(place) => {
+                let entry = Entry { key: key.to_vec(), value: Vec::new(), priority };
+                let (packing, mut words) = (&self.shapes[index].key, [0; MAX_WORDS]);
+                packing.pack(entry.exact_key()?, &mut words[..packing.words]);
+                self.exact[place].age_of(&words[..packing.words])
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].age_of(key),
+            TablePlace::Rules(place) => self.rules[place].age_of(key, priority),
+            TablePlace::Patterns(_) => None,
+        }
+    }
+
     /// A packet has removed an entry.
     pub(in crate::state) fn forget_deadline(&mut self, table: u32, key: &[u64]) {
         if let Some(deadlines) = &mut self.deadlines[table as usize] {
@@ -78,28 +97,68 @@ impl<F: TableFamily> TableSet<F> {
 
     /// Ends an entry whose time is up.
     pub(in crate::state) fn end(&mut self, end: &EntryEnd) {
-        let (index, key) = (end.table as usize, self.key_of(end));
-        if let (Some(deadlines), TablePlace::Exact(place)) = (&mut self.deadlines[index], self.places[index])
-        {
-            deadlines.forget(key);
-            self.exact[place].expire_key(key);
+        let index = end.table as usize;
+        match (self.places[index], &end.key) {
+            (TablePlace::Exact(place), EndingKey::Words(words)) => {
+                let key = &words[..self.shapes[index].key.words];
+                self.deadlines[index].iter_mut().for_each(|deadlines| deadlines.forget(key));
+                self.exact[place].expire_key(key);
+            }
+            (TablePlace::Prefixes(place), EndingKey::Prefix(prefix)) => {
+                self.prefixes[place].end_raising(*prefix);
+            }
+            _ => {}
         }
     }
 
-    /// The words of the key of an entry whose time is up.
-    pub(in crate::state) fn key_of<'a>(&self, end: &'a EntryEnd) -> &'a [u64] {
-        &end.key[..self.shapes[end.table as usize].key.words]
+    /// The columns of an entry whose time is up, as its event has them: of the key, the length of the prefix
+    /// if it is one, of the value. Returns whether the entry is there.
+    pub(in crate::state) fn ending_columns(&self, end: &EntryEnd, columns: &mut Vec<u128>) -> bool {
+        let index = end.table as usize;
+        let shape = &self.shapes[index];
+        columns.clear();
+        let value = match (self.places[index], &end.key) {
+            (TablePlace::Exact(place), EndingKey::Words(words)) => {
+                let key = &words[..shape.key.words];
+                columns.extend(shape.key.places.iter().map(|place| Packing::unpack_one(place, key)));
+                self.exact[place].peek(key)
+            }
+            (TablePlace::Prefixes(place), EndingKey::Prefix(prefix)) => {
+                self.prefixes[place].ending_columns(*prefix, columns)
+            }
+            _ => None,
+        };
+        let Some(value) = value else { return false };
+        columns.extend(shape.value.places.iter().map(|place| Packing::unpack_one(place, value)));
+        true
+    }
+
+    /// The table whose entry may end first of those that raise an event then, and a time before which none
+    /// does.
+    fn first_end(&self) -> Option<(u64, u32)> {
+        let raising = (0..).zip(&self.shapes).filter(|(_, shape)| shape.expires.is_some());
+        let due = |table: u32| match self.places[table as usize] {
+            TablePlace::Exact(_) => Some(self.deadlines[table as usize].as_ref()?.first()?.0),
+            TablePlace::Prefixes(place) => Some(self.prefixes[place].expiry().first()?.0),
+            _ => None,
+        };
+        raising.filter_map(|(table, _)| Some((due(table)?, table))).min()
     }
 
     /// The entry that ends first of those that raise an event then, if it ends at or before `time`; `None`
-    /// too when `looks` at entries that were renewed meanwhile are spent.
+    /// too when `looks` are spent: on entries that were renewed meanwhile, and on prefixes, which take so
+    /// many because taking one out of its table takes as long.
     pub(in crate::state) fn next_end(&mut self, time: u64, looks: &mut u32) -> Option<EntryEnd> {
         loop {
-            let firsts = (0..)
-                .zip(&self.deadlines)
-                .filter_map(|(table, deadlines)| deadlines.as_ref()?.first().map(|(due, _)| (due, table)));
-            let (due, table) = firsts.min().filter(|(due, _)| *due <= time)?;
+            let (due, table) = self.first_end().filter(|(due, _)| *due <= time)?;
             let index = table as usize;
+            if let TablePlace::Prefixes(place) = self.places[index] {
+                let (_, prefix) = self.prefixes[place].expiry().first()?;
+                let left = looks.checked_sub(LOOKS_FOR_STEP * STEPS_OF_WITHDRAWAL);
+                *looks = left.unwrap_or(0);
+                left?;
+                return Some(EntryEnd { time: due, table, key: EndingKey::Prefix(prefix) });
+            }
             let (TablePlace::Exact(place), Some(deadlines)) =
                 (self.places[index], &mut self.deadlines[index])
             else {
@@ -110,7 +169,7 @@ impl<F: TableFamily> TableSet<F> {
                 Some(ends) if ends == due => {
                     let mut key = [0; MAX_WORDS];
                     key[..first.len()].copy_from_slice(first);
-                    return Some(EntryEnd { time: due, table, key });
+                    return Some(EntryEnd { time: due, table, key: EndingKey::Words(key) });
                 }
                 Some(u64::MAX) | None => deadlines.forget_first(),
                 Some(later) => deadlines.postpone_first(later),

@@ -68,9 +68,8 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
             report(Fault::NoSuch("event", event));
             continue;
         };
-        let columns = widths(&table.keys).into_iter().chain(widths(&table.values));
         let ends = table.idle.is_some() || table.age.is_some();
-        if !ends || !columns.eq(widths(&event.params)) {
+        if !ends || !table.ending_widths().eq(widths(&event.params)) {
             report(Fault::KindProperty(index as u32));
         }
     }

@@ -32,6 +32,8 @@ pub(super) struct Incoming {
     losses: ReceiveLosses,
     /// Where long packets are received into; empty until there is one.
     long: Region,
+    /// Whether checksums may stay open.
+    open: bool,
     port: Arc<Port>,
     lane: usize,
 }
@@ -50,6 +52,7 @@ impl Incoming {
             number,
             losses: ReceiveLosses::default(),
             long: Region::default(),
+            open: false,
             port,
             lane,
         }
@@ -90,7 +93,7 @@ impl Receiver for Incoming {
             .clone()
             .next()
             .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
-        let all = self.port.wanted.promiscuous;
+        let (all, open) = (self.port.wanted.promiscuous, self.open);
         let mut take = |offset: usize, time: u64, foreign: bool, arrived: Arrived| {
             if foreign && !all {
                 self.losses.foreign += 1;
@@ -103,7 +106,7 @@ impl Receiver for Incoming {
             for place in frames {
                 let frame = &mut memory[place.clone()];
                 let (time, foreign) = (now.of_stamp(stamp(frame)), foreign(frame));
-                match Arrived::in_ring(frame) {
+                match Arrived::in_ring(frame, open) {
                     Some(arrived) => take(place.start, time, foreign, arrived),
                     None => self.losses.too_long += 1,
                 }
@@ -115,7 +118,7 @@ impl Receiver for Incoming {
         for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
             let frame = &memory[place];
             let (tag, time, foreign) = (Tag::of(frame), now.of_stamp(stamp(frame)), foreign(frame));
-            match Arrived::queued(&self.socket, tag, slot) {
+            match Arrived::queued(&self.socket, tag, slot, open) {
                 Ok(Some(arrived)) => take(number * SLOT, time, foreign, arrived),
                 Ok(None) => self.losses.too_long += 1,
                 Err(_) => self.losses.unreadable += 1,
@@ -126,6 +129,10 @@ impl Receiver for Incoming {
 
     fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn leave_checksums_open(&mut self, open: bool) {
+        self.open = open && self.port.wanted.offloads != Offloads::Off;
     }
 
     fn losses(&mut self) -> ReceiveLosses {
@@ -191,7 +198,7 @@ struct Arrived {
 
 impl Arrived {
     /// The packet of a full frame of the ring; `None` if it is not there whole.
-    fn in_ring(frame: &mut [u8]) -> Option<Arrived> {
+    fn in_ring(frame: &mut [u8], open: bool) -> Option<Arrived> {
         let (length, captured) = (word(frame, LENGTH), word(frame, CAPTURED));
         let (mut start, bytes) = (usize::from(pair(frame, START)), length as usize);
         if captured < length || start < FIRST || start + bytes > frame.len() {
@@ -203,7 +210,7 @@ impl Arrived {
             frame.copy_within(start..start + bytes, start - SLACK);
             start -= SLACK;
         }
-        Some(Arrived::finish(frame, start, bytes, &header, tag))
+        Some(Arrived::finish(frame, start, bytes, VirtioHeader::read(&header), tag, open))
     }
 
     /// The next packet that was too long for a frame of the ring and waits at the socket, received into a
@@ -211,24 +218,32 @@ impl Arrived {
     ///
     /// # Errors
     /// It cannot be had.
-    fn queued(socket: &OwnedFd, tag: Option<Tag>, slot: &mut [u8]) -> io::Result<Option<Arrived>> {
+    fn queued(
+        socket: &OwnedFd,
+        tag: Option<Tag>,
+        slot: &mut [u8],
+        open: bool,
+    ) -> io::Result<Option<Arrived>> {
         let mut header = [0; VirtioHeader::LEN];
         let room = LONG_FIRST..slot.len() - SLACK;
         let length = once_more(|| sys::receive_frame(socket, &mut header, &mut slot[room.clone()]))?;
-        Ok((length <= room.len()).then(|| Arrived::finish(slot, LONG_FIRST, length, &header, tag)))
+        let virtio = VirtioHeader::read(&header);
+        Ok((length <= room.len()).then(|| Arrived::finish(slot, LONG_FIRST, length, virtio, tag, open)))
     }
 
-    /// Finishes the checksum and puts the tag back.
+    /// Finishes the checksum, unless it may stay open, and puts the tag back.
     fn finish(
         frame: &mut [u8],
         mut start: usize,
         mut length: usize,
-        header: &[u8; VirtioHeader::LEN],
+        mut virtio: VirtioHeader,
         tag: Option<Tag>,
+        open: bool,
     ) -> Arrived {
-        let mut virtio = VirtioHeader::read(header);
-        virtio.complete(&mut frame[start..start + length]);
-        virtio = virtio.without_checksum();
+        if !open {
+            virtio.complete(&mut frame[start..start + length]);
+            virtio = virtio.without_checksum();
+        }
         if let Some(Tag(protocol, control)) = tag.filter(|_| length >= 12) {
             frame.copy_within(start..start + 12, start - TAG);
             start -= TAG;
@@ -281,11 +296,11 @@ mod tests {
         frame[16..20].copy_from_slice(&7u32.to_ne_bytes());
         frame[20..24].copy_from_slice(&9u32.to_ne_bytes());
         assert_eq!(stamp(&frame), 7_000_000_009);
-        let plain = Arrived::in_ring(&mut frame).expect("whole");
+        let plain = Arrived::in_ring(&mut frame, false).expect("whole");
         assert_eq!((plain.start, plain.length), (FIRST, 16));
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
-        let tagged = Arrived::in_ring(&mut frame).expect("whole");
+        let tagged = Arrived::in_ring(&mut frame, false).expect("whole");
         assert_eq!(
             &frame[tagged.start..][..tagged.length as usize],
             b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
@@ -295,13 +310,13 @@ mod tests {
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
         frame[24..26].copy_from_slice(&0xa000u16.to_ne_bytes());
         frame[26..28].copy_from_slice(&0x8100u16.to_ne_bytes());
-        assert_eq!(Arrived::in_ring(&mut frame), Some(plain));
+        assert_eq!(Arrived::in_ring(&mut frame, false), Some(plain));
     }
 
     #[test]
     fn a_packet_that_is_not_there_whole_is_none() {
-        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b"")), None);
-        assert_eq!(Arrived::in_ring(&mut written(2000, 2000, 1, b"")), None, "longer than its frame");
+        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b""), false), None);
+        assert_eq!(Arrived::in_ring(&mut written(2000, 2000, 1, b""), false), None, "longer than its frame");
     }
 
     #[test]
@@ -312,7 +327,7 @@ mod tests {
             for (status, tag) in [(1, 0), (status, TAG)] {
                 let mut frame = written(length as u32, length as u32, status, &packet);
                 frame[FIRST - VirtioHeader::LEN..FIRST].fill(0);
-                let arrived = Arrived::in_ring(&mut frame).expect("whole");
+                let arrived = Arrived::in_ring(&mut frame, false).expect("whole");
                 assert_eq!(arrived.length as usize, length + tag);
                 let end = arrived.start + length + tag;
                 assert!(end + SLACK <= 2112 && arrived.start >= HEADROOM + 8, "{length}: {}", arrived.start);

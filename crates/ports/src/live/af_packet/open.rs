@@ -167,8 +167,8 @@ impl<'a> Interface<'a> {
         let Geometry { frame, .. } = self.geometry;
         let mut mode = format!("af_packet, ring of {} frames of {frame} bytes", self.geometry.frames());
         mode += match self.wanted.offloads {
-            Offloads::Cut => ", checksums finished, segments cut for the program and joined behind it",
-            Offloads::Whole => ", checksums finished, segments whole",
+            Offloads::Cut => ", open checksums taken, segments cut for the program and joined behind it",
+            Offloads::Whole => ", open checksums taken, segments whole",
             Offloads::Off => ", offloads not used",
         };
         if self.wanted.keep_from_kernel {

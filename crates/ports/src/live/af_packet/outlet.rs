@@ -8,7 +8,7 @@
 
 use super::port::Port;
 use crate::live::sys::{self, Outgoing};
-use crate::live::{SendLosses, Sender};
+use crate::live::{Offloads, SendLosses, Sender};
 use packet::{BATCH, VirtioHeader};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -86,6 +86,14 @@ impl Sender for Outlet {
             }
         }
         self.queue.clear();
+    }
+
+    fn takes_open_checksums(&self) -> bool {
+        self.port.wanted.offloads != Offloads::Off
+    }
+
+    fn takes_segments(&self) -> bool {
+        self.takes_open_checksums()
     }
 
     fn losses(&self) -> SendLosses {

@@ -14,7 +14,6 @@ use super::wanted::Mode;
 use crate::live::{AttachError, Attached, Lane, WantedPort};
 use packet::PortNumber;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Why a port cannot be attached, with its number.
@@ -74,6 +73,7 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
         mode,
         lanes,
         presence: port.presence.clone(),
+        divided: None,
     });
     Ok(each.collect())
 }
@@ -121,12 +121,11 @@ fn open_worker(
     let homes: Vec<Home> = interfaces.iter().map(|_| Home::new(FRAMES)).collect();
     let pool = Pool { pages, chunk, home, homes: homes.iter().map(Home::marks).collect() };
     let memory = Memory { pages: &pool.pages, chunk, zero_copy };
-    let mut first: Option<Arc<OwnedFd>> = None;
-    let mut ports = Vec::new();
+    let mut ports: Vec<PortParts> = Vec::new();
     for (((interface, home), receiving), copies) in interfaces.iter().zip(homes).zip(receiving).zip(copies) {
+        let first = ports.iter().find_map(|port| port.sockets.first()).map(|first| &first.socket);
         let sockets =
-            interface.sockets(lane, lanes, memory, first.clone()).map_err(|error| (interface.port, error))?;
-        first = first.or_else(|| sockets.first().map(|first| first.socket.fd.clone()));
+            interface.sockets(lane, lanes, memory, first).map_err(|error| (interface.port, error))?;
         ports.push(PortParts { sockets, home, receiving, copies });
     }
     Ok(Worker { pool, ports })

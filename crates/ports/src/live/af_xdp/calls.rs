@@ -36,16 +36,17 @@ pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
 }
 
 /// Makes the pages known to the kernel as frames of `chunk` bytes. Where that is no power of two, frames may
-/// lie anywhere.
-pub(crate) fn register(fd: &OwnedFd, pages: &Pages, chunk: usize) -> io::Result<()> {
+/// lie anywhere, and so many bytes before a packet may describe it.
+pub(crate) fn register(fd: &OwnedFd, pages: &Pages, chunk: usize, metadata: usize) -> io::Result<()> {
     let unaligned = if chunk.is_power_of_two() { 0 } else { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG };
+    let described = if metadata == 0 { 0 } else { libc::XDP_UMEM_TX_METADATA_LEN };
     let request = libc::xdp_umem_reg {
         addr: pages.address() as u64,
         len: (pages.len() / chunk * chunk) as u64,
         chunk_size: chunk as u32,
         headroom: 0,
-        flags: unaligned,
-        tx_metadata_len: 0,
+        flags: unaligned | described,
+        tx_metadata_len: metadata as u32,
     };
     sys::set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, request)
 }

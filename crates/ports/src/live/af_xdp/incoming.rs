@@ -1,8 +1,10 @@
 //! The receiving half of an AF_XDP lane: it takes frames that Linux has filled, from one queue or several.
 
+use super::FIRST;
 use super::calls;
 use super::frames::Home;
 use super::memory::Part;
+use super::metadata;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
 use crate::live::clock::Now;
@@ -40,6 +42,8 @@ pub(super) struct Incoming {
     any: OwnedFd,
     /// The queue that is looked at first next time.
     turn: usize,
+    /// Whether checksums may stay open.
+    open: bool,
     /// What was lost at sockets that others have replaced, and in frames that are none.
     losses: ReceiveLosses,
     port: Arc<Port>,
@@ -57,7 +61,8 @@ impl Incoming {
     ) -> Incoming {
         let Entrance { queues, any } = entrance;
         let losses = ReceiveLosses::default();
-        let mut incoming = Incoming { part, home, chunk, queues, any, turn: 0, losses, port, lane };
+        let open = false;
+        let mut incoming = Incoming { part, home, chunk, queues, any, turn: 0, open, losses, port, lane };
         incoming.refill();
         incoming
     }
@@ -121,8 +126,9 @@ impl Receiver for Incoming {
             self.renew(entrance);
         }
         self.refill();
-        let Incoming { part, home, chunk, queues, turn, losses, port, .. } = self;
+        let Incoming { part, home, chunk, queues, turn, open, losses, port, .. } = self;
         let (start, offloads) = (part.start(), port.wanted.offloads != Offloads::Off);
+        let describe = *open && !port.zero_copy;
         let memory = part.bytes();
         let count = queues.len();
         for number in 0..count {
@@ -141,12 +147,22 @@ impl Receiver for Incoming {
                     losses.unreadable += 1;
                     continue;
                 };
-                if offloads {
-                    VirtioHeader::unmarked(bytes).complete(bytes);
+                let mut virtio = if offloads { VirtioHeader::unmarked(bytes) } else { VirtioHeader::NONE };
+                if !*open {
+                    virtio.complete(bytes);
+                    virtio = VirtioHeader::NONE;
                 }
                 let later = untagged::take_out(bytes);
                 let (place, length) = (place + later, length - later);
+                if describe
+                    && place % *chunk == FIRST
+                    && let Some(metadata) = metadata::of(&virtio)
+                {
+                    // For the port that sends it from this frame.
+                    memory[place - metadata.len()..place].copy_from_slice(&metadata);
+                }
                 batch.push(place as u64, length as u32, length as u32, port.number, now.program);
+                batch.leave_unfinished(virtio.moved(-(later as i32)).unwrap_or(VirtioHeader::NONE));
             }
             queue.received.free();
         }
@@ -156,6 +172,10 @@ impl Receiver for Incoming {
 
     fn descriptor(&self) -> RawFd {
         self.any.as_raw_fd()
+    }
+
+    fn leave_checksums_open(&mut self, open: bool) {
+        self.open = open;
     }
 
     fn losses(&mut self) -> ReceiveLosses {

@@ -12,8 +12,6 @@ use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -149,17 +147,15 @@ impl<'a> Interface<'a> {
         lane: usize,
         lanes: usize,
         memory: Memory<'_>,
-        first: Option<Arc<OwnedFd>>,
+        first: Option<&Socket>,
     ) -> Result<Vec<QueueSocket>, AttachError> {
         let Memory { pages, chunk, zero_copy } = memory;
-        let mut first = first;
         let mut sockets: Vec<QueueSocket> = Vec::new();
         for &queue in self.queues.iter().skip(lane).step_by(lanes) {
             let order = Order { pages, chunk, frames: FRAMES, sends: sockets.is_empty(), zero_copy };
             let place = Place { interface: self.index, queue };
-            let socket =
-                order.open(place, first.as_deref()).map_err(|source| self.unbound(queue, memory, source))?;
-            first.get_or_insert_with(|| socket.fd.clone());
+            let first = first.or(sockets.first().map(|own| &own.socket));
+            let socket = order.open(place, first).map_err(|source| self.unbound(queue, memory, source))?;
             sockets.push(QueueSocket { queue, socket });
         }
         Ok(sockets)

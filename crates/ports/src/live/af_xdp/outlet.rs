@@ -7,12 +7,13 @@
 
 use super::interface::FRAMES;
 use super::memory::Part;
+use super::metadata;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
-use super::{Pool, calls, socket::TRANSMIT};
+use super::{FIRST, Pool, calls, socket::TRANSMIT};
 use crate::live::clock::{Clock, MachineClock};
 use crate::live::sys::Shared;
-use crate::live::{SendLosses, Sender};
+use crate::live::{Offloads, SendLosses, Sender};
 use packet::VirtioHeader;
 use packet::segment::Segments;
 use std::io;
@@ -30,6 +31,8 @@ pub(super) struct Exit {
     pub(super) socket: Arc<OwnedFd>,
     pub(super) transmit: Producer<Shared, 2>,
     pub(super) completed: Consumer<Shared, 1>,
+    /// Whether bytes before a packet may describe it.
+    pub(super) metadata: bool,
 }
 
 /// What the interface is found to be when something is sent.
@@ -62,6 +65,22 @@ pub(super) struct Outlet {
     losses: SendLosses,
     port: Arc<Port>,
     lane: usize,
+    /// Goes after the socket: until that is closed, the interface may read the frames.
+    _loans: Loans,
+}
+
+/// Frames of other ports of the worker, which go home with it: those ports go on.
+struct Loans {
+    pool: Arc<Pool>,
+    number: u32,
+}
+
+impl Drop for Loans {
+    fn drop(&mut self) {
+        for marks in &self.pool.homes {
+            marks.give_back_all(self.number);
+        }
+    }
 }
 
 impl Outlet {
@@ -80,6 +99,7 @@ impl Outlet {
             number,
             taken: 0,
             most: FRAMES / 2 / pool.homes.len().max(1) as u32,
+            _loans: Loans { pool: pool.clone(), number },
             pool,
             state: State::On,
             looked: false,
@@ -144,10 +164,17 @@ impl Outlet {
         self.state == State::On && self.exit.transmit.has_room()
     }
 
-    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it, and puts it into the
-    /// ring.
-    fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8])) {
-        if length > self.pool.chunk {
+    /// What is to stand before a packet; nothing if it is finished, or is to be.
+    fn metadata(&self, virtio: &VirtioHeader) -> Option<[u8; metadata::LENGTH]> {
+        if self.takes_open_checksums() { metadata::of(virtio) } else { None }
+    }
+
+    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it and says what is left
+    /// to do with it, and puts it into the ring.
+    fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8]) -> VirtioHeader) {
+        // The kernel wants this room before each packet, described or not.
+        let before = if self.exit.metadata { metadata::LENGTH } else { 0 };
+        if before + length > self.pool.chunk {
             self.losses.refused += 1;
             return;
         }
@@ -156,21 +183,36 @@ impl Outlet {
         }
         match if self.has_room() { self.free.pop() } else { None } {
             Some(frame) => {
-                let start = frame as usize * self.pool.chunk;
-                write(&mut self.part.bytes()[start..start + length]);
-                self.exit.transmit.push(departing(self.part.start() + start, length));
+                let start = frame as usize * self.pool.chunk + before;
+                let packet = &mut self.part.bytes()[start..start + length];
+                let left = write(packet);
+                let metadata = self.metadata(&left);
+                match metadata {
+                    Some(metadata) => self.part.bytes()[start - before..start].copy_from_slice(&metadata),
+                    None => drop(left.complete(&mut self.part.bytes()[start..start + length])),
+                }
+                self.exit.transmit.push(departing(self.part.start() + start, length, metadata.is_some()));
             }
             None if self.state == State::On => self.losses.busy += 1,
             None => self.losses.down += 1,
         }
     }
 
-    /// Sends a packet from the frame that it lies in. Says whether it lies in one that may be taken.
-    fn send_in_place(&mut self, bytes: &[u8]) -> bool {
+    /// Sends a packet from the frame that it lies in. Says whether it lies in one that may be taken, and is
+    /// described there if need be.
+    fn send_in_place(&mut self, bytes: &[u8], virtio: &VirtioHeader) -> bool {
         if self.taken >= self.most {
             return false;
         }
         let Some(range) = self.pool.pages.place(bytes) else { return false };
+        let (open, described) = (virtio.is_open(), self.metadata(virtio).is_some());
+        // The receiving half has described what is open where it lay. Whatever has moved is copied.
+        if open && !(described && range.start % self.pool.home % self.pool.chunk == FIRST)
+            || self.exit.metadata
+                && (range.start < metadata::LENGTH || metadata::LENGTH + range.len() > self.pool.chunk)
+        {
+            return false;
+        }
         let number = self.number;
         if !self.has_room()
             || !self.pool.frame(&range).is_some_and(|(marks, frame)| marks.take(frame, number))
@@ -178,7 +220,7 @@ impl Outlet {
             return false;
         }
         self.taken += 1;
-        self.exit.transmit.push(departing(range.start, range.len()))
+        self.exit.transmit.push(departing(range.start, range.len(), described))
     }
 
     /// Hands over what is in the ring, by another socket if there is one, and finds out whether the interface
@@ -225,16 +267,6 @@ impl Outlet {
     }
 }
 
-impl Drop for Outlet {
-    /// Frames of other ports that it did not send go home: those ports go on.
-    fn drop(&mut self) {
-        self.complete();
-        for marks in &self.pool.homes {
-            marks.give_back_all(self.number);
-        }
-    }
-}
-
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         // It may be on again: that is asked before the first packet of a batch is lost.
@@ -249,12 +281,15 @@ impl Sender for Outlet {
                 return;
             };
             for index in 0..segments.count() {
-                self.send_copy(segments.length(index), |piece| segments.write(frame, index, piece));
+                self.send_copy(segments.length(index), |piece| segments.write_open(frame, index, piece));
             }
         } else if frame.len() < SHORTEST {
             self.losses.refused += 1;
-        } else if !self.send_in_place(frame) {
-            self.send_copy(frame.len(), |place| place.copy_from_slice(frame));
+        } else if !self.send_in_place(frame, &virtio) {
+            self.send_copy(frame.len(), |place| {
+                place.copy_from_slice(frame);
+                virtio
+            });
         }
     }
 
@@ -267,15 +302,24 @@ impl Sender for Outlet {
         self.again
     }
 
+    fn takes_open_checksums(&self) -> bool {
+        self.exit.metadata && self.port.wanted.offloads != Offloads::Off
+    }
+
+    fn takes_segments(&self) -> bool {
+        true
+    }
+
     fn losses(&self) -> SendLosses {
         SendLosses { refused: self.losses.refused + self.not_taken(), ..self.losses }
     }
 }
 
-/// The entry of a ring for a packet to be sent.
-fn departing(at: usize, length: usize) -> [u64; 2] {
+/// The entry of a ring for a packet to be sent, and whether it is described.
+fn departing(at: usize, length: usize, described: bool) -> [u64; 2] {
     let [a, b, c, d] = (length as u32).to_ne_bytes();
-    [at as u64, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])]
+    let [e, f, g, h] = if described { libc::XDP_TX_METADATA } else { 0 }.to_ne_bytes();
+    [at as u64, u64::from_ne_bytes([a, b, c, d, e, f, g, h])]
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) struct Port {
     /// Bytes of a frame.
     chunk: usize,
     /// Whether frames are laid out so that a driver can use them.
-    zero_copy: bool,
+    pub(super) zero_copy: bool,
     /// What the receiving halves are to go on with, lane by lane.
     pub(super) incoming: Vec<Mailbox<Entrance>>,
     /// The same for the sending halves.
@@ -149,7 +149,8 @@ pub(super) fn halves(sockets: Vec<QueueSocket>) -> io::Result<(Entrance, Exit)> 
     let (mut exit, mut queues) = (None, Vec::with_capacity(sockets.len()));
     for QueueSocket { socket, .. } in sockets {
         if let Some((transmit, completed)) = socket.sending {
-            exit = Some(Exit { socket: socket.fd.clone(), transmit, completed });
+            let metadata = socket.metadata;
+            exit = Some(Exit { socket: socket.fd.clone(), transmit, completed, metadata });
         }
         queues.push(Queue {
             socket: socket.fd,

@@ -2,6 +2,7 @@
 
 use super::calls::{self, RingKind};
 use super::memory::Pages;
+use super::metadata;
 use super::ring::{Consumer, Producer};
 use crate::live::sys::{self, Shared};
 use packet::BATCH;
@@ -30,6 +31,8 @@ pub(super) struct Socket {
     pub(super) fd: Arc<OwnedFd>,
     pub(super) fill: Producer<Shared, 1>,
     pub(super) received: Consumer<Shared, 2>,
+    /// Whether bytes before a packet may describe it.
+    pub(super) metadata: bool,
     /// For a socket that sends, too.
     pub(super) sending: Option<(Producer<Shared, 2>, Consumer<Shared, 1>)>,
 }
@@ -46,7 +49,7 @@ pub(super) struct Order<'a> {
 
 impl Order<'_> {
     /// Makes it, at the memory that `first` has registered or, without one, registers it.
-    pub(super) fn open(&self, place: Place, first: Option<&OwnedFd>) -> io::Result<Socket> {
+    pub(super) fn open(&self, place: Place, first: Option<&Socket>) -> io::Result<Socket> {
         let end = Instant::now() + PATIENCE;
         loop {
             match self.try_open(place, first) {
@@ -58,11 +61,9 @@ impl Order<'_> {
         }
     }
 
-    fn try_open(&self, place: Place, first: Option<&OwnedFd>) -> io::Result<Socket> {
+    fn try_open(&self, place: Place, first: Option<&Socket>) -> io::Result<Socket> {
         let fd = calls::xdp_socket()?;
-        if first.is_none() {
-            calls::register(&fd, self.pages, self.chunk)?;
-        }
+        let metadata = first.map_or_else(|| self.register(&fd), |first| Ok(first.metadata))?;
         let fill = calls::ring(&fd, RingKind::Fill, self.frames)?;
         // The kernel wants both, whether anything is sent or not.
         let completed = calls::ring(&fd, RingKind::Completion, TRANSMIT)?;
@@ -71,14 +72,29 @@ impl Order<'_> {
         calls::send_at_once(&fd, BATCH as u32);
         sys::set_send_buffer(&fd, SEND_BUFFER)?;
         let copying = if self.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
-        calls::bind(&fd, place.interface, place.queue, copying | libc::XDP_USE_NEED_WAKEUP, first)?;
+        let shared = first.map(|first| &*first.fd);
+        calls::bind(&fd, place.interface, place.queue, copying | libc::XDP_USE_NEED_WAKEUP, shared)?;
         Ok(Socket {
             fd: Arc::new(fd),
             fill: Producer::new(fill.0, fill.1),
             received: Consumer::new(received.0, received.1),
+            metadata,
             sending: transmit.map(|transmit| {
                 (Producer::new(transmit.0, transmit.1), Consumer::new(completed.0, completed.1))
             }),
         })
+    }
+
+    /// Registers the memory; says whether bytes before a packet may describe it. Frames of a power of two are
+    /// laid out for drivers that use them in place.
+    fn register(&self, fd: &OwnedFd) -> io::Result<bool> {
+        if !self.zero_copy && !self.chunk.is_power_of_two() {
+            match calls::register(fd, self.pages, self.chunk, metadata::LENGTH) {
+                // Older kernels do not know of it.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                done => return done.map(|()| true),
+            }
+        }
+        calls::register(fd, self.pages, self.chunk, 0).map(|()| false)
     }
 }

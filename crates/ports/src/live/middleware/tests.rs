@@ -69,7 +69,13 @@ impl Sender for Line {
 fn port(line: &Line) -> Attached {
     let receive = Box::new(Near(line.clone(), Region::zeroed(0)));
     let lanes = vec![Lane { receive, send: Box::new(line.clone()) }];
-    Attached { name: "line".to_owned(), mode: "line".to_owned(), lanes, presence: Arc::default() }
+    Attached {
+        name: "line".to_owned(),
+        mode: "line".to_owned(),
+        lanes,
+        presence: Arc::default(),
+        divided: None,
+    }
 }
 
 fn now() -> u64 {

@@ -1,0 +1,26 @@
+//! Memory of exact tables that the system provides before packets run.
+//!
+//! Linux gives memory where it is first written, in large pages, and clears each: a machine that has to find
+//! a page takes milliseconds for that. Keys come in no order, so that the first few thousand entries of a
+//! table would wait for nearly all of its pages, and packets with them.
+
+use crate::backend::Backend;
+use lang::ir::footprint::footprint;
+use lang::ir::{Program, TableKind};
+
+/// The most bytes that are provided for all workers of a program together. What is beyond them takes its
+/// memory when it is used, as a table does that nobody fills.
+pub const MOST_PROVIDED: u64 = 256 << 20;
+
+/// Provides the memory of those exact tables that `which` names by their numbers, the first ones first, as
+/// far as they fit into this worker's part of [`MOST_PROVIDED`].
+pub fn provide(program: &Program, workers: usize, backend: &mut dyn Backend, which: impl Fn(u32) -> bool) {
+    let mut left = MOST_PROVIDED / workers.max(1) as u64;
+    for ((index, table), taken) in (0..).zip(&program.tables).zip(footprint(program)) {
+        let bytes = taken.bytes - taken.shared;
+        if table.kind == TableKind::Exact && bytes <= left && which(index) {
+            backend.touch(index, table.capacity.into());
+            left -= bytes;
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The programs `waypoint` and `names_gateway`, one behind the other, judged by what names promise.
+//!
+//! A packet reaches the host that its initiator was promised and no other, with the initiator's own
+//! address; who is bound to a host is bound to no other one within two minutes; only the gateway of a
+//! binding answers for it; nobody gets more than three times what it sent before it has shown that it gets
+//! answers; checksums stay right; and no private address gets outside. The judge knows promises and
+//! packets, nothing of the programs' tables.
+
+mod ends;
+
+use ends::{Ends, ICMP, TCP, UDP, ends, rewritten, valid, without_wrong};
+use engine::{PacketBench, PacketOutcome};
+use etherparse::PacketBuilder;
+use exec::BackendKind;
+use lang::ir::{Entry, Match, Program};
+use lang::pipeline::Decode;
+use packet::VerdictKind;
+use std::collections::{BTreeMap, HashMap};
+use suite::corpus::{compile_file, root};
+use suite::random::SuiteRandom;
+
+const SECOND: u64 = 1_000_000_000;
+const QUARANTINE: u64 = 120 * SECOND;
+
+/// Ports: of the waypoint outside and inside, of a gateway inside and to its hosts.
+const PUBLIC: u16 = 1;
+const TUNNEL: u16 = 2;
+const GATEWAY_TUNNEL: u16 = 1;
+const HOSTS: u16 = 2;
+
+const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
+const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
+const GATEWAY: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
+/// The number that gateways know the waypoint by.
+const WAYPOINT_NUMBER: u8 = 9;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+type Address = [u8; 4];
+/// Initiator, waypoint address, protocol, port or 0 for echo.
+type Claim = (Address, Address, u8, u16);
+
+fn program(name: &str) -> Program {
+    let path = root().join(format!("programs/{name}.rav"));
+    compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
+}
+
+fn peer(number: u8) -> [u8; 6] {
+    [2, 0x52, 0x56, 0, 0, number]
+}
+
+fn card(host: Address) -> [u8; 6] {
+    [2, 0, 0, 0, 0, host[3]]
+}
+
+/// What a packet says, without its frame.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    from: Address,
+    to: Address,
+    proto: u8,
+    ports: (u16, u16),
+    /// Flags of TCP; for an echo, whether it is the reply.
+    flags: u8,
+    size: usize,
+}
+
+fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
+    let ip = PacketBuilder::ethernet2(cards.0, cards.1).ipv4(said.from, said.to, 60);
+    let body = vec![0x5a; said.size];
+    let mut bytes = Vec::new();
+    let written = match said.proto {
+        TCP => {
+            let mut tcp = ip.tcp(said.ports.0, said.ports.1, 7, 1_000);
+            for (flag, set) in [(FIN, 0), (SYN, 1), (RST, 2), (ACK, 3)] {
+                if said.flags & flag != 0 {
+                    tcp = match set {
+                        0 => tcp.fin(),
+                        1 => tcp.syn(),
+                        2 => tcp.rst(),
+                        _ => tcp.ack(70),
+                    };
+                }
+            }
+            tcp.write(&mut bytes, &body)
+        }
+        UDP => ip.udp(said.ports.0, said.ports.1).write(&mut bytes, &body),
+        _ if said.flags == 0 => ip.icmpv4_echo_request(said.ports.0, 1).write(&mut bytes, &body),
+        _ => ip.icmpv4_echo_reply(said.ports.0, 1).write(&mut bytes, &body),
+    };
+    written.expect("a packet can be written");
+    bytes
+}
+
+/// What the judge has seen of a claim.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    gateway: u8,
+    host: Address,
+    last: u64,
+    came: usize,
+    left: usize,
+    proved: bool,
+}
+
+/// Waypoint address, protocol, port and, where only one is meant, initiator.
+type PromiseKey = (Address, u8, u16, Option<Address>);
+
+struct Judge<'a> {
+    waypoint: PacketBench<'a>,
+    gateways: Vec<PacketBench<'a>>,
+    programs: [&'a Program; 2],
+    /// Gateway and host.
+    promises: BTreeMap<PromiseKey, (u8, Address)>,
+    seen: HashMap<Claim, Seen>,
+    now: u64,
+    reasons: BTreeMap<String, u64>,
+    reached: u64,
+    answered: u64,
+}
+
+fn reason<'a>(program: &'a Program, outcome: &PacketOutcome) -> Option<&'a str> {
+    let verdict = outcome.verdict.expect("a packet has a verdict");
+    let number = (verdict.kind() == VerdictKind::Drop).then(|| verdict.argument() as usize)?;
+    program.reasons.get(number).map(|reason| reason.name.as_str())
+}
+
+/// Nothing has changed but addresses, the TTL by one, and checksums, which are right.
+fn carried(before: &[u8], after: &[u8]) -> Ends {
+    let found = ends(after).expect("it is what it was");
+    assert_eq!(valid(after), (true, true), "{found:?}");
+    assert_eq!(after[22] + 1, before[22], "one hop");
+    let was = ends(before).expect("it was sent so");
+    assert_eq!((found.src.1, found.dst.1), (was.src.1, was.dst.1), "ports stay");
+    let mut back = rewritten(after, Some(was.src), Some(was.dst));
+    back[..12].copy_from_slice(&before[..12]);
+    back[22] = before[22];
+    // The sum of the IP header, judged above, follows the TTL.
+    assert_eq!(
+        without_wrong(&back, (false, true)),
+        without_wrong(before, (false, true)),
+        "nothing else changes"
+    );
+    found
+}
+
+impl<'a> Judge<'a> {
+    fn new(waypoint: &'a Program, gateway: &'a Program, back_end: BackendKind) -> Judge<'a> {
+        let bench = |program| PacketBench::new(program, back_end, 2, 0).expect("it loads");
+        let mut judge = Judge {
+            waypoint: bench(waypoint),
+            gateways: vec![bench(gateway), bench(gateway)],
+            programs: [waypoint, gateway],
+            promises: BTreeMap::new(),
+            seen: HashMap::new(),
+            now: 0,
+            reasons: BTreeMap::new(),
+            reached: 0,
+            answered: 0,
+        };
+        let table = judge.expectations();
+        judge.waypoint.processor_mut().replace(table, Vec::new()).expect("it can be emptied");
+        judge
+    }
+
+    fn expectations(&self) -> u32 {
+        let place = self.programs[0].tables.iter().position(|table| table.name == "expectations");
+        place.expect("the waypoint has expectations") as u32
+    }
+
+    /// Promises an address, or takes the promise back.
+    fn promise(
+        &mut self,
+        at: Address,
+        proto: u8,
+        number: u16,
+        only: Option<Address>,
+        to: Option<(u8, Address)>,
+    ) {
+        let last = match only {
+            Some(initiator) => Match::Prefix { value: u32::from_be_bytes(initiator).into(), length: 32 },
+            None => Match::Prefix { value: 0, length: 0 },
+        };
+        let exact = [u32::from_be_bytes(at).into(), proto.into(), number.into()].map(Match::Exact);
+        let key: Vec<Match> = exact.into_iter().chain([last]).collect();
+        let table = self.expectations();
+        match to {
+            Some((gateway, host)) => {
+                let value = vec![gateway.into(), u32::from_be_bytes(host).into()];
+                let entry = Entry { key, value, priority: 0 };
+                self.waypoint.processor_mut().insert(table, &entry).expect("there is room");
+                self.promises.insert((at, proto, number, only), (gateway, host));
+            }
+            None => {
+                self.waypoint.processor_mut().remove(table, &key, 0);
+                self.promises.remove(&(at, proto, number, only));
+            }
+        }
+    }
+
+    fn count(&mut self, program: usize, outcome: &PacketOutcome) {
+        if let Some(reason) = reason(self.programs[program], outcome) {
+            *self.reasons.entry(reason.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// A packet from outside. Gives the gateway and the host that it reached.
+    fn asks(&mut self, said: Said) -> Option<(u8, Address)> {
+        let sent = frame((ROUTER, WAYPOINT), said);
+        let outcome = self.waypoint.packet(PUBLIC, &sent, self.now);
+        self.count(0, &outcome);
+        let (_, left) = outcome.left.first()?;
+        assert_eq!((outcome.left.len(), outcome.left[0].0), (1, TUNNEL), "one packet, into the tunnel");
+        let found = carried(&sent, left);
+        assert_eq!(left[6..12], peer(0), "the tunnel's own end sends it");
+        assert_eq!(left[..5], peer(0)[..5]);
+        let (gateway, host) = (left[5], found.dst.0);
+        assert_eq!(found.src.0, said.from, "the host sees the initiator");
+
+        let number = if said.proto == ICMP { 0 } else { said.ports.1 };
+        let claim = (said.from, said.to, said.proto, number);
+        let promised = self.promises.get(&(said.to, said.proto, number, Some(said.from)));
+        let promised = promised.or_else(|| self.promises.get(&(said.to, said.proto, number, None)));
+        let mut seen = Seen { gateway, host, last: 0, came: 0, left: 0, proved: false };
+        match self.seen.get(&claim) {
+            Some(known) if (known.gateway, known.host) == (gateway, host) => {
+                seen = *known;
+                let answered = seen.left > 0;
+                let proves = said.proto != TCP || said.flags & (SYN | ACK | RST) == ACK;
+                if answered && proves && self.now - seen.last < 10 * SECOND {
+                    seen.proved = true;
+                }
+            }
+            Some(known) => {
+                assert!(self.now - known.last >= QUARANTINE, "{claim:?} was {known:?}, is {host:?} too soon");
+                assert_eq!(promised, Some(&(gateway, host)), "{claim:?} was promised something else");
+            }
+            None => assert_eq!(promised, Some(&(gateway, host)), "{claim:?} was promised something else"),
+        }
+        seen.came += usize::from(ends::number(left, 16));
+        seen.last = self.now;
+        self.seen.insert(claim, seen);
+
+        // Through the tunnel, which names the ends by what they are for each other.
+        let mut inside = left.clone();
+        inside[..6].copy_from_slice(&peer(0));
+        inside[6..12].copy_from_slice(&peer(WAYPOINT_NUMBER));
+        let outcome = self.gateways[usize::from(gateway) - 1].packet(GATEWAY_TUNNEL, &inside, self.now);
+        self.count(1, &outcome);
+        if reason(self.programs[1], &outcome) == Some("resolving") {
+            let [(HOSTS, asked)] = &outcome.left[..] else { panic!("it asks for the host: {outcome:?}") };
+            assert_eq!((&asked[..6], &asked[38..42]), (&[255; 6][..], &host[..]));
+            self.resolve(gateway, host);
+            return None;
+        }
+        let [(HOSTS, reached)] = &outcome.left[..] else { panic!("it reaches the host: {outcome:?}") };
+        let found = carried(&inside, reached);
+        assert_eq!((found.src.0, found.dst.0), (said.from, host));
+        assert_eq!((&reached[..6], &reached[6..12]), (&card(host)[..], &GATEWAY[..]));
+        self.reached += 1;
+        Some((gateway, host))
+    }
+
+    /// The answer of a host to the question for its card.
+    fn resolve(&mut self, gateway: u8, host: Address) {
+        let mut arp =
+            [&GATEWAY[..], &card(host), &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &card(host), &host].concat();
+        arp.extend_from_slice(&GATEWAY);
+        arp.extend_from_slice(&[10, 0, 0, 1]);
+        arp.resize(60, 0);
+        let outcome = self.gateways[usize::from(gateway) - 1].packet(HOSTS, &arp, self.now);
+        assert_eq!(reason(self.programs[1], &outcome), Some("arp_done"));
+    }
+
+    /// A packet of a host behind its gateway.
+    fn answers(&mut self, gateway: u8, said: Said) {
+        let sent = frame((card(said.from), GATEWAY), said);
+        let outcome = self.gateways[usize::from(gateway) - 1].packet(HOSTS, &sent, self.now);
+        self.count(1, &outcome);
+        let Some((port, left)) = outcome.left.first() else { return };
+        assert_eq!((*port, outcome.left.len()), (GATEWAY_TUNNEL, 1));
+        carried(&sent, left);
+        assert_eq!((&left[..6], &left[6..12]), (&peer(WAYPOINT_NUMBER)[..], &peer(0)[..]));
+        self.returns(gateway, said, left);
+    }
+
+    /// A packet that a gateway sends into the tunnel, whatever it says.
+    fn returns(&mut self, gateway: u8, said: Said, packet: &[u8]) {
+        let mut packet = packet.to_vec();
+        packet[..6].copy_from_slice(&peer(0));
+        packet[6..12].copy_from_slice(&peer(gateway));
+        let outcome = self.waypoint.packet(TUNNEL, &packet, self.now);
+        self.count(0, &outcome);
+        let Some((port, left)) = outcome.left.first() else { return };
+        assert_eq!((*port, outcome.left.len()), (PUBLIC, 1));
+        let found = carried(&packet, left);
+        assert_eq!((&left[..6], &left[6..12]), (&ROUTER[..], &WAYPOINT[..]));
+        assert_eq!(found.dst.0, said.to);
+        let number = if said.proto == ICMP { 0 } else { said.ports.0 };
+        let seen = self.seen.get_mut(&(said.to, found.src.0, said.proto, number));
+        let seen = seen.unwrap_or_else(|| panic!("nobody asked for {said:?}, which left as {found:?}"));
+        assert_eq!((seen.gateway, seen.host), (gateway, said.from), "only the host that was asked answers");
+        seen.left += usize::from(ends::number(left, 16));
+        seen.last = self.now;
+        assert!(seen.proved || seen.left <= 3 * seen.came, "more than was asked for: {seen:?}");
+        self.answered += 1;
+    }
+}
+
+/// An initiator's exchange with what is, perhaps, behind an address.
+fn exchange(judge: &mut Judge, random: &mut SuiteRandom, from: Address, at: Address, service: (u8, u16)) {
+    let (proto, number) = service;
+    let from_port = 40_000 + random.below(3) as u16;
+    let ports = if proto == ICMP { (from_port, from_port) } else { (from_port, number) };
+    let first = if random.one_in(8) { ACK } else { SYN };
+    let mut ask = Said { from, to: at, proto, ports, flags: if proto == TCP { first } else { 0 }, size: 8 };
+    for round in 0..random.between(1, 4) {
+        let Some((gateway, host)) = judge.asks(ask) else { continue };
+        judge.now += random.below(SECOND);
+        if !random.one_in(4) {
+            let flags = if round == 0 { SYN | ACK } else { ACK };
+            let size = if random.one_in(3) { 400 } else { 8 };
+            let answer = Said { from: host, to: from, proto, ports: (ports.1, ports.0), flags, size };
+            judge.answers(gateway, answer);
+            // Somebody else says the same: another gateway, another host, to somebody else.
+            let other = 3 - gateway;
+            judge.returns(other, answer, &frame((peer(0), peer(0)), answer));
+            let lie = Said { from: [10, 0, 0, host[3] + 1], ..answer };
+            judge.returns(gateway, lie, &frame((peer(0), peer(0)), lie));
+            let lie = Said { from: at, ..answer };
+            judge.returns(gateway, lie, &frame((peer(0), peer(0)), lie));
+        }
+        if proto == TCP {
+            ask.flags = if random.one_in(5) { SYN } else { ACK };
+        }
+    }
+}
+
+fn live(back_end: BackendKind, seed: u64, steps: u32) -> BTreeMap<String, u64> {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    let mut judge = Judge::new(&waypoint, &gateway, back_end);
+    let mut random = SuiteRandom::new(seed);
+    let services = [(TCP, 80), (TCP, 22), (UDP, 53), (ICMP, 0)];
+    for _ in 0..steps {
+        let at = [198, 51, 100, random.between(1, 3) as u8];
+        let from = match random.below(12) {
+            0 => [10, 0, 0, 80],
+            1 => [198, 51, 100, 2],
+            _ => [203, 0, 113, random.between(1, 6) as u8],
+        };
+        let service = *random.pick(&services);
+        if random.one_in(3) {
+            let only = random.one_in(2).then_some(from);
+            let host = (random.between(1, 2) as u8, [10, 0, 0, random.between(80, 83) as u8]);
+            let to = (!random.one_in(4)).then_some(host);
+            judge.promise(at, service.0, service.1, only, to);
+        }
+        exchange(&mut judge, &mut random, from, at, service);
+        judge.now += match random.below(20) {
+            0 => 200 * SECOND,
+            1 => 7_500 * SECOND,
+            2..=5 => 15 * SECOND,
+            _ => random.below(SECOND),
+        };
+    }
+    assert!(judge.reached > u64::from(steps) / 4, "only {} packets reached a host", judge.reached);
+    assert!(judge.answered > u64::from(steps) / 8, "only {} answers", judge.answered);
+    judge.reasons
+}
+
+#[test]
+fn initiators_reach_what_they_were_promised_and_nothing_else() {
+    for seed in [1, 2] {
+        let judged = live(BackendKind::Interpreter, seed, 3_000);
+        assert_eq!(live(BackendKind::Native, seed, 3_000), judged);
+        for reason in [
+            "no_expectation",
+            "no_binding",
+            "not_its_binding",
+            "bound_elsewhere",
+            "quarantined",
+            "unproven",
+            "martian",
+            "resolving",
+        ] {
+            assert!(judged.contains_key(reason), "nothing was dropped as {reason}: {judged:?}");
+        }
+    }
+}
+
+#[test]
+fn who_proves_nothing_takes_no_more_places_than_there_are() {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = [198, 51, 100, 1];
+        judge.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
+        judge.resolve(1, [10, 0, 0, 80]);
+        let known =
+            Said { from: [203, 0, 113, 1], to: at, proto: TCP, ports: (40_000, 80), flags: SYN, size: 0 };
+        let answer =
+            Said { from: [10, 0, 0, 80], to: known.from, ports: (80, 40_000), flags: SYN | ACK, ..known };
+        assert!(judge.asks(known).is_some());
+        judge.answers(1, answer);
+        assert!(judge.asks(Said { flags: ACK, ..known }).is_some());
+        for number in 0..5_000_u32 {
+            let [_, _, high, low] = number.to_be_bytes();
+            judge.asks(Said { from: [192, 1, high, low], ..known });
+        }
+        assert_eq!(judge.reasons.get("embryonic_full"), Some(&(5_000 - 4_096)));
+        assert!(judge.asks(Said { flags: ACK, ..known }).is_some(), "who is bound stays so");
+        judge.now += 11 * SECOND;
+        assert!(judge.asks(Said { from: [192, 2, 0, 1], ..known }).is_some(), "their time is over");
+    }
+}
