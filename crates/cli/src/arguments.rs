@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod live;
+pub(crate) mod names;
 pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod settings;
@@ -85,6 +86,9 @@ pub(crate) enum Command {
     /// Show and change tables of a running gateway, or look up in a table that is filled from a file
     #[command(subcommand)]
     Table(table::TableCommand),
+    /// Show and change the names that a running process answers for, and where they lead
+    #[command(subcommand)]
+    Names(names::NamesCommand),
     /// Write the rules of a program or of a file as nftables
     #[command(subcommand)]
     Export(export::ExportKind),
@@ -457,6 +461,10 @@ pub(crate) struct LabArguments {
     /// Only gateways whose names hold this take part in `forwarding`; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
+    /// How many prefixes `routes` announces; 10,000, 100,000 and 900,000 unless named; may be given several
+    /// times
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1_000_000), value_name = "COUNT")]
+    pub(crate) prefixes: Vec<u32>,
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
     #[arg(long, value_parser = one_of(&TABLES), value_name = "KIND")]
     pub(crate) table: Vec<ComparedTable>,

@@ -2,6 +2,7 @@
 //! their entries also the size with the present entries.
 
 use crate::render::quantity::{bytes, count, of};
+use engine::live::parcel_memory;
 use exec::state::table_set::filled;
 use lang::ir::Program;
 use lang::ir::footprint::{MemoryUse, footprint, listed, total_of};
@@ -15,6 +16,8 @@ pub(crate) struct Remembered {
     /// depends on them.
     now: Vec<(usize, Option<u64>)>,
     workers: u16,
+    /// How many parcels packets cross in from worker to worker, and their bytes.
+    parcels: (u64, u64),
     /// All of it at most, at all workers together.
     pub(crate) most: u64,
 }
@@ -27,19 +30,26 @@ impl Remembered {
     /// One cannot be made; in words.
     pub(crate) fn of(program: &Program, workers: u16) -> Result<Remembered, String> {
         let parts = footprint(program);
-        let most = total_of(&parts, workers);
+        let parcels = Remembered::parcels(program, workers);
+        let most = total_of(&parts, workers).saturating_add(parcels.1);
         let filled = filled(program).map_err(|error| format!("{}: {error}", program.name))?;
         let now = filled.into_iter().zip(&program.tables).map(|(own, table)| {
             let all = |own: u64| own.saturating_mul(workers.into()).saturating_add(listed(table));
             (table.entries.len(), own.map(all))
         });
-        Ok(Remembered { now: now.collect(), parts, workers, most })
+        Ok(Remembered { now: now.collect(), parts, workers, parcels, most })
+    }
+
+    /// The parcels in which packets of a program cross from worker to worker: how many there are, and their
+    /// bytes.
+    pub(crate) fn parcels(program: &Program, workers: u16) -> (u64, u64) {
+        program.steering.as_ref().map_or((0, 0), |_| parcel_memory(workers))
     }
 
     /// In lines.
     pub(crate) fn told(&self) -> String {
         let mut text = String::new();
-        if self.parts.is_empty() {
+        if self.parts.is_empty() && self.parcels.0 == 0 {
             return text;
         }
         let mut kinds: Vec<(&str, u64)> = Vec::new();
@@ -49,13 +59,23 @@ impl Remembered {
                 _ => kinds.push((part.what, 1)),
             }
         }
-        let kinds: Vec<String> = kinds.into_iter().map(|(what, count)| of(count, what)).collect();
+        let mut kinds: Vec<String> = kinds.into_iter().map(|(what, count)| of(count, what)).collect();
+        if self.parcels.0 > 0 {
+            kinds.push(of(self.parcels.0, "parcel"));
+        }
         let workers = match self.workers {
             1 => String::new(),
             workers => format!(", at all {workers} workers, each of which has its own"),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {} of at most {} together{workers}", kinds.join(", "), bytes(self.most));
+        if self.parcels.0 > 0 {
+            let _ = writeln!(
+                text,
+                "  the parcels, in which packets cross to the worker that they belong to, take {}",
+                bytes(self.parcels.1)
+            );
+        }
         for (part, (entries, now)) in self.parts.iter().zip(&self.now) {
             let Some(now) = now.filter(|_| part.by_entries) else { continue };
             let most = bytes(total_of(std::slice::from_ref(part), self.workers));
@@ -84,6 +104,31 @@ impl Remembered {
             }
             told
         };
-        self.parts.iter().zip(now).map(told).collect()
+        let mut told: Vec<Value> = self.parts.iter().zip(now).map(told).collect();
+        if self.parcels.0 > 0 {
+            let (count, bytes) = self.parcels;
+            told.push(json!({ "what": "parcels", "name": "steering", "count": count, "bytes": bytes }));
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lang::pipeline::{CompileOptions, compile};
+
+    #[test]
+    fn the_parcels_of_several_workers_are_told_and_counted() {
+        let text = "start stage all() { flood }\nsteer stage by() { steer 1 }";
+        let program =
+            compile("p.rav", text, &|_| None, &CompileOptions::default()).program.expect("compiles");
+        let of = |workers| Remembered::of(&program, workers).expect("it has no tables");
+        assert_eq!((of(1).told(), of(1).most, of(1).document()), (String::new(), 0, Vec::new()));
+        let many = of(64);
+        assert!(many.told().contains("16,128 parcels of at most 1."), "{}", many.told());
+        assert!(many.told().contains("belong to, take 1."), "{}", many.told());
+        assert_eq!(many.document()[0]["bytes"], many.most);
+        assert!(many.most > 16_128 * (80 << 10));
     }
 }

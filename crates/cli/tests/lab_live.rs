@@ -1,5 +1,7 @@
 //! The experiments over network interfaces run, and answer for everybody who was to take part.
 
+mod net;
+
 use serde_json::Value;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -119,4 +121,19 @@ fn every_packet_of_a_soak_is_in_the_account() {
     assert!(figure(parts[1], "programs that took over") > 0.0, "{report}");
     assert!(figure(parts[2], "slowest answer of control") > 0.0, "{report}");
     assert_eq!(figure(parts[1], "late within their flow"), 0.0);
+}
+
+#[test]
+fn routes_by_bgp_are_measured_beside_the_kernel_s() {
+    if !net::installed("routes_by_bgp_are_measured", &["zebra", "bgpd"]) {
+        return;
+    }
+    let Some(report) = lab(&["routes", "--rounds", "1", "--prefixes", "500"]) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    for row in rows.iter().filter(|row| row["unit"] == "s") {
+        let [ours, kernel] = ["ours", "other"].map(|who| row[who]["median"].as_f64().expect("a number"));
+        assert!(ours >= kernel && kernel > 0.0, "the kernel is looked at first: {row}");
+    }
+    let lost = rows.iter().find(|row| row["unit"] == "packets").expect("is told");
+    assert_eq!((rows.len(), lost["ours"]["median"].as_f64()), (4, Some(0.0)), "{report}");
 }

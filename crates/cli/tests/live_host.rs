@@ -6,12 +6,13 @@
 
 mod net;
 
+use net::frr::frr;
 use net::sshd::{self, Shell};
-use net::{Net, program, text};
+use net::{Net, Running, program, text};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,24 +28,6 @@ addresses = ["10.0.2.1/24", "fd00:2::1/64"]
 host = true
 host_interface = "uplink"
 "#;
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Running {
-    fn start(command: &mut Command) -> Running {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Running(child.expect("the program starts"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn served(test: &str, file: &str) -> Option<Net> {
     let mut net = Net::routed(test)?;
@@ -578,32 +561,6 @@ fn neighbours_that_tools_set_are_the_gateway_s_until_they_are_set_no_more() {
         assert!(ping(&net, "a", to).contains(" 3 received"), "{to}: it is asked for again");
     }
     net.stop();
-}
-
-/// A daemon of FRR in a namespace, in the foreground, with this configuration.
-fn frr(net: &Net, host: &str, daemon: &str, configuration: &str) -> Running {
-    let found = Command::new("sh").args(["-c", &format!("command -v {daemon}")]).output().expect("sh runs");
-    let binary = String::from_utf8(found.stdout).expect("a path").trim().to_owned();
-    // Its library lies beside it, wherever the package was unpacked.
-    let root = binary.strip_suffix(&format!("/usr/lib/frr/{daemon}")).expect("FRR's folder");
-    let libraries = format!("{root}/usr/lib/x86_64-linux-gnu/frr");
-    let folder = net.path(&format!("frr-{host}"));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let at = |name: &str| folder.join(name).display().to_string();
-    std::fs::write(at(daemon), configuration).expect("a file");
-    // It demands a group that the package's scripts would have made.
-    let groups = std::fs::read_to_string("/etc/group").expect("groups");
-    std::fs::write(at("group"), format!("{groups}\nfrrvty:x:64999:root\n")).expect("a file");
-    let run = format!(
-        "mount --bind {} /etc/group && exec {binary} -u root -g root --vty_socket {} -z {} -i {} -f {} -P 0 --log file:{} --moduledir {libraries}/modules",
-        at("group"),
-        folder.display(),
-        at("zserv.api"),
-        at(&format!("{daemon}.pid")),
-        at(daemon),
-        at(&format!("{daemon}.log")),
-    );
-    Running::start(net.at(host, "sh", &["-c", &run]).env("LD_LIBRARY_PATH", libraries))
 }
 
 /// Whether the gateway sends what is for this network to host `b`.

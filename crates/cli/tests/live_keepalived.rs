@@ -6,22 +6,10 @@
 
 mod net;
 
-use net::{Net, program, text};
+use net::{HOSTED_PORTS, Net, program, text};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Host `a` is 10.0.1.2, host `b` 10.0.2.2; the gateway's machine is a host in both networks.
-const FILE: &str = r#"
-[[port]]
-interface = "to-a"
-addresses = ["10.0.1.1/24"]
-host = true
-[[port]]
-interface = "to-b"
-addresses = ["10.0.2.1/24"]
-host = true
-"#;
 
 /// The address that both routers offer.
 const SHARED: &str = "10.0.2.100";
@@ -91,7 +79,7 @@ fn a_virtual_address_moves_to_the_other_router_and_back_and_packets_follow_it() 
         return;
     }
     let Some(mut net) = Net::routed(test) else { return };
-    net.serve_ports(&program("router.rav"), FILE);
+    net.serve_ports(&program("router.rav"), HOSTED_PORTS);
     let other = Keepalived::start(&net, "b", "eth0", 100);
     until(&net, 63, &[&other]);
     for _ in 0..2 {

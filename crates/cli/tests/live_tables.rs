@@ -30,6 +30,8 @@ pool numbers: u16 { 1..100 }
 table taken: exact(mac) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
 event freed(number: u16, port: port) {}
 table leases: exact(u16) -> port { capacity 64  age 1h  evict refuse  expires freed }
+event unblocked(net: ip4, length: u8, why: u8) {}
+table blocked: lpm(ip4) -> u8 { capacity 64  age 1h  expires unblocked }
 start decoder frame(eth: ethernet) {
     match hosts[eth.src] {
         some p if p != in_port => { raise moved(eth.src, p)  learn hosts[eth.src] = in_port else {} }
@@ -146,7 +148,7 @@ fn what_does_not_fit_is_told_with_its_place_and_changes_nothing() {
     };
     refused(
         &["show", "host"],
-        "program.rav has no table `host`; it has hosts, networks, acl, words, taken, leases",
+        "program.rav has no table `host`; it has hosts, networks, acl, words, taken, leases, blocked",
     );
     refused(
         &["add", "hosts", "02:00:00:00:00:07 => 10.0.0.1"],
@@ -345,6 +347,14 @@ fn an_entry_with_a_lifetime_ends_by_itself_and_raises_its_event() {
     let Some((_, TableAnswer::Event(told))) = told else { panic!("{told:?} instead of an event") };
     assert_eq!(told.arguments, [7, 2]);
     assert_eq!(shown(&net, "leases"), "8 => 1\n");
+    client.subscribe(vec!["unblocked".to_owned()], Vec::new(), 0).expect("the event is there");
+    let added = table(&net, &["add", "blocked", "10.0.0.0/8 => 5", "--for", "1500ms"]);
+    assert_eq!(added, (true, "1 added\n".into(), String::new()));
+    assert_eq!(table(&net, &["add", "blocked", "10.1.0.0/16 => 6", "--for", "1h"]).1, "1 added\n");
+    let told = client.next(Duration::from_secs(60)).expect("the gateway is there");
+    let Some((_, TableAnswer::Event(told))) = told else { panic!("{told:?} instead of an event") };
+    assert_eq!(told.arguments, [10 << 24, 8, 5]);
+    assert_eq!(shown(&net, "blocked"), "10.1.0.0/16 => 6\n");
     let long = table(&net, &["add", "leases", "7 => 2", "--for", "61min"]);
     assert!(!long.0 && long.2.contains("3600000000000 ns at most, the `age` of the table"), "{long:?}");
     let ageless = table(&net, &["add", "networks", "10.1.0.0/16 => (1, 1)", "--for", "1s"]);
@@ -381,6 +391,71 @@ fn default_entries_and_members_of_groups_are_changed_and_a_reload_forgets_that()
     client.renew().expect("the new program");
     assert_eq!(columns(client.default_of(networks).expect("is asked")), [[2, 3]]);
     assert_eq!(table(&net, &["show", "servers"]).1, "1\n");
+    net.stop();
+}
+
+#[test]
+fn commands_show_and_change_default_entries_and_members_of_groups() {
+    let test = "commands_show_and_change_default_entries_and_members_of_groups";
+    let Some(mut net) = served(test, "") else { return };
+    let said = |arguments: &[&str]| {
+        let (done, out, errors) = table(&net, arguments);
+        assert!(done, "{arguments:?}: {errors}");
+        out
+    };
+    let refused = |arguments: &[&str]| {
+        let (done, out, errors) = table(&net, arguments);
+        assert!(!done, "{arguments:?}: {out}");
+        errors
+    };
+    assert_eq!(said(&["default", "networks"]), "(2, 3)\n");
+    assert_eq!(said(&["default", "networks", "(1, 200)"]), "1 set\n");
+    assert_eq!(said(&["default", "networks"]), "(1, 200)\n");
+    let json = net.ask(&["table", "default", "networks"]);
+    assert_eq!((&json["default"], &json["worker"]), (&"(1, 200)".into(), &1.into()));
+    let wrong = refused(&["default", "networks", "(1, 256)"]);
+    assert!(wrong.contains("_ => (1, 256)") && wrong.contains('^'), "{wrong}");
+    refused(&["default", "networks", "(1, 2), 10.0.0.0/9 => (1, 2)"]);
+    assert_eq!(said(&["default", "networks"]), "(1, 200)\n", "what was refused has changed nothing");
+    assert_eq!(said(&["default", "networks", "--clear"]), "1 cleared\n");
+    assert_eq!(said(&["default", "networks"]), "");
+    let without = refused(&["default", "hosts", "1"]);
+    assert!(without.contains("gives `hosts` no default entry"), "{without}");
+
+    assert_eq!(said(&["join", "servers", "2"]), "1 joined\n");
+    assert_eq!(said(&["show", "servers"]), "1\n2\n");
+    assert_eq!(said(&["leave", "servers", "1", "3"]), "1 left; 1 were not there\n");
+    assert_eq!(said(&["show", "servers"]), "2\n");
+    let other = refused(&["join", "servers", "2", "--index", "1"]);
+    assert!(other.contains("there is no `servers[1]`"), "{other}");
+    let unknown = refused(&["join", "server", "2"]);
+    assert!(unknown.contains("no group `server`; it has servers"), "{unknown}");
+    let number = refused(&["join", "servers", "eth0"]);
+    assert!(number.contains("the number of a port is wanted"), "{number}");
+    net.stop();
+}
+
+/// The session of docs/operate.md: its program, and its commands with what they say.
+#[test]
+fn the_session_of_the_page_about_operating_says_what_the_page_says() {
+    const PAGE: &str = include_str!("../../../docs/operate.md");
+    let (_, part) = PAGE.split_once("a test repeats it word by word:").expect("the session is there");
+    let block = |language: &str| {
+        let (_, rest) = part.split_once(&format!("```{language}\n")).expect("a block");
+        rest.split_once("```").expect("it ends").0
+    };
+    let test = "the_session_of_the_page_about_operating_says_what_the_page_says";
+    let Some(mut net) = Net::served(test, block("rav"), "") else { return };
+    let (session, mut repeated) = (block("text"), String::new());
+    for command in session.lines().filter_map(|line| line.strip_prefix("# ravelin table ")) {
+        let words = command.split('\'').enumerate().flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        let (_, said, errors) = table(&net, &words.collect::<Vec<_>>());
+        repeated += &format!("# ravelin table {command}\n{said}{errors}");
+    }
+    assert_eq!(repeated, session, "{repeated}");
     net.stop();
 }
 

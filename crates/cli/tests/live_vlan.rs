@@ -9,6 +9,7 @@
 
 mod net;
 
+use net::udp_stream::UdpStream;
 use net::{Net, binary, installed, program, text};
 use serde_json::Value;
 use std::fs;
@@ -30,6 +31,7 @@ impl Drop for Running {
 /// The other gateway, a switch in a namespace of its own between the first one and host `b`.
 struct Beyond {
     namespace: String,
+    control: String,
     gateway: Option<Running>,
 }
 
@@ -38,14 +40,15 @@ impl Beyond {
     fn serve(net: &Net, ports: &str) -> Beyond {
         let (near, namespace) = (net.name("g"), net.name("h"));
         net.ip(&["netns", "add", &namespace]);
-        let mut beyond = Beyond { namespace, gateway: None };
+        let control = net.path("beyond.sock").display().to_string();
+        let mut beyond = Beyond { namespace, control: control.clone(), gateway: None };
         let far = beyond.namespace.as_str();
         net.ip(&["-n", &near, "link", "set", "to-b", "netns", far]);
         net.ip(&["-n", &near, "link", "add", "trunk", "type", "veth", "peer", "name", "trunk", "netns", far]);
         for (namespace, link) in [(near.as_str(), "trunk"), (far, "trunk"), (far, "to-b")] {
             net.ip(&["-n", namespace, "link", "set", link, "up"]);
         }
-        let (control, file) = (net.path("beyond.sock").display().to_string(), net.path("beyond.toml"));
+        let file = net.path("beyond.toml");
         let switch = program("mac_switch.rav");
         let text = format!("program = \"{}\"\ncontrol = \"{control}\"\n{ports}", switch.display());
         fs::write(&file, text).expect("can be written");
@@ -58,6 +61,13 @@ impl Beyond {
             thread::sleep(Duration::from_millis(50));
         }
         beyond
+    }
+
+    /// What it shows of its ports.
+    fn ports(&self, net: &Net) -> Value {
+        let output =
+            net.run("h", binary(), &["show", "ports", "--total", "--json", "--control", &self.control]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
     }
 }
 
@@ -82,6 +92,15 @@ fn capture(net: &Net, at: &str, interface: &str, file: &str) -> Running {
         thread::sleep(Duration::from_millis(50));
     }
     Running(capture)
+}
+
+/// Ends a capture: the file is whole when tshark has ended its helper and then itself. Killing it leaves the
+/// helper writing.
+fn end_capture(mut capture: Running) {
+    let id = capture.0.id().to_string();
+    let asked = Command::new("kill").args(["-INT", &id]).output().expect("kill runs");
+    assert!(asked.status.success(), "tshark has ended before: {}", text(&asked));
+    capture.0.wait().expect("tshark ends");
 }
 
 /// How many frames of a capture fit a filter of tshark.
@@ -172,7 +191,7 @@ fn routed_over_a_tag(test: &str, kind: &str) {
     assert!(mode.contains("VLAN 20") && mode.contains(&traced), "{mode}");
     let received = |port: usize| shown["now"]["report"]["ports"][port]["received"].as_u64().unwrap_or(0);
     assert_eq!(received(1), 7, "frames of VLAN 30: {shown}");
-    drop(seen);
+    end_capture(seen);
     net.stop();
     let ours = "eth.src == 02:00:00:00:00:01 || ip.addr == 10.0.2.1 || ip.addr == 10.0.1.2 || ipv6.addr == fd00:1::2";
     let all = frames(&net, "trunk.pcapng", ours);
@@ -189,6 +208,31 @@ fn routed_over_a_tag(test: &str, kind: &str) {
 }
 
 #[test]
+fn checksums_stay_open_through_ports_of_tags_in_both_directions() {
+    let test = "open checksums through tags";
+    if !installed(test, &["iperf3"]) {
+        return;
+    }
+    let Some(mut net) = Net::routed(test) else { return };
+    let switch = "[[port]]\non = \"trunk\"\nvlan = 20\n[[port]]\ninterface = \"to-b\"\n";
+    let _beyond = Beyond::serve(&net, switch);
+    net.serve_ports(
+        &program("router.rav"),
+        "[[port]]\ninterface = \"to-a\"\naddresses = [\"10.0.1.1/24\"]\n\
+         [[port]]\non = \"trunk\"\nvlan = 20\naddresses = [\"10.0.2.1/24\"]\n",
+    );
+    for direction in [&[][..], &["-R"]] {
+        transfer(&net, "10.0.2.2", direction);
+    }
+    let now = net.ask(&["show", "run", "--total"])["now"].clone();
+    let left = now["checksums_left_open"].as_u64().expect("a figure");
+    let received = [0, 1].map(|port| now["report"]["ports"][port]["received"].as_u64().expect("a figure"));
+    // All but what finds out addresses.
+    assert!(received.iter().all(|packets| *packets > 1_000), "{received:?}");
+    assert!(left + 100 > received.iter().sum(), "{left} of {received:?} left open");
+}
+
+#[test]
 fn a_router_has_a_network_behind_a_tag_by_af_packet() {
     routed_over_a_tag("a_router_has_a_network_behind_a_tag_by_af_packet", "kind = \"af_packet\"");
 }
@@ -196,6 +240,104 @@ fn a_router_has_a_network_behind_a_tag_by_af_packet() {
 #[test]
 fn a_router_has_a_network_behind_a_tag_by_af_xdp() {
     routed_over_a_tag("a_router_has_a_network_behind_a_tag_by_af_xdp", "kind = \"af_xdp\"");
+}
+
+/// Ports of a cable come and go one by one, also the one that has its sockets, while the gateway routes to a
+/// network behind another tag of the cable: of numbered datagrams none is lost or overtaken.
+fn one_by_one(test: &str, kind: &str) {
+    if !installed(test, &["iperf3"]) {
+        return;
+    }
+    let Some(mut net) = Net::routed(test) else { return };
+    let switch = "[[port]]\non = \"trunk\"\nvlan = 20\n[[port]]\ninterface = \"to-b\"\n";
+    let beyond = Beyond::serve(&net, switch);
+    let first = "[[port]]\ninterface = \"to-a\"\naddresses = [\"10.0.1.1/24\"]\n";
+    let used = "on = \"trunk\"\nvlan = 20\naddresses = [\"10.0.2.1/24\"]\n";
+    let ports = |second: &str, third: &str, more: &str| {
+        format!("{first}[[port]]\n{second}[[port]]\n{used}{third}{more}")
+    };
+    let thirty = format!("on = \"trunk\"\nvlan = 30\n{kind}");
+    let without = format!("interface = \"trunk\"\n{kind}");
+    let forty = "[[port]]\non = \"trunk\"\nvlan = 40\n";
+    net.serve_ports(&program("router.rav"), &ports(&thirty, "", ""));
+    let file = fs::read_to_string(net.path("gateway.toml")).expect("is there");
+    let head = file.split("[[port]]").next().unwrap_or_default();
+    let control = net.path("control.sock").display().to_string();
+    let reload = |ports: String| {
+        fs::write(net.path("gateway.toml"), format!("{head}{ports}")).expect("can be written");
+        text(&net.ravelin(&["reload", "--control", &control]))
+    };
+    let script = net.path("tagged.py").display().to_string();
+    fs::write(&script, include_str!("net/tagged.py")).expect("can be written");
+    let sends = |tag: &str, times: &str| {
+        let output = net.run("h", "python3", &[&script, "trunk", tag, times]);
+        assert!(output.status.success(), "{}", text(&output));
+    };
+    let total = |name: &str, what: &str, at_least: u64| {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let shown = net.ask(&["show", "ports", "--total"]);
+            let ports = shown["now"]["ports"].as_array().expect("a list");
+            let at = ports.iter().position(|port| port["interface"] == name).expect("is there");
+            let row = &shown["now"]["report"]["ports"][at];
+            let seen = ports[at][what].as_u64().or_else(|| row[what].as_u64()).unwrap_or(0);
+            if seen >= at_least {
+                return;
+            }
+            assert!(Instant::now() < end, "{name} has {seen} of {at_least} {what}: {shown}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let reaches = || {
+        let end = Instant::now() + Duration::from_secs(20);
+        while net.pings("10.0.2.2") < 20 {
+            assert!(Instant::now() < end, "b does not answer: {}", net.ask(&["show", "ports", "--total"]));
+        }
+    };
+    reaches();
+    let mut stream = UdpStream::begin(&net, "10.0.2.2", 8);
+    let mut rounds = 0;
+    while rounds < 3 || stream.flows() {
+        rounds += 1;
+        // The first port at the cable goes; the next one has its sockets then, and tells what is lost.
+        let said = reload(ports("empty = true\n", kind, ""));
+        assert!(said.contains("; port 2 (trunk.30) went") && !said.contains("came"), "{said}");
+        assert_eq!(net.pings("10.0.2.2"), 20, "{}", net.ask(&["show", "ports", "--total"]));
+        sends("30", "4");
+        total("trunk.20", "other_vlan", 4);
+        // Another takes its number, and one more comes behind.
+        let said = reload(ports(&without, "", forty));
+        assert!(said.contains("; port 2 (trunk) came") && said.contains("port 4 (trunk.40) came"), "{said}");
+        assert_eq!(net.pings("10.0.2.2"), 20);
+        sends("40", "5");
+        total("trunk.40", "received", 5);
+        sends("0", "6");
+        total("trunk", "received", 6);
+        let said = reload(ports("empty = true\n", kind, ""));
+        assert!(said.contains("port 2 (trunk) went; port 4 (trunk.40) went"), "{said}");
+        let said = reload(ports(&thirty, "", ""));
+        assert!(said.contains("; port 2 (trunk.30) came"), "{said}");
+        assert_eq!(net.pings("10.0.2.2"), 20);
+        sends("30", "7");
+        total("trunk.30", "received", 7);
+        // A number goes from one port to another by two reloads.
+        let said = reload(ports(&without, "", ""));
+        assert!(said.contains("port 2 of the running gateway is trunk.30, and a number goes"), "{said}");
+        let said = reload(ports(&thirty, "", ""));
+        assert!(said.contains("took over") && !said.contains("came"), "{said}");
+    }
+    stream.arrives_whole(&net, &[&|| net.ask(&["show", "ports", "--total"]), &|| beyond.ports(&net)]);
+    net.stop();
+}
+
+#[test]
+fn ports_of_a_cable_come_and_go_one_by_one_by_af_packet() {
+    one_by_one("ports_of_a_cable_come_and_go_one_by_one_by_af_packet", "kind = \"af_packet\"\n");
+}
+
+#[test]
+fn ports_of_a_cable_come_and_go_one_by_one_by_af_xdp() {
+    one_by_one("ports_of_a_cable_come_and_go_one_by_one_by_af_xdp", "kind = \"af_xdp\"\n");
 }
 
 /// Behind a TAP device is the machine itself: it sends and receives frames with tags by a packet socket.

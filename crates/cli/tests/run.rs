@@ -246,6 +246,72 @@ fn a_trace_of_a_capture_meets_the_tables_as_they_were() {
     assert!(known, "{report}");
 }
 
+/// A datagram of UDP in three fragments, the first one last, then a later fragment of another one.
+fn early_fragments() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("fragments.pcap").display().to_string();
+    let mut writer = packet::capture::write::PcapWriter::new(
+        fs::File::create(&path).expect("file"),
+        packet::LinkType::ETHERNET,
+    )
+    .expect("header");
+    let (last, middle, first, lost) = ((7, 0, 4), (7, 0x20, 2), (7, 0x20, 0), (8, 0, 4));
+    for (time, (id, more, place)) in [last, middle, first, lost].into_iter().enumerate() {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0, 0x45, 0, 0, 36, 0, id, more, place, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 9]);
+        frame.extend([0x9c, 0x40, 0, 9, 0, 48, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let check = !packet::checksum::sum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&check.to_be_bytes());
+        writer.write(time as u64 * 1_000_000, frame.len() as u32, &frame).expect("written");
+    }
+    writer.finish().expect("written");
+    (directory, path)
+}
+
+#[test]
+fn a_trace_of_a_capture_follows_fragments_in_the_order_in_which_they_run() {
+    let (_directory, path) = early_fragments();
+    let of_capture = ["programs/stateful.rav", "--in", &path, "--port", "1"];
+    let trace = |more: &[&str]| {
+        let mut command = ravelin();
+        let output = command.arg("trace").args(of_capture).args(more).arg("--json").output().expect("runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let told: Vec<Value> = serde_json::Deserializer::from_str(&text)
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .unwrap_or_else(|error| panic!("{error}: {text}"));
+        told.into_iter()
+            .map(|packet| {
+                // Behind the name of a reason, its sentence.
+                let verdict = packet["verdict"].as_str().expect("a verdict").split(" (");
+                let verdict = verdict.take(1).collect::<String>();
+                (packet["number"].as_u64().expect("a number"), verdict, packet["waited_seconds"].as_f64())
+            })
+            .collect::<Vec<_>>()
+    };
+    let send = || "send 2".to_string();
+    let dropped = || "drop fragment_without_first".to_string();
+    let expected = vec![
+        (3, send(), None),
+        (1, send(), Some(0.002)),
+        (2, send(), Some(0.001)),
+        // The capture ends while it waits.
+        (4, dropped(), Some(0.0)),
+    ];
+    assert_eq!(trace(&["--filter", "ip", "--count", "9"]), expected);
+    for packet in &expected {
+        assert_eq!(trace(&["--number", &packet.0.to_string()]), std::slice::from_ref(packet));
+    }
+    // As a run over the capture says.
+    let (report, _) = json(&["run", "programs/stateful.rav", "--in", &path, "--ingress", "port:1"], 0);
+    assert_eq!(
+        (&report["verdicts"]["send"], &report["verdicts"]["drop"]),
+        (&3.into(), &1.into()),
+        "{report}"
+    );
+    assert_eq!(report["drops"]["fragment_without_first"], 1);
+}
+
 #[test]
 fn the_demo_runs_the_firewall() {
     let (report, _) = json(&["demo"], 0);

@@ -26,6 +26,9 @@
 //! on = "eth0"
 //! vlan = 20
 //!
+//! [[port]]                        # no port has the number 3
+//! empty = true
+//!
 //! [[route]]                       # to other networks, by a router of a connected one
 //! to = "198.51.100.0/24"
 //! via = "10.0.1.7"
@@ -42,11 +45,19 @@
 //! [set]                           # values for what the program declares as settable (`settings.rs`)
 //! LIMIT = 500
 //! IDLE = "5min"
+//!
+//! [names]                         # a name server beside the ports (`names.rs`), which may also be alone (`alone.rs`)
 //! ```
 
 mod addresses;
+mod alone;
+mod changes;
+pub(crate) mod names;
 mod places;
 mod settings;
+
+pub use alone::{AloneConfig, ProcessConfig};
+pub use names::{HostPlace, NamesConfig};
 
 use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings};
@@ -106,6 +117,8 @@ pub struct Config {
     pub tables: Vec<TableFile>,
     /// Values for what the program declares as settable; the text is that of this file.
     pub settings: Settings,
+    /// The names that are answered for beside the ports.
+    pub names: Option<NamesConfig>,
     /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
@@ -208,6 +221,7 @@ struct File {
     kernel: addresses::FileKernel,
     #[serde(default)]
     table: Vec<FileTable>,
+    names: Option<names::FileNames>,
     /// Read at its places by `settings`.
     #[serde(default, rename = "set")]
     _set: IgnoredAny,
@@ -223,6 +237,7 @@ enum State {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FilePort {
+    empty: Option<Spanned<bool>>,
     interface: Option<Spanned<String>>,
     on: Option<Spanned<String>>,
     vlan: Option<Spanned<u16>>,
@@ -246,6 +261,9 @@ struct FilePort {
 
 impl FilePort {
     fn kind(&self) -> PortKind {
+        if self.is_empty() {
+            return PortKind::Empty;
+        }
         self.kind.as_ref().map(|kind| kind.get_ref().clone()).unwrap_or_default()
     }
 
@@ -260,6 +278,18 @@ impl FilePort {
             ("zero_copy", self.zero_copy.as_ref().map(Spanned::span)),
             ("queues", self.queues.as_ref().map(Spanned::span)),
         ]
+    }
+
+    /// Whether the file says that no port has this number.
+    fn is_empty(&self) -> bool {
+        self.empty.as_ref().is_some_and(|empty| *empty.get_ref())
+    }
+
+    /// Whether it says anything but where it is and how its interface is attached.
+    fn has_more(&self) -> bool {
+        let middleware = self.shape.is_some() || self.impair.is_some() || self.trace.is_some();
+        let own = !self.addresses.is_empty() || self.mtu.is_some() || self.host_place().is_some();
+        middleware || self.trace_size.is_some() || own
     }
 
     /// Whether the file says that the machine is a host there.
@@ -352,7 +382,7 @@ impl Config {
             None => None,
         };
         let File { ports, .. } = &file;
-        if ports.is_empty() {
+        if ports.iter().all(|port| port.get_ref().is_empty()) {
             let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
             return Err(at(Some(text.len()..text.len()), message.to_owned()));
         }
@@ -374,6 +404,7 @@ impl Config {
         let tables = tables(text, file.table, &at_interfaces, directory, &at)?;
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = wanted(ports, &at_interfaces, directory, &at)?;
+        let names = file.names.map(|names| names::read(names, &at)).transpose()?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -385,6 +416,7 @@ impl Config {
             first_address,
             tables,
             settings,
+            names,
             places,
         })
     }
@@ -419,7 +451,10 @@ fn tables(
             return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
         }
         let interfaces = match table.interfaces {
-            None => (1..).zip(ports).map(|(port, own)| (own.name.clone(), port)).collect(),
+            None => {
+                let named = (1..).zip(ports).filter(|(_, own)| !own.name.is_empty());
+                named.map(|(port, own)| (own.name.clone(), port)).collect()
+            }
             Some(bound) => {
                 let count = ports.len();
                 if let Some(none) =
@@ -467,8 +502,16 @@ fn wanted(
         let keep_from_kernel = keep.map_or(hosts[index], |keep| *keep.get_ref());
         let promiscuous = port.promiscuous.map_or(!addresses[index] && !hosts[index], Spanned::into_inner);
         let offloads = port.offloads.map(Spanned::into_inner).unwrap_or_default();
+        let traced = port.trace.as_ref().map(Spanned::span);
         let middleware = middleware::read(port.shape, port.impair, port.trace, port.trace_size, directory)
             .map_err(|(span, message)| at(Some(span), message))?;
+        let writes = |other: &WantedPort| {
+            let own = middleware.trace.as_ref().map(|trace| &trace.file);
+            own.is_some() && own == other.middleware.trace.as_ref().map(|trace| &trace.file)
+        };
+        if let Some(other) = wanted.iter().position(writes) {
+            return Err(at(traced, format!("`trace`: port {} writes this file", other + 1)));
+        }
         let (interface, vlan) = (place.interface.clone(), place.vlan);
         let own =
             WantedPort { interface, vlan, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware };
@@ -512,59 +555,6 @@ fn workers(
 }
 
 impl Config {
-    /// Tests whether a running gateway with this configuration can change to another one, and says how many
-    /// of its ports stay, from the first on. Those behind them go, and those of the other one come.
-    ///
-    /// # Errors
-    /// The other configuration has other workers, or other addresses of the control socket or metrics, which
-    /// are fixed when the gateway starts; or one of its ports would change its number or how it is attached.
-    pub fn takes(&self, other: &Config) -> Result<usize, ConfigError> {
-        let (what, place) = if !self.workers.are(&other.workers) {
-            ("workers", Some(other.workers.place))
-        } else if self.control != other.control {
-            ("`control`", other.places.control)
-        } else if self.metrics != other.metrics {
-            ("`metrics`", other.places.metrics)
-        } else {
-            return self.ports_that_stay(other);
-        };
-        let message =
-            format!("other {what} than the gateway runs with: stop it and start it anew to have them");
-        let (line, column) = place.unwrap_or((1, 1));
-        Err(ConfigError { line, column, message })
-    }
-
-    /// How many ports stay. A number never stands for another port of the same interface: entries that
-    /// packets left would send to it.
-    fn ports_that_stay(&self, other: &Config) -> Result<usize, ConfigError> {
-        let host = |config: &Config, index: usize| config.routing.ports.get(index)?.host_interface.clone();
-        let both = self.ports.iter().zip(&other.ports).enumerate();
-        let stay =
-            both.take_while(|(index, (own, new))| own == new && host(self, *index) == host(other, *index));
-        let keep = stay.count();
-        for (number, port) in (1..).zip(&other.ports).skip(keep) {
-            if let Some(own) = self.ports.iter().position(|own| own.interface == port.interface) {
-                let message = format!(
-                    "`{}` is port {} of the running gateway, with other settings or another number or other ports of its VLANs: ports keep both, so take it out by one reload, with the ports behind it, and put it in by another",
-                    self.ports[own].name(),
-                    own + 1
-                );
-                return Err(other.about_port(number, message));
-            }
-        }
-        for (number, port) in (1..).zip(&self.ports).skip(keep) {
-            let stays = self.ports[..keep].iter().position(|own| own.interface == port.interface);
-            if let Some(stays) = stays {
-                let message = format!(
-                    "port {number} of the running gateway ({}) cannot go while this one stays: ports of one interface come and go together",
-                    port.name()
-                );
-                return Err(other.about_port(stays as PortNumber + 1, message));
-            }
-        }
-        Ok(keep)
-    }
-
     /// Tests whether the program has the tables that the addresses of this file need.
     ///
     /// # Errors
@@ -619,254 +609,4 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ports::live::VlanPlace;
-
-    fn read(text: &str) -> Result<Config, String> {
-        Config::read(text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn what_a_reload_cannot_change_is_shown_where_it_stands() {
-        let read = |text: &str| Config::read(text, Path::new("")).expect("a gateway");
-        let running = read("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n");
-        for (text, said) in [
-            (
-                "program = \"a.rav\"\nworkers = 2\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
-                "line 2, column 11: other workers than",
-            ),
-            (
-                "program = \"a.rav\"\ncontrol = \"/run/b\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
-                "line 2, column 11: other `control` than",
-            ),
-            (
-                "program = \"a.rav\"\n\nmetrics = \"127.0.0.1:9\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
-                "line 3, column 11: other `metrics` than",
-            ),
-        ] {
-            let error = running.takes(&read(text)).expect_err(text).to_string();
-            assert!(error.starts_with(said), "{error}");
-        }
-    }
-
-    #[test]
-    fn ports_come_and_go_at_the_end_and_keep_their_numbers() {
-        let file = |ports: &str| {
-            let port = |port: &str| match port.split_once('.') {
-                None => format!("[[port]]\ninterface = \"{port}\"\n"),
-                Some((on, vlan)) => format!("[[port]]\non = \"{on}\"\nvlan = {vlan}\n"),
-            };
-            let text: String = ports.split(' ').map(port).collect();
-            Config::read(&format!("program = \"a.rav\"\n{text}"), Path::new("")).expect("a gateway")
-        };
-        let change = |old: &str, new: &str| file(old).takes(&file(new)).map_err(|error| error.to_string());
-        for (old, new, stay) in [
-            ("x y", "x y", 2),
-            ("x y", "x y z", 2),
-            ("x y z", "x", 1),
-            ("x y", "x z", 1),
-            ("x y", "z", 0),
-            ("x", "x y y.20 y.30", 1),
-            ("x y y.20", "x", 1),
-        ] {
-            assert_eq!(change(old, new), Ok(stay), "{old} to {new}");
-        }
-        for (old, new, said) in [
-            (
-                "x y z",
-                "x z",
-                "line 5, column 13: `z` is port 3 of the running gateway, with other settings or",
-            ),
-            ("x y", "y x", "line 3, column 13: `y` is port 2 of the running gateway, with other settings or"),
-            (
-                "x y",
-                "x y y.20",
-                "line 5, column 13: `y` is port 2 of the running gateway, with other settings or",
-            ),
-            ("y.20 x", "y.20 x y.30", "line 9, column 8: `y.20` is port 1 of the running gateway, with"),
-            ("y.20 y.30", "y.20", "line 4, column 8: port 2 of the running gateway (y.30) cannot go while"),
-        ] {
-            let error = change(old, new).expect_err(new);
-            assert!(error.starts_with(said), "{old} to {new}: {error}");
-        }
-        let many = |count: usize| (0..count).map(|number| format!("[[port]]\ninterface = \"p{number}\"\n"));
-        let read = |count| read(&format!("program = \"a\"\n{}", many(count).collect::<String>())).map(drop);
-        assert_eq!(read(1024), Ok(()));
-        let error = read(1025).expect_err("too many");
-        assert!(error.starts_with("line 2050, column 1: a gateway has at most 1024 ports"), "{error}");
-    }
-
-    #[test]
-    fn a_whole_file() {
-        let config = read(
-            "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\nkind = \"af_packet\"\n[[port]]\ninterface = \"y\"\noffloads = false\n",
-        );
-        let port = |interface: &str, offloads| WantedPort {
-            interface: interface.into(),
-            vlan: VlanPlace::default(),
-            kind: PortKind::AfPacket,
-            offloads,
-            keep_from_kernel: false,
-            promiscuous: true,
-            xdp: XdpWishes::default(),
-            middleware: ports::live::Middleware::default(),
-        };
-        let config = config.expect("is right");
-        assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));
-        assert_eq!(config.control, Path::new(CONTROL));
-        assert_eq!(config.workers, WorkerSettings::default());
-        assert_eq!(config.metrics, None);
-        assert_eq!(config.ports, [port("x", Offloads::Cut), port("y", Offloads::Off)]);
-        assert!(!config.routing.is_active() && config.tables.is_empty());
-    }
-
-    #[test]
-    fn ports_of_vlans_share_how_their_interface_is_attached() {
-        let config = read(
-            "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\n[[port]]\ninterface = \"y\"\n\
-             [[port]]\non = \"x\"\nvlan = 20\nhost = true\n[[port]]\non = \"x\"\nvlan = 4094\naddresses = [\"10.0.0.1/24\"]\n\
-             [[route]]\nto = \"0.0.0.0/0\"\nvia = \"10.0.0.7\"\nport = \"x.4094\"\n",
-        )
-        .expect("is right");
-        let of = |port: &WantedPort| {
-            let WantedPort { kind, vlan, keep_from_kernel, promiscuous, .. } = port;
-            (port.name(), kind.clone(), *vlan, *keep_from_kernel, *promiscuous)
-        };
-        use PortKind::{AfPacket, AfXdp};
-        let name = str::to_owned;
-        assert_eq!(
-            config.ports.iter().map(of).collect::<Vec<_>>(),
-            [
-                (name("x"), AfXdp, VlanPlace::Untagged, true, false),
-                (name("y"), AfPacket, VlanPlace::Alone, false, true),
-                (name("x.20"), AfXdp, VlanPlace::Tag(20), true, false),
-                (name("x.4094"), AfXdp, VlanPlace::Tag(4094), true, false),
-            ]
-        );
-        assert_eq!(config.routing.ports[2].host_interface.as_deref(), Some("h-x.20"));
-        assert_eq!(config.routing.ports[2].tagged_on.as_deref(), Some("x"));
-        assert_eq!(config.routing.routes[0].1.port, 4);
-    }
-
-    #[test]
-    fn several_workers_run_what_remembers_only_where_the_file_says_so() {
-        let program = |text: &str| {
-            let options = lang::pipeline::CompileOptions::default();
-            lang::pipeline::compile("p.rav", text, &|_| None, &options).program.expect("compiles")
-        };
-        let hub = program("start stage all() { flood }");
-        let switch = program(
-            "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 1k  idle 30s  evict lru }\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }",
-        );
-        let suit = |rest: &str, program: &Program| {
-            let text = format!("program = \"a\"\n{rest}[[port]]\ninterface = \"x\"\n");
-            let config = Config::read(&text, Path::new("")).expect("is right");
-            config.workers.suit(program).map_err(|error| error.to_string())
-        };
-        assert_eq!(suit("", &switch), Ok(()));
-        assert_eq!(suit("workers = 2\n", &hub), Ok(()));
-        assert_eq!(suit("workers = 2\nstate = \"per-worker\"\n", &switch), Ok(()));
-        let error = suit("workers = 2\n", &switch).expect_err("the table is not shared");
-        assert!(
-            error.starts_with("line 2, column 11: with 2 workers each has table `hosts` for itself"),
-            "{error}"
-        );
-        let steered = "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 1k  idle 30s  evict lru }\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }\nsteer decoder s(eth: ethernet) { steer hash(eth.src) as% u16 }\n";
-        assert_eq!(suit("workers = 2\n", &program(steered)), Ok(()));
-        let beats = format!("{steered}counter beats\nevery 1s {{ count beats }}\n");
-        assert!(suit("workers = 2\n", &program(&beats)).is_err(), "it would beat at each worker");
-    }
-
-    #[test]
-    fn what_is_wrong_is_shown_where_it_is() {
-        let cases = [
-            ("prgram = 1\n", "line 1, column 1: unknown field `prgram`"),
-            ("program = 1\n", "line 1, column 11: invalid type: integer `1`"),
-            ("program = \"\"\n[[port]]\ninterface = \"x\"\n", "line 1, column 11: `program` names no file"),
-            ("program = \"a\"\nmetrics = \"x\"\n", "line 2, column 11: `x` is not an address"),
-            (
-                "program = \"a\"\nmetrics = \"0.0.0.0:9480\"\n",
-                "line 2, column 11: 0.0.0.0:9480 can be asked from other machines",
-            ),
-            ("program = \"a\"\n", "line 2, column 1: a gateway needs at least one port"),
-            ("program = \"a\"\n[[port]]\nintrface = \"x\"\n", "line 3, column 1: unknown field `intrface`"),
-            ("program = \"a\"\n[[port]]\ninterface = \"a b\"\n", "line 3, column 13: `a b` cannot be"),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"x\"\n",
-                "line 5, column 13: interface `x` is port 1 already",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"dpdk\"\n",
-                "line 4, column 8: unknown variant `dpdk`, expected one of",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nqueues = [0]\n",
-                "line 4, column 10: `queues` is for ports of `kind = \"af_xdp\"` alone",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\nmode = \"generic\"\nzero_copy = true\n",
-                "line 5, column 8: zero-copy needs",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\nqueues = [1, 1]\n",
-                "line 5, column 10: `queues` names each queue",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = \"on\"\n",
-                "line 4, column 12: invalid value: string \"on\", expected `\"cut\"`, `\"whole\"` or `\"off\"`",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"tap\"\nkeep_from_kernel = true\n",
-                "line 5, column 20: a TAP device is the kernel's own side",
-            ),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = 1\n",
-                "line 4, column 12: invalid type: integer `1`, expected `\"cut\"`, `\"whole\"` or `\"off\"`",
-            ),
-            ("program = \"a\n", "line 1, column 13: "),
-            ("program = \"a\"\n[[port]]\nkind = \"tap\"\n", "line 2, column 1: a port needs `interface"),
-            ("program = \"a\"\n[[port]]\nvlan = 20\n", "line 3, column 8: `vlan` needs `on = \"…\"`"),
-            ("program = \"a\"\n[[port]]\non = \"x\"\n", "line 3, column 6: `on` is for a port with `vlan"),
-            (
-                "program = \"a\"\n[[port]]\ninterface = \"x\"\nvlan = 20\n",
-                "line 3, column 13: a port of a VLAN says `on`",
-            ),
-            (
-                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 4095\n",
-                "line 4, column 8: `vlan`: between 1 and 4094",
-            ),
-            ("program = \"a\"\n[[port]]\non = \"x\"\nvlan = 0\n", "line 4, column 8: `vlan`: between 1 and"),
-            ("program = \"a\"\n[[port]]\non = \"x\"\nvlan = -1\n", "line 4, column 8: invalid value"),
-            ("program = \"a\"\n[[port]]\non = \"a b\"\nvlan = 1\n", "line 3, column 6: `a b` cannot be"),
-            (
-                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\non = \"x\"\nvlan = 1\n",
-                "line 7, column 8: VLAN 1 on `x` is port 1 already",
-            ),
-            (
-                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\non = \"x.1\"\nvlan = 2\n",
-                "line 7, column 8: `x.1` is port 1, a port of a VLAN",
-            ),
-            (
-                "program = \"a\"\n[[port]]\non = \"x\"\nvlan = 1\n[[port]]\ninterface = \"x\"\nkind = \"tap\"\n",
-                "line 7, column 8: `kind` is said at port 1, the first at `x`",
-            ),
-            (
-                "program = \"a\"\nworkers = 0\n[[port]]\ninterface = \"x\"\n",
-                "line 2, column 11: `workers`: between 1 and 64",
-            ),
-            (
-                "program = \"a\"\nworkers = 2\ncores = [1, 1]\n[[port]]\ninterface = \"x\"\n",
-                "line 3, column 9: `cores` names a core of its own for each worker: 2 of them",
-            ),
-            (
-                "program = \"a\"\nstate = \"shared\"\n[[port]]\ninterface = \"x\"\n",
-                "line 2, column 9: unknown variant `shared`, expected `per-worker`",
-            ),
-        ];
-        for (text, wanted) in cases {
-            let error = read(text).expect_err(text);
-            assert!(error.starts_with(wanted), "{text:?} gives {error}");
-        }
-    }
-}
+mod tests;

@@ -12,6 +12,12 @@
 //! ← {"routes":{…}}
 //! → {"ask":"neighbours"}                  the neighbours there are, and what became of packets handed to control
 //! ← {"neighbours":{…}}
+//! → {"ask":"names"}                       what the name server of this process does
+//! ← {"names":{…}}
+//! → {"ask":"addname","name":"nas","gateway":"home","address":"192.168.1.10","services":["tcp/22"]}
+//! ← {"done":"…"} or {"error":"…"}
+//! → {"ask":"removename","name":"nas"}
+//! ← {"done":"…"} or {"error":"…"}
 //! → {"ask":"watch","filter":"arp"}     packets that a filter holds for, as they come (also `count`, `seconds`, `snap`, `steps`)
 //! ← {"watching":true}                    at once, and while none comes each second
 //! ← {"packet":{…}}                       each of them
@@ -27,6 +33,7 @@
 //! ```
 
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
+use crate::names::{NameWish, NamesView};
 use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
 use client::ProgramSchema;
@@ -61,6 +68,15 @@ pub enum Asked {
     Routes,
     /// The neighbours there are.
     Neighbours,
+    /// What the name server does.
+    Names,
+    /// Add a name that leads to a host.
+    AddName(NameWish),
+    /// Remove a name that leads to a host.
+    RemoveName {
+        /// The name, as in the file.
+        name: String,
+    },
     /// Watch packets as they come.
     Watch(WatchWish),
     /// The last packets that were dropped or punted.
@@ -92,6 +108,8 @@ pub enum ControlAnswer {
     Routes(Box<RoutesView>),
     /// The neighbours there are.
     Neighbours(Box<NeighboursView>),
+    /// What the name server does.
+    Names(Box<NamesView>),
     /// A sign that the watch goes on, while no packet comes.
     Watching(bool),
     /// A packet of a watch.
@@ -127,6 +145,10 @@ pub struct GatewayView {
     pub punt_queue_full: u64,
     /// The same number by reason, for reasons with lost packets.
     pub punts_lost: BTreeMap<String, u64>,
+    /// The number of packets that left with the checksum that their sender had left open.
+    pub checksums_left_open: u64,
+    /// The number of segments that the program got whole; every other figure counts their packets.
+    pub segments_whole: u64,
     /// The number of routes of the Linux kernel that the gateway cannot follow.
     pub kernel_routes_unmeant: u64,
     /// The ports of the gateway.

@@ -1,9 +1,11 @@
 //! The control server of a running gateway: it answers each client on a thread of its own, away from the
 //! packet threads.
 
+use crate::clients::{Attending, Clients, Visit};
 use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
-use crate::limits::{CLIENTS, SILENT};
+use crate::metrics::Seen;
+use crate::names::Names;
 use crate::open_ports::OpenPort;
 use crate::reload::Reloading;
 use crate::routing::Routing;
@@ -15,17 +17,13 @@ use engine::live::{Loaded, Remote};
 use engine::places;
 use ports::live::clock::{Clock, MachineClock};
 use rustix::net::{Shutdown, shutdown};
-use std::collections::HashMap;
 use std::io;
-use std::net::{Shutdown as StreamShutdown, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long to wait when no client can be taken, as when descriptors have run out.
-const PAUSE: Duration = Duration::from_millis(100);
+use std::time::Duration;
 
 /// Reads the file that describes a gateway. An error is a text for people.
 pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
@@ -55,19 +53,13 @@ pub(crate) struct ControlServer {
     pub(crate) telling: Telling,
     pub(crate) routing: Arc<Routing>,
     pub(crate) reloading: Reloading,
-    clients: Mutex<HashMap<u64, Client>>,
-    visits: AtomicU64,
+    clients: Arc<Clients>,
     pub(crate) ended: Arc<AtomicBool>,
     pub(crate) table_access: TableAccess,
     /// The listening socket of the metrics, if the file asks for one.
     pub(crate) metrics: Option<TcpListener>,
-}
-
-/// A client at the control socket.
-struct Client {
-    stream: UnixStream,
-    /// Since when it has been its turn to say something, if it is.
-    silent: Option<Instant>,
+    /// The name server, if the file asks for one.
+    pub(crate) names: Option<Arc<Names>>,
 }
 
 /// When this is dropped, all clients are disconnected and no new ones are accepted, however the packet loop
@@ -77,15 +69,9 @@ pub(crate) struct Closing<'a>(pub(crate) &'a ControlServer, pub(crate) &'a UnixL
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let Closing(server, listener) = self;
-        server.ended.store(true, Ordering::SeqCst);
-        // If the listener is shut down already, nobody waits at it.
-        let _ = shutdown(listener, Shutdown::Both);
+        server.clients.end(listener);
         if let Some(metrics) = &server.metrics {
             let _ = shutdown(metrics, Shutdown::Both);
-        }
-        for client in server.clients().values() {
-            // The client may have disconnected already.
-            let _ = client.stream.shutdown(StreamShutdown::Both);
         }
     }
 }
@@ -98,7 +84,7 @@ impl ControlServer {
         ports: Vec<OpenPort>,
         routing: Routing,
     ) -> ControlServer {
-        let routing = Arc::new(routing);
+        let (routing, ended) = (Arc::new(routing), Arc::<AtomicBool>::default());
         ControlServer {
             table_access: TableAccess::new(remote.clone(), routing.clone()),
             remote,
@@ -108,10 +94,10 @@ impl ControlServer {
             telling: Telling { back: |_, _, _| (), remark: |_| () },
             routing,
             reloading: Reloading::new(),
-            clients: Mutex::default(),
-            visits: AtomicU64::new(0),
-            ended: Arc::default(),
+            clients: Arc::new(Clients::new(ended.clone())),
+            ended,
             metrics: None,
+            names: None,
         }
     }
 
@@ -123,52 +109,18 @@ impl ControlServer {
     ) {
         if let Some(server) = &self.metrics {
             scope.spawn(move || {
-                let page = |method: &str, path: &str| metrics::page(method, path, &|| self.view());
+                let seen = || {
+                    let names = self.names.as_ref().map(|names| names.figures());
+                    Ok(Seen { gateway: Some(self.view()?), names })
+                };
+                let page = |method: &str, path: &str| metrics::page(method, path, &seen);
                 http::serve(server, &self.ended, &page);
             });
         }
-        for stream in listener.incoming() {
-            if self.ended.load(Ordering::SeqCst) {
-                return;
-            }
-            let Some((visit, stream)) = stream.ok().and_then(|stream| self.enter(stream)) else {
-                thread::sleep(PAUSE);
-                continue;
-            };
-            let Some(visit) = visit else {
-                let text = format!("{CLIENTS} clients are being answered already: ask again later");
-                // A client may disconnect at any time.
-                let _ = control::say(&stream, &ControlAnswer::Error(text));
-                continue;
-            };
-            // A client may disconnect at any time, or say nothing.
-            let answer = move || drop(visit.answer(&stream));
-            // If no thread can be made, the client is disconnected.
-            let _ = thread::Builder::new().name("client".to_owned()).spawn(answer);
-        }
-    }
-
-    /// Registers a client, unless there are too many and none of them has been silent for long; `None` if
-    /// file descriptors have run out.
-    fn enter(self: &Arc<ControlServer>, stream: UnixStream) -> Option<(Option<Visit>, UnixStream)> {
-        let mut clients = self.clients();
-        if clients.len() >= CLIENTS {
-            let silent = clients.iter().filter_map(|(number, client)| Some((client.silent?, *number)));
-            let longest = silent.min().filter(|(since, _)| since.elapsed() >= SILENT);
-            let Some(client) = longest.and_then(|(_, number)| clients.remove(&number)) else {
-                return Some((None, stream));
-            };
-            // The client's thread then reads the end of the stream.
-            let _ = client.stream.shutdown(StreamShutdown::Both);
-        }
-        let number = self.visits.fetch_add(1, Ordering::Relaxed);
-        let client = Client { stream: stream.try_clone().ok()?, silent: Some(Instant::now()) };
-        clients.insert(number, client);
-        // Whoever closes the server shuts the streams that it finds after saying so.
-        if self.ended.load(Ordering::SeqCst) {
-            let _ = stream.shutdown(StreamShutdown::Both);
-        }
-        Some((Some(Visit(self.clone(), number)), stream))
+        let server = self.clone();
+        // A client may disconnect at any time, or say nothing.
+        let answer: Arc<Attending> = Arc::new(move |visit, stream| drop(server.converse(visit, stream)));
+        self.clients.attend(listener, &answer);
     }
 
     fn answer(
@@ -187,6 +139,12 @@ impl ControlServer {
             Asked::Reload => self.reload(),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
+            asked @ (Asked::Names | Asked::AddName(_) | Asked::RemoveName { .. }) => match &self.names {
+                Some(names) => names.answer(&asked),
+                None => ControlAnswer::Error(
+                    "this gateway answers for no names: its file has no `[names]`".to_owned(),
+                ),
+            },
             Asked::Measure { seconds } => self.measure(seconds),
             Asked::Tables { version } => match self.tables(version) {
                 Ok(known) => {
@@ -204,6 +162,7 @@ impl ControlServer {
         let whole = self.remote.look().and_then(Counted::whole).ok_or_else(ended)?;
         let (number, losses, lost) = (whole.number, whole.losses.clone(), whole.punts_lost.clone());
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
+        let (checksums_left_open, segments_whole) = (whole.left_open, whole.ledger.segments());
         let places = places::of_reasons(&program, &whole.sources);
         let report = whole.report(&self.program()).map_err(|error| error.to_string())?;
         let named = |places: Vec<String>, name: &str| (!places.is_empty()).then(|| (name.to_owned(), places));
@@ -223,9 +182,30 @@ impl ControlServer {
                 .filter(|(_, lost)| *lost > 0)
                 .map(|(reason, lost)| (reason.name.clone(), lost))
                 .collect(),
+            checksums_left_open,
+            segments_whole,
             kernel_routes_unmeant: self.routing.unmeant() as u64,
             ports: self.views(&losses),
         })
+    }
+
+    /// Answers a client until it disconnects.
+    fn converse(self: &Arc<ControlServer>, visit: &Visit, stream: &UnixStream) -> io::Result<()> {
+        let turn = |silent| visit.turn(silent);
+        let mut known = None;
+        let conversation =
+            control::converse(stream, &turn, &mut |asked, say| self.answer(asked, &mut known, say))?;
+        match (conversation, known) {
+            (Conversation::Tables(reader), Some(known)) => {
+                let program = || self.program();
+                tables::converse(&self.table_access, known, &program, stream, reader, &turn)
+            }
+            (Conversation::Stop, _) => {
+                self.remote.stop();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The tables of the program, for a client that speaks this version of the protocol.
@@ -255,7 +235,7 @@ impl ControlServer {
         (1..)
             .zip(self.ports().iter())
             .zip(losses)
-            .map(|((port, OpenPort { name, mode, presence }), losses)| PortView {
+            .map(|((port, OpenPort { name, mode, presence, .. }), losses)| PortView {
                 port,
                 interface: name.clone(),
                 mode: presence.mode().unwrap_or_else(|| mode.clone()),
@@ -288,52 +268,11 @@ impl ControlServer {
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn clients(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Seconds since a time of the program.
 fn seconds_since(time: u64) -> f64 {
     Duration::from_nanos(MachineClock.program().saturating_sub(time)).as_secs_f64()
-}
-
-/// A client that is being answered.
-struct Visit(Arc<ControlServer>, u64);
-
-impl Visit {
-    /// Answers the client until it disconnects.
-    fn answer(&self, stream: &UnixStream) -> io::Result<()> {
-        let (server, turn) = (&self.0, |silent| self.turn(silent));
-        let mut known = None;
-        let conversation =
-            control::converse(stream, &turn, &mut |asked, say| server.answer(asked, &mut known, say))?;
-        match (conversation, known) {
-            (Conversation::Tables(reader), Some(known)) => {
-                let program = || server.program();
-                tables::converse(&server.table_access, known, &program, stream, reader, &turn)
-            }
-            (Conversation::Stop, _) => {
-                server.remote.stop();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// It is the client's turn to say something, or not.
-    fn turn(&self, silent: bool) {
-        if let Some(client) = self.0.clients().get_mut(&self.1) {
-            client.silent = silent.then(Instant::now);
-        }
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.0.clients().remove(&self.1);
-    }
 }
 
 pub(crate) fn ended() -> ControlAnswer {

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clients;
 pub mod config;
 pub mod control;
 mod control_server;
@@ -10,6 +11,7 @@ mod http;
 mod limits;
 mod metrics;
 mod middleware;
+pub mod names;
 mod open_ports;
 mod reload;
 mod remarks;

@@ -46,3 +46,29 @@ pub(crate) const HOST_ADDRESSES: usize = 256;
 
 /// The longest snapshot that is written or read, in bytes.
 pub(crate) const SNAPSHOT_BYTES: u64 = 1 << 30;
+
+/// The most addresses at which a name server is asked.
+pub(crate) const NAME_SERVER_ADDRESSES: usize = 16;
+/// The longest query that is read, in bytes: a name, a cookie, a subnet and padding fit in several times.
+pub(crate) const DNS_QUERY: usize = 4 << 10;
+/// The most queries by UDP that are answered before their replies are sent.
+pub(crate) const DNS_BATCH: usize = 64;
+/// The largest number of connections to the name server. A further one takes the place of the one that has
+/// been silent longest.
+pub(crate) const DNS_CONNECTIONS: usize = 256;
+/// The same, of one network (/24, /56); further connections are closed.
+pub(crate) const DNS_CONNECTIONS_OF_NETWORK: usize = 32;
+/// How long a connection may be silent between two queries (RFC 7766, 6.2.3).
+pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
+/// How long a query that has begun, and the reading of a reply, may take.
+pub(crate) const DNS_PATIENCE: Duration = Duration::from_secs(4);
+/// The most bytes of queries of one connection. Whoever has more to ask connects again.
+pub(crate) const DNS_CONNECTION_BYTES: usize = 1 << 20;
+/// The most gateways with hosts that names lead to.
+pub(crate) const NAMED_GATEWAYS: usize = 1 << 12;
+/// The most hosts that names have led to in one life of the process.
+pub(crate) const NAMED_HOSTS: usize = 1 << 17;
+/// The most promises that are kept to be shown; older ones give way.
+pub(crate) const PROMISES_SHOWN: usize = 1 << 10;
+/// The most names that are shown at once.
+pub(crate) const NAMES_SHOWN: usize = 1 << 12;

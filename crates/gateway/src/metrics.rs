@@ -4,6 +4,7 @@
 
 use crate::control::{GatewayView, PortView};
 use crate::http::Page;
+use crate::names::NamesView;
 use crate::routing::HostView;
 use engine::live::PortLosses;
 use engine::report::{PortReport, TableState};
@@ -24,8 +25,17 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
+/// What there is to measure at one moment.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The gateway, unless there are no ports.
+    pub(crate) gateway: Option<GatewayView>,
+    /// The name server, if there is one.
+    pub(crate) names: Option<NamesView>,
+}
+
 /// The response to a request, by its method and path.
-pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<GatewayView, String>) -> Page {
+pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<Seen, String>) -> Page {
     match (method, path.split('?').next()) {
         ("GET" | "HEAD", Some("/metrics")) => match view().map(written) {
             Ok(Ok(text)) => {
@@ -41,29 +51,46 @@ pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<GatewayVi
 }
 
 /// A snapshot as a page of metrics.
-fn written(view: GatewayView) -> Result<String, fmt::Error> {
+fn written(seen: Seen) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("ravelin");
-    registry.register_collector(Box::new(Whole(view)));
+    registry.register_collector(Box::new(seen));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
-#[derive(Debug)]
-struct Whole(GatewayView);
-
 /// The labels of a row of a metric: names and values.
 type Labels = Vec<(&'static str, String)>;
 type Rows = Vec<(Labels, u64)>;
 
-impl Collector for Whole {
+impl Collector for Seen {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (Whole(view), mut out) = (self, Families(encoder));
-        gateway(view, &mut out)?;
-        packets(view, &mut out)?;
-        ports(view, &mut out)?;
-        tables(&view.report.tables, &mut out)
+        let mut out = Families(encoder);
+        if let Some(view) = &self.gateway {
+            gateway(view, &mut out)?;
+            packets(view, &mut out)?;
+            ports(view, &mut out)?;
+            tables(&view.report.tables, &mut out)?;
+        }
+        self.names.as_ref().map_or(Ok(()), |view| names(view, &mut out))
     }
+}
+
+/// Metrics of the name server.
+fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
+    let by = |label: &'static str, all: &mut dyn Iterator<Item = (&str, u64)>| -> Rows {
+        all.map(|(name, count)| (vec![(label, name.to_owned())], count)).collect()
+    };
+    let zone = vec![(vec![("zone", view.zone.clone())], u64::from(view.serial))];
+    out.gauges("names_serial", "The serial number of the zone", None, zone)?;
+    let queries = by("transport", &mut view.queries.iter().map(|(name, count)| (*name, *count)));
+    out.counters("names_queries", "Queries that came, by transport", None, queries)?;
+    out.counters("names_replies", "Replies to queries", None, one(view.replies))?;
+    let drops = by("reason", &mut view.drops.iter().map(|(name, count)| (name.as_str(), *count)));
+    out.counters("names_drops", "Queries and connections without a reply, by reason", None, drops)?;
+    out.gauges("names_held", "Queries that wait for a waypoint", None, one(view.held))?;
+    out.gauges("names_hosts", "Names that lead to hosts", None, one(view.host_count))?;
+    out.gauges("names_connections", "Connections of TCP to the name server", None, one(view.connections))
 }
 
 /// Metrics of the running program and its workers.
@@ -109,6 +136,10 @@ fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("punts", help, None, reasons(&report.punts))?;
     let help = "Punted packets that found no room on their way to control, by reason";
     out.counters("punts_lost", help, None, reasons(&view.punts_lost))?;
+    let help = "Packets that left with the checksum that their sender had left open";
+    out.counters("checksums_left_open", help, None, one(view.checksums_left_open))?;
+    let help = "Segments that the program got whole; every other figure counts their packets";
+    out.counters("segments_whole", help, None, one(view.segments_whole))?;
     let help = "Routes of the kernel that are not followed, since they say what the gateway cannot do";
     out.gauges("kernel_routes_unmeant", help, None, one(view.kernel_routes_unmeant))
 }
@@ -298,10 +329,12 @@ mod tests {
             workers: 1,
             punt_queue_full: 4,
             punts_lost: BTreeMap::from([("unresolved".to_owned(), 4)]),
+            checksums_left_open: 6,
+            segments_whole: 5,
             kernel_routes_unmeant: 3,
             ports: vec![port],
         };
-        let values = parsed(&written(view).expect("is written"));
+        let values = parsed(&written(Seen { gateway: Some(view), names: None }).expect("is written"));
         for (name, value) in [
             ("ravelin_received_total", 7.0),
             ("ravelin_received_wire_bytes_total", 700.0),
@@ -310,6 +343,8 @@ mod tests {
             ("ravelin_table_entries{table=\"hosts\"}", 5.0),
             ("ravelin_port_lost_total{port=\"1\",interface=\"eth\\\"0\",why=\"busy\"}", 0.0),
             ("ravelin_port_waiting{port=\"1\",interface=\"eth\\\"0\",why=\"waiting\"}", 0.0),
+            ("ravelin_checksums_left_open_total", 6.0),
+            ("ravelin_segments_whole_total", 5.0),
             ("ravelin_kernel_routes_unmeant", 3.0),
             ("ravelin_generation", 2.0),
         ] {

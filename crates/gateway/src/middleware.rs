@@ -354,6 +354,10 @@ mod tests {
             ("impair = { direction = \"up\" }", "line 4, column 24: unknown variant `up`"),
             ("impair = { gemodel = { r = \"1%\" } }", "line 4, column 22: missing field `p`"),
             ("trace = \"\"", "line 4, column 9: `trace` names no file"),
+            (
+                "trace = \"x\"\n[[port]]\ninterface = \"other\"\ntrace = \"x\"",
+                "line 7, column 9: `trace`: port 1 writes this file",
+            ),
             ("trace_size = \"1MB\"", "line 4, column 14: `trace_size` without `trace`"),
             ("trace = \"x\"\ntrace_size = \"1B\"", "line 5, column 14: `1B`: at least 4KiB"),
         ];

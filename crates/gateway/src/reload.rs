@@ -7,8 +7,8 @@
 //!                              close ports that went ◄── all workers change over, or none
 //! ```
 //!
-//! Ports come and go at the end of the list, so that those that stay keep their numbers. A worker changes its
-//! ports together with its program, between two batches, when everything that it sent has been handed over.
+//! Ports come and go one by one, and those that stay keep their numbers. A worker changes its ports together
+//! with its program, between two batches, when everything that it sent has been handed over.
 //!
 //! No thread can end another thread. The thread of a reload that was given up runs on until its work ends,
 //! and its result is then thrown away. The number of such threads is limited.
@@ -23,7 +23,7 @@ use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, OtherPorts};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
-use ports::live::Lane;
+use ports::live::{Lane, exchange};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -87,16 +87,16 @@ impl Reloading {
     }
 }
 
-/// The gateway's file, the program that it names, and how many ports stay.
-type Read = (Config, Loaded, usize);
+/// The gateway's file, the program that it names, and for each port whether it is opened anew.
+type Read = (Config, Loaded, Vec<bool>);
 
 /// Reads the gateway's file again, and loads the program that it names.
 fn read(reader: &ConfigReader, running: &Config) -> Result<Read, String> {
     let config = (reader.config)()?;
-    let keep = running.takes(&config).map_err(|error| error.to_string())?;
+    let anew = running.takes(&config).map_err(|error| error.to_string())?;
     let loaded = (reader.load)(&config)?;
     config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
-    Ok((config, loaded, keep))
+    Ok((config, loaded, anew))
 }
 
 impl ControlServer {
@@ -109,13 +109,13 @@ impl ControlServer {
                 "another reload is under way and has not come to its end; nothing has changed".to_owned(),
             );
         };
-        let (config, mut loaded, keep) = match self.read(end) {
+        let (config, mut loaded, anew) = match self.read(end) {
             Ok(Some(read)) => read,
             Ok(None) => return ended(),
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
         let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
-        let (new_hosts, opened) = match self.new_ports(&config, keep) {
+        let (new_hosts, opened) = match self.new_ports(&config, &anew) {
             Ok(new) => new,
             Err(error) => return refused(error.to_string()),
         };
@@ -131,8 +131,11 @@ impl ControlServer {
         };
         let (count, before) = (config.ports.len() as u16, self.ports().len());
         let Opened { ports: new_ports, lanes } = opened;
-        let other = |added| OtherPorts { keep, added };
-        let other = if keep == before && new_ports.is_empty() {
+        let other = |lanes: Vec<Lane>| {
+            let mut lanes = lanes.into_iter();
+            OtherPorts(anew.iter().map(|anew| if *anew { lanes.next() } else { None }).collect())
+        };
+        let other = if usize::from(count) == before && new_ports.is_empty() {
             Vec::new()
         } else {
             lanes.into_iter().map(other).collect()
@@ -145,7 +148,7 @@ impl ControlServer {
         let Some(replaced) = replaced else { return ended() };
         match replaced.outcome {
             Ok(carried) => {
-                let ports = self.change_ports(keep, new_ports, replaced.lanes);
+                let ports = self.change_ports(&anew, new_ports, replaced.lanes);
                 staged.commit(&config.routing, new_hosts);
                 *generations += 1;
                 *self.config() = config;
@@ -165,34 +168,40 @@ impl ControlServer {
         }
     }
 
-    /// Opens what a new file has behind the first `keep` ports, with their host interfaces.
-    fn new_ports(&self, config: &Config, keep: usize) -> Result<(NewHosts, Opened), ConfigError> {
-        let hosts = self.routing.new_hosts(&config.routing, &config.ports, keep);
+    /// Opens the ports that a new file has anew, with their host interfaces.
+    fn new_ports(&self, config: &Config, anew: &[bool]) -> Result<(NewHosts, Opened), ConfigError> {
+        let hosts = self.routing.new_hosts(&config.routing, &config.ports, anew);
         let hosts = hosts.map_err(|(port, error)| config.about_host(port, error.to_string()))?;
-        let opened = open_ports::open(&config.ports, keep, config.workers.count, self.telling);
+        let running: Vec<_> = self.ports().iter().filter_map(|port| port.divided.clone()).collect();
+        let opened = open_ports::open(&config.ports, anew, config.workers.count, self.telling, &running);
         let opened = opened.map_err(|(port, error)| config.about_port(port, error.to_string()))?;
         Ok((hosts, opened))
     }
 
     /// Ports have come and gone at the workers: closes those that went, and says so in words.
-    fn change_ports(&self, keep: usize, new: Vec<OpenPort>, mut lanes: Vec<Lane>) -> String {
+    fn change_ports(&self, anew: &[bool], new: Vec<OpenPort>, mut lanes: Vec<Lane>) -> String {
         let waiting = |lane: &mut Lane| lane.receive.losses().waiting + lane.send.losses().waiting;
         let lost: u64 = lanes.iter_mut().map(waiting).sum();
         drop(lanes);
         let mut ports = self.ports();
-        let keep = keep.min(ports.len());
-        let gone = ports.split_off(keep);
         let mut text = String::new();
-        for (port, gone) in (keep + 1..).zip(gone) {
-            text += &format!("; port {port} ({}) went", gone.name);
+        let stays = |number: usize| anew.get(number - 1) == Some(&false);
+        for (number, port) in
+            (1..).zip(ports.iter()).filter(|(number, port)| !stays(*number) && port.exists())
+        {
+            text += &format!("; port {number} ({}) went", port.name);
         }
+        let mut new = new.into_iter();
+        let new = anew.iter().map(|anew| if *anew { new.next() } else { None }).collect();
+        drop(exchange(&mut ports, new));
         if lost > 0 {
             text += &format!("; {lost} packets that waited there are lost");
         }
-        for (port, come) in (keep + 1..).zip(&new) {
-            text += &format!("; port {port} ({}) came: {}", come.name, come.mode);
+        for (number, port) in
+            (1..).zip(ports.iter()).filter(|(number, port)| !stays(*number) && port.exists())
+        {
+            text += &format!("; port {number} ({}) came: {}", port.name, port.mode);
         }
-        ports.extend(new);
         text
     }
 

@@ -5,6 +5,7 @@ use crate::control::{self, PortView};
 use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::limits::SNAPSHOT_BYTES;
 use crate::metrics;
+use crate::names::{Names, NamesError};
 use crate::open_ports::{self, Opened};
 use crate::remarks::Remarks;
 use crate::routing::{Hosts, Routing};
@@ -12,6 +13,7 @@ use crate::snapshot::{self, Moment, Returned, SnapshotError};
 use engine::live::look::Counted;
 use engine::live::{self, Ended, Generation, Remote};
 use engine::{Imbalance, Report};
+use exec::provision::provide;
 use lang::ir::Program;
 use lang::source::Sources;
 use packet::PortNumber;
@@ -58,6 +60,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// names cannot be answered
+    #[error(transparent)]
+    Names(#[from] NamesError),
     /// the packet loop failed
     #[error("the packet loop ended: {0}")]
     Loop(io::Error),
@@ -113,6 +118,7 @@ pub fn serve(
         ),
         None => None,
     };
+    let names = config.names.as_ref().map(Names::open).transpose()?.map(Arc::new);
     if let Some(path) = &config.snapshot {
         snapshot::probe(path).map_err(|error| {
             config.about_snapshot(format!("{} cannot be written: {error}", path.display()))
@@ -120,14 +126,16 @@ pub fn serve(
     }
     let hosts = Hosts::make(&config.routing, &config.ports)
         .map_err(|(port, error)| config.about_host(port, error.to_string()))?;
-    let Opened { ports, lanes } = open_ports::open(&config.ports, 0, workers, telling)
-        .map_err(|(port, source)| ServeError::Attach { port, source })?;
+    let Opened { ports, lanes } =
+        open_ports::open(&config.ports, &vec![true; usize::from(count)], workers, telling, &[])
+            .map_err(|(port, source)| ServeError::Attach { port, source })?;
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = live::workers(lanes, &clock).map_err(ServeError::Loop)?;
     let remarks = Remarks::to(telling.remark).map_err(ServeError::Loop)?;
     let routing = Routing::new(&loaded.program, &config.routing, hosts, remarks)
         .map_err(|error| config.explain(error))?;
     for backend in &mut loaded.backends {
+        provide(&loaded.program, usize::from(workers), backend.as_mut(), |_| true);
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
     if let Some(path) = &config.snapshot {
@@ -147,6 +155,7 @@ pub fn serve(
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
+    control_server.names = names;
     control_server.telling = telling;
     let control_server = Arc::new(control_server);
     if let Some(path) = &config.snapshot {
@@ -155,6 +164,9 @@ pub fn serve(
         })?;
     }
     let generations = loaded.generations(count, 1);
+    if let Some(names) = &control_server.names {
+        names.start(&control_server.ended).map_err(NamesError::System)?;
+    }
     let run = || {
         started(&control_server.views(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)

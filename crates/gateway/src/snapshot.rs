@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! magic      "ravelin\0"                                      8 bytes
-//! version    2                                                u16
-//! written    nanoseconds since the machine started            u64
+//! version    3                                                u16
+//! written    the time of the program, in nanoseconds          u64
 //! start      of the machine, as the kernel names it           length u16, UTF-8
 //! workers                                                     u16
 //! tables                                                      u32
@@ -20,10 +20,10 @@
 //!
 //! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
 //! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
-//! written. That is a time of the program, which nobody can set, and which begins when the machine starts:
-//! a time before is no time of the program any more. So after another start of the machine, a table whose
-//! entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the place of
-//! an earlier one in one step.
+//! written. That is a time of the program, which nobody can set, and which counts from the start of the
+//! machine: a time of an earlier start means nothing any more. So after another start of the machine, a table
+//! whose entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the
+//! place of an earlier one in one step.
 
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
@@ -38,7 +38,7 @@ use std::process;
 
 const SECOND: u64 = 1_000_000_000;
 const MAGIC: &[u8; 8] = b"ravelin\0";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// Why a snapshot is not read.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(crate) enum SnapshotError {
 /// When a snapshot is written or read.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// The program's time, in nanoseconds since the machine started.
+    /// The program's time, in nanoseconds.
     program: u64,
     /// A name of the machine's start that no other start has; empty if it is unknown.
     start: String,

@@ -2,7 +2,8 @@
 
 use super::choices::{FAMILIES, one_of};
 use super::table_live::{
-    AddArguments, RemoveArguments, ReplaceArguments, ShowTableArguments, WatchArguments,
+    AddArguments, DefaultArguments, MemberArguments, RemoveArguments, ReplaceArguments, ShowTableArguments,
+    WatchArguments,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use import::address::AddressFamily;
@@ -18,6 +19,12 @@ pub(crate) enum TableCommand {
     Remove(RemoveArguments),
     /// Replace all entries of a table of a running gateway at once
     Replace(ReplaceArguments),
+    /// Show, set or clear the default entry of a table of a running gateway
+    Default(DefaultArguments),
+    /// Add members to a group of a running gateway
+    Join(MemberArguments),
+    /// Remove members from a group of a running gateway
+    Leave(MemberArguments),
     /// Tell the events of a running gateway, and packets that it punts
     Watch(WatchArguments),
     /// Routes: the longest prefix that contains an address

@@ -1,4 +1,5 @@
-//! `ravelin table show`, `add`, `remove`, `replace` and `watch`: their options, their help and examples.
+//! `ravelin table show`, `add`, `remove`, `replace`, `default`, `join`, `leave` and `watch`: their options,
+//! their help and examples.
 
 use super::socket::Socket;
 use clap::Args;
@@ -97,6 +98,50 @@ pub(crate) struct ReplaceArguments {
     /// The file with the entries; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table default`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table default networks
+  ravelin table default networks '(1, 200)'
+  ravelin table default networks --clear
+
+Only a table for which the program declares or sets a default entry can get one. It stays until another program takes over.")]
+pub(crate) struct DefaultArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// The value that keys without an entry get from now on, as the language writes it
+    #[arg(value_name = "VALUE")]
+    pub(crate) value: Option<String>,
+    /// Take the default entry away: keys without an entry get nothing
+    #[arg(long, conflicts_with = "value")]
+    pub(crate) clear: bool,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin table join` and `leave`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin table join servers 2 3
+  ravelin table join hops '(10.0.0.1, 2)' --index 7
+  ravelin table leave servers 2
+
+A member that joins takes a part of the flows of the others; when one leaves, only its flows move. `table show GROUP` shows the members. They stay until another program takes over.")]
+pub(crate) struct MemberArguments {
+    /// The group
+    #[arg(value_name = "GROUP")]
+    pub(crate) group: String,
+    /// The members: a value, or several in parentheses
+    #[arg(value_name = "MEMBER", required = true)]
+    pub(crate) members: Vec<String>,
+    /// Which of the groups of this name, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) index: u32,
     #[command(flatten)]
     pub(crate) socket: Socket,
 }

@@ -150,7 +150,20 @@ fn plan(arguments: &LabArguments) -> LabPlan {
     let device = arguments.device.unwrap_or_default();
     let tables = tables(arguments);
     let (quick, simulated) = (arguments.quick, arguments.simulated.clone());
-    LabPlan { kinds, captures, runs, length, quick, tables, gateways, device, until: None, simulated }
+    let prefixes = arguments.prefixes.clone();
+    LabPlan {
+        kinds,
+        captures,
+        runs,
+        length,
+        quick,
+        tables,
+        gateways,
+        prefixes,
+        device,
+        until: None,
+        simulated,
+    }
 }
 
 fn tables(arguments: &LabArguments) -> TablesPlan {

@@ -13,6 +13,7 @@ mod generate;
 mod generate_table;
 mod lab;
 mod lab_gpu;
+mod names;
 mod run;
 mod serve;
 mod show;
@@ -45,6 +46,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::run(arguments, line.json),
         Command::Explain(arguments) => explain::run(arguments, line.json),
         Command::Generate(arguments) => generate::run(arguments, line.json),
+        Command::Names(what) => names::run(what, line.json),
         Command::Table(arguments) => table::run(arguments, line.json),
         Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),

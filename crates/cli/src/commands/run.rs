@@ -10,6 +10,7 @@ use crate::render;
 use crate::render::progress::Watched;
 use engine::filter::Filter;
 use engine::filter::selection::Selection;
+use engine::ordering::fragment_order;
 use engine::{Finished, Ledger, Report, RunError, Setting, TimedPart, Times, Transmitter, Worker};
 use exec::{Backend, BackendKind};
 use lang::ir::Program;
@@ -64,12 +65,14 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
         let mut device_queue = DeviceQueue::new(backend.as_mut(), executing.schedule(), Instant::now());
+        let mut order = fragment_order(&ready.program, seed);
         let worker = Worker {
             backend: backend.as_mut(),
             ledger: &mut ledger,
             transmitter: transmitter.as_mut(),
             selection: selection.as_mut(),
             device_queue: device_queue.as_mut(),
+            order: order.as_deref_mut(),
         };
         pass(arguments, &ready.program, policy, worker)?
     };
@@ -314,12 +317,14 @@ pub(crate) fn from_memory(
     let mut source = MemorySource::new(frames, Order::Replay, setting.repeat, restore, ingress);
     let total = source.packets();
     let backend: &mut dyn Backend = backend.as_mut();
+    let mut order = fragment_order(&ready.program, setting.seed);
     let mut worker = Worker {
         backend: &mut *backend,
         ledger: &mut ledger,
         transmitter: None,
         selection: None,
         device_queue: None,
+        order: order.as_deref_mut(),
     };
     times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), TimedPart::Whole).packets;
     Report::new(setting, &ready.program, &ledger, backend, times)

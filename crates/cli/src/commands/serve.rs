@@ -13,15 +13,19 @@ use crate::render;
 use crate::render::quantity::{bytes, of};
 use engine::live::{self, Loaded, Remote};
 use exec::BackendKind;
+use gateway::config::{AloneConfig, NamesConfig, ProcessConfig};
+use gateway::names::alone::Stopper;
 use gateway::{Config, ConfigError, ConfigReader, PortView, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
+use lang::ir::steering::declare_worker_busy;
 use lang::limits::LARGEST_MEMORY;
 use lang::pipeline::CompileOptions;
 use lang::settings::Settable;
 use lang::source::Sources;
 use packet::PortNumber;
+use ports::live::PortKind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::hash::{BuildHasher, RandomState};
@@ -38,14 +42,18 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     if arguments.check {
         return check(file, executing, json);
     }
-    let config = read(file)?;
+    let config = match read_any(file)? {
+        ProcessConfig::Gateway(config) => config,
+        ProcessConfig::Names(config) => return serve_names(file, &config),
+    };
     let remote = Arc::new(OnceLock::new());
     let (named, names, running) = (file.clone(), file.clone(), remote.clone());
     let reader = ConfigReader {
         config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
-        load: Arc::new(move |config| loaded(&names, config, executing, running.get().is_some())),
+        load: Arc::new(move |config| loaded(&names, config, executing, running.get().map(Running::of))),
     };
-    heed_signals(remote.clone())?;
+    let running = remote.clone();
+    heed_signals(move || running.get().map(Remote::stop).is_some())?;
     let started = |ports: &[PortView], running: Remote| {
         tell(ports, &config);
         // Nobody else sets it.
@@ -63,18 +71,44 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     Ok(render::text(&text)?)
 }
 
-/// Ends the gateway between two batches at the first signal. While it starts, and at the second signal, it
-/// ends at once: who asks twice does not want to wait, and the kernel detaches the ports. That holds to the
-/// very end, as where nobody reads the account.
-fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
+/// Answers for names, without ports.
+fn serve_names(file: &Path, config: &AloneConfig) -> Result<(), Failure> {
+    let stopper = Arc::new(OnceLock::<Stopper>::new());
+    let running = stopper.clone();
+    heed_signals(move || running.get().map(Stopper::stop).is_some())?;
+    let started = |own: Stopper| {
+        tell_names(&config.names);
+        let _ =
+            writeln!(anstream::stderr(), "it can be asked at {}; Ctrl-C ends it", config.control.display());
+        // Nobody else sets it.
+        let _ = stopper.set(own);
+    };
+    let served = gateway::names::alone::serve(config, started);
+    served.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))
+}
+
+/// Says where names are answered.
+fn tell_names(names: &NamesConfig) {
+    let _ = writeln!(anstream::stderr(), "{}", names_answered(names));
+}
+
+fn names_answered(names: &NamesConfig) -> String {
+    let addresses: Vec<String> = names.listen.iter().map(ToString::to_string).collect();
+    format!("names of {} are answered at {}", names.zone.zone, addresses.join(", "))
+}
+
+/// Ends the process in order at the first signal, a gateway between two batches. While it starts, and at the
+/// second signal, it ends at once: who asks twice does not want to wait, and the kernel detaches the ports.
+/// That holds to the very end, as where nobody reads the account. `stop` says whether there was something to
+/// end.
+fn heed_signals(stop: impl Fn() -> bool + Send + 'static) -> Result<(), Failure> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
     thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
-            match remote.get() {
-                Some(remote) if !asked => remote.stop(),
-                _ => process::exit(128 + signal),
+            if asked || !stop() {
+                process::exit(128 + signal);
             }
             asked = true;
         }
@@ -84,13 +118,17 @@ fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
 
 /// Whether a gateway's file, its program and the files that both name are right.
 pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(), Failure> {
-    let config = read(file)?;
+    let config = match read_any(file)? {
+        ProcessConfig::Gateway(config) => config,
+        ProcessConfig::Names(config) => return check_names(file, &config, json),
+    };
     let (loaded, filled, settables) =
-        loaded_filled(file, &config, executing, false, &mut Allowance::to_check())
+        loaded_filled(file, &config, executing, None, &mut Allowance::to_check())
             .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-    let ports = of(config.ports.len() as u64, "port");
+    let count = config.ports.iter().filter(|port| port.kind != PortKind::Empty).count();
+    let ports = of(count as u64, "port");
     let workers = config.workers.count;
     let memory = Remembered::of(&loaded.program, workers).map_err(Failure::Finding)?;
     let notes: &[&str] = if config.routing.kernel {
@@ -107,7 +145,6 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     let found: Vec<Diagnostic> =
         filled.iter().flat_map(|filled| filled.never_found(&loaded.program, &mut sources)).collect();
     if json {
-        let count = config.ports.len();
         let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes,
                 "workers": workers, "memory_bytes": memory.most, "memory": memory.document(),
                 "filled": filled.iter().map(|filled| filled.document(&loaded.program)).collect::<Vec<_>>(),
@@ -125,17 +162,40 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     Ok(render::text(&format!("{} is right: {ports}\n{}", file.display(), told.collect::<String>()))?)
 }
 
+/// Says that the file of a process without ports is right: it was when it was read.
+fn check_names(file: &Path, config: &AloneConfig, json: bool) -> Result<(), Failure> {
+    if json {
+        let told = serde_json::json!({ "names": file.display().to_string(),
+                "zone": config.names.zone.zone, "listen": config.names.listen });
+        return Ok(render::json(&told)?);
+    }
+    Ok(render::text(&format!("{} is right: {}\n", file.display(), names_answered(&config.names)))?)
+}
+
 /// Addresses that the kernel has, too. What it does not tell of here cannot be warned of: the file may be for
 /// another machine.
 fn shared(config: &Config) -> Vec<String> {
     gateway::routing::shared(&config.routing, &config.ports).unwrap_or_default()
 }
 
+/// The file of a gateway that runs: it has ports.
 fn read(file: &Path) -> Result<Config, Failure> {
+    match read_any(file)? {
+        ProcessConfig::Gateway(config) => Ok(*config),
+        ProcessConfig::Names(_) => Err(Failure::Finding(format!(
+            "{}: it has no ports any more: stop the gateway and start it again",
+            file.display()
+        ))),
+    }
+}
+
+fn read_any(file: &Path) -> Result<ProcessConfig, Failure> {
     let text = program::read(file)?;
-    let mut config = Config::read(&text, file.parent().unwrap_or(Path::new("")))
+    let mut config = ProcessConfig::read(&text, file.parent().unwrap_or(Path::new("")))
         .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-    config.settings.name = file.display().to_string();
+    if let ProcessConfig::Gateway(config) = &mut config {
+        config.settings.name = file.display().to_string();
+    }
     Ok(config)
 }
 
@@ -155,8 +215,13 @@ fn unpredictable() -> u64 {
 /// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file`
 /// names; or what is wrong as people read it. Where another runs `beside` it, it is not loaded unless there
 /// is memory for both.
-fn loaded(file: &Path, config: &Config, executing: Executing, beside: bool) -> Result<Loaded, String> {
-    let mut allowance = if beside { Allowance::to_load_beside() } else { Allowance::to_load() };
+fn loaded(
+    file: &Path,
+    config: &Config,
+    executing: Executing,
+    beside: Option<Running>,
+) -> Result<Loaded, String> {
+    let mut allowance = if beside.is_some() { Allowance::to_load_beside() } else { Allowance::to_load() };
     loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, ..)| loaded)
 }
 
@@ -165,15 +230,15 @@ fn loaded_filled(
     file: &Path,
     config: &Config,
     executing: Executing,
-    beside: bool,
+    beside: Option<Running>,
     allowance: &mut Allowance,
 ) -> Result<(Loaded, Vec<Imported>, Vec<Settable>), String> {
     let options = CompileOptions { settings: config.settings.clone(), ..CompileOptions::default() };
     let mut compiled = program::unfilled(&config.program, &options).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
-        let needed = cost(program).memory_of(config.workers.count);
-        bounded(needed, config.workers.count)?;
-        if beside { fits(needed, memory_limit::room().as_ref()) } else { Ok(()) }
+        let needed = Needed::of(program, config.workers.count);
+        bounded(needed.all(), config.workers.count)?;
+        beside.map_or(Ok(()), |running| needed.beside(running).fits(memory_limit::room().as_ref()))
     };
     // What has no room even empty has none with its files.
     compiled.program.as_ref().map_or(Ok(()), enough)?;
@@ -198,6 +263,10 @@ fn loaded_filled(
         filled.push(again);
     }
     enough(&program)?;
+    if config.workers.count > 1 {
+        declare_worker_busy(&mut program)
+            .map_err(|error| format!("{}: {error}", config.program.display()))?;
+    }
     let (ports, program) = (config.ports.len() as u16, Arc::new(program));
     let seed = seed();
     let load = |worker| {
@@ -230,18 +299,57 @@ fn bounded(needed: u64, workers: u16) -> Result<(), String> {
     ))
 }
 
-/// Whether what a program's tables take at most is there beside the program that runs: who takes more than
-/// there is is ended by the kernel.
-fn fits(needed: u64, room: Option<&Room>) -> Result<(), String> {
-    match room {
-        Some(Room { file, most, left }) if needed > *left => Err(format!(
-            "its tables take up to {} at all workers together, beside those of the program that runs, and {} leaves {} of {}: raise that, or lower the capacity of tables (`ravelin check` tells what they take)",
-            bytes(needed),
+/// What runs while another program is loaded.
+#[derive(Clone, Copy)]
+struct Running {
+    /// Its workers have the parcels in which packets cross, which stay for the program that takes over.
+    has_parcels: bool,
+}
+
+impl Running {
+    fn of(remote: &Remote) -> Running {
+        // Where a worker has ended, nothing is loaded any more.
+        let parcels = remote.ask(|generation, _| generation.has_parcels).unwrap_or_default();
+        Running { has_parcels: parcels.contains(&true) }
+    }
+}
+
+/// The memory, in bytes, that a program needs at most at all workers together.
+#[derive(Clone, Copy)]
+struct Needed {
+    tables: u64,
+    parcels: u64,
+}
+
+impl Needed {
+    fn of(program: &Program, workers: u16) -> Needed {
+        let parcels = Remembered::parcels(program, workers).1;
+        Needed { tables: cost(program).memory_of(workers), parcels }
+    }
+
+    fn all(self) -> u64 {
+        self.tables.saturating_add(self.parcels)
+    }
+
+    /// What of it is not there yet: tables are made anew beside those of the program that runs.
+    fn beside(self, running: Running) -> Needed {
+        if running.has_parcels { Needed { parcels: 0, ..self } } else { self }
+    }
+
+    /// Whether there is room for it: who takes more than there is is ended by the kernel.
+    fn fits(self, room: Option<&Room>) -> Result<(), String> {
+        let Some(Room { file, most, left }) = room.filter(|room| self.all() > room.left) else {
+            return Ok(());
+        };
+        let what =
+            if self.parcels > 0 { "its tables, and the parcels between workers," } else { "its tables" };
+        Err(format!(
+            "{what} take up to {} at all workers together, beside the tables of the program that runs, and {} leaves {} of {}: raise that, or lower the capacity of tables (`ravelin check` tells what they take)",
+            bytes(self.all()),
             file.display(),
             bytes(*left),
             bytes(*most),
-        )),
-        _ => Ok(()),
+        ))
     }
 }
 
@@ -264,6 +372,7 @@ fn tell(ports: &[PortView], config: &Config) {
     for warning in shared(config) {
         let _ = writeln!(err, "warning: {warning}");
     }
+    config.names.iter().for_each(tell_names);
     let (program, control) = (config.program.display(), config.control.display());
     let _ =
         writeln!(err, "{program} runs; it can be asked at {control} (`ravelin show run`); Ctrl-C ends it");
@@ -289,9 +398,23 @@ mod tests {
     #[test]
     fn what_has_no_room_beside_what_runs_is_refused_before_it_is_made() {
         let room = Room { file: "/sys/fs/cgroup/memory.max".into(), most: 64 << 20, left: 40 << 20 };
-        assert_eq!(fits(40 << 20, Some(&room)), Ok(()));
-        assert_eq!(fits(u64::MAX, None), Ok(()));
-        let error = fits((40 << 20) + 1, Some(&room)).expect_err("a byte too much");
+        let tables = |tables| Needed { tables, parcels: 0 };
+        assert_eq!(tables(40 << 20).fits(Some(&room)), Ok(()));
+        assert_eq!(tables(u64::MAX).fits(None), Ok(()));
+        let error = tables((40 << 20) + 1).fits(Some(&room)).expect_err("a byte too much");
+        assert!(error.starts_with("its tables take up to"), "{error}");
         assert!(error.contains("/sys/fs/cgroup/memory.max leaves"), "{error}");
+    }
+
+    #[test]
+    fn parcels_that_are_there_already_are_not_needed_a_second_time() {
+        let text = "start stage all() { flood }\nsteer stage by() { steer 1 }";
+        let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &CompileOptions::default());
+        let needed = Needed::of(&compiled.program.expect("it compiles"), 64);
+        assert!(needed.parcels > 1 << 30 && needed.tables < 1 << 20, "{} bytes", needed.all());
+        let room = Room { file: "/sys/fs/cgroup/memory.max".into(), most: 4 << 30, left: 40 << 20 };
+        assert_eq!(needed.beside(Running { has_parcels: true }).fits(Some(&room)), Ok(()));
+        let error = needed.beside(Running { has_parcels: false }).fits(Some(&room)).expect_err("too much");
+        assert!(error.starts_with("its tables, and the parcels between workers, take up to 1."), "{error}");
     }
 }

@@ -67,7 +67,11 @@ fn routes_of(view: &Value) -> String {
         .map(|route| vec![words(route, "to"), words(route, "instead"), words(route, "because")])
         .collect();
     let more_unmeant = whole(view, "unmeant_count").saturating_sub(unmeant.len() as u64);
-    let mut told = format!("{}\n\n{}{more}", of(routes, "route"), table(&columns, rows));
+    let coming = match whole(view, "changes_on_their_way") {
+        0 => String::new(),
+        coming => format!("; {} on their way to the program", of(coming, "change")),
+    };
+    let mut told = format!("{}{coming}\n\n{}{more}", of(routes, "route"), table(&columns, rows));
     if !unmeant.is_empty() {
         let columns = [("to", Side::Left), ("instead", Side::Left), ("because", Side::Wrapped)];
         told += &format!("\nof the kernel, not followed:\n\n{}", table(&columns, unmeant));

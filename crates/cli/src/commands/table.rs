@@ -1,6 +1,7 @@
 //! `ravelin table`: tables of a running gateway; and lookups in a table that is filled from a file, where
 //! each line of a file of queries gets a line as its answer.
 
+mod defaults;
 mod figures;
 pub(super) mod files;
 mod live;
@@ -10,6 +11,7 @@ mod payload;
 mod rules;
 pub(super) mod source;
 mod watch;
+mod written_value;
 
 use crate::arguments::table::TableCommand;
 use crate::failure::Failure;
@@ -27,6 +29,9 @@ pub(crate) fn run(command: &TableCommand, json: bool) -> Result<(), Failure> {
         TableCommand::Add(arguments) => live::add(arguments, json),
         TableCommand::Remove(arguments) => live::remove(arguments, json),
         TableCommand::Replace(arguments) => live::replace(arguments, json),
+        TableCommand::Default(arguments) => defaults::default(arguments, json),
+        TableCommand::Join(arguments) => defaults::join(arguments, json),
+        TableCommand::Leave(arguments) => defaults::leave(arguments, json),
         TableCommand::Watch(arguments) => watch::run(arguments, json),
         TableCommand::Lpm(arguments) => lines().and_then(|()| lpm::run(arguments)),
         TableCommand::Rules(arguments) => lines().and_then(|()| rules::run(arguments)),

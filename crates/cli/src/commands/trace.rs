@@ -1,5 +1,7 @@
 //! `ravelin trace`: packets through a program, step by step.
 
+mod sequence;
+
 use crate::arguments::TraceArguments;
 use crate::arguments::seeing::LiveTraceArguments;
 use crate::commands::run::{filter, open};
@@ -14,18 +16,9 @@ use gateway::control::listen_to;
 use gateway::{Asked, WatchWish};
 use lang::pipeline::Decode;
 use packet::{Batch, Verdict};
-use ports::{CaptureSource, Ingress, IngressPolicy, Receive};
+use ports::{Ingress, IngressPolicy};
+use sequence::{Sequence, Subject};
 use serde_json::json;
-
-/// A packet to be followed.
-struct Subject {
-    /// Its number in the capture.
-    number: Option<u64>,
-    bytes: Vec<u8>,
-    wire: u32,
-    port: u16,
-    time: u64,
-}
 
 /// A program, with what it has learned from the packets so far.
 struct Followed {
@@ -124,79 +117,59 @@ fn given(arguments: &TraceArguments, text: &str) -> Result<Subject, Failure> {
     let digit = |letter: char| letter.to_digit(16).unwrap_or(0) as u8;
     let bytes: Vec<u8> = digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
     let wire = bytes.len() as u32;
-    Ok(Subject { number: None, bytes, wire, port: arguments.port.unwrap_or(1), time: 0 })
-}
-
-/// The capture that is named, its packets entering as is said.
-fn capture(arguments: &TraceArguments, input: &str) -> Result<CaptureSource, Failure> {
-    let policy = arguments.port.map_or(IngressPolicy::RoundRobin, IngressPolicy::Port);
-    open(input, arguments.link, Ingress::new(policy, arguments.ports))
+    Ok(Subject { number: None, bytes, wire, port: arguments.port.unwrap_or(1), time: 0, waited: None })
 }
 
 impl Followed {
-    /// A packet of a capture, after those before it have run.
+    /// The packets of the capture that is named, which enter as is said.
+    fn sequence(&self, arguments: &TraceArguments, input: &str) -> Result<Sequence, Failure> {
+        let policy = arguments.port.map_or(IngressPolicy::RoundRobin, IngressPolicy::Port);
+        let source = open(input, arguments.link, Ingress::new(policy, arguments.ports))?;
+        Ok(Sequence::new(source, &self.ready.program))
+    }
+
+    /// A packet of a capture, after those that run before it.
     fn captured(&mut self, arguments: &TraceArguments, input: &str, wanted: u64) -> Result<Subject, Failure> {
-        let mut source = capture(arguments, input)?;
-        let (mut batch, mut outputs, mut seen) = (Batch::new(), Outputs::default(), 0);
-        loop {
-            let memory = source.receive(&mut batch).map_err(|error| Failure::Finding(error.to_string()))?;
-            if batch.is_empty() {
-                return Err(Failure::Usage(format!(
-                    "--number: {input} has {}, and number {wanted} is not among them",
-                    render::quantity::of(seen, "packet")
-                )));
+        let mut sequence = self.sequence(arguments, input)?;
+        while let Some(subject) = sequence.next()? {
+            if subject.number == Some(wanted) {
+                return Ok(subject);
             }
-            let left = wanted - seen;
-            seen += batch.len as u64;
-            outputs.clear();
-            if left > batch.len as u64 {
-                self.interpreter.run(memory, &mut batch, &mut outputs);
-                continue;
-            }
-            let index = left as usize - 1;
-            let subject = Subject::of(memory, &batch, index, wanted);
-            batch.len = index;
-            self.interpreter.run(memory, &mut batch, &mut outputs);
-            return Ok(subject);
+            self.pass(&subject);
         }
+        Err(Failure::Usage(format!(
+            "--number: {input} has {}, and number {wanted} is not among them",
+            render::quantity::of(sequence.seen(), "packet")
+        )))
     }
 
     /// The first packets of a capture that a filter holds for, while all run.
     fn tell_chosen(&mut self, arguments: &TraceArguments, input: &str, text: &str) -> Result<(), Failure> {
         let mut filter = filter(text)?;
-        let mut source = capture(arguments, input)?;
-        let (mut batch, mut chosen, mut seen, mut told) = (Batch::new(), Vec::new(), 0, 0);
+        let mut sequence = self.sequence(arguments, input)?;
+        let (mut chosen, mut told) = (Vec::new(), 0);
         while told < arguments.live.count {
-            let memory = source.receive(&mut batch).map_err(|error| Failure::Finding(error.to_string()))?;
-            if batch.is_empty() {
-                break;
+            let Some(subject) = sequence.next()? else { break };
+            let (mut memory, mut batch) = subject.alone();
+            filter.choose(&mut memory, &mut batch, &mut chosen);
+            if chosen.is_empty() {
+                self.pass(&subject);
+                continue;
             }
-            filter.choose(memory, &mut batch, &mut chosen);
-            for index in 0..batch.len {
-                seen += 1;
-                let subject = Subject::of(memory, &batch, index, seen);
-                if chosen.binary_search(&(index as u16)).is_err() {
-                    self.pass(&subject);
-                    continue;
-                }
-                let (steps, end) = self.follow(&subject);
-                if !filter.holds(&self.decided(&subject, &end)) {
-                    continue;
-                }
-                if told > 0 && !self.json {
-                    render::text("\n")?;
-                }
-                told += 1;
-                self.tell(&subject, &steps, &end)?;
-                if told == arguments.live.count {
-                    break;
-                }
+            let (steps, end) = self.follow(&subject);
+            if !filter.holds(&self.decided(&subject, &end)) {
+                continue;
             }
+            if told > 0 && !self.json {
+                render::text("\n")?;
+            }
+            told += 1;
+            self.tell(&subject, &steps, &end)?;
         }
         if told > 0 {
             return Ok(());
         }
-        let packets = render::quantity::of(seen, "packet");
+        let packets = render::quantity::of(sequence.seen(), "packet");
         Err(Failure::Finding(format!(
             "{input} has {packets}, and the filter `{text}` holds for none of them"
         )))
@@ -217,8 +190,7 @@ impl Followed {
 
     /// Runs a packet.
     fn pass(&mut self, subject: &Subject) -> (Vec<u8>, Batch, Outputs) {
-        let mut batch = Batch::new();
-        let mut memory = batch.hold_one(&subject.bytes, subject.wire, subject.port, subject.time);
+        let (mut memory, mut batch) = subject.alone();
         let mut outputs = Outputs::default();
         self.interpreter.run(&mut memory, &mut batch, &mut outputs);
         (memory, batch, outputs)
@@ -263,15 +235,6 @@ impl Followed {
     }
 }
 
-impl Subject {
-    /// Packet `index` of a batch, number `number` of its capture.
-    fn of(memory: &[u8], batch: &Batch, index: usize, number: u64) -> Subject {
-        let bytes = batch.bytes(memory, index).unwrap_or_default().to_vec();
-        let (wire, port, time) = (batch.wire[index], batch.port[index], batch.time[index]);
-        Subject { number: Some(number), bytes, wire, port, time }
-    }
-}
-
 fn text(ready: &Ready, subject: &Subject, steps: &[TraceStep], end: &End) -> String {
     let bold = anstyle::Style::new().bold();
     let before = &subject.bytes;
@@ -285,6 +248,10 @@ fn text(ready: &Ready, subject: &Subject, steps: &[TraceStep], end: &End) -> Str
         packet::describe::describe(before, subject.wire),
         render::packet::dump(before, "  ")
     );
+    if let Some(waited) = subject.waited {
+        let waited = render::quantity::seconds(waited as f64 / 1e9);
+        text.push_str(&format!("  it has waited {waited} for the first fragment of its packet\n"));
+    }
     text.push_str(&render::steps::steps(steps.iter().map(|step| (step.place.as_str(), step.step.as_str()))));
     text.push_str(&format!(
         "\n{bold}Verdict{bold:#}: {}\n",
@@ -333,6 +300,7 @@ fn document(ready: &Ready, subject: &Subject, steps: &[TraceStep], end: &End) ->
         "port": subject.port,
         "packet": render::diagnostic::hex(&subject.bytes),
         "wire_bytes": subject.wire,
+        "waited_seconds": subject.waited.map(|waited| waited as f64 / 1e9),
         "decoded": packet::describe::describe(&subject.bytes, subject.wire),
         "steps": steps,
         "verdict": render::mismatch::verdict(&ready.program, end.verdict),

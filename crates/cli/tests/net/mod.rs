@@ -6,7 +6,9 @@
 
 #![allow(dead_code, reason = "every test uses another part")]
 
+pub(crate) mod frr;
 pub(crate) mod sshd;
+pub(crate) mod udp_stream;
 
 use serde_json::Value;
 use std::fs;
@@ -15,6 +17,18 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// The ports of a gateway whose machine is a host in the networks of `a` (10.0.1.2) and `b` (10.0.2.2).
+pub(crate) const HOSTED_PORTS: &str = r#"
+[[port]]
+interface = "to-a"
+addresses = ["10.0.1.1/24"]
+host = true
+[[port]]
+interface = "to-b"
+addresses = ["10.0.2.1/24"]
+host = true
+"#;
 
 /// Two hosts, `a` (10.0.0.1) and `b` (10.0.0.2), each with a virtual cable to a gateway.
 pub(crate) struct Net {
@@ -250,6 +264,24 @@ impl Drop for Net {
             // One that was never made is no matter.
             let _ = Command::new("ip").args(["netns", "delete", &self.name(host)]).output();
         }
+    }
+}
+
+/// A process that ends with the test.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Running(child.expect("the program starts"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

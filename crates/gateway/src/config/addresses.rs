@@ -175,7 +175,10 @@ fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(IpPref
         return wrong(&route.via, format!("{via} is of another family than {to}"));
     }
     let named = match &route.port {
-        Some(name) => match (1..).zip(ports).find(|(_, port)| port.interface == *name.get_ref()) {
+        Some(name) => match (1..)
+            .zip(ports)
+            .find(|(_, port)| !name.get_ref().is_empty() && port.interface == *name.get_ref())
+        {
             Some((number, _)) => Some(number),
             None => return wrong(name, format!("there is no port with interface `{}`", name.get_ref())),
         },

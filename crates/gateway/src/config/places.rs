@@ -8,6 +8,9 @@
 //! [[port]]                        # those of VLAN 20, a port with the name eth0.20
 //! on = "eth0"
 //! vlan = 20
+//!
+//! [[port]]                        # a number that no port has
+//! empty = true
 //! ```
 
 use super::{At, ConfigError, FilePort, is_interface_name};
@@ -50,6 +53,12 @@ pub(super) fn read(
     let mut places: Vec<PortPlace> = Vec::with_capacity(ports.len());
     let mut firsts: HashMap<String, usize> = HashMap::new();
     for (index, (port, span)) in ports.iter().zip(spans).enumerate() {
+        if port.is_empty() {
+            let span = empty(port, at)?;
+            let (interface, name) = Default::default();
+            places.push(PortPlace { interface, vlan: VlanPlace::Alone, name, span, first: index });
+            continue;
+        }
         let (interface, vlan, span) = one(port, span, at)?;
         let first = *firsts.entry(interface.clone()).or_insert(index);
         places.push(PortPlace { name: String::new(), interface, vlan, span, first });
@@ -66,6 +75,9 @@ pub(super) fn read(
     let mut owners: HashMap<String, usize> = HashMap::new();
     for (index, (place, shared)) in places.iter_mut().zip(shared).enumerate() {
         let PortPlace { interface, vlan, span, .. } = place;
+        if interface.is_empty() {
+            continue;
+        }
         place.name = match *vlan {
             VlanPlace::Tag(vlan) => format!("{interface}.{vlan}"),
             VlanPlace::Alone | VlanPlace::Untagged => interface.clone(),
@@ -103,6 +115,18 @@ pub(super) fn read(
         }
     }
     Ok(places)
+}
+
+/// Where the file says that no port has a number.
+fn empty(port: &FilePort, at: &At<'_>) -> Result<Range<usize>, ConfigError> {
+    let place = port.interface.is_some() || port.on.is_some() || port.vlan.is_some();
+    let attached = port.attachment().iter().any(|(_, span)| span.is_some());
+    let span = port.empty.as_ref().map(|empty| empty.span()).unwrap_or_default();
+    if place || attached || port.has_more() {
+        let message = "no port has a number that is `empty`: leave out everything else, or `empty`";
+        return Err(at(Some(span), message.to_owned()));
+    }
+    Ok(span)
 }
 
 /// The interface of a port, which of its frames are the port's, and where the file says so.

@@ -63,7 +63,7 @@ pub(crate) struct Account {
     /// Errors of ICMP that were sent about them, and errors withheld because of their rate.
     pub(crate) errors_sent: u64,
     pub(crate) errors_withheld: u64,
-    /// Entries that found no room in the program's tables.
+    /// How often an entry came that found no room in the program's tables; trying it again does not count.
     pub(crate) entries_refused: u64,
     fates: BTreeMap<Fate, u64>,
 }
@@ -105,7 +105,7 @@ pub struct AccountView {
     pub errors_sent: u64,
     /// Errors that were not sent, since there were too many.
     pub errors_withheld: u64,
-    /// Entries that found no room in the program's tables.
+    /// How often an entry came that found no room in the program's tables; trying it again does not count.
     pub entries_refused: u64,
     /// Neighbours that gave way to others, since too many were known or looked for.
     pub neighbours_displaced: u64,

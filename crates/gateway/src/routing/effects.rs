@@ -6,6 +6,7 @@ use super::router::{Link, Packet};
 use engine::live::Injected;
 use lang::ir::{Entry, Match};
 use packet::PortNumber;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The next hop that is the gateway itself.
@@ -88,10 +89,14 @@ pub(crate) struct Change {
     pub(crate) insert: bool,
 }
 
+/// The table of a prefix.
+fn table(prefix: IpPrefix) -> Filled {
+    if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 }
+}
+
 /// A route to the next hop of a number.
 pub(crate) fn route(prefix: IpPrefix, hop: u16) -> (Filled, Entry) {
-    let table = if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 };
-    (table, entry(prefix.key(), vec![hop.into()]))
+    (table(prefix), entry(prefix.key(), vec![hop.into()]))
 }
 
 /// A next hop.
@@ -151,5 +156,75 @@ impl Effects {
     /// Takes the entry of this key out.
     pub(crate) fn remove(&mut self, (table, entry): (Filled, Entry)) {
         self.changes.push(Change { table, entry, insert: false });
+    }
+}
+
+/// The keys of the entries that control wants in tables and that are not there. Each is that of a route, a
+/// neighbour or a group that control knows, so there are no more than those.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refused(BTreeMap<Filled, Lacking>);
+
+/// Those of one table.
+#[derive(Clone, Debug, Default)]
+struct Lacking {
+    /// They wait for room.
+    waiting: BTreeSet<Vec<Match>>,
+    /// A change is on its way that puts them in, if there is room still.
+    tried: BTreeSet<Vec<Match>>,
+}
+
+impl Refused {
+    /// Whether the entry of a prefix is not there.
+    pub(crate) fn has(&self, prefix: IpPrefix) -> bool {
+        self.has_key(table(prefix), &[prefix.key()])
+    }
+
+    /// Whether the entry of this key is not there.
+    pub(crate) fn has_key(&self, table: Filled, key: &[Match]) -> bool {
+        let lacking = self.0.get(&table);
+        lacking.is_some_and(|lacking| lacking.waiting.contains(key) || lacking.tried.contains(key))
+    }
+
+    /// Whether the table of a prefix has no room.
+    pub(crate) fn has_table_of(&self, prefix: IpPrefix) -> bool {
+        self.0.contains_key(&table(prefix))
+    }
+
+    /// Whether all tables have room.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entry of this key found no room. Says whether it had some before, or was not wanted.
+    pub(crate) fn insert(&mut self, table: Filled, key: &[Match]) -> bool {
+        let lacking = self.0.entry(table).or_default();
+        let tried = lacking.tried.remove(key);
+        lacking.waiting.insert(key.to_vec()) && !tried
+    }
+
+    /// The entry of this change is there, or is no more wanted. Says whether it had no room.
+    pub(crate) fn remove(&mut self, change: &Change) -> bool {
+        let Some(lacking) = self.0.get_mut(&change.table) else { return false };
+        let (waited, tried) =
+            (lacking.waiting.remove(&change.entry.key), lacking.tried.remove(&change.entry.key));
+        if lacking.waiting.is_empty() && lacking.tried.is_empty() {
+            self.0.remove(&change.table);
+        }
+        waited || tried
+    }
+
+    /// Takes so many of a table out that wait.
+    pub(crate) fn take(&mut self, table: Filled, count: usize) -> Vec<Vec<Match>> {
+        let Some(lacking) = self.0.get_mut(&table) else { return Vec::new() };
+        let taken = (0..count).map_while(|_| lacking.waiting.pop_first()).collect();
+        if lacking.waiting.is_empty() && lacking.tried.is_empty() {
+            self.0.remove(&table);
+        }
+        taken
+    }
+
+    /// A change is on its way that puts in the entry of this key, which had no room.
+    pub(crate) fn tries(&mut self, table: Filled, key: &[Match]) {
+        self.0.entry(table).or_default().tried.insert(key.to_vec());
     }
 }

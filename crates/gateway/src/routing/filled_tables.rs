@@ -12,6 +12,8 @@ use std::collections::HashMap;
 pub(crate) struct FilledTables {
     /// Their places in the program.
     pub(crate) tables: HashMap<Filled, u32>,
+    /// How many entries the tables of routes take.
+    pub(crate) routes: HashMap<Filled, usize>,
     /// How many next hops there is room for.
     pub(crate) hops: usize,
     /// For how many groups of several next hops.
@@ -33,7 +35,7 @@ impl FilledTables {
     /// # Errors
     /// The first table that the addresses of the file need and the program has not, or not so.
     pub(crate) fn of(program: &Program, settings: &RoutingSettings) -> Result<FilledTables, Missing> {
-        let mut tables = HashMap::new();
+        let (mut tables, mut routes) = (HashMap::new(), HashMap::new());
         let (mut hops, mut groups) = (usize::MAX, 0);
         for filled in Filled::ALL {
             let found = (0..).zip(&program.tables).find(|(_, table)| table.name == filled.name());
@@ -42,6 +44,9 @@ impl FilledTables {
                 Some((index, table)) if suits(filled, table) => {
                     tables.insert(filled, index);
                     match filled {
+                        Filled::Routes | Filled::Routes6 => {
+                            routes.insert(filled, table.capacity as usize);
+                        }
                         Filled::Groups => {
                             let room = table.capacity as u64 / u64::from(BUCKETS);
                             groups = room.min(GROUPS.into()) as u16;
@@ -68,17 +73,26 @@ impl FilledTables {
                 None => {}
             }
         }
-        Ok(FilledTables { tables, hops, groups })
+        Ok(FilledTables { tables, routes, hops, groups })
+    }
+
+    /// Routes of the kernel that the tables of routes have no room for wait, beginning with those that
+    /// waited in the router before.
+    pub(crate) fn leave_out(&self, router: &mut Router, before: &Router) {
+        for (filled, capacity) in &self.routes {
+            router.leave_out(*filled, *capacity, &before.refused);
+        }
     }
 
     /// Fills the tables of a program that has just been loaded with all that a router knows, in place of the
-    /// examples in its text.
+    /// examples in its text. Entries that wait for room are left out.
     ///
     /// # Errors
     /// They have no room for it.
     pub(crate) fn fill(&self, router: &Router, backend: &mut dyn Backend) -> Result<(), String> {
         for (filled, index) in &self.tables {
-            let entries = router.entries(*filled);
+            let mut entries = router.entries(*filled);
+            entries.retain(|entry| !router.refused.has_key(*filled, &entry.key));
             let count = entries.len();
             backend.replace(*index, entries).map_err(|error| {
                 format!("table `{}` does not take {count} entries: {error}", filled.name())

@@ -11,7 +11,7 @@ use super::kernel::{KernelTable, Ports};
 use super::neighbours::{Mac, Neighbour};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::router::{Link, PortSettings, Router, RoutingSettings, is_link_local};
-use super::rtnetlink::{Condition, Ties, Told, Wanted};
+use super::rtnetlink::{Condition, RouteNews, Ties, Told, Wanted};
 use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -168,7 +168,7 @@ impl Follower {
     /// Takes in what the kernel told, in this order.
     pub(crate) fn take(&mut self, told: Vec<Told>, now: u64, router: &mut Router, effects: &mut Effects) {
         let mut changed: Vec<IpPrefix> = Vec::new();
-        let (mut machine, mut neighbours) = (false, false);
+        let (mut machine, mut neighbours, mut links) = (false, false, false);
         for told in told {
             match told {
                 Told::Link { index, name, link, ties } => {
@@ -182,8 +182,7 @@ impl Follower {
                         self.neighbours.retain(|(at, _), _| *at != index);
                     }
                     if self.host(index, &name, ties.is_some()) || self.link(index, &name, link) {
-                        (machine, neighbours) = (true, true);
-                        changed.extend(self.table.prefixes());
+                        (machine, neighbours, links) = (true, true, true);
                     }
                     self.lost_if_idle();
                 }
@@ -210,16 +209,23 @@ impl Follower {
                     };
                     neighbours |= before.map(|(before, _)| before) != permanent;
                 }
-                Told::Route { key, hops, there, replaces } if self.routes => {
-                    self.table.route(key, &hops, there, replaces);
-                    changed.push(key.prefix);
+                Told::Interrupted => self.again = true,
+                Told::Route { key, hops, weights, news } if self.routes => {
+                    // Linux begins a list of IPv6 anew when routes change, and leaves out as many as it has
+                    // told, also for some of these that went.
+                    self.again |= news == RouteNews::Went && self.lists_ipv6() && !key.prefix.is_ipv4();
+                    let changed_hops = self.table.route(key, &hops, news);
+                    if self.table.weigh(key, &hops, &weights, news) || changed_hops {
+                        changed.push(key.prefix);
+                    }
                 }
                 Told::Object { number, object } if self.routes => {
+                    self.again |= object.is_none() && self.lists_ipv6();
                     changed.extend(self.table.object(number, object));
                 }
                 Told::Neighbour { .. } | Told::Route { .. } | Told::Object { .. } => {}
                 Told::Done { broken } => {
-                    self.again |= broken;
+                    self.again |= broken || self.table.is_doubtful();
                     match self.asking.take() {
                         Some(Wanted::Addresses) if !self.again => {
                             self.addresses.retain(|_, held| held.seen == self.round);
@@ -239,6 +245,9 @@ impl Follower {
             }
         }
         changed.extend(self.table.settled());
+        if links {
+            changed = self.table.prefixes();
+        }
         for port in 1..=self.interfaces.len() as PortNumber {
             router.link(port, self.links.get(&port).copied(), now, effects);
         }
@@ -266,6 +275,10 @@ impl Follower {
         if router.has_groups_again() {
             self.route(self.table.prefixes(), &ports, router, effects);
         }
+    }
+
+    fn lists_ipv6(&self) -> bool {
+        matches!(self.asking, Some(Wanted::Ipv6Routes))
     }
 
     /// Tells where these prefixes lead now.
@@ -427,7 +440,7 @@ mod tests {
 
     fn route(prefix: IpPrefix, index: u32) -> Told {
         let key = Key { prefix, condition: None, metric: 0 };
-        Told::Route { key, hops: vec![Hop::By(index, None)], there: true, replaces: false }
+        Told::Route { key, hops: vec![Hop::By(index, None)], weights: Vec::new(), news: RouteNews::Came }
     }
 
     #[test]
@@ -494,6 +507,44 @@ mod tests {
         take(&mut follower, &mut router, vec![Told::Done { broken: true }]);
         assert_eq!(router.rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
         assert_eq!(follower.question(), Some(Wanted::Links));
+    }
+
+    /// Linux leaves out routes of IPv6 where others went while it listed them, and says nothing of it.
+    #[test]
+    fn a_list_during_which_routes_of_ipv6_went_takes_nothing_away() {
+        let [stays, goes]: [IpPrefix; 2] =
+            ["2001:db8:1::/48", "2001:db8:2::/48"].map(|text| text.parse().expect("one"));
+        let mut router = Router::new(&RoutingSettings::default(), 10);
+        let mut follower = Follower::new(&settings(false), HashMap::new());
+        let mut effects = Effects::default();
+        let mut round = |follower: &mut Follower, router: &mut Router, listed: &[Told]| {
+            while let Some(wanted) = follower.question() {
+                let mut told = match wanted {
+                    Wanted::Links => vec![link(7, "x", true)],
+                    Wanted::Ipv6Routes => listed.to_vec(),
+                    _ => Vec::new(),
+                };
+                told.push(Told::Done { broken: false });
+                follower.take(told, 0, router, &mut effects);
+                if wanted == Wanted::Ipv6Routes {
+                    break;
+                }
+            }
+        };
+        let key = Key { prefix: goes, condition: None, metric: 0 };
+        let went =
+            Told::Route { key, hops: vec![Hop::By(7, None)], weights: Vec::new(), news: RouteNews::Went };
+        round(&mut follower, &mut router, &[route(stays, 7), route(goes, 7)]);
+        assert!(follower.is_settled());
+        follower.lost();
+        round(&mut follower, &mut router, &[went]);
+        let way = Some((Source::Kernel, Way::Link(1)));
+        assert_eq!((router.rib.best(stays), router.rib.best(goes)), (way, None));
+        assert!(!follower.is_settled(), "it is asked for again");
+        round(&mut follower, &mut router, &[Told::Interrupted]);
+        assert_eq!(router.rib.best(stays), way, "a list that was interrupted takes nothing away");
+        round(&mut follower, &mut router, &[]);
+        assert_eq!((router.rib.best(stays), follower.is_settled()), (None, true));
     }
 
     #[test]
@@ -657,7 +708,12 @@ mod tests {
         let [by_number, wide]: [IpPrefix; 2] =
             ["203.0.113.0/24", "203.0.0.0/16"].map(|text| text.parse().expect("one"));
         let key = |prefix| Key { prefix, condition: None, metric: 0 };
-        let plain = |hop| Told::Route { key: key(by_number), hops: vec![hop], there: true, replaces: false };
+        let plain = |hop| Told::Route {
+            key: key(by_number),
+            hops: vec![hop],
+            weights: Vec::new(),
+            news: RouteNews::Came,
+        };
         let object = |object: Option<Hop>| Told::Object { number: 5, object: object.map(Object::One) };
         let told =
             vec![link(7, "x", true), route(wide, 7), object(Some(Hop::By(7, None))), plain(Hop::Object(5))];
@@ -682,8 +738,8 @@ mod tests {
         let of_tos = Told::Route {
             key: Key { prefix: wide, condition: Some(Condition::Tos(16)), metric: 0 },
             hops: vec![Hop::Nowhere(Way::Blackhole)],
-            there: true,
-            replaces: false,
+            weights: Vec::new(),
+            news: RouteNews::Came,
         };
         follower.take(vec![of_tos], 0, &mut router, &mut effects);
         assert_eq!(router.rib.best(wide), Some((Source::Kernel, Way::Link(1))));

@@ -54,9 +54,10 @@ struct Serving {
     turn: Arc<Mutex<()>>,
 }
 
-/// Host interfaces of the ports behind the first `keep`, until they take their places.
+/// Host interfaces of ports that are opened anew, until they take their places.
 pub(crate) struct NewHosts {
-    pub(super) keep: usize,
+    /// For each port whether it is opened anew.
+    pub(super) anew: Vec<bool>,
     hosts: BTreeMap<PortNumber, Arc<Host>>,
 }
 
@@ -68,15 +69,18 @@ impl NewHosts {
     pub(super) fn make(
         settings: &RoutingSettings,
         ports: &[WantedPort],
-        keep: usize,
+        anew: &[bool],
     ) -> Result<NewHosts, (PortNumber, HostError)> {
         let mut hosts = BTreeMap::new();
-        for ((number, of_port), wanted) in (1..).zip(&settings.ports).zip(ports).skip(keep) {
+        for (((number, of_port), wanted), anew) in (1..).zip(&settings.ports).zip(ports).zip(anew) {
+            if !anew {
+                continue;
+            }
             let Some(name) = &of_port.host_interface else { continue };
             let host = Host::make(name, wanted, &of_port.addresses).map_err(|error| (number, error))?;
             hosts.insert(number, Arc::new(host));
         }
-        Ok(NewHosts { keep, hosts })
+        Ok(NewHosts { anew: anew.to_vec(), hosts })
     }
 }
 
@@ -156,7 +160,7 @@ impl Hosts {
     /// The first port that cannot have one; then none is left.
     pub fn make(settings: &RoutingSettings, ports: &[WantedPort]) -> Result<Hosts, (PortNumber, HostError)> {
         let hosts = Hosts::default();
-        hosts.add(NewHosts::make(settings, ports, 0)?);
+        hosts.add(NewHosts::make(settings, ports, &vec![true; ports.len()])?);
         Ok(hosts)
     }
 
@@ -168,10 +172,11 @@ impl Hosts {
         self.all().get(&port).cloned()
     }
 
-    /// Lets go of the host interfaces of the ports behind the first so many.
-    pub(super) fn keep(&self, count: usize) -> Vec<EndedHost> {
+    /// Lets go of the host interfaces of ports that have gone or are opened anew.
+    pub(super) fn let_go(&self, anew: &[bool]) -> Vec<EndedHost> {
         let mut all = self.all();
-        let gone: Vec<_> = all.keys().copied().filter(|port| usize::from(*port) > count).collect();
+        let stays = |port: PortNumber| anew.get(usize::from(port).wrapping_sub(1)) == Some(&false);
+        let gone: Vec<_> = all.keys().copied().filter(|port| !stays(*port)).collect();
         let gone: Vec<_> = gone.iter().filter_map(|port| all.remove(port)).collect();
         gone.iter().for_each(|host| host.gone.store(true, Ordering::Relaxed));
         gone.into_iter().map(EndedHost).collect()

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `Router` and the files that it uses do no I/O and read no clock. This file has the two threads (one for
-//! packets, one for the kernel), the lock that they share, and the functions that change the program's
-//! tables.
+//! packets, one for the kernel), the lock that they share, and the turns in which either of them does what
+//! waits for the packet loop.
 
 mod account;
 mod effects;
@@ -20,7 +20,9 @@ mod hosts;
 mod icmp;
 mod kernel;
 mod kernel_addresses;
+mod known;
 mod link_frames;
+mod listing;
 mod neighbours;
 mod numbers;
 mod own;
@@ -28,12 +30,14 @@ mod packets;
 mod paths;
 mod prefix;
 mod reassembly;
+mod refused;
 mod rib;
 mod router;
 mod rtnetlink;
 mod several;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod view;
 
 pub use account::{AccountView, FateView};
@@ -63,15 +67,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use turns::{Cause, EffectQueue, PacketLoop};
 
-/// The most entries that control changes between two batches.
-const CHANGES: usize = 64;
 /// The most packets that control reads before it applies their effects.
 const PACKETS: usize = 64;
-/// The most messages of the kernel that control reads before it applies their effects.
-const RECEIPTS: usize = 64;
+/// The most changes that control takes from the kernel before it applies their effects, and the most
+/// messages that it reads for them.
+const TOLD: usize = 512;
 /// The longest wait for packets or for the kernel, so that both threads notice the end of the gateway.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The shortest wait, and the longest while something waits for the packet loop.
+const SHORTLY: Duration = Duration::from_millis(1);
 /// The wait before control asks the kernel for everything again, after more changes than found room.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The least time between two remarks about routes that are not followed.
@@ -121,6 +127,8 @@ fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<Filled
 /// The control plane of a gateway that routes. Without addresses in the file it does nothing.
 pub struct Routing {
     state: Mutex<Controlled>,
+    /// Held by whoever makes a turn of the queue, and by a reload; taken before `state`.
+    turn: Mutex<()>,
     begun: Instant,
     hosts: Hosts,
     remarks: Remarks,
@@ -131,6 +139,7 @@ pub struct Routing {
 struct Controlled {
     active: bool,
     router: Router,
+    queue: EffectQueue,
     follower: Follower,
     netlink: Option<Netlink>,
     filled_tables: FilledTables,
@@ -145,6 +154,8 @@ struct Controlled {
 /// The addresses and routes of a new file, until they take over or the reload fails.
 pub struct Staged<'a> {
     routing: &'a Routing,
+    /// No change of the program that runs is on its way meanwhile.
+    _turn: MutexGuard<'a, ()>,
     state: MutexGuard<'a, Controlled>,
     router: Router,
     filled_tables: FilledTables,
@@ -168,6 +179,7 @@ impl Routing {
         let mut state = Controlled {
             active,
             router: Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups),
+            queue: EffectQueue::default(),
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
             filled_tables,
@@ -197,7 +209,8 @@ impl Routing {
             Err(_) if !active => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Routing { state: Mutex::new(state), begun, hosts, remarks, unmeant: AtomicUsize::new(0) })
+        let (state, turn) = (Mutex::new(state), Mutex::default());
+        Ok(Routing { state, turn, begun, hosts, remarks, unmeant: AtomicUsize::new(0) })
     }
 
     /// Fills the tables of a program that has just been loaded.
@@ -240,7 +253,7 @@ impl Routing {
         }
     }
 
-    /// Makes the host interfaces of the ports behind the first `keep`, which come with a new file.
+    /// Makes the host interfaces of the ports that a new file opens anew.
     ///
     /// # Errors
     /// The first port that cannot have one; then none is left.
@@ -248,9 +261,9 @@ impl Routing {
         &self,
         settings: &RoutingSettings,
         ports: &[WantedPort],
-        keep: usize,
+        anew: &[bool],
     ) -> Result<NewHosts, (PortNumber, HostError)> {
-        NewHosts::make(settings, ports, keep)
+        NewHosts::make(settings, ports, anew)
     }
 
     /// Prepares the addresses and routes of a new file for a new program. Nothing changes before
@@ -260,16 +273,18 @@ impl Routing {
     /// The program lacks a table.
     pub fn stage(&self, program: &Program, settings: &RoutingSettings) -> Result<Staged<'_>, RoutingError> {
         let (filled_tables, active) = (filled_tables(program, settings)?, settings.is_active());
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.lock();
         let mut router = Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups);
         router.succeed(&state.router);
-        Ok(Staged { routing: self, state, router, filled_tables, active })
+        filled_tables.leave_out(&mut router, &state.router);
+        Ok(Staged { routing: self, _turn, state, router, filled_tables, active })
     }
 
     /// The routes there are.
     pub fn routes(&self) -> RoutesView {
         let state = self.lock();
-        let shown = state.router.routes_shown(&state.follower);
+        let shown = state.router.routes_shown(&state.follower, state.queue.outstanding());
         drop(state);
         shown.view()
     }
@@ -290,24 +305,55 @@ impl Routing {
     }
 
     fn serve_packets(&self, punts: &Receiver<Punted>, remote: &Remote) {
-        loop {
-            let due = self.lock().router.due();
-            let wait = due.map_or(PATIENCE, |due| Duration::from_nanos(due.saturating_sub(self.now())));
-            let first = match punts.recv_timeout(wait.clamp(Duration::from_millis(1), PATIENCE)) {
+        let some = |patience| {
+            let first = match punts.recv_timeout(patience) {
                 Ok(packet) => Some(packet),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return None,
             };
-            let mut state = self.lock();
-            let (now, mut effects) = (self.now(), Effects::default());
-            let active = state.active;
-            let packets = first.into_iter().chain(punts.try_iter()).take(PACKETS);
-            for Punted { reason, port, bytes, virtio, .. } in packets.filter(|_| active) {
-                state.router.packet(&reason, Packet { port, bytes, virtio }, now, &mut effects);
-            }
-            state.router.advance(now, &mut effects);
-            state.bring_about(effects, remote, &self.hosts);
+            let packet =
+                |Punted { reason, port, bytes, virtio, .. }| (reason, Packet { port, bytes, virtio });
+            Some(first.into_iter().chain(punts.try_iter()).take(PACKETS).map(packet))
+        };
+        while self.serve_some(some, remote) {}
+    }
+
+    /// Waits for some packets, does what they ask for, lets time pass, and makes a turn of the queue unless
+    /// somebody else does. Without room for what packets bring, none are taken: they wait where they are
+    /// counted when they are lost. Says whether there may be more.
+    fn serve_some<P: Iterator<Item = (Arc<str>, Packet)>>(
+        &self,
+        some: impl Fn(Duration) -> Option<P>,
+        packet_loop: &impl PacketLoop,
+    ) -> bool {
+        let state = self.lock();
+        let (due, waits, room) = (state.router.due(), !state.queue.is_empty(), state.queue.has_room());
+        drop(state);
+        if room {
+            let due = due.map_or(PATIENCE, |due| Duration::from_nanos(due.saturating_sub(self.now())));
+            let Some(packets) = some(due.clamp(SHORTLY, if waits { SHORTLY } else { PATIENCE })) else {
+                return false;
+            };
+            self.take_in(packets);
+        } else {
+            thread::sleep(SHORTLY);
         }
+        if let Ok(turn) = self.turn.try_lock() {
+            self.make_turn(&turn, packet_loop);
+        }
+        true
+    }
+
+    /// Takes in packets and the time that passed.
+    fn take_in(&self, packets: impl Iterator<Item = (Arc<str>, Packet)>) {
+        let mut state = self.lock();
+        let (now, mut effects) = (self.now(), Effects::default());
+        let active = state.active;
+        for (reason, packet) in packets.filter(|_| active) {
+            state.router.packet(&reason, packet, now, &mut effects);
+        }
+        state.router.advance(now, &mut effects);
+        state.push(effects, Cause::Packets);
     }
 
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
@@ -325,7 +371,10 @@ impl Routing {
             // What has come already is taken in together: each change of tables waits for the packet loop
             // once.
             let (mut told, mut all, mut patience) = (Vec::new(), false, PATIENCE);
-            for _ in 0..RECEIPTS {
+            for _ in 0..TOLD {
+                if told.len() >= TOLD {
+                    break;
+                }
                 match netlink.receive(patience.as_nanos() as u64) {
                     Ok(None) => {
                         all = true;
@@ -393,13 +442,37 @@ impl Routing {
         state.remarked.0 = count;
     }
 
-    /// Takes in what the kernel told.
-    fn told(&self, told: Vec<rtnetlink::Told>, remote: &Remote) {
+    /// Takes in what the kernel told; what follows from it waits in the queue.
+    fn take_told(&self, told: Vec<rtnetlink::Told>) {
         let mut state = self.lock();
         let (now, mut effects) = (self.now(), Effects::default());
         let Controlled { router, follower, .. } = &mut *state;
         follower.take(told, now, router, &mut effects);
-        state.bring_about(effects, remote, &self.hosts);
+        state.push(effects, Cause::Kernel);
+    }
+
+    /// Takes in what the kernel told, and does it.
+    fn told(&self, told: Vec<rtnetlink::Told>, packet_loop: &impl PacketLoop) {
+        self.take_told(told);
+        // No more is read before all of it is done.
+        loop {
+            let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            self.make_turn(&turn, packet_loop);
+            if !self.lock().queue.has_of_kernel() {
+                return;
+            }
+        }
+    }
+
+    /// Makes the next turn of the queue, if there is one.
+    fn make_turn(&self, _turn: &MutexGuard<'_, ()>, packet_loop: &impl PacketLoop) {
+        let next = self.lock().queue.take();
+        let Some(mut turn) = next else { return };
+        let refused = turn.make(packet_loop, &self.hosts);
+        let (mut state, mut effects) = (self.lock(), Effects::default());
+        state.queue.turn_made();
+        state.router.made(turn.changes.iter().map(|(_, change)| change), &refused, &mut effects);
+        state.push(effects, Cause::Kernel);
     }
 
     fn lock(&self) -> MutexGuard<'_, Controlled> {
@@ -425,43 +498,10 @@ impl Controlled {
         Ok(())
     }
 
-    /// Changes the program's tables, a few entries between two batches, and then sends.
-    fn bring_about(&mut self, effects: Effects, remote: &Remote, hosts: &Hosts) {
-        if !self.active {
-            return;
-        }
-        let Effects { changes, frames, for_host, links } = effects;
-        for part in changes.chunks(CHANGES) {
-            let part: Vec<_> = part
-                .iter()
-                .filter_map(|change| {
-                    self.filled_tables.tables.get(&change.table).map(|index| (*index, change.clone()))
-                })
-                .collect();
-            let part = Arc::new(part);
-            let refused = remote.ask(move |generation, _| {
-                let mut refused = 0;
-                for (table, change) in part.iter() {
-                    let entry = &change.entry;
-                    if change.insert {
-                        refused += u64::from(generation.backend.insert(*table, entry).is_err());
-                    } else {
-                        generation.backend.remove(*table, &entry.key, entry.priority);
-                    }
-                }
-                refused
-            });
-            let refused = refused.into_iter().flatten().max().unwrap_or(0);
-            self.router.refused(refused);
-        }
-        if !frames.is_empty() {
-            remote.send(frames);
-        }
-        for packet in for_host {
-            hosts.hand_over(&packet);
-        }
-        for (port, link) in links {
-            hosts.follow(port, link);
+    /// This is to be done next, unless control has nothing to do.
+    fn push(&mut self, effects: Effects, cause: Cause) {
+        if self.active {
+            self.queue.push(effects, &self.filled_tables.tables, cause);
         }
     }
 }
@@ -477,8 +517,8 @@ impl Staged<'_> {
 
     /// Makes these addresses and routes the current ones, once the program has taken over.
     pub(crate) fn commit(self, settings: &RoutingSettings, new_hosts: NewHosts) {
-        let Staged { routing, mut state, router, filled_tables, active } = self;
-        let ended = routing.hosts.keep(new_hosts.keep);
+        let Staged { routing, _turn, mut state, router, filled_tables, active } = self;
+        let ended = routing.hosts.let_go(&new_hosts.anew);
         for error in routing.hosts.readdress(&state.router, &router) {
             routing.remarks.say(error.to_string());
         }
@@ -486,6 +526,8 @@ impl Staged<'_> {
         state.follower.change_ports(settings, routing.hosts.names());
         state.follower.follow_routes(router.follows_kernel());
         (state.router, state.filled_tables, state.active) = (router, filled_tables, active);
+        // The new program's tables were filled with all that is known.
+        state.queue.forget_changes();
         drop(state);
         // Their interfaces are gone when this returns.
         ended.into_iter().for_each(|ended| ended.wait());

@@ -78,10 +78,10 @@ impl Limits {
         let neighbours = hops.min(4096);
         Limits {
             neighbours,
-            incomplete: 512 / ports,
+            incomplete: (512 / ports).max(1),
             permanent: neighbours / 2,
             queue: 8,
-            waiting: 1024 / ports,
+            waiting: (1024 / ports).max(1),
         }
     }
 }

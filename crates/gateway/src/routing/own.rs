@@ -1,5 +1,5 @@
-//! The gateway's own addresses: the routes that follow from them, which change with them, and what the
-//! program is told of each port.
+//! The gateway's own addresses and those of its machine: the routes that follow from them, which change with
+//! them, and what the program is told of each port.
 //!
 //! The routes of all own addresses are computed anew when one comes or goes, and the difference is applied.
 
@@ -10,10 +10,33 @@ use super::rib::{Source, Way};
 use super::router::{Packet, Port, Router, is_link_local, is_on_link};
 use lang::ir::Entry;
 use packet::PortNumber;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Router {
+    /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has
+    /// packets for them from its own sockets, so nobody is asked for them, and their senders are told
+    /// nothing.
+    pub(crate) fn machine(&mut self, addresses: BTreeSet<IpAddr>, effects: &mut Effects) {
+        if addresses == self.machine {
+            return;
+        }
+        let before = std::mem::replace(&mut self.machine, addresses);
+        let changed = before.symmetric_difference(&self.machine).copied().map(IpPrefix::host);
+        let changed: Vec<IpPrefix> = changed.collect();
+        for prefix in &changed {
+            let way = self.machine.contains(&prefix.address()).then_some(Way::Machine);
+            self.rib.set(*prefix, Source::Machine, way);
+            self.update(*prefix, effects);
+        }
+        self.settle_hosts_in(&changed, effects);
+    }
+
+    /// Whether packets for an address end at the machine's kernel.
+    pub(super) fn is_machine(&self, address: IpAddr) -> bool {
+        self.machine.contains(&address) && matches!(self.rib.lookup(address), Some((_, _, Way::Machine)))
+    }
+
     /// The addresses that the machine has as a host at a port, which are the gateway's own there.
     pub(crate) fn readdress(
         &mut self,

@@ -32,7 +32,7 @@ impl Several {
 pub(crate) struct Paths {
     /// How many groups the program has.
     groups: u16,
-    places: HashMap<Vec<Neighbour>, Several>,
+    places: HashMap<Vec<(Neighbour, u32)>, Several>,
     sets: BTreeMap<Several, Set>,
     /// Places that were used and are free again.
     free: Vec<u16>,
@@ -43,6 +43,8 @@ pub(crate) struct Paths {
 #[derive(Clone, Debug)]
 struct Set {
     members: Vec<Neighbour>,
+    /// Of each of them, without common factors.
+    weights: Vec<u32>,
     uses: usize,
     /// Which of those that are known has which bucket, by number.
     buckets: GroupTable,
@@ -56,13 +58,18 @@ impl Paths {
 
     /// The set of these next hops, as far as a group holds them, and whether it is new. `None` where no group
     /// is left, or one next hop alone.
-    pub(crate) fn find(&mut self, mut members: Vec<Neighbour>) -> Option<(Several, bool)> {
-        members.sort_unstable();
-        members.dedup();
-        members.truncate(MEMBERS);
-        if members.len() < 2 {
+    pub(crate) fn find(&mut self, members: Vec<(Neighbour, u32)>) -> Option<(Several, bool)> {
+        let mut summed = BTreeMap::<Neighbour, u32>::new();
+        for (member, weight) in members {
+            let sum = summed.entry(member).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+        if summed.len() < 2 {
             return None;
         }
+        let mut members: Vec<(Neighbour, u32)> = summed.into_iter().take(MEMBERS).collect();
+        let common = members.iter().fold(0, |common, (_, weight)| common_factor(common, *weight)).max(1);
+        members.iter_mut().for_each(|(_, weight)| *weight /= common);
         if let Some(several) = self.places.get(&members) {
             return Some((*several, false));
         }
@@ -74,13 +81,20 @@ impl Paths {
         };
         let buckets = GroupTable::new(BUCKETS.into()).ok()?;
         self.places.insert(members.clone(), Several(place));
-        self.sets.insert(Several(place), Set { members, uses: 0, buckets });
+        let (members, weights) = members.into_iter().unzip();
+        self.sets.insert(Several(place), Set { members, weights, uses: 0, buckets });
         Some((Several(place), true))
     }
 
     /// The next hops of a set, in their order.
     pub(crate) fn members(&self, several: Several) -> &[Neighbour] {
         self.sets.get(&several).map_or(&[], |set| &set.members)
+    }
+
+    /// The next hops of a set with their weights, in their order.
+    pub(crate) fn weighted(&self, several: Several) -> impl Iterator<Item = (Neighbour, u32)> + '_ {
+        let set = self.sets.get(&several);
+        set.into_iter().flat_map(|set| set.members.iter().copied().zip(set.weights.iter().copied()))
     }
 
     /// Which next hop has which bucket of a set.
@@ -118,7 +132,8 @@ impl Paths {
     /// A set goes; its place is free again.
     pub(crate) fn remove(&mut self, several: Several) -> Vec<Neighbour> {
         let Some(set) = self.sets.remove(&several) else { return Vec::new() };
-        self.places.remove(&set.members);
+        let key: Vec<(Neighbour, u32)> = set.members.iter().copied().zip(set.weights).collect();
+        self.places.remove(&key);
         self.free.push(several.0);
         set.members
     }
@@ -131,6 +146,11 @@ impl Paths {
     }
 }
 
+/// The largest number by which both can be divided.
+fn common_factor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_factor(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,32 +159,54 @@ mod tests {
         members.iter().map(|last| Neighbour { port: 1, address: [10, 0, 0, *last].into() }).collect()
     }
 
+    /// The same, each with weight 3.
+    fn equal(members: &[u8]) -> Vec<(Neighbour, u32)> {
+        set(members).into_iter().map(|member| (member, 3)).collect()
+    }
+
+    #[test]
+    fn sets_with_the_same_parts_share_a_group_and_others_do_not() {
+        let mut paths = Paths::new(3);
+        let [a, b]: [Neighbour; 2] = set(&[1, 2]).try_into().expect("two");
+        let first = paths.find(vec![(a, 4), (b, 6)]);
+        assert!(matches!(first, Some((_, true))));
+        let same = first.map(|(several, _)| (several, false));
+        assert_eq!(paths.find(vec![(b, 3), (a, 2)]), same);
+        assert_eq!(paths.find(vec![(b, 2), (a, 2), (b, 1)]), same, "one that is named twice");
+        let second = paths.find(vec![(a, u32::MAX), (b, 1), (b, u32::MAX)]);
+        assert!(matches!(second, Some((several, true)) if Some(several) != first.map(|(first, _)| first)));
+        let weights: Vec<_> = first.into_iter().flat_map(|(several, _)| paths.weighted(several)).collect();
+        assert_eq!(weights, [(a, 2), (b, 3)]);
+        assert_eq!(second.map(|(several, _)| paths.remove(several).len()), Some(2));
+        assert!(matches!(paths.find(vec![(a, 1), (b, 1)]), Some((_, true))));
+    }
+
     #[test]
     fn a_set_has_one_place_while_it_is_used_and_there_are_no_more_than_groups() {
         let mut paths = Paths::new(2);
-        assert_eq!(paths.find(set(&[7])), None, "it is one");
-        assert_eq!(paths.find(set(&[7, 7])), None);
-        let Some((first, true)) = paths.find(set(&[1, 2])) else { panic!("there is room") };
+        assert_eq!(paths.find(equal(&[7])), None, "it is one");
+        assert_eq!(paths.find(equal(&[7, 7])), None);
+        let Some((first, true)) = paths.find(equal(&[1, 2])) else { panic!("there is room") };
         paths.count(first, true);
-        assert_eq!(paths.find(set(&[2, 1, 2])), Some((first, false)), "in whatever order");
+        assert_eq!(paths.find(equal(&[2, 1])), Some((first, false)), "in whatever order");
         let many: Vec<u8> = (10..40).rev().collect();
-        let Some((second, true)) = paths.find(set(&many)) else { panic!("there is room") };
+        let Some((second, true)) = paths.find(equal(&many)) else { panic!("there is room") };
         assert_eq!(paths.members(second), &set(&many[14..].iter().rev().copied().collect::<Vec<_>>())[..]);
         assert_eq!(paths.members(second).len(), MEMBERS, "as many as a group holds");
         paths.count(second, true);
         assert!(!paths.is_worth_trying_again());
-        assert_eq!(paths.find(set(&[8, 9])), None, "no group is left");
+        assert_eq!(paths.find(equal(&[8, 9])), None, "no group is left");
         assert!(!paths.is_worth_trying_again() && paths.unused().is_empty());
         paths.count(first, false);
         assert_eq!(paths.unused(), [first]);
         assert_eq!(paths.remove(first), set(&[1, 2]));
         assert!(paths.is_worth_trying_again() && !paths.is_worth_trying_again());
-        assert_eq!(paths.find(set(&[8, 9])), Some((first, true)));
+        assert_eq!(paths.find(equal(&[8, 9])), Some((first, true)));
         assert!(paths.members(first) == set(&[8, 9]) && paths.all().count() == 2);
     }
 
     #[test]
     fn a_program_without_groups_has_no_sets() {
-        assert_eq!(Paths::default().find(set(&[1, 2])), None);
+        assert_eq!(Paths::default().find(equal(&[1, 2])), None);
     }
 }

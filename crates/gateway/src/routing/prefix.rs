@@ -41,6 +41,20 @@ impl IpPrefix {
         self.address
     }
 
+    /// The last address.
+    pub(crate) fn last(self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(first) => {
+                let others = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                Ipv4Addr::from(u32::from(first) | others).into()
+            }
+            IpAddr::V6(first) => {
+                let others = u128::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                Ipv6Addr::from(u128::from(first) | others).into()
+            }
+        }
+    }
+
     /// How many bits its addresses share.
     pub fn length(self) -> u8 {
         self.length
@@ -64,6 +78,17 @@ impl IpPrefix {
     /// The same as the key of a table of longest prefixes.
     pub(crate) fn key(self) -> Match {
         Match::Prefix { value: number(self.address), length: self.length }
+    }
+
+    /// The prefix whose key this is, of IPv4 or IPv6.
+    pub(crate) fn of_key(key: &Match, ipv4: bool) -> Option<IpPrefix> {
+        let Match::Prefix { value, length } = *key else { return None };
+        let address = if ipv4 {
+            Ipv4Addr::from(u32::try_from(value).ok()?).into()
+        } else {
+            Ipv6Addr::from(value).into()
+        };
+        Some(IpPrefix { address, length })
     }
 }
 

@@ -121,7 +121,8 @@ pub(crate) struct Rib {
 impl Rib {
     /// Sets, or with `None` removes, the route of a source to a prefix.
     pub(crate) fn set(&mut self, prefix: IpPrefix, source: Source, way: Option<Way>) {
-        let routes = self.routes.entry(prefix).or_default();
+        // Most prefixes have one route.
+        let routes = self.routes.entry(prefix).or_insert_with(|| Vec::with_capacity(1));
         let (new, before) = (routes.is_empty(), routes.len());
         routes.retain(|(known, _)| *known != source);
         if let Some(way) = way {

@@ -12,8 +12,9 @@
 //! out as [`Effects`].
 
 use super::account::{Account, Fate};
-use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, UNRESOLVED, link_number};
+use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, Refused, UNRESOLVED, link_number};
 use super::icmp::ErrorRate;
+use super::known::KnownNeighbours;
 use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, NeighbourState, Neighbours};
 use super::numbers::Numbers;
@@ -132,13 +133,15 @@ pub(crate) struct Router {
     pub(super) look_at: u64,
     fib: HashMap<IpPrefix, Led>,
     /// Neighbours whose next hop is in the table.
-    pub(super) known: HashSet<Neighbour>,
+    pub(super) known: KnownNeighbours,
     short: Short,
+    /// What the program's tables had no room for.
+    pub(super) refused: Refused,
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
     kernel: bool,
     /// The addresses of the machine that the gateway runs on.
-    machine: BTreeSet<IpAddr>,
+    pub(super) machine: BTreeSet<IpAddr>,
     /// The routes that follow from the addresses of the ports.
     pub(super) own: BTreeMap<(IpPrefix, Source), Way>,
 }
@@ -165,8 +168,9 @@ impl Router {
             paths: Paths::default(),
             look_at: 0,
             fib: HashMap::new(),
-            known: HashSet::new(),
+            known: KnownNeighbours::default(),
             short: Short::default(),
+            refused: Refused::default(),
             vias: HashMap::new(),
             kernel: settings.kernel,
             machine: BTreeSet::new(),
@@ -244,10 +248,12 @@ impl Router {
         }
         let up = link.is_some_and(|link| link.up);
         self.rib.set_link(number, up);
-        for prefix in self.rib.by(number).collect::<Vec<_>>() {
-            self.update(prefix, effects);
-        }
+        self.update_all(&self.rib.by(number).collect::<Vec<_>>(), effects);
         self.settle_hosts(effects);
+        let known: Vec<Neighbour> = self.known.all().filter(|known| known.port == number).collect();
+        for neighbour in &known {
+            self.regroup(*neighbour, effects);
+        }
         if !up {
             // Whoever was there may be somebody else when it is on again.
             let mut actions = Vec::new();
@@ -260,7 +266,6 @@ impl Router {
         if let Some(entry) = self.interface(number) {
             effects.insert(entry);
         }
-        let known: Vec<Neighbour> = self.known.iter().copied().filter(|known| known.port == number).collect();
         for neighbour in known {
             if let Some(entry) = self.next_hop(neighbour) {
                 effects.insert(entry);
@@ -276,11 +281,9 @@ impl Router {
             self.rib.set(prefix, Source::Kernel, way);
             changed.push(prefix);
         }
-        for prefix in changed {
-            self.update(prefix, effects);
-        }
+        self.update_all(&changed, effects);
         self.drop_unused(effects);
-        self.settle_hosts(effects);
+        self.settle_hosts_in(&changed, effects);
     }
 
     /// Whether routes that found no group for their next hops may find one now. It says so once.
@@ -293,28 +296,6 @@ impl Router {
         let mut actions = Vec::new();
         self.neighbours.permanent(wanted, now, &mut actions);
         self.act(actions, now, effects);
-    }
-
-    /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has
-    /// packets for them from its own sockets, so nobody is asked for them, and their senders are told
-    /// nothing.
-    pub(crate) fn machine(&mut self, addresses: BTreeSet<IpAddr>, effects: &mut Effects) {
-        if addresses == self.machine {
-            return;
-        }
-        let before = std::mem::replace(&mut self.machine, addresses);
-        for address in before.symmetric_difference(&self.machine).copied().collect::<Vec<_>>() {
-            let prefix = IpPrefix::host(address);
-            let way = self.machine.contains(&address).then_some(Way::Machine);
-            self.rib.set(prefix, Source::Machine, way);
-            self.update(prefix, effects);
-        }
-        self.settle_hosts(effects);
-    }
-
-    /// Whether packets for an address end at the machine's kernel.
-    pub(super) fn is_machine(&self, address: IpAddr) -> bool {
-        self.machine.contains(&address) && matches!(self.rib.lookup(address), Some((_, _, Way::Machine)))
     }
 
     /// Lets time pass.
@@ -342,7 +323,7 @@ impl Router {
             Filled::Routes | Filled::Routes6 => {
                 self.fib.iter().map(|(prefix, led)| effects::route(*prefix, led.number)).collect()
             }
-            Filled::NextHops => self.known.iter().filter_map(|known| self.next_hop(*known)).collect(),
+            Filled::NextHops => self.known.all().filter_map(|known| self.next_hop(known)).collect(),
             Filled::Behind => {
                 let neighbours =
                     self.numbers.all().map(|(number, known)| effects::behind(number, known.port));
@@ -359,7 +340,13 @@ impl Router {
 
     /// Whether the program routes by itself to a prefix.
     pub(super) fn installed(&self, prefix: IpPrefix) -> bool {
-        self.fib.get(&prefix).is_some_and(|led| led.numbered || led.neighbour.is_none())
+        let led = self.fib.get(&prefix);
+        led.is_some_and(|led| led.numbered || led.neighbour.is_none()) && !self.refused.has(prefix)
+    }
+
+    /// The prefixes that the program has entries of, or is to have.
+    pub(super) fn fib_prefixes(&self) -> impl Iterator<Item = &IpPrefix> {
+        self.fib.keys()
     }
 
     /// Ports whose links have a number.
@@ -408,7 +395,7 @@ impl Router {
                     self.short.hosts.remove(&neighbour);
                     self.update(IpPrefix::host(neighbour.address), effects);
                     if self.known.remove(&neighbour) {
-                        self.regroup(neighbour, false, effects);
+                        self.regroup(neighbour, effects);
                         if let Some(number) = self.numbers.of(neighbour) {
                             let hop = NextHop { port: 0, neighbour: [0; 6], own: [0; 6], mtu: 0 };
                             effects.remove(effects::next_hop(number, hop));
@@ -438,7 +425,7 @@ impl Router {
             effects.insert(entry);
         }
         if self.known.insert(neighbour) {
-            self.regroup(neighbour, true, effects);
+            self.regroup(neighbour, effects);
         }
         self.update(IpPrefix::host(neighbour.address), effects);
     }
@@ -468,8 +455,18 @@ impl Router {
 
     /// The same for neighbours: a route may have come between a link and one of its hosts, or gone.
     pub(super) fn settle_hosts(&mut self, effects: &mut Effects) {
-        let known: Vec<Neighbour> = self.known.iter().copied().collect();
-        for neighbour in known {
+        let known: Vec<Neighbour> = self.known.all().collect();
+        self.settle_these(known, effects);
+    }
+
+    /// The same where routes to these prefixes alone have changed.
+    pub(super) fn settle_hosts_in(&mut self, changed: &[IpPrefix], effects: &mut Effects) {
+        let known: Vec<Neighbour> = changed.iter().flat_map(|prefix| self.known.within(*prefix)).collect();
+        self.settle_these(known, effects);
+    }
+
+    fn settle_these(&mut self, neighbours: Vec<Neighbour>, effects: &mut Effects) {
+        for neighbour in neighbours {
             self.update(IpPrefix::host(neighbour.address), effects);
         }
         self.resume(effects);
@@ -589,7 +586,7 @@ impl Router {
 
     /// The way of a prefix: that of its route, or, where that or a shorter one leads to a link, to the
     /// neighbour whose address it is.
-    fn wanted(&self, prefix: IpPrefix) -> Option<Way> {
+    pub(super) fn wanted(&self, prefix: IpPrefix) -> Option<Way> {
         let own = self.rib.best(prefix).map(|(_, way)| way);
         if IpPrefix::host(prefix.address()) != prefix {
             return own;
@@ -609,9 +606,9 @@ impl Router {
         self.kernel
     }
 
-    /// Entries that the program's tables had no room for.
-    pub(crate) fn refused(&mut self, entries: u64) {
-        self.account.entries_refused += entries;
+    /// The number that a prefix leads to in the program.
+    pub(super) fn number(&self, prefix: IpPrefix) -> Option<u16> {
+        self.fib.get(&prefix).map(|led| led.number)
     }
 }
 

@@ -46,8 +46,10 @@ const GET_NEXT_HOP: u16 = 106;
 /// Flags of messages.
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
+const PART: u16 = 2;
 const INTERRUPTED: u16 = 0x10;
 const REPLACE: u16 = 0x100;
+const APPEND: u16 = 0x800;
 
 /// Families.
 const INET: u8 = 2;
@@ -118,8 +120,8 @@ impl Hop {
 pub(crate) enum Object {
     /// One.
     One(Hop),
-    /// Several, by number.
-    Group(Vec<u32>),
+    /// Several, by number, each with its weight.
+    Group(Vec<(u32, u32)>),
 }
 
 /// Packets that a route is for alone, among those to its prefix.
@@ -148,6 +150,21 @@ pub(crate) struct Ties {
     pub(crate) part_of: Option<u32>,
 }
 
+/// How a route is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouteNews {
+    /// In the answer to a question for all, as it was when that part of the answer was put together.
+    Listed,
+    /// It came, before others of its metric.
+    Came,
+    /// It came, behind others of its metric.
+    Appended,
+    /// It came in place of others of its metric.
+    Replaces,
+    /// It went.
+    Went,
+}
+
 /// One thing that the kernel told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -161,8 +178,10 @@ pub(crate) enum Told {
     Neighbour { index: u32, address: IpAddr, permanent: Option<Mac> },
     /// A next hop with a number came, changed, or went with every route by it.
     Object { number: u32, object: Option<Object> },
-    /// A route came (perhaps in place of others of its metric) or went.
-    Route { key: Key, hops: Vec<Hop>, there: bool, replaces: bool },
+    /// A route is there, or went. Next hops without a weight have weight 1.
+    Route { key: Key, hops: Vec<Hop>, weights: Vec<u32>, news: RouteNews },
+    /// What is being told changed meanwhile: some of it may be left out.
+    Interrupted,
     /// All of what was asked for has been told; `broken` if it changed meanwhile.
     Done { broken: bool },
 }
@@ -172,6 +191,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> Vec<Told> {
     let mut told = Vec::new();
     while let Some((length, kind, flags)) = head(bytes) {
         let Some(body) = bytes.get(16..length) else { break };
+        told.extend((flags & INTERRUPTED != 0).then_some(Told::Interrupted));
         told.extend(one(kind, flags, body));
         // Messages begin at multiples of 4 bytes.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -201,8 +221,11 @@ fn one(kind: u16, flags: u16, body: &[u8]) -> Option<Told> {
         DELETE_NEIGHBOUR => neighbour(body, false),
         NEW_NEXT_HOP => next_hop(body, true),
         DELETE_NEXT_HOP => next_hop(body, false),
-        NEW_ROUTE => route(body, true, flags & REPLACE != 0),
-        DELETE_ROUTE => route(body, false, false),
+        NEW_ROUTE if flags & PART != 0 => route(body, RouteNews::Listed),
+        NEW_ROUTE if flags & REPLACE != 0 => route(body, RouteNews::Replaces),
+        NEW_ROUTE if flags & APPEND != 0 => route(body, RouteNews::Appended),
+        NEW_ROUTE => route(body, RouteNews::Came),
+        DELETE_ROUTE => route(body, RouteNews::Went),
         _ => None,
     }
 }
@@ -340,8 +363,7 @@ fn next_hop(body: &[u8], there: bool) -> Option<Told> {
     for (kind, value) in attributes(body, 8) {
         match kind {
             NUMBER => number = long(value, 0),
-            // Of 8 bytes each, first the number.
-            GROUP => group = Some(value.chunks_exact(8).filter_map(|member| long(member, 0)).collect()),
+            GROUP => group = Some(value.chunks_exact(8).filter_map(group_member).collect()),
             BLACKHOLE => nowhere = Some(Hop::Nowhere(Way::Blackhole)),
             INTERFACE => interface = long(value, 0),
             GATEWAY => gateway = Some(ip(family, value)?),
@@ -358,7 +380,13 @@ fn next_hop(body: &[u8], there: bool) -> Option<Told> {
     Some(Told::Object { number: number?, object: there.then_some(object) })
 }
 
-fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
+/// A member of a group, of 8 bytes: its number, and one less than its weight, the low byte first.
+fn group_member(member: &[u8]) -> Option<(u32, u32)> {
+    let weight = u16::from_le_bytes([*member.get(4)?, *member.get(5)?]);
+    Some((long(member, 0)?, u32::from(weight) + 1))
+}
+
+fn route(body: &[u8], news: RouteNews) -> Option<Told> {
     const DESTINATION: u16 = 1;
     const SOURCE: u16 = 2;
     const INTERFACE: u16 = 4;
@@ -406,6 +434,7 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
     if table != MAIN || local || metric == u32::MAX || long(body, 8)? & CLONED != 0 {
         return None;
     }
+    let (several, weights) = several.unzip();
     let hops = match (kind, unmeant, object) {
         // It is as its numbered next hop is, and goes with that, silently. What that says, the kernel says
         // here again: its encapsulation, too.
@@ -424,16 +453,17 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
         (0, length) => Some(Condition::From(IpPrefix::of(source.unwrap_or(all), length))),
         (tos, _) => Some(Condition::Tos(tos)),
     };
-    Some(Told::Route { key: Key { prefix, condition, metric }, hops, there, replaces })
+    let weights = weights.unwrap_or_default();
+    Some(Told::Route { key: Key { prefix, condition, metric }, hops, weights, news })
 }
 
-/// The next hops of a route that has several.
-fn hops(family: u8, mut bytes: &[u8]) -> Vec<Hop> {
+/// The next hops of a route that has several, and their weights: each says one less.
+fn hops(family: u8, mut bytes: &[u8]) -> (Vec<Hop>, Vec<u32>) {
     const GATEWAY: u16 = 5;
     const REALM: u16 = 11;
     const VIA: u16 = 18;
     const ENCAPSULATES: [u16; 2] = [21, 22];
-    let mut hops = Vec::new();
+    let (mut hops, mut weights) = (Vec::new(), Vec::new());
     while let Some((length, index)) = short(bytes, 0).zip(long(bytes, 4)) {
         let Some(hop) = bytes.get(..usize::from(length)).filter(|hop| hop.len() >= 8) else { break };
         let mut gateway = None;
@@ -448,9 +478,10 @@ fn hops(family: u8, mut bytes: &[u8]) -> Vec<Hop> {
             }
         }
         hops.push(unmeant.map_or(Hop::By(index, gateway), Hop::unmeant));
+        weights.push(u32::from(hop[3]) + 1);
         bytes = bytes.get(usize::from(length).next_multiple_of(4)..).unwrap_or_default();
     }
-    hops
+    (hops, weights)
 }
 
 /// Kinds and values from `start` on. Kinds without the bit that says that there are attributes in the value.

@@ -2,8 +2,8 @@
 //! only those neighbours are members that are known.
 //!
 //! Control says which next hop has which of the buckets of a group. When one goes, only its buckets get other
-//! next hops, and one that comes takes an equal part of each other's. A set of next hops that takes the place
-//! of another in a route begins with the buckets of that, so that flows stay where they are.
+//! next hops, and one that comes takes its part by weight of the others'. A set of next hops that takes the
+//! place of another in a route begins with the buckets of that, so that flows stay where they are.
 //!
 //! A neighbour that is not known is looked for when its group is made and then over and over, so that packets
 //! need not be lost to find out. While it is not known it is no member, and its flows go to the others.
@@ -29,12 +29,12 @@ impl Router {
         self
     }
 
-    /// The way of a route of the kernel by several next hops, or by the first of them where the program has
-    /// no room for more.
+    /// The way of a route of the kernel by several next hops, each with its weight. Where the program has no
+    /// room for more, it is that by the first of them whose link is up.
     pub(crate) fn several(
         &mut self,
         prefix: IpPrefix,
-        members: Vec<Neighbour>,
+        members: Vec<(Neighbour, u32)>,
         effects: &mut Effects,
     ) -> Option<Way> {
         let mut buckets = match self.rib.of(prefix, Source::Kernel) {
@@ -56,11 +56,12 @@ impl Router {
     /// The same; `begin` says for a new set with which buckets it begins and who joins then.
     fn several_after(
         &mut self,
-        members: Vec<Neighbour>,
+        members: Vec<(Neighbour, u32)>,
         effects: &mut Effects,
         begin: impl FnOnce(&Router, Several) -> (Option<GroupTable>, BTreeSet<u32>),
     ) -> Option<Way> {
-        let first = members.first().copied().map(Way::Via);
+        let first = members.iter().find(|(member, _)| self.has_link(member.port)).or(members.first());
+        let first = first.map(|(member, _)| Way::Via(*member));
         let Some((several, new)) = self.paths.find(members) else { return first };
         if !new {
             return Some(Way::Several(several));
@@ -80,13 +81,15 @@ impl Router {
             effects.insert(effects::group_port(several.number(), port));
         }
         let (before, joining) = begin(self, several);
+        let weights = self.weights(several);
         if let Some(buckets) = self.paths.buckets_mut(several) {
             if let Some(before) = before {
                 *buckets = before;
+                buckets.reweigh(|hop| weights.get(&hop).copied());
             }
             for hop in joining {
                 // Whoever is a member already stays one; there are more buckets than members.
-                let _ = buckets.add(hop, 1);
+                let _ = buckets.add(hop, weights.get(&hop).copied().unwrap_or(1));
             }
         }
         for entry in self.bucket_entries(several) {
@@ -122,22 +125,25 @@ impl Router {
         }
     }
 
-    /// A neighbour is known now, or no more: it joins or leaves the groups that it is to be in.
-    pub(super) fn regroup(&mut self, neighbour: Neighbour, known: bool, effects: &mut Effects) {
+    /// A neighbour is known now, or no more, or its link came or went: it joins or leaves the groups that it
+    /// is to be in. Whom somebody has set is known without a link, and no member then.
+    pub(super) fn regroup(&mut self, neighbour: Neighbour, effects: &mut Effects) {
         let Some(hop) = self.numbers.of(neighbour) else { return };
+        let joins = self.is_member(&neighbour);
         let of =
             |(several, members): (Several, &[Neighbour])| members.contains(&neighbour).then_some(several);
         for several in self.paths.all().filter_map(of).collect::<Vec<_>>() {
-            self.join(several, hop, known, effects);
+            self.join(several, hop, joins, effects);
         }
     }
 
     /// A member joins the group of a set, or leaves it.
     fn join(&mut self, several: Several, hop: u16, joins: bool, effects: &mut Effects) {
         let before: BTreeMap<u8, u16> = self.filled_buckets(several).collect();
+        let weight = self.weights(several).get(&hop.into()).copied().unwrap_or(1);
         if let Some(buckets) = self.paths.buckets_mut(several) {
             // Whoever is a member already stays one, as after a reload.
-            let _ = if joins { buckets.add(hop.into(), 1).ok() } else { buckets.remove(hop.into()) };
+            let _ = if joins { buckets.add(hop.into(), weight).ok() } else { buckets.remove(hop.into()) };
         }
         let now: BTreeMap<u8, u16> = self.filled_buckets(several).collect();
         for (bucket, hop) in before.iter().filter(|(bucket, _)| !now.contains_key(*bucket)) {
@@ -146,6 +152,12 @@ impl Router {
         for (bucket, hop) in now.iter().filter(|(bucket, hop)| before.get(*bucket) != Some(*hop)) {
             effects.insert(effects::bucket(several.number(), *bucket, *hop));
         }
+    }
+
+    /// The weights of the next hops of a set, by number.
+    fn weights(&self, several: Several) -> BTreeMap<u32, u32> {
+        let weighted = self.paths.weighted(several);
+        weighted.filter_map(|(member, weight)| Some((self.numbers.of(member)?.into(), weight))).collect()
     }
 
     /// The buckets of a set that have a next hop.
@@ -161,7 +173,7 @@ impl Router {
 
     /// The numbers of those of a set that are known.
     fn known_members(&self, several: Several) -> Vec<u16> {
-        let known = self.paths.members(several).iter().filter(|member| self.known.contains(member));
+        let known = self.paths.members(several).iter().filter(|member| self.is_member(member));
         known.filter_map(|member| self.numbers.of(*member)).collect()
     }
 
@@ -169,7 +181,7 @@ impl Router {
     pub(super) fn one_of(&self, several: Several) -> Option<Neighbour> {
         let members = self.paths.members(several);
         let up = |member: &&Neighbour| self.has_link(member.port);
-        let known = members.iter().find(|member| self.known.contains(member));
+        let known = members.iter().find(|member| self.is_member(member));
         let asked = || members.iter().find(|member| up(member) && self.neighbours.has(**member));
         known.or_else(asked).or_else(|| members.iter().find(up)).copied()
     }
@@ -184,6 +196,11 @@ impl Router {
         for member in all.into_iter().filter(|member| self.has_link(member.port)).collect::<Vec<_>>() {
             self.neighbours.look_for(member, now, actions);
         }
+    }
+
+    /// Whether a next hop of a set gets flows.
+    fn is_member(&self, neighbour: &Neighbour) -> bool {
+        self.known.contains(neighbour) && self.has_link(neighbour.port)
     }
 
     fn has_link(&self, port: PortNumber) -> bool {
@@ -206,9 +223,8 @@ impl Router {
 
     /// Every group with its members, and whether each is known.
     pub(super) fn groups_shown(&self) -> BTreeMap<Several, Vec<(Neighbour, bool)>> {
-        let shown = |members: &[Neighbour]| {
-            members.iter().map(|member| (*member, self.known.contains(member))).collect()
-        };
+        let shown =
+            |members: &[Neighbour]| members.iter().map(|member| (*member, self.is_member(member))).collect();
         self.paths.all().map(|(several, members)| (several, shown(members))).collect()
     }
 
@@ -236,8 +252,8 @@ impl Router {
         staying: &HashSet<PortNumber>,
         effects: &mut Effects,
     ) -> Option<Way> {
-        let members = old.paths.members(several).iter().filter(|member| staying.contains(&member.port));
-        self.several_after(members.copied().collect(), effects, |router, new| {
+        let members = old.paths.weighted(several).filter(|(member, _)| staying.contains(&member.port));
+        self.several_after(members.collect(), effects, |router, new| {
             let of = |router: &Router, member| router.numbers.of(member).map(u32::from);
             let here = router.paths.members(new).iter();
             let numbers: BTreeMap<u32, u32> =

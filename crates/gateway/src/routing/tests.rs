@@ -23,6 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 mod host;
 mod several;
+mod turns;
 
 const SECOND: u64 = 1_000_000_000;
 const OWN: [Mac; 2] = [[2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 2, 1]];
@@ -127,6 +128,10 @@ impl Scene {
         let mut effects = Effects::default();
         self.router.kernel_routes(vec![(prefix.parse().expect("a prefix"), way)], &mut effects);
         self.replay(effects);
+        // Who was looked at within the prefix is everybody whom it concerns.
+        let mut effects = Effects::default();
+        self.router.settle_hosts(&mut effects);
+        assert_eq!(effects.changes, [], "{prefix}");
     }
 
     fn route(&self, prefix: &str) -> Option<u128> {

@@ -22,6 +22,9 @@ pub struct RoutesView {
     pub count: usize,
     /// How often the kernel told more than found room, so that all of it was asked for again.
     pub kernel_overruns: u64,
+    /// How many changes of entries are on their way to the program's tables. While there are some,
+    /// `installed` tells how it will be.
+    pub changes_on_their_way: usize,
     /// How many routes of the kernel say what the gateway cannot do.
     pub unmeant_count: usize,
     /// The first hundred of them, with why.
@@ -50,7 +53,9 @@ pub struct RouteView {
     pub source: Source,
     /// It counts; otherwise another does whose source goes before, or its link is down.
     pub used: bool,
-    /// The program routes by it; otherwise control does, since there is no room for its next hop.
+    /// The program routes by it, once no change is on its way to it any more. Otherwise its table of routes
+    /// is full and the route has no effect, or there is no room for its next hop and control sends its
+    /// packets.
     pub installed: bool,
     /// Where it leads, in words: `itself`, `link`, `via`, `several`, `broadcast`, `blackhole`, `unreachable`,
     /// `prohibited`, `machine` (an address of the machine itself), `unmeant` (it says what the gateway cannot
@@ -90,6 +95,7 @@ const UNMEANT_SHOWN: usize = 100;
 pub(super) struct RoutesShown {
     count: usize,
     overruns: u64,
+    changes_on_their_way: usize,
     unmeant_count: usize,
     unmeant: Vec<UnmeantView>,
     routes: Vec<(IpPrefix, Source, Way, bool, bool)>,
@@ -100,7 +106,8 @@ pub(super) struct RoutesShown {
 impl RoutesShown {
     /// The same for people.
     pub(super) fn view(self) -> RoutesView {
-        let RoutesShown { count, overruns, unmeant_count, unmeant, routes, interfaces, groups } = self;
+        let RoutesShown { count, overruns, unmeant_count, unmeant, routes, interfaces, groups, .. } = self;
+        let changes_on_their_way = self.changes_on_their_way;
         let named =
             |port: PortNumber| interfaces.get(usize::from(port).wrapping_sub(1)).cloned().unwrap_or_default();
         let routes = routes.into_iter().map(|(prefix, source, way, used, installed)| {
@@ -138,7 +145,7 @@ impl RoutesShown {
             }
         });
         let routes = routes.collect();
-        RoutesView { count, kernel_overruns: overruns, unmeant_count, unmeant, routes }
+        RoutesView { count, kernel_overruns: overruns, changes_on_their_way, unmeant_count, unmeant, routes }
     }
 }
 
@@ -172,13 +179,14 @@ pub struct NeighbourView {
 
 impl Router {
     /// The routes that are shown: no more is done here than must be while nothing else happens.
-    pub(super) fn routes_shown(&self, follower: &Follower) -> RoutesShown {
+    pub(super) fn routes_shown(&self, follower: &Follower, changes_on_their_way: usize) -> RoutesShown {
         let shown = self.rib.all().take(SHOWN);
         let shown = shown
             .map(|(prefix, source, way, used)| (prefix, source, way, used, used && self.installed(prefix)));
         RoutesShown {
             count: self.rib.count(),
             overruns: follower.overruns(),
+            changes_on_their_way,
             unmeant_count: self.unmeant_count(follower),
             unmeant: self.unmeant(follower).take(UNMEANT_SHOWN).collect(),
             routes: shown.collect(),

@@ -48,7 +48,15 @@ struct Made {
     /// How many entries it changed.
     count: u32,
     /// The entry that was there before, where it may have to be put back.
-    before: Option<Entry>,
+    before: Option<Before>,
+}
+
+/// An entry before it was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Before {
+    entry: Entry,
+    /// When it ends by the age of its table, ns; `None` if it stays until it is removed.
+    ends: Option<u64>,
 }
 
 /// How far one worker has come in a slice.
@@ -175,7 +183,10 @@ fn part(generation: &mut Generation, changes: &[Change], sure: bool, keeps: bool
     let mut progress = Progress::default();
     for (index, change) in changes.iter().enumerate() {
         let Change { table, entry, .. } = change;
-        let before = keeps.then(|| generation.backend.entry(*table, &entry.key, entry.priority)).flatten();
+        let backend = &mut generation.backend;
+        let before = keeps.then(|| backend.entry(*table, &entry.key, entry.priority)).flatten();
+        let ends = before.as_ref().and_then(|held| backend.age_of(*table, &held.key, held.priority));
+        let before = before.map(|entry| Before { entry, ends });
         if before.is_some() && !(sure && index == 0) {
             progress.waits = true;
             break;
@@ -200,8 +211,9 @@ fn one(generation: &mut Generation, Change { table, action, entry }: &Change) ->
     }
 }
 
-/// Undoes changes at one worker, the last one first. What had the same key before gets its value back; it
-/// was renewed, or stays until it is removed, as the change asked for. Removing is never refused, nor undone.
+/// Undoes changes at one worker, the last one first. What had the same key before gets its value back, and
+/// ends by its age when it would have ended; its idle time begins anew. Removing is never refused, nor
+/// undone.
 fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Result<Made, EntryError>>) {
     for (Change { table, action, entry }, result) in changes.iter().zip(made).rev() {
         let Ok(Made { before, .. }) = result else { continue };
@@ -210,9 +222,12 @@ fn undo(generation: &mut Generation, changes: &[Change], made: Vec<Result<Made, 
             (_, None) => {
                 generation.backend.remove(*table, &entry.key, entry.priority);
             }
-            (_, Some(entry)) => {
-                // It is there with another value, so it has room.
-                let _ = one(generation, &Change { table: *table, action: *action, entry });
+            // It is there with another value, so it has room.
+            (_, Some(Before { entry, ends: Some(ends) })) => {
+                let _ = generation.backend.put_back(*table, &entry, MachineClock.program(), ends);
+            }
+            (_, Some(Before { entry, ends: None })) => {
+                let _ = generation.backend.insert(*table, &entry);
             }
         }
     }
@@ -231,6 +246,48 @@ mod tests {
 
     fn change(table: u32, action: Action, key: Match, value: u128) -> Change {
         Change { table, action, entry: Entry { key: vec![key], value: vec![value], priority: 0 } }
+    }
+
+    /// What was learned from outside, and then overwritten by a change that was undone, ends when it would
+    /// have ended; what stays stays.
+    #[test]
+    fn an_entry_that_is_put_back_keeps_its_time() {
+        let (mut generation, mut outputs) = (generation(), exec::Outputs::default());
+        let now = MachineClock.program();
+        let of = |table: u32, action: Action, number: u128, value: u128| {
+            let key = match table {
+                0 => vec![Match::Exact(number)],
+                1 => vec![Match::Prefix { value: number << 24, length: 8 }],
+                _ => vec![Match::Exact(number), Match::Any],
+            };
+            Change { table, action, entry: Entry { key, value: vec![value], priority: 0 } }
+        };
+        let lasting = change(0, Action::Insert, Match::Exact(9), 1);
+        assert_eq!(one(&mut generation, &lasting), Ok(1));
+        let mut changes = Vec::new();
+        for table in 0..3 {
+            for (number, over) in [(1, Action::Insert), (2, Action::Learn { lifetime: None })] {
+                let lifetime = Some(60_000_000_000);
+                let learned = of(table, Action::Learn { lifetime }, number, 1);
+                assert_eq!(one(&mut generation, &learned), Ok(1), "{table}");
+                changes.push(of(table, over, number, 2));
+            }
+        }
+        changes.push(change(0, Action::Learn { lifetime: None }, Match::Exact(9), 2));
+        for change in changes {
+            let changes = std::slice::from_ref(&change);
+            let made = part(&mut generation, changes, true, true);
+            assert_eq!(made.results.len(), 1);
+            undo(&mut generation, changes, made.results);
+        }
+        let mut held = |at: u64| -> Vec<usize> {
+            generation.backend.advance(at, &mut outputs);
+            (0..3).map(|table| generation.backend.entries(table).len()).collect()
+        };
+        assert_eq!(held(now + 59_000_000_000), [3, 2, 2]);
+        assert_eq!(held(now + 119_000_000_000), [1, 0, 0], "a minute after it was learned, and not later");
+        let stays = generation.backend.entry(0, &[Match::Exact(9)], 0).map(|held| held.value);
+        assert_eq!(stays, Some(vec![1]));
     }
 
     /// A worker overwrites an entry when all others are sure to make the change. If one of them refuses it

@@ -11,6 +11,7 @@ use client::message::group;
 use client::{RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::Remote;
 use exec::EntryError;
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 /// A member of a group.
@@ -63,9 +64,10 @@ pub(super) fn default_of(
     });
     let mut listed = Vec::new();
     for (worker, found) in (1..).zip(found.ok_or_else(ended)?) {
-        add(&mut listed, worker, found.ok_or_else(changed)?);
+        let value = found.ok_or_else(changed)?;
+        listed.extend(value.map(|columns| ListedValue { worker, columns }));
     }
-    Ok(listed)
+    Ok(each_once(listed))
 }
 
 /// The members of a group: each with the first worker that has it. A member that joins or leaves meanwhile
@@ -95,9 +97,7 @@ pub(super) fn members(
             }
         }
     }
-    let mut known = std::collections::HashSet::new();
-    listed.retain(|one| known.insert(one.columns.clone()));
-    Ok(listed)
+    Ok(each_once(listed))
 }
 
 /// Adds a member to a group at all workers.
@@ -122,7 +122,7 @@ pub(super) fn join(
     let joined = joined.ok_or_else(ended)?;
     let failed = (1..).zip(&joined).find_map(|(worker, joined)| match joined {
         Some((_, Ok(()))) => None,
-        Some((_, Err(error))) => Some(refused(worker, error, joined.is_some())),
+        Some((_, Err(error))) => Some(refused(worker, error, remote.workers() > 1)),
         None => Some(changed()),
     });
     let Some(failed) = failed else { return Ok(1) };
@@ -177,11 +177,9 @@ fn exists(known: &Known, of: u16, index: u32) -> Result<(), RequestRefusal> {
     Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message))
 }
 
-/// Adds what a worker has, unless an earlier one has the same.
-fn add(listed: &mut Vec<ListedValue>, worker: u16, found: Option<Vec<u128>>) {
-    if let Some(columns) = found
-        && !listed.iter().any(|one| one.columns == columns)
-    {
-        listed.push(ListedValue { worker, columns });
-    }
+/// Each different value, with the first worker that has it.
+fn each_once(mut listed: Vec<ListedValue>) -> Vec<ListedValue> {
+    let mut seen = HashSet::new();
+    listed.retain(|one| seen.insert(one.columns.clone()));
+    listed
 }

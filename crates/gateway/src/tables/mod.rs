@@ -8,7 +8,7 @@
 
 mod changes;
 mod defaults;
-mod limits;
+pub(crate) mod limits;
 mod listing;
 mod output;
 mod replacing;

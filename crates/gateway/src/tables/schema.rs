@@ -199,9 +199,11 @@ pub(super) fn ended() -> RequestRefusal {
 /// The refusal of an entry that the table itself does not take.
 pub(super) fn refusal_of(error: &EntryError, place: RefusalPlace) -> RequestRefusal {
     let code = match error {
-        EntryError::Key | EntryError::NoDefault | EntryError::Ageless | EntryError::Lifetime { .. } => {
-            RefusalCode::Misfit
-        }
+        EntryError::Key
+        | EntryError::NoDefault
+        | EntryError::Ageless
+        | EntryError::Lifetime { .. }
+        | EntryError::Early { .. } => RefusalCode::Misfit,
         EntryError::Full { .. } => RefusalCode::Full,
         EntryError::Fixed => RefusalCode::Closed,
         EntryError::Refused(_) => RefusalCode::Refused,

@@ -29,8 +29,8 @@ const ROOM: usize = 12;
 
 const PROGRAM: &str = "
 table hosts: exact(u16) -> port { capacity 12  age 300s  evict refuse }
-table routes: lpm(ip4) -> u8 { capacity 12 }
-table acl: rules(u8, ip4) -> u8 { capacity 12  choose priority }
+table routes: lpm(ip4) -> u8 { capacity 12  age 300s }
+table acl: rules(u8, ip4) -> u8 { capacity 12  choose priority  age 300s }
 table words: patterns(bytes) -> u8 { capacity 1000 }
 table many: exact(u32) -> u16 { capacity 20k }
 table pairs: exact(bool, u7) -> (bool, u9) { capacity 300 }
@@ -287,7 +287,9 @@ fn a_member_joins_at_all_workers_or_at_none() {
         assert_eq!(filled, Some(vec![true, true, true, false]));
         assert_eq!(join(member(2, 9)), Err(RefusalCode::Full));
         assert_eq!(listed(2), [(1, 7), (2, 20), (2, 21), (2, 22)], "nobody has it");
-        assert_eq!((leave(member(2, 21)), leave(member(2, 21))), (Ok(1), Ok(0)));
+        let made = || remote.ask_at(1, |generation| generation.backend.learned_members(0).len());
+        assert_eq!((join(member(2, 20)), made()), (Ok(1), Some(3)), "it stays one that packets made");
+        assert_eq!((leave(member(2, 21)), leave(member(2, 21)), made()), (Ok(1), Ok(0), Some(2)));
         assert_eq!((join(member(2, 9)), listed(2).len()), (Ok(1), 4));
         assert_eq!(join(member(3, 9)), Err(RefusalCode::Unknown));
         let large = Member { group: 1, index: 0, columns: vec![1] };

@@ -46,7 +46,7 @@ pub(super) fn failed(error: ClientError) -> Failure {
 }
 
 /// A table by its name.
-fn find<'a>(schema: &'a ProgramSchema, name: &str) -> Result<(u16, &'a TableSchema), Failure> {
+pub(super) fn find<'a>(schema: &'a ProgramSchema, name: &str) -> Result<(u16, &'a TableSchema), Failure> {
     schema.table(name).ok_or_else(|| {
         let names: Vec<&str> = schema.tables.iter().map(|table| table.name.as_str()).collect();
         let there = if names.is_empty() { "no tables".to_owned() } else { names.join(", ") };
@@ -202,7 +202,7 @@ fn columns(columns: &[ColumnSchema]) -> String {
 
 /// The entries that a text means; a fault is shown at its place. `from` is the name of the file that the text
 /// is from, and the number of its first line there.
-fn entries(
+pub(super) fn entries(
     client: &mut TableClient,
     table: u16,
     text: &str,
@@ -255,7 +255,7 @@ pub(super) fn remove(arguments: &RemoveArguments, json: bool) -> Result<(), Fail
 }
 
 /// Makes changes, and tells how many entries they changed, or why the first one was refused.
-fn change(
+pub(super) fn change(
     client: &mut TableClient,
     changes: Vec<TableRequest>,
     what: &str,

@@ -50,6 +50,17 @@ impl Scene {
 
 const ANSWER: Heard = Heard::Answer { solicited: true, replaces: true };
 
+/// Of many ports each may look for one neighbour at least.
+#[test]
+fn with_as_many_ports_as_a_gateway_has_neighbours_are_looked_for() {
+    for ports in [1, 512, 513, 1024] {
+        let mut neighbours: Neighbours<u32> = Neighbours::new(Limits::new(4096, ports));
+        let mut actions = Vec::new();
+        neighbours.packet(neighbour(9), 7, SECOND, &mut actions);
+        assert!(matches!(actions[..], [Action::Ask(..)]), "{ports} ports: {actions:?}");
+    }
+}
+
 #[test]
 fn a_neighbour_that_answers_gets_what_waited_in_order() {
     let mut scene = Scene::new();

@@ -36,8 +36,13 @@ fn ip_of(text: &str) -> IpAddr {
 
 /// Key and next hops of the one route that is told of.
 fn told(message: RouteMessage) -> (Key, Vec<Hop>) {
+    let (key, hops, _) = weighted(message);
+    (key, hops)
+}
+
+fn weighted(message: RouteMessage) -> (Key, Vec<Hop>, Vec<u32>) {
     match &read(&bytes(RouteNetlinkMessage::NewRoute(message)))[..] {
-        [Told::Route { key, hops, there: true, replaces: false }] => (*key, hops.clone()),
+        [Told::Route { key, hops, weights, news: RouteNews::Came }] => (*key, hops.clone(), weights.clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -141,13 +146,14 @@ fn routes_that_are_plain_stay_plain() {
         .map(|(index, last)| {
             let mut hop = RouteNextHop::default();
             hop.interface_index = index;
-            hop.hops = 99;
+            hop.hops = if last == 1 { 99 } else { 255 };
             hop.attributes = vec![RouteAttribute::Gateway(RouteAddress::Inet([10, 0, 0, last].into()))];
             hop
         })
         .to_vec();
-    let (_, hops) = told(route_message(&[RouteAttribute::MultiPath(several)]));
+    let (_, hops, weights) = weighted(route_message(&[RouteAttribute::MultiPath(several)]));
     assert_eq!(hops, [Hop::By(7, Some(ip_of("10.0.0.1"))), Hop::By(8, Some(ip_of("10.0.0.2")))]);
+    assert_eq!(weights, [100, 256]);
     let six = std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7);
     let (_, hops) = told(route_message(&[RouteAttribute::Via(RouteVia::Inet6(six)), RouteAttribute::Oif(8)]));
     assert_eq!(hops, [Hop::By(8, Some(six.into()))], "a router of the other family");
@@ -189,14 +195,16 @@ fn a_route_by_a_numbered_next_hop_is_as_that_is_whatever_it_says_besides() {
     let header = [2, 0, 0, 0, 0, 0, 0, 0];
     let number = (1, &7u32.to_ne_bytes()[..]);
     let out = (5, &8u32.to_ne_bytes()[..]);
-    let members: Vec<u8> =
-        [71u32, 81].iter().flat_map(|id| [&id.to_ne_bytes()[..], &[0; 4]].concat()).collect();
+    let members: Vec<u8> = [(71u32, [2, 0]), (81, [4, 1])]
+        .iter()
+        .flat_map(|(id, weight)| [&id.to_ne_bytes()[..], weight, &[0; 2]].concat())
+        .collect();
     let one = |hop| Some(Object::One(hop));
     for (attributes, wanted) in [
         (vec![number, out, (6, &[10, 0, 2, 7][..])], one(Hop::By(8, Some(ip_of("10.0.2.7"))))),
         (vec![number, out], one(Hop::By(8, None))),
         (vec![number, (4, &[][..])], one(Hop::Nowhere(Way::Blackhole))),
-        (vec![number, (2, &members[..]), (3, &[0, 0][..])], Some(Object::Group(vec![71, 81]))),
+        (vec![number, (2, &members[..]), (3, &[0, 0][..])], Some(Object::Group(vec![(71, 3), (81, 261)]))),
         (vec![number, out, (7, &[2, 0][..])], one(Hop::Nowhere(Way::Unmeant(Unmeant::Encapsulates)))),
         (vec![number, out, (11, &[][..])], one(Hop::Nowhere(Way::Unmeant(Unmeant::Attribute(11))))),
     ] {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::routing::follower::Follower;
-use crate::routing::rtnetlink::{Hop, Key, Told};
+use crate::routing::rtnetlink::{Hop, Key, Object, RouteNews, Told};
 use std::collections::HashMap;
 
 /// The next hops of the tests: two at port 1 and two at port 2.
@@ -48,11 +48,17 @@ impl Spread {
 
     /// The kernel has a route by these next hops.
     fn route(&mut self, prefix: &str, hops: &[usize]) {
+        self.weighted(prefix, hops, &[]);
+    }
+
+    /// The same; they have these weights.
+    fn weighted(&mut self, prefix: &str, hops: &[usize], weights: &[u32]) {
         let key = Key { prefix: prefix.parse().expect("a prefix"), condition: None, metric: 0 };
         let hops: Vec<Hop> = hops.iter().map(|which| hop(*which)).collect();
         let there = !hops.is_empty();
         let hops = if there { hops } else { (0..4).map(hop).collect() };
-        self.told(vec![Told::Route { key, hops, there, replaces: there }]);
+        let news = if there { RouteNews::Replaces } else { RouteNews::Went };
+        self.told(vec![Told::Route { key, hops, weights: weights.to_vec(), news }]);
     }
 
     /// Next hops say where they are; the others do not answer.
@@ -171,6 +177,66 @@ fn flows_stay_where_they_are_while_other_next_hops_come_and_go() {
 }
 
 #[test]
+fn next_hops_have_flows_by_their_weights_and_few_move_when_these_change() {
+    // Of 64 buckets, by the numbers of the next hops.
+    let buckets = |spread: &Spread| {
+        let entries = spread.scene.router.entries(Filled::Groups);
+        let held = |which: usize| {
+            let neighbour = Neighbour { port: 1 + which as u16 / 2, address: address(HOPS[which]) };
+            let number = spread.scene.router.numbers.of(neighbour).map(u128::from);
+            entries.iter().filter(|entry| Some(entry.value[0]) == number).count()
+        };
+        [0, 1, 2].map(held)
+    };
+    let mut spread = Spread::new(4);
+    spread.weighted(TO, &[0, 1], &[3, 1]);
+    spread.wait(1);
+    spread.answers(&[0, 1, 2]);
+    assert_eq!(buckets(&spread), [48, 16, 0]);
+    let before = spread.flows(TO);
+    // The weights alone change.
+    spread.weighted(TO, &[0, 1], &[1, 1]);
+    assert_eq!(buckets(&spread), [32, 32, 0]);
+    let heavy_to_light = BTreeSet::from([("0".to_owned(), "1".to_owned())]);
+    assert_eq!(moved(&before, &spread.flows(TO)), heavy_to_light);
+    let before = spread.flows(TO);
+    spread.weighted(TO, &[0, 1], &[7, 7]);
+    assert_eq!(spread.flows(TO), before, "the same parts");
+    // One more, of half the weight of all.
+    spread.weighted(TO, &[0, 1, 2], &[1, 1, 2]);
+    spread.wait(1);
+    spread.answers(&[2]);
+    assert_eq!(buckets(&spread), [16, 16, 32]);
+    // One that goes and comes again has its part again.
+    spread.told(vec![link(2, false)]);
+    assert_eq!(buckets(&spread), [32, 32, 0]);
+    spread.told(vec![link(2, true)]);
+    spread.wait(11);
+    spread.answers(&[2]);
+    assert_eq!(buckets(&spread), [16, 16, 32]);
+    // The same by a group of numbered next hops.
+    let object = |number, object| Told::Object { number, object: Some(object) };
+    let ones = [0, 1].map(|which| object(70 + which as u32, Object::One(hop(which))));
+    let of_group = |weights: [u32; 2]| object(9, Object::Group(vec![(70, weights[0]), (71, weights[1])]));
+    spread.told([&ones[..], &[of_group([3, 1])]].concat());
+    let key = Key { prefix: TO.parse().expect("a prefix"), condition: None, metric: 0 };
+    let hops = vec![Hop::Object(9)];
+    spread.told(vec![Told::Route { key, hops, weights: Vec::new(), news: RouteNews::Replaces }]);
+    assert_eq!(buckets(&spread), [48, 16, 0]);
+    let before = spread.flows(TO);
+    spread.told(vec![of_group([15, 1])]);
+    assert_eq!(buckets(&spread), [60, 4, 0]);
+    assert_eq!(moved(&before, &spread.flows(TO)), BTreeSet::from([("1".to_owned(), "0".to_owned())]));
+    // A reload keeps it.
+    let before = spread.flows(TO);
+    let mut router = Router::new(&spread.scene.settings, 16).with_groups(4);
+    router.succeed(&spread.scene.router);
+    spread.scene.router = router;
+    spread.scene.fill();
+    assert_eq!((buckets(&spread), spread.flows(TO)), ([60, 4, 0], before));
+}
+
+#[test]
 fn a_packet_that_comes_before_anybody_is_known_waits_for_one_that_is() {
     let mut spread = Spread::new(4);
     spread.route(TO, &[0, 2]);
@@ -202,6 +268,79 @@ fn without_a_group_the_first_next_hop_is_used_until_there_is_one_again() {
     let mut spread = Spread::new(0);
     spread.route(one, &[2, 1]);
     assert_eq!(spread.scene.route(one), Some(2), "the first, after that of the route in the file");
+    let by = |spread: &Spread| spread.scene.router.rib.lookup(address("203.0.113.1")).map(|(.., way)| way);
+    let hop = |port, which: usize| Some(Way::Via(Neighbour { port, address: address(HOPS[which]) }));
+    assert_eq!(by(&spread), hop(2, 2));
+    spread.told(vec![link(2, false)]);
+    assert_eq!(by(&spread), hop(1, 1), "the first with a link");
+}
+
+/// Linux keeps those that somebody has set when the link goes.
+#[test]
+fn a_permanent_neighbour_behind_a_link_that_is_down_gets_no_flows() {
+    let mut spread = Spread::new(4);
+    spread.follower = Follower::new(&Scene::settings(), HashMap::from([("h-1".to_owned(), 1)]));
+    let at_host = Link { index: 8, mac: OWN[0], mtu: 1500, up: true };
+    let host =
+        Told::Link { index: 8, name: "h-1".into(), link: Some(at_host), ties: Some(Default::default()) };
+    let set = |spread: &mut Spread, mac: Option<Mac>| {
+        spread.told(vec![Told::Neighbour { index: 8, address: address(HOPS[0]), permanent: mac }]);
+    };
+    spread.told(vec![host, link(1, true), link(2, true)]);
+    spread.route(TO, &[0, 2]);
+    spread.wait(1);
+    set(&mut spread, Some([2, 0, 0, 9, 9, 0]));
+    spread.answers(&[2]);
+    assert_eq!(counted(&spread.flows(TO)).len(), 2);
+    spread.told(vec![link(1, false)]);
+    let one = BTreeMap::from([("2".to_owned(), 1000)]);
+    assert_eq!(counted(&spread.flows(TO)), one);
+    set(&mut spread, None);
+    set(&mut spread, Some([2, 0, 0, 9, 9, 0]));
+    assert_eq!(counted(&spread.flows(TO)), one, "it is set while the link is down");
+    spread.told(vec![link(1, true)]);
+    assert_eq!(counted(&spread.flows(TO)).len(), 2);
+}
+
+/// Linux uses the first of several routes with one metric, and the others are spare. Each route of IPv6 has
+/// one next hop, and those with one metric belong together.
+#[test]
+fn routes_of_ipv4_that_were_appended_are_spare() {
+    let mut spread = Spread::new(4);
+    let key = Key { prefix: TO.parse().expect("a prefix"), condition: None, metric: 0 };
+    let tell = |spread: &mut Spread, which: usize, news: RouteNews| {
+        spread.told(vec![Told::Route { key, hops: vec![hop(which)], weights: Vec::new(), news }]);
+    };
+    tell(&mut spread, 0, RouteNews::Came);
+    tell(&mut spread, 2, RouteNews::Appended);
+    let by = |spread: &Spread| spread.scene.router.rib.lookup(address("203.0.113.1")).map(|(.., way)| way);
+    let only = |which: usize| {
+        let port = 1 + which as u16 / 2;
+        Some(Way::Via(Neighbour { port, address: address(HOPS[which]) }))
+    };
+    assert_eq!(by(&spread), only(0));
+    // One that is put before the others.
+    tell(&mut spread, 3, RouteNews::Came);
+    assert_eq!(by(&spread), only(3));
+    tell(&mut spread, 3, RouteNews::Went);
+    assert_eq!(by(&spread), only(0));
+    tell(&mut spread, 0, RouteNews::Went);
+    assert_eq!(by(&spread), only(2));
+    // All are asked for, and both are next hops of one route.
+    spread.told(vec![Told::Route {
+        key,
+        hops: vec![hop(1), hop(2)],
+        weights: Vec::new(),
+        news: RouteNews::Listed,
+    }]);
+    let both = by(&spread);
+    assert!(matches!(both, Some(Way::Several(_))), "{both:?}");
+    // Of several the first is replaced, and the spare one stays.
+    tell(&mut spread, 0, RouteNews::Came);
+    tell(&mut spread, 3, RouteNews::Replaces);
+    assert_eq!(by(&spread), only(3));
+    tell(&mut spread, 3, RouteNews::Went);
+    assert!(matches!(by(&spread), Some(Way::Several(_))), "{:?}", by(&spread));
 }
 
 #[test]

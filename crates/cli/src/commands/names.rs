@@ -1,0 +1,85 @@
+//! `ravelin names`: the names of a running process.
+
+use super::show;
+use crate::arguments::names::NamesCommand;
+use crate::failure::Failure;
+use crate::render;
+use crate::render::answer::{list, number, text, whole};
+use crate::render::quantity::{count, of};
+use crate::render::table::{Side, table};
+use gateway::config::HostPlace;
+use gateway::control::{self, Asked};
+use gateway::names::NameWish;
+use serde_json::Value;
+
+/// Runs the command.
+pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
+    let (socket, told): (_, fn(&Value) -> String) = match what {
+        NamesCommand::List(socket) => (socket, names),
+        NamesCommand::Bindings(socket) => (socket, promises),
+        NamesCommand::Add(add) => {
+            let wish = NameWish {
+                name: add.name.clone(),
+                place: HostPlace { gateway: add.gateway.clone(), address: add.address },
+                services: add.services.clone(),
+                ipv4: add.ipv4,
+                ipv6: add.ipv6,
+            };
+            return show::ask(&add.socket, Asked::AddName(wish), json);
+        }
+        NamesCommand::Remove(remove) => {
+            return show::ask(&remove.socket, Asked::RemoveName { name: remove.name.clone() }, json);
+        }
+    };
+    let answer = control::ask(&socket.control, Asked::Names)?;
+    let view = &answer["names"];
+    if json {
+        return Ok(render::json(view)?);
+    }
+    Ok(render::text(&told(view))?)
+}
+
+fn words(value: &Value, name: &str) -> String {
+    text(value, name).to_owned()
+}
+
+fn names(view: &Value) -> String {
+    let hosts = list(view, "hosts");
+    let row = |host: &Value| {
+        let services: Vec<&str> = list(host, "services").iter().filter_map(Value::as_str).collect();
+        let services = services.join(" ");
+        let own = ["name", "gateway", "address"].map(|key| words(host, key));
+        [&own[..], &[services, words(host, "ipv4"), words(host, "ipv6")]].concat()
+    };
+    let columns = ["name", "gateway", "host", "services", "IPv4", "IPv6"].map(|name| (name, Side::Left));
+    let all = whole(view, "host_count");
+    let head =
+        format!("{}, serial {}: {} for hosts\n", text(view, "zone"), whole(view, "serial"), of(all, "name"));
+    if hosts.is_empty() {
+        return head;
+    }
+    let more = match all.saturating_sub(hosts.len() as u64) {
+        0 => String::new(),
+        more => format!("and {} more\n", count(more)),
+    };
+    format!("{head}\n{}{more}", table(&columns, hosts.iter().map(row).collect()))
+}
+
+fn promises(view: &Value) -> String {
+    let promises = list(view, "promises");
+    let row = |promise: &Value| {
+        let own = ["address", "gateway", "host", "initiators", "resolver"].map(|key| words(promise, key));
+        let seconds = ["exclusive_seconds", "seconds"].map(|key| format!("{:.1} s", number(promise, key)));
+        [&own[..], &seconds].concat()
+    };
+    let columns = [
+        Side::Left.columns(&["address", "gateway", "host", "initiators", "asked by"]),
+        Side::Right.columns(&["nobody else for", "holds for"]),
+    ]
+    .concat();
+    let head = format!("{}\n", of(promises.len() as u64, "promise"));
+    if promises.is_empty() {
+        return head;
+    }
+    format!("{head}\n{}", table(&columns, promises.iter().map(row).collect()))
+}

@@ -1,0 +1,369 @@
+//! The part `[names]` of the file: the zone that this process answers for, and where it is asked.
+//!
+//! ```toml
+//! [names]
+//! listen = ["192.0.2.53:53", "[2001:db8::53]:53"] # by UDP and TCP; at least one
+//! zone = "home.example"
+//! contact = "hostmaster"          # the mailbox of who runs it, with a dot for `@`; this is the default
+//! serial = 1                      # at the start, each change adds one; this is the default
+//! ttl = 300                       # how long resolvers keep a record, in seconds; this is the default
+//! negative_ttl = 60               # how long they remember that one is not there; this is the default
+//! unverified = "prove-under-load" # when a source that could be forged proves itself; or "prove-first"
+//! replies_per_second = 20         # to one network, of one kind and about one name; 0 is no limit
+//!
+//! [[names.server]]                # at least one; the first is the one that is changed
+//! name = "ns1"                    # below the zone; a dot at the end makes it whole
+//! addresses = ["192.0.2.53"]      # needed for names in the zone
+//!
+//! [[names.record]]                # kinds: A, AAAA, TXT, SVCB
+//! kind = "A"
+//! name = "www"
+//! address = "192.0.2.80"
+//!
+//! [[names.gateway]]               # who has hosts with private addresses behind it, and which
+//! name = "home"
+//! networks = ["192.168.1.0/24"]
+//!
+//! [[names.host]]                  # a name that leads to such a host
+//! name = "nas"
+//! gateway = "home"
+//! address = "192.168.1.10"
+//! services = ["tcp/22", "tcp/443"]
+//! ipv4 = "per-initiator"          # also "automatic", which is the default, "shared", "none", { dedicated = "203.0.113.7" }
+//! ipv6 = "2001:db8::10"           # the address that always leads to it; none by default
+//! https = { alpn = ["h2"] }       # what browsers are told before they connect; nothing by default
+//!
+//! [names.waypoint]                # the public addresses that names share; without it no name is `per-initiator`
+//! known = ["203.0.113.16/28"]     # for initiators that are known when a name is asked for
+//! unknown = ["203.0.113.32/28"]   # for the others
+//! ```
+//!
+//! With hosts there are three keys more at the top: `shared_address`, at which names with different services
+//! are, `binding_ttl`, for how many seconds a promise may be kept (0 to 5; 0 is the default), and `clients`,
+//! networks whose hosts ask for themselves.
+
+use super::{At, ConfigError};
+use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS};
+use crate::routing::IpPrefix;
+use naming::dns::{
+    DnsPolicy, HttpsDescription, Ipv4Mode, NameDescription, NameServerDescription, RecordDescription,
+    Unverified, Zone, ZoneDescription, ZoneError,
+};
+use naming::limits::MOST_ADDRESSES;
+use naming::{AddressPool, Waypoint};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+use toml::Spanned;
+
+/// What a process does for names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamesConfig {
+    /// Where it is asked by UDP and TCP.
+    pub listen: Vec<SocketAddr>,
+    /// The zone. Its responders are hosts by their numbers from 1.
+    pub zone: ZoneDescription,
+    /// The hosts.
+    pub(crate) hosts: Hosts,
+    /// The gateways.
+    pub gateways: Vec<GatewayDescription>,
+    /// The addresses of the waypoint of this process, if it is one.
+    pub pool: Option<AddressPool>,
+    /// How it treats those who ask.
+    pub policy: DnsPolicy,
+}
+
+/// A gateway, with hosts behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayDescription {
+    /// Its name.
+    pub name: String,
+    /// The networks behind it.
+    pub networks: Vec<IpPrefix>,
+}
+
+/// Where a host is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostPlace {
+    /// The gateway that it is behind.
+    pub gateway: String,
+    /// Its address there.
+    pub address: Ipv4Addr,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileGateway {
+    name: Spanned<String>,
+    networks: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHost {
+    name: String,
+    gateway: Spanned<String>,
+    address: Spanned<Ipv4Addr>,
+    services: Vec<String>,
+    #[serde(default)]
+    ipv4: Ipv4Mode,
+    ipv6: Option<Ipv6Addr>,
+    https: Option<HttpsDescription>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileWaypoint {
+    #[serde(default)]
+    known: Vec<Spanned<String>>,
+    #[serde(default)]
+    unknown: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileNames {
+    listen: Spanned<Vec<Spanned<String>>>,
+    zone: Spanned<String>,
+    contact: Option<String>,
+    serial: Option<u32>,
+    ttl: Option<u32>,
+    negative_ttl: Option<u32>,
+    unverified: Option<Unverified>,
+    replies_per_second: Option<u32>,
+    shared_address: Option<Spanned<Ipv4Addr>>,
+    binding_ttl: Option<u32>,
+    #[serde(default)]
+    clients: Vec<Spanned<String>>,
+    #[serde(default, rename = "gateway")]
+    gateways: Vec<FileGateway>,
+    #[serde(default, rename = "host")]
+    hosts: Vec<Spanned<FileHost>>,
+    waypoint: Option<Spanned<FileWaypoint>>,
+    #[serde(default, rename = "server")]
+    servers: Vec<Spanned<NameServerDescription>>,
+    #[serde(default, rename = "record")]
+    records: Vec<Spanned<RecordDescription>>,
+}
+
+/// Checks the part, and gives what is wrong at its place.
+pub(super) fn read(file: FileNames, at: &At<'_>) -> Result<NamesConfig, ConfigError> {
+    let listen = listen(&file.listen, at)?;
+    let whole = file.zone.span();
+    let wrong = |span: &Range<usize>, error: ZoneError| at(Some(span.clone()), error.to_string());
+    let mut described = ZoneDescription::new(file.zone.into_inner());
+    described.contact = file.contact.unwrap_or(described.contact);
+    described.serial = file.serial.unwrap_or(described.serial);
+    described.ttl = file.ttl.unwrap_or(described.ttl);
+    described.negative_ttl = file.negative_ttl.unwrap_or(described.negative_ttl);
+    described.binding_ttl = file.binding_ttl.unwrap_or(0);
+    described.shared_address = file.shared_address.as_ref().map(|address| *address.get_ref());
+    if file.servers.is_empty() {
+        let message = "the zone needs a name server: add `[[names.server]]` with `name` and `addresses`";
+        return Err(at(Some(whole), message.to_owned()));
+    }
+    // A server that is wrong is told from those before it that are not.
+    for server in file.servers {
+        let span = server.span();
+        described.name_servers.push(server.into_inner());
+        Zone::new(&described)
+            .map_err(|error| wrong(if described.name_servers.len() == 1 { &whole } else { &span }, error))?;
+    }
+    let mut zone = Zone::new(&described).map_err(|error| wrong(&whole, error))?;
+    for record in file.records {
+        zone.add_record(record.get_ref()).map_err(|error| wrong(&record.span(), error))?;
+        described.records.push(record.into_inner());
+    }
+    let pool = file.waypoint.map(|waypoint| pool(waypoint, at)).transpose()?;
+    let in_pool = |address: Ipv4Addr| pool.as_ref().is_some_and(|pool| contains(pool, address));
+    if let Some(shared) = file.shared_address.filter(|shared| in_pool(*shared.get_ref())) {
+        let message = format!("{} is in the pool of `[names.waypoint]`: it has one owner", shared.get_ref());
+        return Err(at(Some(shared.span()), message));
+    }
+    let gateways = gateways(file.gateways, at)?;
+    let mut hosts = Hosts::default();
+    for host in file.hosts {
+        let span = host.span();
+        let host = host.into_inner();
+        let place = HostPlace { gateway: host.gateway.get_ref().clone(), address: *host.address.get_ref() };
+        served(&gateways, &place).map_err(|(of_gateway, message)| {
+            at(Some(if of_gateway { host.gateway.span() } else { host.address.span() }), message)
+        })?;
+        let wrong = |message: String| at(Some(span.clone()), message);
+        own(pool.as_ref(), host.ipv4).map_err(wrong)?;
+        let named = NameDescription {
+            name: host.name,
+            responder: hosts.number(place),
+            services: host.services,
+            ipv6: host.ipv6,
+            ipv4: host.ipv4,
+            https: host.https,
+        };
+        zone.add_described(&named).map_err(|error| wrong(error.to_string()))?;
+        reachable(&zone, &named.name, pool.is_some()).map_err(wrong)?;
+        described.names.push(named);
+    }
+    let clients = prefixes(&file.clients, at)?;
+    let clients = clients.into_iter().filter_map(|prefix| match prefix.address() {
+        IpAddr::V4(address) => Some((address, prefix.length())),
+        IpAddr::V6(_) => None,
+    });
+    let default = DnsPolicy::default();
+    let policy = DnsPolicy {
+        unverified: file.unverified.unwrap_or(default.unverified),
+        replies_per_second: file.replies_per_second.unwrap_or(default.replies_per_second),
+        clients: clients.collect(),
+    };
+    Ok(NamesConfig { listen, zone: described, hosts, gateways, pool, policy })
+}
+
+/// Hosts, each with one number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Hosts {
+    places: Vec<HostPlace>,
+    numbers: HashMap<HostPlace, u32>,
+}
+
+impl Hosts {
+    /// The number of a host, from 1: that which it has, or a new one.
+    pub(crate) fn number(&mut self, place: HostPlace) -> u32 {
+        let Hosts { places, numbers } = self;
+        *numbers.entry(place).or_insert_with_key(|place| {
+            places.push(place.clone());
+            // A zone has far fewer names than this.
+            places.len() as u32
+        })
+    }
+
+    /// How many hosts have numbers. A number is never given to another host.
+    pub(crate) fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The host of a number.
+    pub(crate) fn place(&self, number: u32) -> Option<&HostPlace> {
+        self.places.get((number as usize).checked_sub(1)?)
+    }
+}
+
+/// Whether a host's address is behind its gateway. An error says whether the gateway is what is wrong, and
+/// why.
+pub(crate) fn served(gateways: &[GatewayDescription], place: &HostPlace) -> Result<(), (bool, String)> {
+    let HostPlace { gateway: name, address } = place;
+    let Some(gateway) = gateways.iter().find(|gateway| gateway.name == *name) else {
+        return Err((true, format!("there is no gateway `{name}`: describe it by `[[names.gateway]]`")));
+    };
+    if gateway.networks.iter().any(|network| network.contains(IpAddr::V4(*address))) {
+        return Ok(());
+    }
+    let networks: Vec<String> = gateway.networks.iter().map(ToString::to_string).collect();
+    let networks = networks.join(", ");
+    Err((false, format!("nobody serves {address}: behind the gateway `{name}` there is {networks}")))
+}
+
+fn contains(pool: &AddressPool, address: Ipv4Addr) -> bool {
+    pool.known.contains(&address) || pool.unknown.contains(&address)
+}
+
+/// Whether the address that a name has for itself is nobody else's.
+pub(crate) fn own(pool: Option<&AddressPool>, mode: Ipv4Mode) -> Result<(), String> {
+    match (pool, mode) {
+        (Some(pool), Ipv4Mode::Dedicated(address)) if contains(pool, address) => {
+            Err(format!("{address} is in the pool of `[names.waypoint]` and cannot be for one name alone"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether somebody can promise the address of a name that needs it.
+pub(crate) fn reachable(zone: &Zone, name: &str, has_pool: bool) -> Result<(), String> {
+    let mode = zone.name(name).ok().and_then(|name| zone.mode(&name));
+    if mode != Some(Ipv4Mode::PerInitiator) || has_pool {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} needs an address for each initiator, and nobody promises any: add `[names.waypoint]`, or let it have `ipv4 = \"shared\"`, an address of its own or \"none\""
+    ))
+}
+
+fn gateways(files: Vec<FileGateway>, at: &At<'_>) -> Result<Vec<GatewayDescription>, ConfigError> {
+    let mut gateways: Vec<GatewayDescription> = Vec::with_capacity(files.len());
+    for file in files {
+        let name = file.name.get_ref().clone();
+        if gateways.iter().any(|known| known.name == name) {
+            return Err(at(Some(file.name.span()), format!("gateway `{name}` stands above already")));
+        }
+        if gateways.len() >= NAMED_GATEWAYS {
+            return Err(at(Some(file.name.span()), format!("there are at most {NAMED_GATEWAYS} gateways")));
+        }
+        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)? });
+    }
+    Ok(gateways)
+}
+
+/// Networks of IPv4.
+fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, ConfigError> {
+    let read = |text: &Spanned<String>| {
+        let one = text.get_ref().parse().map(IpPrefix::host);
+        let prefix: Option<IpPrefix> = one.ok().or_else(|| text.get_ref().parse().ok());
+        prefix.filter(|prefix| prefix.is_ipv4()).ok_or_else(|| {
+            let message = format!("`{}` is not a network of IPv4, such as 192.168.1.0/24", text.get_ref());
+            at(Some(text.span()), message)
+        })
+    };
+    texts.iter().map(read).collect()
+}
+
+/// The addresses of the waypoint, all of a network each.
+fn pool(waypoint: Spanned<FileWaypoint>, at: &At<'_>) -> Result<AddressPool, ConfigError> {
+    let whole = waypoint.span();
+    let FileWaypoint { known, unknown } = waypoint.into_inner();
+    if known.is_empty() && unknown.is_empty() {
+        let message = "a waypoint has addresses: write `unknown`, `known` or both";
+        return Err(at(Some(whole), message.to_owned()));
+    }
+    let mut pool = AddressPool::default();
+    for (texts, addresses) in [(&known, &mut pool.known), (&unknown, &mut pool.unknown)] {
+        for (text, prefix) in texts.iter().zip(prefixes(texts, at)?) {
+            let size = 1_u64 << (32 - u32::from(prefix.length()));
+            let IpAddr::V4(first) = prefix.address() else { continue };
+            if size > MOST_ADDRESSES as u64 {
+                let message =
+                    format!("{prefix} has {size} addresses, and a pool has at most {MOST_ADDRESSES}");
+                return Err(at(Some(text.span()), message));
+            }
+            addresses.extend((0..size as u32).map(|more| Ipv4Addr::from_bits(first.to_bits() | more)));
+        }
+    }
+    match Waypoint::new(pool.clone()) {
+        Ok(_) => Ok(pool),
+        Err(error) => Err(at(Some(whole), error.to_string())),
+    }
+}
+
+fn listen(addresses: &Spanned<Vec<Spanned<String>>>, at: &At<'_>) -> Result<Vec<SocketAddr>, ConfigError> {
+    let (all, whole) = (addresses.get_ref(), addresses.span());
+    if all.is_empty() || all.len() > NAME_SERVER_ADDRESSES {
+        let message =
+            format!("`listen` has 1 to {NAME_SERVER_ADDRESSES} addresses, and this one has {}", all.len());
+        return Err(at(Some(whole), message));
+    }
+    let mut read = Vec::with_capacity(all.len());
+    for text in all {
+        let wrong = |message: String| at(Some(text.span()), message);
+        let address: SocketAddr = text.get_ref().parse().map_err(|_| {
+            wrong(format!("`{}` is not an address with a port, such as 192.0.2.53:53", text.get_ref()))
+        })?;
+        if address.ip().is_unspecified() {
+            return Err(wrong(format!(
+                "{address} is every address of the machine, and a reply could leave from another one than was asked: write each address"
+            )));
+        }
+        if read.contains(&address) {
+            return Err(wrong(format!("{address} stands here twice")));
+        }
+        read.push(address);
+    }
+    Ok(read)
+}

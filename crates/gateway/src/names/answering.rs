@@ -1,0 +1,329 @@
+//! The name server that all sockets share, with the clock, the secrets and the waypoint that it does not have
+//! itself.
+
+use crate::config::names::{GatewayDescription, HostPlace, Hosts, NamesConfig, own, reachable, served};
+use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
+use crate::names::NamesError;
+use crate::names::asking::{Asking, Settled};
+use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
+use crate::names::waypoint::{Expected, LocalWaypoint, Promises};
+use naming::dns::{
+    Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
+    NameServer, Resumed, Zone, ZoneError,
+};
+use naming::limits::TAIL;
+use naming::{AddressPool, Initiators, SetUpError};
+use ports::live::clock::{Clock, MachineClock};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A query as a socket has it.
+pub(super) struct Received<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) from: SocketAddr,
+    pub(super) transport: DnsTransport,
+    /// More wait behind it than are answered at once.
+    pub(super) under_load: bool,
+}
+
+/// What has become of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The reply has been written.
+    Reply,
+    /// Nothing is sent.
+    Nothing,
+    /// The reply comes later, by the way that was given.
+    Later,
+}
+
+/// How a reply gets to who asked.
+pub(super) enum ReplyTo {
+    /// From this socket.
+    Udp(Arc<UdpSocket>),
+    /// By the thread of a connection, which waits.
+    Tcp(SyncSender<Vec<u8>>),
+}
+
+/// The name server and its account.
+pub(super) struct Answering {
+    server: NameServer,
+    pub(super) asking: Option<Asking>,
+    hosts: Arc<Mutex<Hosts>>,
+    named: BTreeMap<String, NameDescription>,
+    gateways: Vec<GatewayDescription>,
+    pool: Option<AddressPool>,
+    promises: Promises,
+    later: HashMap<HeldQuery, ReplyTo>,
+    udp: u64,
+    tcp: u64,
+    replies: u64,
+    drops: BTreeMap<String, u64>,
+}
+
+impl Answering {
+    /// A name server with new secrets.
+    pub(super) fn new(config: &NamesConfig) -> Result<Answering, NamesError> {
+        let mut current = [0; 16];
+        // For so few bytes it is never interrupted.
+        getrandom(&mut current, GetRandomFlags::empty()).map_err(io::Error::from)?;
+        let secrets = CookieSecrets { current, previous: None };
+        let zone = Zone::new(&config.zone)?;
+        let mut named = BTreeMap::new();
+        for described in &config.zone.names {
+            named.insert(zone.name(&described.name)?.to_string(), described.clone());
+        }
+        let server = NameServer::new(zone, config.policy.clone(), secrets);
+        let hosts = Arc::new(Mutex::new(config.hosts.clone()));
+        let promises = Promises::default();
+        let epoch = epoch();
+        let asking = match &config.pool {
+            Some(pool) => {
+                let path = Box::new(promises.clone());
+                let waypoint = LocalWaypoint::new(epoch, pool.clone(), hosts.clone(), path)?;
+                Some(Asking::new(epoch, Box::new(waypoint)))
+            }
+            None => None,
+        };
+        let (later, drops) = (HashMap::new(), BTreeMap::new());
+        let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
+        Ok(Answering {
+            server,
+            asking,
+            hosts,
+            named,
+            gateways,
+            pool,
+            promises,
+            later,
+            udp: 0,
+            tcp: 0,
+            replies: 0,
+            drops,
+        })
+    }
+
+    /// Adds a name that leads to a host, with the checks of the file, and says what was done.
+    pub(super) fn add(&mut self, wish: &NameWish) -> Result<String, String> {
+        served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+        own(self.pool.as_ref(), wish.ipv4)?;
+        let mut hosts = lock(&self.hosts);
+        if hosts.count() >= NAMED_HOSTS {
+            return Err(format!(
+                "names have led to {NAMED_HOSTS} hosts since the start: start anew for more"
+            ));
+        }
+        let described = NameDescription {
+            name: wish.name.clone(),
+            responder: hosts.number(wish.place.clone()),
+            services: wish.services.clone(),
+            ipv6: wish.ipv6,
+            ipv4: wish.ipv4,
+            https: None,
+        };
+        drop(hosts);
+        let zone = self.server.zone_mut();
+        let told = |error: ZoneError| error.to_string();
+        let name = zone.name(&wish.name).map_err(told)?;
+        zone.add_described(&described).map_err(told)?;
+        if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()) {
+            zone.remove(&name).map_err(told)?;
+            return Err(message);
+        }
+        let HostPlace { gateway, address } = &wish.place;
+        let done = format!("{name} leads to {address} behind `{gateway}`; serial {}", zone.serial());
+        self.named.insert(name.to_string(), described);
+        Ok(done)
+    }
+
+    /// Removes a name that leads to a host, and says what was done.
+    pub(super) fn remove(&mut self, name: &str) -> Result<String, String> {
+        let zone = self.server.zone_mut();
+        let told = |error: ZoneError| error.to_string();
+        let name = zone.name(name).map_err(told)?;
+        zone.remove(&name).map_err(told)?;
+        self.named.remove(&name.to_string());
+        Ok(format!("{name} leads to no host any more; serial {}", zone.serial()))
+    }
+
+    /// Answers a query. A reply is written over what `out` holds, or comes later by the way that `reply_to`
+    /// makes.
+    pub(super) fn take(
+        &mut self,
+        received: &Received<'_>,
+        reply_to: impl FnOnce() -> ReplyTo,
+        out: &mut Vec<u8>,
+    ) -> Taken {
+        *match received.transport {
+            DnsTransport::Udp => &mut self.udp,
+            DnsTransport::Tcp => &mut self.tcp,
+        } += 1;
+        let &Received { bytes, from, transport, under_load } = received;
+        let at = moment();
+        let arrival = Arrival { bytes, from, transport, at, under_load };
+        match self.server.answer(&arrival, out) {
+            DnsAnswer::Reply => {
+                self.replies += 1;
+                Taken::Reply
+            }
+            DnsAnswer::Drop(reason) => {
+                self.refuse(reason.to_string());
+                Taken::Nothing
+            }
+            DnsAnswer::Hold(number, ask) => {
+                let mut settled = Vec::new();
+                match &mut self.asking {
+                    Some(asking) => {
+                        asking.ask(number, ask, at.now, &mut settled);
+                        asking.turn(at.now, &mut settled);
+                    }
+                    // A name that needs a waypoint is refused where there is none.
+                    None => settled.push((number, Err(SetUpError::Full))),
+                }
+                let own = settled.iter().position(|(settled, _)| *settled == number);
+                let own = own.map(|index| settled.swap_remove(index));
+                self.settle(settled);
+                match own {
+                    Some((number, said)) => match self.server.resume(number, said, out) {
+                        Some(_) => {
+                            self.replies += 1;
+                            Taken::Reply
+                        }
+                        None => Taken::Nothing,
+                    },
+                    None => {
+                        self.later.insert(number, reply_to());
+                        Taken::Later
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what is due: asks again, and answers queries that have waited for long enough. Says in how many
+    /// nanoseconds the next is due.
+    pub(super) fn turn(&mut self) -> Option<u64> {
+        let now = MachineClock.program();
+        let mut settled = Vec::new();
+        if let Some(asking) = &mut self.asking {
+            asking.turn(now, &mut settled);
+        }
+        self.settle(settled);
+        let mut out = Vec::new();
+        while let Some(resumed) = self.server.expire(now, &mut out) {
+            self.send(&resumed, &out);
+        }
+        let due = self.asking.as_ref().and_then(Asking::next_due);
+        [due, self.server.next_expiry()].into_iter().flatten().min().map(|due| due.saturating_sub(now))
+    }
+
+    fn settle(&mut self, settled: Vec<Settled>) {
+        let mut out = Vec::new();
+        for (number, said) in settled {
+            if let Some(resumed) = self.server.resume(number, said, &mut out) {
+                self.send(&resumed, &out);
+            }
+        }
+    }
+
+    /// Sends a reply that has waited.
+    fn send(&mut self, resumed: &Resumed, reply: &[u8]) {
+        let sent = match self.later.remove(&resumed.number) {
+            // The socket of a network card takes it, or has no room; nobody waits for that.
+            Some(ReplyTo::Udp(socket)) => socket.send_to(reply, resumed.to).is_ok(),
+            Some(ReplyTo::Tcp(connection)) => connection.try_send(reply.to_vec()).is_ok(),
+            None => false,
+        };
+        if sent {
+            self.replies += 1;
+        } else {
+            self.refuse("reply not sent".to_owned());
+        }
+    }
+
+    /// Counts a query that gets no answer.
+    pub(super) fn refuse(&mut self, reason: String) {
+        // The reasons are few: all of them stand in the code.
+        *self.drops.entry(reason).or_default() += 1;
+    }
+
+    /// The figures, without lists.
+    pub(super) fn figures(&self) -> NamesView {
+        NamesView {
+            zone: self.server.zone().apex().to_string(),
+            serial: self.server.zone().serial(),
+            queries: [("udp", self.udp), ("tcp", self.tcp)].into(),
+            replies: self.replies,
+            held: self.server.held() as u64,
+            drops: self.drops.clone(),
+            host_count: self.named.len() as u64,
+            ..NamesView::default()
+        }
+    }
+
+    /// The figures, names with their hosts, and promises.
+    pub(super) fn view(&self) -> NamesView {
+        let zone = self.server.zone();
+        let hosts = lock(&self.hosts);
+        let host = |(name, described): (&String, &NameDescription)| {
+            let place = hosts.place(described.responder)?;
+            let mode = zone.mode(&zone.name(&described.name).ok()?)?;
+            Some(NamedHostView {
+                name: name.clone(),
+                place: place.clone(),
+                services: described.services.clone(),
+                ipv4: match mode {
+                    Ipv4Mode::Automatic | Ipv4Mode::PerInitiator => "per initiator".to_owned(),
+                    Ipv4Mode::Shared => "shared".to_owned(),
+                    Ipv4Mode::Dedicated(address) => address.to_string(),
+                    Ipv4Mode::None => "none".to_owned(),
+                },
+                ipv6: described.ipv6,
+            })
+        };
+        let now = MachineClock.program();
+        let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
+        let promises = self.promises.all();
+        let live = promises.iter().rev().filter(|one| one.at + TAIL > now);
+        let promise = |one: &Expected| PromiseView {
+            address: one.promise.address,
+            to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
+            initiators: match one.ask.initiators {
+                Initiators::Exact(address) => address.to_string(),
+                Initiators::Prefix(address, length) => format!("{address}/{length}"),
+                Initiators::Any => "any".to_owned(),
+            },
+            resolver: one.ask.resolver,
+            exclusive_seconds: seconds(one.promise.exclusive_until),
+            seconds: seconds(one.at + TAIL),
+        };
+        NamesView {
+            hosts: self.named.iter().filter_map(host).take(NAMES_SHOWN).collect(),
+            promises: live.map(promise).collect(),
+            ..self.figures()
+        }
+    }
+}
+
+fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
+    hosts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn since_1970() -> Duration {
+    // A clock before 1970 makes cookies that nobody else would take.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A number for this life of the process: its start.
+fn epoch() -> u64 {
+    u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn moment() -> DnsMoment {
+    DnsMoment { now: MachineClock.program(), unix: since_1970().as_secs() as u32 }
+}

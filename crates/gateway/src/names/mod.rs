@@ -1,0 +1,143 @@
+//! The roles of names that this process has: a name server with sockets, beside a gateway's ports or alone.
+//!
+//! ```text
+//!  UDP: a thread for each address ──┐                            ┌─ naming::dns::NameServer
+//!                                   ├──► Answering, one for all ─┤     │ held query      ▲ address
+//!  TCP: a thread for each client  ──┘                            └─ Asking ─► WaypointLink
+//!                                                                                  │ LocalWaypoint
+//!                                                                                  └─► DataPath
+//! ```
+
+pub mod alone;
+mod answering;
+mod asking;
+mod tcp;
+mod udp;
+mod view;
+mod waypoint;
+
+pub use view::{NameWish, NamesView};
+
+use crate::config::names::NamesConfig;
+use crate::control::{Asked, ControlAnswer};
+use answering::Answering;
+use naming::AddressPoolError;
+use naming::dns::ZoneError;
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often is looked what is due, at least: a query that begins to wait has its first date later than this.
+const CLOCK: Duration = Duration::from_millis(50);
+
+/// Why names are not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum NamesError {
+    /// an address cannot be listened at
+    #[error(
+        "names cannot be asked for at {address} by {transport}: {source}; `listen` in the file names another address"
+    )]
+    Listen {
+        /// The address from the file.
+        address: SocketAddr,
+        /// UDP or TCP.
+        transport: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// the zone is wrong
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
+    /// the addresses of the waypoint are wrong
+    #[error(transparent)]
+    Pool(#[from] AddressPoolError),
+    /// the system gives no secret or no thread
+    #[error("names cannot be answered: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The name server of this process and its sockets.
+pub(crate) struct Names {
+    answering: Mutex<Answering>,
+    udp: Vec<Arc<UdpSocket>>,
+    tcp: Vec<TcpListener>,
+    connections: tcp::Connections,
+}
+
+impl Names {
+    /// Listens at all addresses; nobody is answered yet.
+    ///
+    /// # Errors
+    /// The zone or an address is wrong.
+    pub(crate) fn open(config: &NamesConfig) -> Result<Names, NamesError> {
+        let answering = Mutex::new(Answering::new(config)?);
+        let (mut udp, mut tcp) = (Vec::new(), Vec::new());
+        for &address in &config.listen {
+            let refused = |transport| move |source| NamesError::Listen { address, transport, source };
+            udp.push(Arc::new(udp::listen(address).map_err(refused("UDP"))?));
+            tcp.push(tcp::listen(address).map_err(refused("TCP"))?);
+        }
+        Ok(Names { answering, udp, tcp, connections: tcp::Connections::default() })
+    }
+
+    /// Answers until `ended` is true; then the threads end within a second.
+    ///
+    /// # Errors
+    /// A thread cannot be made.
+    pub(crate) fn start(self: &Arc<Names>, ended: &Arc<AtomicBool>) -> io::Result<()> {
+        for index in 0..self.udp.len() {
+            let (names, until) = (self.clone(), ended.clone());
+            let run = move || udp::serve(&names.udp[index], &names, &until);
+            thread::Builder::new().name("names-udp".to_owned()).spawn(run)?;
+            let (names, until) = (self.clone(), ended.clone());
+            let run = move || tcp::serve(&names.tcp[index], &names, &until);
+            thread::Builder::new().name("names-tcp".to_owned()).spawn(run)?;
+        }
+        let (names, until) = (self.clone(), ended.clone());
+        thread::Builder::new().name("names-clock".to_owned()).spawn(move || names.clock(&until))?;
+        Ok(())
+    }
+
+    /// Does what is due at some time, until `ended` is true.
+    fn clock(&self, ended: &AtomicBool) {
+        while !ended.load(Ordering::SeqCst) {
+            let due = self.answering().turn().map_or(CLOCK, Duration::from_nanos);
+            thread::sleep(due.clamp(CLOCK / 50, CLOCK));
+        }
+    }
+
+    /// The figures, without lists.
+    pub(crate) fn figures(&self) -> NamesView {
+        let connections = self.connections.count();
+        NamesView { connections, ..self.answering().figures() }
+    }
+
+    /// Answers a question about names.
+    pub(crate) fn answer(&self, asked: &Asked) -> ControlAnswer {
+        let changed =
+            match asked {
+                Asked::Names => return ControlAnswer::Names(Box::new(self.view())),
+                Asked::AddName(wish) => self.answering().add(wish),
+                Asked::RemoveName { name } => self.answering().remove(name),
+                _ => Err("this process answers for names and has no ports: `ravelin names list` asks it"
+                    .to_owned()),
+            };
+        changed.map_or_else(ControlAnswer::Error, ControlAnswer::Done)
+    }
+
+    /// What there is to see.
+    pub(crate) fn view(&self) -> NamesView {
+        let connections = self.connections.count();
+        NamesView { connections, ..self.answering().view() }
+    }
+
+    fn answering(&self) -> MutexGuard<'_, Answering> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

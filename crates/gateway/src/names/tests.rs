@@ -1,0 +1,471 @@
+//! A name server at addresses of the loopback interface, asked within its limits and beyond them.
+
+use super::*;
+use crate::config::ProcessConfig;
+use crate::config::names::{HostPlace, Hosts};
+use crate::limits::NAMED_HOSTS;
+use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY, NAME_SERVER_ADDRESSES};
+use crate::names::asking::{Asking, WaypointLink};
+use crate::names::waypoint::{LocalWaypoint, Promises};
+use naming::AddressPool;
+use naming::control::{ControlAsk, OwnerAnswer};
+use naming::dns::Ipv4Mode;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const ZONE: &str = "zone = \"home.example\"\n[[names.server]]\nname = \"ns1\"\naddresses = [\"192.0.2.53\"]\n\
+    [[names.record]]\nkind = \"A\"\nname = \"www\"\naddress = \"192.0.2.80\"\n";
+
+fn read(names: &str) -> Result<NamesConfig, String> {
+    match ProcessConfig::read(&format!("[names]\n{names}"), Path::new("")) {
+        Ok(ProcessConfig::Names(config)) => Ok(config.names),
+        Ok(ProcessConfig::Gateway(_)) => panic!("no port is there"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A name server that runs.
+struct Running {
+    names: Arc<Names>,
+    at: SocketAddr,
+    ended: Arc<AtomicBool>,
+}
+
+impl Running {
+    fn new() -> Running {
+        Running::with(ZONE, |_| ())
+    }
+
+    /// With this zone, and prepared before anybody is answered.
+    fn with(zone: &str, prepare: fn(&mut Answering)) -> Running {
+        // A port that is free for UDP may be taken for TCP.
+        let open = || {
+            let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+            let config =
+                read(&format!("listen = [\"{free}\"]\nreplies_per_second = 0\n{zone}")).expect("is right");
+            Names::open(&config).ok().map(|names| (names, free))
+        };
+        let (names, at) = std::iter::repeat_with(open).take(100).flatten().next().expect("a free port");
+        prepare(&mut names.answering());
+        let (names, ended) = (Arc::new(names), Arc::default());
+        names.start(&ended).expect("threads");
+        Running { names, at, ended }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.at).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        stream
+    }
+
+    /// Waits until something is to be seen.
+    fn until(&self, what: &str, seen: impl Fn(&NamesView) -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !seen(&self.names.view()) {
+            assert!(Instant::now() < end, "{what} is not to be seen: {:?}", self.names.view());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn dropped(&self, reason: &str) -> u64 {
+        self.names.view().drops.get(reason).copied().unwrap_or(0)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A query for the address of `www.home.example`, with this number.
+fn query(number: u16) -> Vec<u8> {
+    query_for("www", number)
+}
+
+fn query_for(host: &str, number: u16) -> Vec<u8> {
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    for label in [host, "home", "example", ""] {
+        bytes.push(label.len() as u8);
+        bytes.extend(label.bytes());
+    }
+    bytes.extend([0, 1, 0, 1]);
+    bytes
+}
+
+fn by_tcp(stream: &mut TcpStream, query: &[u8]) -> Vec<u8> {
+    stream.write_all(&[&(query.len() as u16).to_be_bytes()[..], query].concat()).expect("is taken");
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).expect("a length");
+    let mut reply = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut reply).expect("a reply");
+    reply
+}
+
+/// The number of a reply, and the address at its end.
+fn answer(reply: &[u8]) -> (u16, [u8; 4]) {
+    let (number, address) = (reply.first_chunk().expect("a header"), reply.last_chunk().expect("an address"));
+    (u16::from_be_bytes(*number), *address)
+}
+
+#[test]
+fn queries_are_answered_whoever_comes_with_them() {
+    let running = Running::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    let mut reply = [0; 512];
+    // More than one batch, and not more than a socket keeps.
+    for number in 0..100 {
+        socket.send_to(&query(number), running.at).expect("is sent");
+    }
+    let mut numbers: Vec<u16> = (0..100)
+        .map(|_| {
+            let (length, from) = socket.recv_from(&mut reply).expect("a reply");
+            assert_eq!(from, running.at);
+            let (number, address) = answer(&reply[..length]);
+            assert_eq!(address, [192, 0, 2, 80]);
+            number
+        })
+        .collect();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..100));
+    let mut stream = running.connect();
+    for number in 0..10 {
+        assert_eq!(answer(&by_tcp(&mut stream, &query(number))), (number, [192, 0, 2, 80]));
+    }
+    // Byte by byte, with the next query behind it.
+    let whole = [&[0, query(1).len() as u8][..], &query(1)].concat();
+    for byte in [&whole[..], &whole].concat() {
+        stream.write_all(&[byte]).expect("is taken");
+    }
+    let mut replies = vec![0; 2 * 52];
+    stream.read_exact(&mut replies).expect("two replies");
+    let view = running.names.view();
+    assert_eq!((view.queries["udp"], view.queries["tcp"], view.replies), (100, 12, 112));
+}
+
+#[test]
+fn what_is_no_query_gets_no_answer_and_is_counted() {
+    let running = Running::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let mut reply = query(1);
+    reply[2] |= 0x80;
+    socket.send_to(&reply, running.at).expect("is sent");
+    socket.send_to(&[], running.at).expect("is sent");
+    socket.send_to(&vec![0; DNS_QUERY + 1], running.at).expect("is sent");
+    let long = format!("longer than {DNS_QUERY} bytes");
+    running.until("three drops", |view| view.drops.values().sum::<u64>() == 3);
+    assert_eq!(running.dropped(&long), 1);
+    let mut stream = running.connect();
+    stream.write_all(&((DNS_QUERY + 1) as u16).to_be_bytes()).expect("is taken");
+    assert_eq!(stream.read(&mut [0; 1]).expect("it is closed"), 0);
+    assert_eq!(running.dropped(&long), 2);
+    // It goes on.
+    assert_eq!(answer(&by_tcp(&mut running.connect(), &query(9))).0, 9);
+}
+
+#[test]
+fn a_network_has_so_many_connections_and_each_so_many_bytes() {
+    let running = Running::new();
+    let mut all: Vec<TcpStream> = (0..DNS_CONNECTIONS_OF_NETWORK).map(|_| running.connect()).collect();
+    running.until("all connections", |view| view.connections == DNS_CONNECTIONS_OF_NETWORK as u64);
+    let mut more = running.connect();
+    // It is closed, or reset since it was closed before its query was read.
+    assert!(more.read(&mut [0; 1]).map_or(true, |length| length == 0));
+    assert_eq!(running.dropped("too many connections of a network"), 1);
+    for stream in &mut all {
+        assert_eq!(answer(&by_tcp(stream, &query(3))).0, 3);
+    }
+    all.truncate(1);
+    running.until("the end of the others", |view| view.connections == 1);
+    // Padding after the question makes the query one of the wrong form, which is answered.
+    let mut long = query(4);
+    long.resize(DNS_QUERY, 0);
+    let stream = &mut all[0];
+    for _ in 0..DNS_CONNECTION_BYTES / DNS_QUERY {
+        by_tcp(stream, &long);
+    }
+    assert!(stream.read(&mut [0; 1]).map_or(true, |length| length == 0), "it has had its share");
+    running.until("the end of the last one", |view| view.connections == 0);
+}
+
+#[test]
+fn what_is_wrong_in_the_file_is_shown_at_its_place() {
+    let many = |count: usize| {
+        let mut text = "listen = [".to_owned();
+        (0..count).for_each(|port| write!(text, "\"127.0.0.1:{}\", ", port + 1).expect("a string"));
+        format!("{text}]\n{ZONE}")
+    };
+    assert!(read(&many(NAME_SERVER_ADDRESSES)).is_ok());
+    for (text, said) in [
+        (many(NAME_SERVER_ADDRESSES + 1), "line 2, column 10: `listen` has 1 to 16 addresses"),
+        (many(0), "line 2, column 10: `listen` has 1 to 16 addresses"),
+        (format!("listen = [\"x\"]\n{ZONE}"), "line 2, column 11: `x` is not an address with a port"),
+        (format!("listen = [\"0.0.0.0:53\"]\n{ZONE}"), "line 2, column 11: 0.0.0.0:53 is every address"),
+        (format!("listen = [\"[::]:53\"]\n{ZONE}"), "line 2, column 11: [::]:53 is every address"),
+        (
+            format!("listen = [\"127.0.0.1:1\", \"127.0.0.1:1\"]\n{ZONE}"),
+            "line 2, column 26: 127.0.0.1:1 stands here twice",
+        ),
+        (
+            "listen = [\"127.0.0.1:1\"]\nzone = \"a b\"\n[[names.server]]\nname = \"x.y.\"\n".to_owned(),
+            "line 3, column 8: `a b` is not a name",
+        ),
+        (
+            "listen = [\"127.0.0.1:1\"]\nzone = \"a.b\"\n".to_owned(),
+            "line 3, column 8: the zone needs a name server",
+        ),
+        (
+            "listen = [\"127.0.0.1:1\"]\nzone = \"a.b\"\n[[names.server]]\nname = \"x.y.\"\n[[names.server]]\nname = \"z\"\n"
+                .to_owned(),
+            "line 6, column 1: z.a.b is a name server in its own zone and has no address",
+        ),
+        (
+            format!("listen = [\"127.0.0.1:1\"]\n{ZONE}[[names.record]]\nkind = \"A\"\nname = \"x.y.\"\naddress = \"192.0.2.1\"\n"),
+            "line 11, column 1: x.y is not in the zone home.example",
+        ),
+        (format!("listen = [\"127.0.0.1:1\"]\nwhat = 1\n{ZONE}"), "line 3, column 1: unknown field `what`"),
+    ] {
+        let error = read(&text).expect_err(&text);
+        assert!(error.starts_with(said), "{error}\n{text}");
+    }
+}
+
+const HOSTS: &str = "[[names.gateway]]\nname = \"home\"\nnetworks = [\"192.168.1.0/24\"]\n\
+    [[names.host]]\nname = \"nas\"\ngateway = \"home\"\naddress = \"192.168.1.10\"\nservices = [\"tcp/22\"]\n\
+    [[names.host]]\nname = \"tv\"\ngateway = \"home\"\naddress = \"192.168.1.11\"\nservices = [\"tcp/22\"]\n";
+
+const POOL: &str = "[names.waypoint]\nknown = [\"203.0.113.16/31\"]\nunknown = [\"203.0.113.32/31\"]\n";
+
+#[test]
+fn names_for_hosts_get_addresses_of_the_waypoint() {
+    let zone = format!("clients = [\"127.0.0.0/8\"]\n{ZONE}{HOSTS}{POOL}");
+    let running = Running::with(&zone, |_| ());
+    let mut stream = running.connect();
+    let mut promised = |host| answer(&by_tcp(&mut stream, &query_for(host, 1))).1;
+    let (nas, tv) = (promised("nas"), promised("tv"));
+    let pool = [[203, 0, 113, 16], [203, 0, 113, 17]];
+    assert!(nas != tv && pool.contains(&nas) && pool.contains(&tv), "{nas:?} {tv:?}");
+    assert_eq!(promised("nas"), nas, "an initiator that is known keeps its address");
+    let view = running.names.view();
+    let promises = view.promises.iter();
+    let mut promises: Vec<_> =
+        promises.map(|one| (one.to.host.octets(), one.address.octets(), one.initiators.as_str())).collect();
+    promises.sort_unstable();
+    assert_eq!(promises, [([192, 168, 1, 10], nas, "127.0.0.1"), ([192, 168, 1, 11], tv, "127.0.0.1")]);
+    let hosts: Vec<_> = view.hosts.iter().map(|host| (host.name.as_str(), host.ipv4.as_str())).collect();
+    assert_eq!(hosts, [("nas.home.example", "per initiator"), ("tv.home.example", "per initiator")]);
+    assert_eq!((view.held, view.replies), (0, 3));
+}
+
+/// A waypoint that never answers.
+struct Silent;
+
+impl WaypointLink for Silent {
+    fn carry(&mut self, _: &ControlAsk, _: u64) -> Option<OwnerAnswer> {
+        None
+    }
+}
+
+#[test]
+fn a_waypoint_that_says_nothing_makes_an_error_and_not_silence() {
+    let zone = format!("{ZONE}{HOSTS}{POOL}");
+    let running = Running::with(&zone, |answering| answering.asking = Some(Asking::new(1, Box::new(Silent))));
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    socket.send_to(&query_for("nas", 7), running.at).expect("is sent");
+    running.until("one that waits", |view| view.held == 1);
+    // What needs no waypoint is answered meanwhile.
+    assert_eq!(answer(&by_tcp(&mut running.connect(), &query(1))).1, [192, 0, 2, 80]);
+    let by_tcp = by_tcp(&mut running.connect(), &query_for("tv", 8));
+    let mut reply = [0; 512];
+    let (length, _) = socket.recv_from(&mut reply).expect("a reply");
+    for (number, reply) in [(7, &reply[..length]), (8, &by_tcp[..])] {
+        const SERVFAIL: u8 = 2;
+        assert_eq!((reply[1], reply[3] & 0xf), (number, SERVFAIL));
+    }
+    running.until("the end of all that waited", |view| view.held == 0 && view.replies == 3);
+}
+
+/// A waypoint that answers when it is asked for the third time.
+struct Slow(LocalWaypoint, u32);
+
+impl WaypointLink for Slow {
+    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+        self.1 += 1;
+        if self.1 < 3 { None } else { self.0.carry(ask, now) }
+    }
+}
+
+#[test]
+fn a_waypoint_that_is_slow_is_asked_again() {
+    let zone = format!("{ZONE}{HOSTS}{POOL}");
+    let slow = |answering: &mut Answering| {
+        let pool = AddressPool { known: Vec::new(), unknown: vec![[203, 0, 113, 40].into()] };
+        let mut hosts = Hosts::default();
+        hosts.number(HostPlace { gateway: "home".into(), address: [192, 168, 1, 10].into() });
+        let hosts = Arc::new(Mutex::new(hosts));
+        let waypoint = LocalWaypoint::new(1, pool, hosts, Box::new(Promises::default())).expect("a pool");
+        answering.asking = Some(Asking::new(1, Box::new(Slow(waypoint, 0))));
+    };
+    let running = Running::with(&zone, slow);
+    let reply = by_tcp(&mut running.connect(), &query_for("nas", 1));
+    assert_eq!(answer(&reply).1, [203, 0, 113, 40]);
+}
+
+#[test]
+fn hosts_that_nobody_serves_and_addresses_with_two_owners_are_shown_at_their_place() {
+    let head = format!("listen = [\"127.0.0.1:1\"]\n{ZONE}");
+    assert!(read(&format!("{head}{HOSTS}{POOL}")).is_ok());
+    let changed = |from: &str, to: &str| {
+        let text = format!("{head}{HOSTS}{POOL}");
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1)
+    };
+    for (text, said) in [
+        (
+            changed("192.168.1.10", "192.168.2.10"),
+            "line 17, column 11: nobody serves 192.168.2.10: behind the gateway `home` there is 192.168.1.0/24",
+        ),
+        (changed("gateway = \"home\"", "gateway = \"h\""), "line 16, column 11: there is no gateway `h`"),
+        (
+            changed("192.168.1.0/24", "192.168.1.1/24"),
+            "line 13, column 13: `192.168.1.1/24` is not a network",
+        ),
+        (changed("[names.waypoint]", "[names.x]"), "line 24, column 8: unknown field `x`"),
+        (
+            format!("{head}{HOSTS}"),
+            "line 14, column 1: nas needs an address for each initiator, and nobody promises any",
+        ),
+        (
+            changed("known = [\"203.0.113.16/31\"]", "known = [\"10.0.0.0/21\"]"),
+            "line 25, column 10: 10.0.0.0/21 has 2048",
+        ),
+        (
+            changed("203.0.113.32/31", "203.0.113.17"),
+            "line 24, column 1: 203.0.113.17 stands twice in the pool",
+        ),
+        (
+            changed("known = [\"203.0.113.16/31\"]\nunknown = [\"203.0.113.32/31\"]\n", ""),
+            "line 24, column 1: a waypoint has addresses",
+        ),
+        (
+            format!("shared_address = \"203.0.113.16\"\n{head}{HOSTS}{POOL}"),
+            "line 2, column 18: 203.0.113.16 is in the pool",
+        ),
+        (
+            changed(
+                "services = [\"tcp/22\"]",
+                "services = [\"tcp/22\"]\nipv4 = { dedicated = \"203.0.113.33\" }",
+            ),
+            "line 14, column 1: 203.0.113.33 is in the pool",
+        ),
+        (
+            format!(
+                "shared_address = \"203.0.113.9\"\n{head}{}",
+                HOSTS.replace("[\"tcp/22\"]", "[\"tcp/22\"]\nipv4 = \"shared\"")
+            ),
+            "line 21, column 1: tv.home.example and nas.home.example offer the same service at the shared address",
+        ),
+        (
+            format!(
+                "{head}{}",
+                HOSTS.replace("[\"tcp/22\"]", "[\"tcp/22\"]\nipv4 = { dedicated = \"203.0.113.9\" }")
+            ),
+            "line 20, column 1: 203.0.113.9 is not for tv.home.example alone: nas.home.example has it already",
+        ),
+        (
+            changed("name = \"tv\"", "name = \"nas\""),
+            "line 19, column 1: nas.home.example leads to a host already",
+        ),
+        (changed("tcp/22", "tcp/0"), "line 14, column 1: nas.home.example: `tcp/0` is not a service"),
+        (
+            changed(
+                "services = [\"tcp/22\"]",
+                "services = [\"tcp/22\"]\n[[names.gateway]]\nname = \"home\"\nnetworks = []",
+            ),
+            "line 20, column 8: gateway `home` stands above",
+        ),
+    ] {
+        let error = read(&text).expect_err(&text);
+        assert!(error.starts_with(said), "{error}\nnot {said}\n{text}");
+    }
+}
+
+#[test]
+fn names_are_added_and_removed_with_the_checks_of_the_file() {
+    let running = Running::with(&format!("{ZONE}{HOSTS}{POOL}"), |_| ());
+    let wish = |name: &str, gateway: &str, address: [u8; 4]| NameWish {
+        name: name.to_owned(),
+        place: HostPlace { gateway: gateway.to_owned(), address: address.into() },
+        services: vec!["udp/53".to_owned()],
+        ipv4: Ipv4Mode::Automatic,
+        ipv6: None,
+    };
+    let pi = wish("pi", "home", [192, 168, 1, 12]);
+    let add = |wish: &NameWish| running.names.answering().add(wish);
+    let serial = running.names.figures().serial;
+    for (wish, said) in [
+        (wish("pi", "elsewhere", [192, 168, 1, 12]), "there is no gateway `elsewhere`"),
+        (wish("pi", "home", [192, 168, 2, 12]), "nobody serves 192.168.2.12"),
+        (wish("nas", "home", [192, 168, 1, 12]), "nas.home.example leads to a host already"),
+        (wish("x.y.", "home", [192, 168, 1, 12]), "x.y is not in the zone"),
+        (NameWish { ipv4: Ipv4Mode::Shared, ..pi.clone() }, "pi.home.example wants the shared address"),
+        (
+            NameWish { ipv4: Ipv4Mode::Dedicated([203, 0, 113, 16].into()), ..pi.clone() },
+            "203.0.113.16 is in the pool",
+        ),
+        (
+            NameWish { services: vec!["tcp".to_owned()], ..pi.clone() },
+            "pi.home.example: `tcp` is not a service",
+        ),
+    ] {
+        let error = add(&wish).expect_err(said);
+        assert!(error.starts_with(said), "{error}");
+    }
+    assert_eq!(running.names.figures().serial, serial);
+    let mut stream = running.connect();
+    const NXDOMAIN: u8 = 3;
+    assert_eq!(by_tcp(&mut stream, &query_for("pi", 1))[3] & 0xf, NXDOMAIN);
+    add(&pi).expect("it is free");
+    assert_eq!(answer(&by_tcp(&mut stream, &query_for("pi", 1))).1[..3], [203, 0, 113]);
+    assert_eq!(running.names.view().promises[0].to.host, Ipv4Addr::from([192, 168, 1, 12]));
+    let remove = |name: &str| running.names.answering().remove(name);
+    remove("PI.home.example.").expect("it is there");
+    assert_eq!(by_tcp(&mut stream, &query_for("pi", 1))[3] & 0xf, NXDOMAIN);
+    assert_eq!(remove("pi"), Err("pi.home.example leads to no host of this zone".to_owned()));
+    assert_eq!(running.names.figures().serial, serial + 2);
+    assert_eq!(running.names.view().hosts.len(), 2);
+    // A waypoint that is not there promises nothing, and the zone is then as it was.
+    let alone =
+        Running::with(&format!("{ZONE}{}", HOSTS.replace("[\"tcp/22\"]", "[]\nipv4 = \"none\"")), |_| ());
+    let error = alone.names.answering().add(&pi).expect_err("no waypoint");
+    assert!(error.starts_with("pi needs an address for each initiator"), "{error}");
+    assert_eq!(by_tcp(&mut alone.connect(), &query_for("pi", 1))[3] & 0xf, NXDOMAIN);
+}
+
+#[test]
+fn hosts_have_numbers_for_good_and_there_are_so_many() {
+    let running =
+        Running::with(&format!("{ZONE}{}{POOL}", HOSTS.replace("192.168.1.0/24", "0.0.0.0/0")), |_| ());
+    let mut answering = running.names.answering();
+    let wish = |number: usize| NameWish {
+        name: "pi".to_owned(),
+        place: HostPlace { gateway: "home".to_owned(), address: Ipv4Addr::from_bits(number as u32) },
+        services: Vec::new(),
+        ipv4: Ipv4Mode::None,
+        ipv6: None,
+    };
+    // Two stand in the file.
+    for number in 2..NAMED_HOSTS {
+        answering.add(&wish(number)).expect("there is room");
+        answering.remove("pi").expect("it is there");
+    }
+    let error = answering.add(&wish(1)).expect_err("no room");
+    assert!(error.contains("start anew"), "{error}");
+}

@@ -1,0 +1,93 @@
+//! What a name server and its waypoint tell of themselves.
+
+use crate::config::names::HostPlace;
+use naming::dns::Ipv4Mode;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A name that somebody wants to lead to a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NameWish {
+    /// The name, as in the file.
+    pub name: String,
+    /// Where the host is.
+    #[serde(flatten)]
+    pub place: HostPlace,
+    /// What it offers.
+    pub services: Vec<String>,
+    /// How it is reached by IPv4.
+    #[serde(default)]
+    pub ipv4: Ipv4Mode,
+    /// The address that always leads to it.
+    #[serde(default)]
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// A name server at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NamesView {
+    /// The zone.
+    pub zone: String,
+    /// Its serial number.
+    pub serial: u32,
+    /// Queries by UDP and by TCP.
+    pub queries: BTreeMap<&'static str, u64>,
+    /// Replies that were sent.
+    pub replies: u64,
+    /// Queries that wait for a waypoint at this moment.
+    pub held: u64,
+    /// Queries without an answer, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Connections at this moment.
+    pub connections: u64,
+    /// How many names lead to hosts.
+    pub host_count: u64,
+    /// Names that lead to hosts: the first ones in their order.
+    pub hosts: Vec<NamedHostView>,
+    /// What was promised and still holds, the latest first.
+    pub promises: Vec<PromiseView>,
+}
+
+/// A name that leads to a host.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamedHostView {
+    /// The name.
+    pub name: String,
+    /// Where the host is.
+    #[serde(flatten)]
+    pub place: HostPlace,
+    /// What it offers.
+    pub services: Vec<String>,
+    /// How it is reached by IPv4.
+    pub ipv4: String,
+    /// The address that always leads to it.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// An address that was promised to initiators.
+#[derive(Clone, Debug, Serialize)]
+pub struct PromiseView {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Where it leads.
+    #[serde(flatten)]
+    pub to: PromisedTo,
+    /// For which initiators.
+    pub initiators: String,
+    /// The resolver that asked.
+    pub resolver: IpAddr,
+    /// For how many seconds nobody else is promised the same.
+    pub exclusive_seconds: f64,
+    /// For how many seconds first packets are let through.
+    pub seconds: f64,
+}
+
+/// The host to which a promise leads.
+#[derive(Clone, Debug, Serialize)]
+pub struct PromisedTo {
+    /// Its gateway.
+    pub gateway: String,
+    /// Its address there.
+    pub host: Ipv4Addr,
+}
