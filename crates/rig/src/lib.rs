@@ -15,6 +15,7 @@ mod namespace;
 mod numbered;
 mod process;
 mod shortcut;
+mod small_internet;
 mod sys;
 
 pub use bgp::{AnnouncedPrefix, BgpSpeaker};
@@ -25,3 +26,4 @@ pub use namespace::{Namespace, become_root};
 pub use numbered::{NumberedFlow, NumberedFlowEnd};
 pub use process::{Process, Stopped};
 pub use shortcut::Shortcut;
+pub use small_internet::{MOST_INITIATORS, ROUTER_ETHERNET, SmallInternet};
