@@ -12,7 +12,8 @@ use crate::source::Span;
 pub use expression::{Arm, Expr, ExprKind, Pattern};
 pub use layout::{Checksum, ConditionalSize, Field, GoverningStep, Group, Layout, Next, Pseudo};
 pub use statement::{
-    Block, Carrier, Edit, KeyPart, Made, MadeField, Place, Placement, Stmt, StmtKind, Tail, TailFrom, Write,
+    Block, Carrier, Edit, KeyPart, Lead, Made, MadeField, Place, Placement, Stmt, StmtKind, Tail, TailFrom,
+    Write,
 };
 
 /// Index of a local: a parameter, `let`, `var`, loop variable or a name in a pattern.
@@ -24,7 +25,7 @@ pub struct LocalId(pub usize);
 pub struct HeaderId(pub usize);
 
 /// Index of a layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayoutId(pub usize);
 
 /// Index of a stage or decoder.

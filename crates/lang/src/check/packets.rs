@@ -7,8 +7,8 @@
 
 use super::constants::fold_with;
 use super::hir::{
-    Carrier, ConditionalSize, Expr, Field, GoverningStep, Group, Layout, LayoutId, Made, MadeField, Program,
-    Tail, TailFrom,
+    Carrier, ConditionalSize, Expr, Field, GoverningStep, Group, Layout, LayoutId, Lead, Made, MadeField,
+    Program, Tail, TailFrom,
 };
 use super::layouts::smallest_allowed;
 use super::types::Type;
@@ -105,7 +105,7 @@ impl Checker<'_> {
         }
         right &= self.diagnostics.write_lengths(&placed, &mut made);
         made.sums = self.program.sums(&placed);
-        made.carrier = self.program.carrier(packet, &placed);
+        made.lead = self.program.lead(packet, &placed);
         if made.holes.is_empty() && made.tail.is_none() {
             let Made { bytes, sums, .. } = &mut made;
             sums.drain(..).for_each(|one| one.write(bytes));
@@ -392,23 +392,24 @@ impl Findings {
 }
 
 impl Program {
-    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is
-    /// written.
-    fn carrier(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Option<Carrier> {
+    /// What the headers are on the way to a checksum behind all that is written.
+    fn lead(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Lead {
         let mut parts = packet.parts.iter().rev().peekable();
-        parts.next_if(|part| matches!(part, PacketPart::Rest { .. }))?;
+        if parts.next_if(|part| matches!(part, PacketPart::Rest { .. })).is_none() {
+            return Lead::End;
+        }
         for (part, placed) in parts.zip(placed.iter().rev()) {
             let layout = &self.layouts[placed.layout.0];
             match part {
                 PacketPart::Header(..) if layout.pseudo.is_some() => {
                     let (layout, start) = (placed.layout, placed.start as u32);
-                    return Some(Carrier { layout, start, announces: placed.selects });
+                    return Lead::Carrier(Carrier { layout, start, announces: placed.selects });
                 }
                 PacketPart::Header(..) if layout.governing_step() == GoverningStep::Passed => {}
-                _ => return None,
+                _ => return Lead::End,
             }
         }
-        None
+        Lead::Passed
     }
 
     /// The checksums of headers that do not give theirs, inner ones first, since outer ones may cover them.

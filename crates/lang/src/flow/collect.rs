@@ -6,10 +6,10 @@ use super::facts::{
     Argument, Condition, CoveredPlace, CoveredWrite, EditPlace, Facts, Known, Read, Subject, Transfer, Turn,
     TurnKind,
 };
-use super::gone::{Gone, Removal};
+use super::gone::{Gone, Inserted, Removal, forget_place};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
-    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Made, Pattern, Program, Stage,
+    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, Lead, LocalId, Made, Pattern, Program, Stage,
     StmtKind, TailFrom,
 };
 use crate::source::Span;
@@ -52,10 +52,20 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
 /// Notes what an edit does.
 fn note(edit: &Edit, span: Span, gone: &mut Gone) {
     match edit {
-        Edit::Pop(header) => gone.remove(Removal::Popped(*header), span),
-        Edit::Decapsulate(header) => gone.remove(Removal::Before(*header), span),
+        Edit::Pop(header) => {
+            forget_place(&mut gone.inserted, *header);
+            gone.remove(Removal::Popped(*header), span);
+        }
+        Edit::Decapsulate(header) => {
+            gone.inserted.retain(|inserted| !inserted.certainly_before(*header));
+            gone.remove(Removal::Before(*header), span);
+        }
+        Edit::Push { made, place, announces } => {
+            let (place, lead, announced) = (Some(*place), made.lead, announces.is_some());
+            gone.inserted.insert(Inserted { span, place, lead, announced });
+        }
         Edit::Fragment(..) => gone.fragmented = Some(span),
-        Edit::Push { .. } | Edit::Truncate(_) => {}
+        Edit::Truncate(_) => {}
     }
 }
 
@@ -243,7 +253,7 @@ impl Collector<'_> {
         let turn = match edit {
             Edit::Pop(header) => Some(TurnKind::Popped(*header)),
             Edit::Decapsulate(header) => Some(TurnKind::Before(*header)),
-            Edit::Push { made, place, announces } if made.carrier.is_some() => {
+            Edit::Push { made, place, announces } if matches!(made.lead, Lead::Carrier(_)) => {
                 let beside = match place {
                     hir::Place::Start => None,
                     hir::Place::Before(header) | hir::Place::After(header) => Some(*header),

@@ -7,7 +7,7 @@
 
 use super::covering::end_of;
 use super::facts::{CoveredPlace, CoveredWrite, EditPlace, Facts, Read};
-use super::gone::{Gone, Removal};
+use super::gone::{Gone, Inserted, Removal, forget_place};
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
@@ -22,6 +22,8 @@ pub(super) struct Perhaps {
     pub(super) behind: BTreeSet<(HeaderId, HeaderId)>,
     /// Headers that may be there a second time under a name that means the later one.
     pub(super) twice: BTreeSet<HeaderId>,
+    /// What may have been pushed.
+    pub(super) inserted: BTreeSet<Inserted>,
 }
 
 impl Perhaps {
@@ -31,33 +33,45 @@ impl Perhaps {
             .extend(self.headers.iter().filter(|other| **other != header).map(|&other| (other, header)));
         if !self.headers.insert(header) {
             self.twice.insert(header);
+            forget_place(&mut self.inserted, header);
         }
     }
 
-    /// What may be left where this was certainly taken out.
+    /// What may be there where this was done.
     pub(super) fn without(&self, gone: &Gone) -> Perhaps {
         let mut left = self.clone();
         for removal in &gone.certain {
             match *removal {
-                Removal::Popped(popped) => drop(left.headers.remove(&popped)),
+                Removal::Popped(popped) => {
+                    left.headers.remove(&popped);
+                    forget_place(&mut left.inserted, popped);
+                }
                 Removal::Before(first) => {
                     let stays =
                         |header: &HeaderId| *header == first || self.behind.contains(&(first, *header));
+                    let beside_what_goes =
+                        |inserted: &Inserted| inserted.beside().is_some_and(|beside| !stays(&beside));
+                    left.inserted
+                        .retain(|inserted| !inserted.certainly_before(first) && !beside_what_goes(inserted));
                     left.headers.retain(stays);
                     left.twice.retain(|header| *header != first && stays(header));
                 }
             }
         }
         left.behind.retain(|(a, b)| left.headers.contains(a) && left.headers.contains(b));
+        left.inserted.extend(&gone.inserted);
         left
     }
 
     fn join(&mut self, other: &Perhaps) -> bool {
-        let size = |perhaps: &Perhaps| perhaps.headers.len() + perhaps.behind.len() + perhaps.twice.len();
+        let size = |perhaps: &Perhaps| {
+            perhaps.headers.len() + perhaps.behind.len() + perhaps.twice.len() + perhaps.inserted.len()
+        };
         let before = size(self);
         self.headers.extend(&other.headers);
         self.behind.extend(&other.behind);
         self.twice.extend(&other.twice);
+        self.inserted.extend(&other.inserted);
         size(self) > before
     }
 }

@@ -1,6 +1,6 @@
-//! What edits took out of a packet, and which headers are decoded in spite of them.
+//! What edits took out of a packet or put into it, and which headers are decoded in spite of them.
 
-use crate::check::hir::HeaderId;
+use crate::check::hir::{HeaderId, Lead, Place};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,41 @@ pub enum Removal {
     Before(HeaderId),
 }
 
+/// Headers that were pushed. They have no name, so that nothing can be said of them later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inserted {
+    /// The statement.
+    pub span: Span,
+    /// Where they went in, if that is still known.
+    pub place: Option<Place>,
+    /// What they are on the way to a checksum behind them.
+    pub lead: Lead,
+    /// The header before them announces them.
+    pub announced: bool,
+}
+
+impl Inserted {
+    /// The header that names their place.
+    pub fn beside(&self) -> Option<HeaderId> {
+        match self.place? {
+            Place::Start => None,
+            Place::Before(header) | Place::After(header) => Some(header),
+        }
+    }
+
+    /// They certainly go out with all that is before a header.
+    pub fn certainly_before(&self, header: HeaderId) -> bool {
+        self.place == Some(Place::Start) || self.place == Some(Place::Before(header))
+    }
+}
+
+/// A header that named places is gone, or its name is that of another one from here on.
+pub(super) fn forget_place(inserted: &mut BTreeSet<Inserted>, header: HeaderId) {
+    let left =
+        |one: &Inserted| if one.beside() == Some(header) { Inserted { place: None, ..*one } } else { *one };
+    *inserted = inserted.iter().map(left).collect();
+}
+
 /// What was done to the packet on some way to a point of a stage's body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gone {
@@ -20,6 +55,8 @@ pub struct Gone {
     pub removals: BTreeMap<Removal, Span>,
     /// What was taken out on every way.
     pub certain: BTreeSet<Removal>,
+    /// What may have been put in, and was not certainly taken out again.
+    pub inserted: BTreeSet<Inserted>,
     /// Where it was said that the packet leaves in fragments.
     pub fragmented: Option<Span>,
 }
@@ -40,6 +77,7 @@ impl Gone {
     pub fn or(&self, other: &Gone) -> Gone {
         let mut both = other.clone();
         both.removals.extend(&self.removals);
+        both.inserted.extend(&self.inserted);
         both.certain.retain(|removal| self.certain.contains(removal));
         both.fragmented = self.fragmented.or(other.fragmented);
         both

@@ -10,7 +10,7 @@ use super::Lowering;
 use super::build::{Builder, to};
 use super::env::{Range, Variable};
 use super::seals::Breaks;
-use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
+use crate::check::hir::{Edit, Group, HeaderId, Lead, Made, Place};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
@@ -165,7 +165,7 @@ impl Lowering<'_> {
             Place::After(other) => (header == other).then_some(false),
         };
         self.code.shift(Shift { grows: true, from: at, by }, certain, span);
-        if let Some(carrier) = made.carrier {
+        if let Lead::Carrier(carrier) = made.lead {
             let position = self.code.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
             self.join_behind(carrier, place, position, span);
         }

@@ -112,7 +112,7 @@ pub enum Edit {
 }
 
 /// Where bytes go in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Before the first byte.
     Start,
@@ -211,13 +211,25 @@ pub struct Made {
     pub sums: Vec<crate::ir::Sum>,
     /// The end of the received packet follows.
     pub tail: Option<Tail>,
-    /// Of what stands before that end, the last header with a pseudo header, if only headers stand between
-    /// that a checksum over it may follow.
-    pub carrier: Option<Carrier>,
+    /// What its headers are on the way to a checksum behind them.
+    pub lead: Lead,
+}
+
+/// What headers that are made are on the way from a pseudo header to a checksum in the received bytes behind
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lead {
+    /// The way ends in them.
+    #[default]
+    End,
+    /// They are passed.
+    Passed,
+    /// The way begins in them.
+    Carrier(Carrier),
 }
 
 /// A header with a pseudo header in a packet that is made, before bytes of the received one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Carrier {
     /// What it is.
     pub layout: LayoutId,
