@@ -39,7 +39,8 @@ pub struct ReceiveLosses {
     /// Came with a bit changed by `impair`, no loss.
     #[serde(rename = "damaged_in")]
     pub damaged: u64,
-    /// Are held back by `impair` now, no loss.
+    /// Wait before the program now, no loss: held back by `impair`, on their way to the middleware of a port
+    /// of a VLAN, or cut from a segment.
     #[serde(rename = "waiting_in")]
     pub waiting: u64,
     /// Are missing in the trace, no loss.

@@ -102,7 +102,9 @@ impl Receiver for Cut {
     }
 
     fn losses(&mut self) -> ReceiveLosses {
-        self.inner.losses().each(self.losses, |inner, own| inner + own)
+        let waiting = (self.pieces.len() - self.given) as u64;
+        let own = ReceiveLosses { waiting, ..self.losses };
+        self.inner.losses().each(own, |inner, own| inner + own)
     }
 }
 
@@ -421,7 +423,7 @@ mod tests {
         let mut cut = Cut::new(Box::new(Given(batches, Region::default())));
         let sent = Arc::new(Mutex::new(Vec::new()));
         let mut join = Join::new(Box::new(Kept(sent.clone(), true)));
-        let (mut batch, mut lengths) = (Batch::new(), Vec::new());
+        let (mut batch, mut lengths, mut waiting) = (Batch::new(), Vec::new(), Vec::new());
         for time in 0..20 {
             let memory = cut.receive(&mut batch, Now { program: time, wall: 0 });
             for index in 0..batch.len {
@@ -430,9 +432,11 @@ mod tests {
                 join.send(batch.bytes(memory, index).expect("lies there"), VirtioHeader::NONE);
             }
             lengths.push(batch.len);
+            waiting.push(cut.losses().waiting);
             join.flush();
         }
         assert_eq!(lengths[..6], [256, 49, 1, 63, 0, 0], "61 packets a segment, at most 256 at once");
+        assert_eq!(waiting[..3], [49, 0, 0], "they would be lost with the port");
         assert_eq!(cut.losses(), ReceiveLosses { unreadable: 2, ..Default::default() });
         let sent = sent.lock().expect("whole");
         let finished = |(frame, virtio): &Frame| {

@@ -265,7 +265,7 @@ impl Receiver for Queued {
     }
 
     fn losses(&mut self) -> ReceiveLosses {
-        ReceiveLosses::default()
+        ReceiveLosses { waiting: self.queue.held().len() as u64, ..ReceiveLosses::default() }
     }
 }
 

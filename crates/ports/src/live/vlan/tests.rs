@@ -221,8 +221,10 @@ fn what_waits_for_a_port_ends_a_sleep_and_what_finds_no_room_is_counted() {
     lanes[0].receive.receive(&mut batch, Now::default());
     assert!(batch.is_empty());
     assert_eq!((lanes[0].receive.due(), lanes[1].receive.due()), (None, Some(0)));
+    let waiting = |lanes: &mut [Lane]| lanes[1].receive.losses().waiting;
+    assert_eq!(waiting(&mut lanes), 3, "they would be lost with the port");
     assert_eq!(received(&mut lanes)[&2].len(), 3);
-    assert_eq!(lanes[1].receive.due(), None);
+    assert_eq!((lanes[1].receive.due(), waiting(&mut lanes)), (None, 0));
 
     let queue = Queue::new(100);
     let receive = Box::new(Coming(many, 3, Region::default()));
