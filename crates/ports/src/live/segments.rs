@@ -21,6 +21,11 @@ pub(super) fn packets_only(attached: Attached) -> Attached {
     Attached { lanes: attached.lanes.into_iter().map(each).collect(), ..attached }
 }
 
+/// How many bytes of packets are cut at once, headroom included, but for the last of them: 256 segments of 64
+/// KiB whose packets are of the usual size. A host whose peer takes 36 bytes at once makes segments that
+/// become more than six times as much.
+const CUT_TOGETHER: usize = 20 << 20;
+
 /// A packet in the region.
 struct Piece {
     start: u64,
@@ -38,6 +43,11 @@ struct Cut {
     region: Region,
     pieces: Vec<Piece>,
     given: usize,
+    /// What of a batch is to be cut when these are gone.
+    uncut: Box<Batch>,
+    uncut_region: Region,
+    /// How many packets of the first of it were cut.
+    begun: usize,
     /// Whether the checksums of packets may stay open.
     open: bool,
     /// The classes of segments that mean the same to the program as their packets.
@@ -52,6 +62,9 @@ impl Cut {
             region: Region::default(),
             pieces: Vec::new(),
             given: 0,
+            uncut: Box::default(),
+            uncut_region: Region::default(),
+            begun: 0,
             open: false,
             whole: OpenClasses::NONE,
             losses: ReceiveLosses::default(),
@@ -59,20 +72,37 @@ impl Cut {
     }
 }
 
+impl Cut {
+    /// Cuts what is left of a batch, as much as is cut at once; what is left then is kept.
+    fn cut_on(&mut self) {
+        let Cut { region, pieces, uncut, uncut_region, begun, open, losses, .. } = self;
+        let left = cut(uncut_region.bytes(), uncut, *begun, region, pieces, *open, losses);
+        let (first, begun) = left.unwrap_or((uncut.len, 0));
+        (first..uncut.len).enumerate().for_each(|(to, from)| uncut.keep(to, from));
+        uncut.len -= first;
+        (self.given, self.begun) = (0, begun);
+    }
+}
+
 impl Receiver for Cut {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
-        let Cut { inner, region, pieces, given, open, whole, losses } = self;
+        if self.given == self.pieces.len() && !self.uncut.is_empty() {
+            self.cut_on();
+        }
+        let Cut { inner, region, pieces, given, uncut, uncut_region, begun, open, whole, losses } = self;
         if *given == pieces.len() {
             let memory = inner.receive(batch, now);
-            // Segments are cut as soon as one of the batch must be, so that none waits among the pieces when
-            // another program takes over.
+            // Segments are cut as soon as one of the batch must be, so that none waits whole when another
+            // program takes over.
             if (0..batch.len).all(|index| stays_whole(memory, batch, index, *whole)) {
                 (0..batch.len).for_each(|index| batch.count_as_packets(index));
                 return memory;
             }
-            pieces.clear();
             *given = 0;
-            cut(memory, batch, region, pieces, *open, losses);
+            if let Some((first, number)) = cut(memory, batch, 0, region, pieces, *open, losses) {
+                keep(memory, batch, first, uncut_region, uncut);
+                *begun = number;
+            }
         }
         batch.clear();
         batch.headroom = HEADROOM as u32;
@@ -89,7 +119,8 @@ impl Receiver for Cut {
     }
 
     fn due(&self) -> Option<u64> {
-        if self.given < self.pieces.len() { Some(0) } else { self.inner.due() }
+        let waits = self.given < self.pieces.len() || !self.uncut.is_empty();
+        if waits { Some(0) } else { self.inner.due() }
     }
 
     fn leave_checksums_open(&mut self, open: bool) {
@@ -102,7 +133,12 @@ impl Receiver for Cut {
     }
 
     fn losses(&mut self) -> ReceiveLosses {
-        let waiting = (self.pieces.len() - self.given) as u64;
+        let packets = |index| {
+            let frame = self.uncut.bytes(self.uncut_region.bytes(), index)?;
+            Segments::of(frame, &self.uncut.virtio(index)).map(|segments| segments.count())
+        };
+        let uncut: usize = (0..self.uncut.len).map(|index| packets(index).unwrap_or(1)).sum();
+        let waiting = (self.pieces.len() - self.given + uncut - self.begun) as u64;
         let own = ReceiveLosses { waiting, ..self.losses };
         self.inner.losses().each(own, |inner, own| inner + own)
     }
@@ -119,52 +155,68 @@ fn stays_whole(memory: &[u8], batch: &Batch, index: usize, classes: OpenClasses)
     !virtio.segments() || batch.bytes(memory, index).is_some_and(may)
 }
 
-/// Copies the packets of a batch into the region, and of every segment the packets that it stands for.
+/// Copies the packets of a batch into the region, and of every segment the packets that it stands for, of
+/// the first one those from `begun` on. Returns the first of which packets are left to be cut, and how many
+/// of its packets were.
 fn cut(
     memory: &[u8],
     batch: &Batch,
+    begun: usize,
     region: &mut Region,
     pieces: &mut Vec<Piece>,
     open: bool,
     losses: &mut ReceiveLosses,
-) {
+) -> Option<(usize, usize)> {
+    pieces.clear();
     let (mut last, mut end) = (None, 0);
-    let mut place = |region: &mut Region, length: usize| {
-        let start = frame_with_headroom(last, end);
-        (last, end) = (Some(start), start + length);
-        region.reserve(end + SLACK);
-        start
-    };
     for index in 0..batch.len {
         let Some(frame) = batch.bytes(memory, index) else { continue };
         let virtio = batch.virtio(index);
-        let mut push = |start: usize, length: usize, virtio| {
-            let (port, time) = (batch.port[index], batch.time[index]);
-            pieces.push(Piece { start: start as u64, length: length as u32, port, time, virtio });
-        };
-        if !virtio.segments() {
-            let start = place(region, frame.len());
-            region.bytes_mut()[start..start + frame.len()].copy_from_slice(frame);
-            push(start, frame.len(), virtio);
-            continue;
-        }
-        let Some(segments) = Segments::of(frame, &virtio) else {
+        let segments = if virtio.segments() { Segments::of(frame, &virtio) } else { None };
+        if virtio.segments() && segments.is_none() {
             losses.unreadable += 1;
             continue;
-        };
-        for number in 0..segments.count() {
-            let length = segments.length(number);
-            let start = place(region, length);
-            let piece = &mut region.bytes_mut()[start..start + length];
-            let left = match open {
-                true => segments.write_open(frame, number, piece),
-                false => {
+        }
+        let count = segments.map_or(1, |segments| segments.count());
+        for number in if index == 0 { begun } else { 0 }..count {
+            if end >= CUT_TOGETHER {
+                return Some((index, number));
+            }
+            let length = segments.map_or(frame.len(), |segments| segments.length(number));
+            let start = frame_with_headroom(last, end);
+            (last, end) = (Some(start), start + length);
+            region.reserve(end + SLACK);
+            let piece = &mut region.bytes_mut()[start..end];
+            let left = match segments {
+                None => {
+                    piece.copy_from_slice(frame);
+                    virtio
+                }
+                Some(segments) if open => segments.write_open(frame, number, piece),
+                Some(segments) => {
                     segments.write(frame, number, piece);
                     VirtioHeader::NONE
                 }
             };
-            push(start, length, left);
+            let (port, time) = (batch.port[index], batch.time[index]);
+            pieces.push(Piece { start: start as u64, length: length as u32, port, time, virtio: left });
         }
+    }
+    None
+}
+
+/// Keeps the packets of a batch from `first` on as they are.
+fn keep(memory: &[u8], batch: &Batch, first: usize, region: &mut Region, kept: &mut Batch) {
+    kept.clear();
+    let mut end = 0;
+    for index in first..batch.len {
+        let Some(frame) = batch.bytes(memory, index) else { continue };
+        let (start, length) = (end, frame.len() as u32);
+        end += frame.len();
+        region.reserve(end);
+        region.bytes_mut()[start..end].copy_from_slice(frame);
+        kept.push(start as u64, length, length, batch.port[index], batch.time[index]);
+        kept.leave_unfinished(batch.virtio(index));
     }
 }
 
@@ -408,6 +460,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn segments_of_tiny_packets_are_cut_a_part_at_a_time() {
+        const SEGMENTS: usize = 40;
+        let (long, header) = segment(65_000, 5, 1);
+        let mut tiny = header.write();
+        tiny[4..6].copy_from_slice(&8u16.to_ne_bytes());
+        let tiny = (long.clone(), VirtioHeader::read(&tiny));
+        let last = segment(300, 9, 0);
+        let batch = [vec![tiny; SEGMENTS], vec![last.clone()]].concat();
+        let mut cut = Cut::new(Box::new(Given(vec![batch, vec![last]], Region::default())));
+        let (mut batch, mut sequence, mut alone) = (Batch::new(), Vec::new(), 0);
+        let all = SEGMENTS * 65_000 / 8;
+        while alone < 2 {
+            let memory = cut.receive(&mut batch, Now { program: 1, wall: 0 });
+            assert!(!batch.is_empty() && memory.len() <= 2 * CUT_TOGETHER, "{} bytes", memory.len());
+            for index in 0..batch.len {
+                let bytes = batch.bytes(memory, index).expect("lies there");
+                match bytes.len() {
+                    62 => sequence.push(u32::from_be_bytes([bytes[38], bytes[39], bytes[40], bytes[41]])),
+                    _ => alone += 1,
+                }
+            }
+            let left = if alone == 0 { all + 1 - sequence.len() } else { 0 };
+            assert_eq!(cut.losses(), ReceiveLosses { waiting: left as u64, ..Default::default() });
+            assert_eq!(cut.due(), (left > 0).then_some(0));
+        }
+        let expected = (0..SEGMENTS).flat_map(|_| (0..65_000 / 8).map(|number| 5 + 8 * number));
+        assert!(sequence.into_iter().eq(expected), "each once, in order");
     }
 
     #[test]
