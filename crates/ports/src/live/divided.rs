@@ -96,6 +96,10 @@ impl Ways {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.ports.iter().all(Option::is_none)
+    }
+
     #[inline]
     pub(super) fn of(&self, vlan: u16) -> Option<&Way> {
         let place = usize::from(*self.places.get(usize::from(vlan))?);

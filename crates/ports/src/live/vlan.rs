@@ -217,6 +217,10 @@ impl Receiver for Divided {
     fn leaves(&mut self) {
         let mut trunk = locked(&self.trunk);
         trunk.ways.remove(self.at);
+        // The last port goes with the interface, and tells what waited there.
+        if trunk.ways.is_empty() {
+            return;
+        }
         if let Some(mut inner) = self.inner.take() {
             trunk.lost_before = (inner.losses(), trunk.send.losses());
             trunk.receive = Some(inner);

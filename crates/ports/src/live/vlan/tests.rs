@@ -34,7 +34,7 @@ impl Receiver for Coming {
     }
 
     fn losses(&mut self) -> ReceiveLosses {
-        ReceiveLosses { too_long: 7, ..ReceiveLosses::default() }
+        ReceiveLosses { too_long: 7, waiting: self.0.len() as u64, ..ReceiveLosses::default() }
     }
 }
 
@@ -238,6 +238,21 @@ fn what_waits_for_a_port_ends_a_sleep_and_what_finds_no_room_is_counted() {
     full.joins();
     full.receive(&mut batch, Now::default());
     assert_eq!((full.losses().ring_full, queue.held().len()), (2, 1));
+}
+
+#[test]
+fn the_last_port_that_leaves_an_interface_tells_what_waits_there() {
+    let many: Frames = (0..3).map(|number| (frame(&[(TYPE, 20)], number), VirtioHeader::NONE)).collect();
+    let mut lanes = ports(&[(20, false), (30, false)], many, 1, &Gone::default());
+    let told = |lanes: &mut [Lane]| -> Vec<u64> {
+        lanes.iter_mut().map(|lane| lane.receive.losses().waiting).collect()
+    };
+    assert_eq!(told(&mut lanes), [3, 0]);
+    lanes[0].receive.leaves();
+    lanes[1].receive.joins();
+    assert_eq!(told(&mut lanes), [0, 3], "handed on");
+    lanes[1].receive.leaves();
+    assert_eq!(told(&mut lanes), [0, 3], "lost with the interface");
 }
 
 #[test]
