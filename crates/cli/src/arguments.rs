@@ -6,6 +6,7 @@ pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod live;
 pub(crate) mod names;
+pub(crate) mod naming;
 pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod settings;
@@ -89,6 +90,9 @@ pub(crate) enum Command {
     /// Show and change the names that a running process answers for, and where they lead
     #[command(subcommand)]
     Names(names::NamesCommand),
+    /// Prepare what gateways need to reach each other by tunnels
+    #[command(subcommand)]
+    Naming(naming::NamingCommand),
     /// Write the rules of a program or of a file as nftables
     #[command(subcommand)]
     Export(export::ExportKind),

@@ -29,6 +29,11 @@
 //! [[port]]                        # no port has the number 3
 //! empty = true
 //!
+//! [[port]]                        # the end of an encrypted tunnel, whose peers are stations (`tunnel.rs`)
+//! kind = "tunnel"
+//! listen = "0.0.0.0:5282"
+//! key = "home.key"
+//!
 //! [[route]]                       # to other networks, by a router of a connected one
 //! to = "198.51.100.0/24"
 //! via = "10.0.1.7"
@@ -55,6 +60,7 @@ mod changes;
 pub(crate) mod names;
 mod places;
 mod settings;
+mod tunnel;
 
 pub use alone::{AloneConfig, ProcessConfig};
 pub use names::{HostPlace, NamesConfig};
@@ -66,7 +72,7 @@ use lang::ir::Program;
 use lang::settings::Settings;
 use packet::PortNumber;
 use places::PortPlace;
-use ports::live::{Offloads, PortKind, WantedPort, XdpMode, XdpWishes};
+use ports::live::{Offloads, PortKind, TunnelError, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashSet};
@@ -74,6 +80,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
+use tunnel::{FileTunnel, OneOrMany};
 
 /// The default path of the control socket.
 pub const CONTROL: &str = "/run/ravelin.sock";
@@ -131,6 +138,8 @@ pub(crate) struct Places {
     ports: Vec<Place>,
     /// Where each port says that the machine is a host there.
     hosts: Vec<Option<Place>>,
+    /// Where each port names the files of its keys.
+    keys: Vec<Option<Place>>,
     control: Option<Place>,
     metrics: Option<Place>,
     snapshot: Option<Place>,
@@ -257,6 +266,10 @@ struct FilePort {
     mtu: Option<Spanned<u16>>,
     host: Option<Spanned<bool>>,
     host_interface: Option<Spanned<String>>,
+    listen: Option<Spanned<String>>,
+    key: Option<Spanned<OneOrMany>>,
+    #[serde(default)]
+    peer: Vec<Spanned<tunnel::FilePeer>>,
 }
 
 impl FilePort {
@@ -278,6 +291,11 @@ impl FilePort {
             ("zero_copy", self.zero_copy.as_ref().map(Spanned::span)),
             ("queues", self.queues.as_ref().map(Spanned::span)),
         ]
+    }
+
+    /// What it says that is for tunnels.
+    fn tunnel(&self) -> FileTunnel<'_> {
+        FileTunnel { listen: &self.listen, key: &self.key, mtu: &self.mtu, peers: &self.peer }
     }
 
     /// Whether the file says that no port has this number.
@@ -397,6 +415,7 @@ impl Config {
         let places = Places {
             ports: at_interfaces.iter().map(|place| stands(place.span.clone())).collect(),
             hosts: ports.iter().map(|port| port.host_place().map(stands)).collect(),
+            keys: ports.iter().map(|port| port.key.as_ref().map(|key| stands(key.span()))).collect(),
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
             snapshot: file.snapshot.as_ref().map(|snapshot| stands(snapshot.span())),
@@ -493,6 +512,8 @@ fn wanted(
     let mut wanted: Vec<WantedPort> = Vec::with_capacity(ports.len());
     for (index, (port, place)) in ports.into_iter().zip(places).enumerate() {
         let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
+        let tunnel = (port.kind() == PortKind::Tunnel).then(|| port.tunnel().read(directory)).transpose();
+        let tunnel = tunnel.map_err(|(span, message)| at(span, message))?;
         let (kind, keep) = (port.kind(), port.keep_from_kernel.as_ref());
         if let Some(keep) = keep.filter(|keep| *keep.get_ref() && kind == PortKind::Tap) {
             let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
@@ -513,8 +534,17 @@ fn wanted(
             return Err(at(traced, format!("`trace`: port {} writes this file", other + 1)));
         }
         let (interface, vlan) = (place.interface.clone(), place.vlan);
-        let own =
-            WantedPort { interface, vlan, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware };
+        let own = WantedPort {
+            interface,
+            vlan,
+            kind,
+            offloads,
+            keep_from_kernel,
+            promiscuous,
+            xdp,
+            middleware,
+            tunnel,
+        };
         // How an interface is attached is said at its first port.
         wanted.push(match wanted.get(place.first) {
             Some(first) => {
@@ -574,6 +604,20 @@ impl Config {
         let place = self.places.ports.get(usize::from(port).wrapping_sub(1)).copied();
         let (line, column) = place.unwrap_or((1, 1));
         ConfigError { line, column, message }
+    }
+
+    /// Reads the keys of all tunnels, to say what is wrong with them.
+    ///
+    /// # Errors
+    /// A file cannot be read, may be read by others, holds no key or one that a peer has.
+    pub fn check_keys(&self) -> Result<(), ConfigError> {
+        let tunnels = self.ports.iter().zip(&self.places.keys);
+        let mut tunnels = tunnels.filter_map(|(port, place)| Some((port.tunnel.as_ref()?, place)));
+        tunnels.try_for_each(|(wishes, place)| {
+            let (line, column) = place.unwrap_or((1, 1));
+            let wrong = |error: TunnelError| ConfigError { line, column, message: error.to_string() };
+            wishes.secrets().map(drop).map_err(wrong)
+        })
     }
 
     /// An error about the host interface of a port, with its place in the file.

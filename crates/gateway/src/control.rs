@@ -39,6 +39,7 @@ use crate::seeing::{PacketView, WatchWish, Watched};
 use client::ProgramSchema;
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
+use ports::live::tunnel::TunnelView;
 use rustix::fs::Mode;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
@@ -178,6 +179,9 @@ pub struct PortView {
     /// The host interface, if the machine is a host at the port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostView>,
+    /// The tunnel, if the port is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<TunnelView>,
     /// The losses at this port since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,

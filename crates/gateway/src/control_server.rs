@@ -15,6 +15,7 @@ use crate::{http, metrics, seeing};
 use engine::live::look::{Counted, LossesSince};
 use engine::live::{Loaded, Remote};
 use engine::places;
+use ports::live::TunnelControl;
 use ports::live::clock::{Clock, MachineClock};
 use rustix::net::{Shutdown, shutdown};
 use std::io;
@@ -235,7 +236,7 @@ impl ControlServer {
         (1..)
             .zip(self.ports().iter())
             .zip(losses)
-            .map(|((port, OpenPort { name, mode, presence, .. }), losses)| PortView {
+            .map(|((port, OpenPort { name, mode, presence, tunnel, .. }), losses)| PortView {
                 port,
                 interface: name.clone(),
                 mode: presence.mode().unwrap_or_else(|| mode.clone()),
@@ -244,6 +245,7 @@ impl ControlServer {
                 untraced_because: presence.untraced(),
                 vanished: presence.vanished(),
                 host: self.routing.host(port),
+                tunnel: tunnel.as_ref().map(TunnelControl::view),
                 losses: losses.takeover,
                 since_attached: losses.attached,
             })

@@ -9,6 +9,7 @@ use crate::routing::HostView;
 use engine::live::PortLosses;
 use engine::report::{PortReport, TableState};
 use ports::live::LossKind;
+use ports::live::tunnel::{TunnelPeerView, TunnelView};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -191,10 +192,54 @@ fn ports(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("host_sent", help, None, host(|host| host.sent))?;
     let help = "Packets of the machine that found no room in the queue of its host interface";
     out.counters("host_unsent", help, None, host(|host| host.unsent))?;
+    tunnels(view, &labels, out)?;
     let there = rows(&|_, port| u64::from(port.gone_seconds.is_none()));
     out.gauges("port_there", "Whether the interface of a port is there", None, there)?;
     let vanished = rows(&|_, port| port.vanished);
     out.counters("port_vanished", "How often the interface of a port vanished", None, vanished)
+}
+
+/// Metrics of the ports that are tunnels: of each peer, and what was dropped.
+fn tunnels(view: &GatewayView, labels: &dyn Fn(&PortView) -> Labels, out: &mut Families<'_>) -> fmt::Result {
+    let tunnels: Vec<_> = view.ports.iter().filter_map(|port| Some((port, port.tunnel.as_ref()?))).collect();
+    let peers = |of: &dyn Fn(&TunnelPeerView) -> Option<u64>| -> Rows {
+        let all =
+            tunnels.iter().flat_map(|(port, tunnel)| tunnel.peers.iter().map(move |peer| (*port, peer)));
+        let row = |(port, peer): (&PortView, &TunnelPeerView)| {
+            let own = vec![("peer", peer.number.to_string()), ("name", peer.name.clone())];
+            Some(([labels(port), own].concat(), of(peer)?))
+        };
+        all.filter_map(row).collect()
+    };
+    let bytes = Some(&Unit::Bytes);
+    out.counters("tunnel_received", "Packets of a peer", None, peers(&|peer| Some(peer.received)))?;
+    let received = peers(&|peer| Some(peer.received_bytes));
+    out.counters("tunnel_received_inner", "Bytes of packets of a peer", bytes, received)?;
+    out.counters("tunnel_sent", "Packets to a peer", None, peers(&|peer| Some(peer.sent)))?;
+    let sent = peers(&|peer| Some(peer.sent_bytes));
+    out.counters("tunnel_sent_inner", "Bytes of packets to a peer", bytes, sent)?;
+    let help = "Time since the session with a peer began, for peers with a session";
+    let ages = peers(&|peer| peer.handshake_seconds.map(|seconds| seconds as u64));
+    out.gauges("tunnel_handshake_age", help, Some(&Unit::Seconds), ages)?;
+    let endpoints = tunnels.iter().flat_map(|(port, tunnel)| {
+        tunnel.peers.iter().filter_map(|peer| {
+            let own = vec![("peer", peer.number.to_string()), ("endpoint", peer.endpoint?.to_string())];
+            Some(([labels(port), own].concat(), 1))
+        })
+    });
+    out.gauges("tunnel_endpoint", "Where a peer is", None, endpoints.collect())?;
+    let reasons = |of: fn(&TunnelView) -> &BTreeMap<&'static str, u64>| -> Rows {
+        let all = tunnels.iter().flat_map(|(port, tunnel)| {
+            of(tunnel).iter().map(|(reason, count)| {
+                ([labels(port), vec![("reason", (*reason).to_owned())]].concat(), *count)
+            })
+        });
+        all.collect()
+    };
+    let help = "Datagrams to a tunnel that are not what a peer sends, by reason";
+    out.counters("tunnel_drops", help, None, reasons(|tunnel| &tunnel.drops))?;
+    let help = "Frames that did not go to a peer, by reason";
+    out.counters("tunnel_refusals", help, None, reasons(|tunnel| &tunnel.refusals))
 }
 
 fn tables(states: &BTreeMap<String, TableState>, out: &mut Families<'_>) -> fmt::Result {
@@ -313,6 +358,7 @@ mod tests {
             gone_because: None,
             untraced_because: None,
             vanished: 3,
+            tunnel: None,
             host: Some(HostView { interface: "h-x".into(), handed: 41, refused: 42, sent: 43, unsent: 44 }),
             losses: Default::default(),
             since_attached: Default::default(),

@@ -4,7 +4,8 @@
 use crate::serve::Telling;
 use packet::PortNumber;
 use ports::live::{
-    AttachError, Attached, DividedInterface, Heard, Lane, NOBODY, Presence, WantedPort, attach_all,
+    AttachError, Attached, DividedInterface, Heard, Lane, NOBODY, Presence, TunnelControl, WantedPort,
+    attach_all,
 };
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub(crate) struct OpenPort {
     pub(crate) presence: Arc<Presence>,
     /// Its interface, if ports divide it.
     pub(crate) divided: Option<DividedInterface>,
+    /// The tunnel that it is, if it is one.
+    pub(crate) tunnel: Option<TunnelControl>,
 }
 
 impl OpenPort {
@@ -50,7 +53,7 @@ pub(crate) fn open(
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
     for (port, attached) in attach_all(&wanted, workers, running)? {
-        let Attached { name, mode, lanes: of_port, presence, divided } = attached;
+        let Attached { name, mode, lanes: of_port, presence, divided, tunnel } = attached;
         let named = name.clone();
         let told = move |heard: &Heard| match heard {
             Heard::Back(mode) => (telling.back)(port, &named, mode),
@@ -60,7 +63,7 @@ pub(crate) fn open(
             let (interface, call) = (name.clone(), "starting the thread that tells of it");
             (port, AttachError::System { interface, call, source })
         })?;
-        ports.push(OpenPort { name, mode, presence, divided });
+        ports.push(OpenPort { name, mode, presence, divided, tunnel });
         lanes.iter_mut().zip(of_port).for_each(|(worker, lane)| worker.push(lane));
     }
     Ok(Opened { ports, lanes })

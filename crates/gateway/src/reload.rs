@@ -23,6 +23,8 @@ use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, OtherPorts};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
+use packet::PortNumber;
+use ports::live::tunnel::TunnelChange;
 use ports::live::{Lane, exchange};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,6 +98,7 @@ fn read(reader: &ConfigReader, running: &Config) -> Result<Read, String> {
     let anew = running.takes(&config).map_err(|error| error.to_string())?;
     let loaded = (reader.load)(&config)?;
     config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
+    config.check_keys().map_err(|error| error.to_string())?;
     Ok((config, loaded, anew))
 }
 
@@ -117,6 +120,10 @@ impl ControlServer {
         let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
         let (new_hosts, opened) = match self.new_ports(&config, &anew) {
             Ok(new) => new,
+            Err(error) => return refused(error.to_string()),
+        };
+        let tunnels = match self.tunnel_changes(&config, &anew) {
+            Ok(tunnels) => tunnels,
             Err(error) => return refused(error.to_string()),
         };
         // From here on nothing changes routes or neighbours until the program has taken over or not.
@@ -148,7 +155,12 @@ impl ControlServer {
         let Some(replaced) = replaced else { return ended() };
         match replaced.outcome {
             Ok(carried) => {
-                let ports = self.change_ports(&anew, new_ports, replaced.lanes);
+                let mut ports = self.change_ports(&anew, new_ports, replaced.lanes);
+                for (number, change) in tunnels {
+                    if let Err(error) = change.make() {
+                        ports += &format!("; peers of port {number} are not all changed: {error}");
+                    }
+                }
                 staged.commit(&config.routing, new_hosts);
                 *generations += 1;
                 *self.config() = config;
@@ -176,6 +188,25 @@ impl ControlServer {
         let opened = open_ports::open(&config.ports, anew, config.workers.count, self.telling, &running);
         let opened = opened.map_err(|(port, error)| config.about_port(port, error.to_string()))?;
         Ok((hosts, opened))
+    }
+
+    /// What changes at the tunnels that stay, with the numbers of their ports.
+    fn tunnel_changes(
+        &self,
+        config: &Config,
+        anew: &[bool],
+    ) -> Result<Vec<(PortNumber, TunnelChange)>, ConfigError> {
+        let ports = self.ports();
+        let mut changes = Vec::new();
+        for ((number, wanted), anew) in (1..).zip(&config.ports).zip(anew) {
+            let open = ports.get(usize::from(number) - 1).filter(|_| !anew);
+            if let (Some(tunnel), Some(wishes)) = (open.and_then(|open| open.tunnel.as_ref()), &wanted.tunnel)
+            {
+                let change = tunnel.change_to(wishes);
+                changes.push((number, change.map_err(|error| config.about_port(number, error.to_string()))?));
+            }
+        }
+        Ok(changes)
     }
 
     /// Ports have come and gone at the workers: closes those that went, and says so in words.

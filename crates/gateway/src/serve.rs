@@ -109,6 +109,7 @@ pub fn serve(
     let mut loaded = (reader.load)(config).map_err(ServeError::Program)?;
     config.workers.suit(&loaded.program)?;
     config.routes_by(&loaded.program)?;
+    config.check_keys()?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let server = match config.metrics {

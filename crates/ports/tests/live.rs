@@ -70,6 +70,7 @@ fn wanted(interface: &str) -> WantedPort {
         promiscuous: true,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
+        tunnel: None,
     }
 }
 

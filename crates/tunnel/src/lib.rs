@@ -36,11 +36,11 @@ mod window;
 
 pub use addresses::{GREATEST_PEER_NUMBER, OWN_NUMBER, PEER_MAC_PREFIX, mac_peer, peer_mac};
 pub use cipher::CipherSuite;
-pub use keys::{PublicKey, SecretKey};
+pub use keys::{KeyTextError, PublicKey, SecretKey};
 pub use message::{DATA_HEADER, DATA_TAG};
 pub use outcome::{
     Received, SendOutcome, TunnelDrop, TunnelPayload, TunnelSendError, TunnelSetupError, TunnelTransmit,
 };
-pub use peer::{PeerId, PeerSetup, PeerView, SessionView};
+pub use peer::{CarriedPackets, PeerId, PeerSetup, PeerView, SessionView};
 pub use send::LONGEST_HANDSHAKE_MESSAGE;
 pub use tunnel::{RandomSource, Tunnel, TunnelSetup};

@@ -84,6 +84,55 @@ pub enum TunnelDrop {
     ForgedCookie,
 }
 
+impl TunnelDrop {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [TunnelDrop; 18] = [
+        TunnelDrop::Malformed,
+        TunnelDrop::UnknownSession,
+        TunnelDrop::ExpiredSession,
+        TunnelDrop::Replayed,
+        TunnelDrop::ForgedData,
+        TunnelDrop::UnknownPayload,
+        TunnelDrop::WrongMac1,
+        TunnelDrop::WrongMac2,
+        TunnelDrop::AskedForCookie,
+        TunnelDrop::Overload,
+        TunnelDrop::AnswersFull,
+        TunnelDrop::ForgedHandshake,
+        TunnelDrop::UnknownKey,
+        TunnelDrop::StaleInitiation,
+        TunnelDrop::TooOften,
+        TunnelDrop::NoCommonCipher,
+        TunnelDrop::NothingAsked,
+        TunnelDrop::ForgedCookie,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            TunnelDrop::Malformed => "malformed",
+            TunnelDrop::UnknownSession => "unknown_session",
+            TunnelDrop::ExpiredSession => "expired_session",
+            TunnelDrop::Replayed => "replayed",
+            TunnelDrop::ForgedData => "forged_data",
+            TunnelDrop::UnknownPayload => "unknown_payload",
+            TunnelDrop::WrongMac1 => "wrong_mac1",
+            TunnelDrop::WrongMac2 => "wrong_mac2",
+            TunnelDrop::AskedForCookie => "asked_for_cookie",
+            TunnelDrop::Overload => "overload",
+            TunnelDrop::AnswersFull => "answers_full",
+            TunnelDrop::ForgedHandshake => "forged_handshake",
+            TunnelDrop::UnknownKey => "unknown_key",
+            TunnelDrop::StaleInitiation => "stale_initiation",
+            TunnelDrop::TooOften => "too_often",
+            TunnelDrop::NoCommonCipher => "no_common_cipher",
+            TunnelDrop::NothingAsked => "nothing_asked",
+            TunnelDrop::ForgedCookie => "forged_cookie",
+        }
+    }
+}
+
 /// Something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelTransmit {

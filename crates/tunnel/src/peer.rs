@@ -41,6 +41,26 @@ pub struct PeerView {
     pub queued: usize,
     /// A handshake that this end has begun is under way.
     pub is_asking: bool,
+    /// Packets that came from it, by which nothing else counts: no control messages, no keepalives.
+    pub received: CarriedPackets,
+    /// The same for packets to it.
+    pub sent: CarriedPackets,
+}
+
+/// Packets that a tunnel has carried in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CarriedPackets {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes, without those of the tunnel.
+    pub bytes: u64,
+}
+
+impl CarriedPackets {
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 /// The session in use with a peer.
@@ -116,6 +136,8 @@ pub(crate) struct Peer {
     /// The first data sent since which nothing was received.
     pub(crate) unanswered_since: Option<u64>,
     pub(crate) last_sent: Option<u64>,
+    pub(crate) packets_received: CarriedPackets,
+    pub(crate) packets_sent: CarriedPackets,
 }
 
 impl Peer {
@@ -140,6 +162,8 @@ impl Peer {
             owes_since: None,
             unanswered_since: None,
             last_sent: None,
+            packets_received: CarriedPackets::default(),
+            packets_sent: CarriedPackets::default(),
         }
     }
 

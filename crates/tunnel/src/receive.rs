@@ -82,6 +82,9 @@ impl Tunnel {
             self.take_next_into_use(slot);
         }
         let peer = self.peer_mut(slot);
+        if let Received::Packet(_, place) = &received {
+            peer.packets_received.count(place.len());
+        }
         // What is late, and what comes in a session older than the newest, does not say where the peer is.
         if newest && born >= peer.heard {
             peer.heard = born;

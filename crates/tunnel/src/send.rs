@@ -8,7 +8,7 @@ use crate::message::{self, DATA_HEADER, DATA_TAG, INITIATION, Offer};
 use crate::noise;
 use crate::outcome::{SendOutcome, TunnelPayload, TunnelSendError, TunnelTransmit};
 use crate::peer::{PeerId, SentInitiation};
-use crate::session::Holder;
+use crate::session::{Holder, Session};
 use crate::tunnel::Tunnel;
 
 /// The longest message that [`Tunnel::transmit`] writes by itself. Packets that waited may be longer.
@@ -16,6 +16,11 @@ pub const LONGEST_HANDSHAKE_MESSAGE: usize = INITIATION;
 
 /// What a control message begins with, so that it is told from an IP packet.
 const CONTROL: &[u8] = &[0];
+
+/// Whether it can be an IP packet, and nothing else that a payload may be.
+fn is_ip(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| matches!(first >> 4, 4 | 6))
+}
 
 impl Tunnel {
     /// Seals a payload for a peer into `out`, or lets it wait until there is a session, which is begun if
@@ -37,9 +42,7 @@ impl Tunnel {
         let slot = *self.by_id.get(&id).ok_or(TunnelSendError::UnknownPeer)?;
         let (before, bytes) = match payload {
             TunnelPayload::Control(bytes) => (CONTROL, bytes),
-            TunnelPayload::Packet(bytes) if matches!(bytes.first(), Some(first) if matches!(first >> 4, 4 | 6)) => {
-                (&[][..], bytes)
-            }
+            TunnelPayload::Packet(bytes) if is_ip(bytes) => (&[][..], bytes),
             TunnelPayload::Packet(_) => return Err(TunnelSendError::NotIp),
         };
         let length = before.len() + bytes.len();
@@ -49,11 +52,62 @@ impl Tunnel {
         if out.len() < DATA_HEADER + length + DATA_TAG {
             return Err(TunnelSendError::NoRoom);
         }
-        // Nothing overtakes what waits.
-        let can_go = self.peer(slot).queue.is_empty();
-        if let Some(transmit) = can_go.then(|| self.seal(slot, now, before, bytes, out)).flatten() {
-            return Ok(SendOutcome::Sealed(transmit));
+        let packet = matches!(payload, TunnelPayload::Packet(_)).then_some(length);
+        match self.seal_next(slot, now, packet, |session| session.seal(before, bytes, out)) {
+            Some(transmit) => Ok(SendOutcome::Sealed(transmit)),
+            None => self.queue(slot, now, before, bytes),
         }
+    }
+
+    /// Seals an IP packet for a peer where it stands: in `datagram`, behind [`DATA_HEADER`] bytes and before
+    /// [`DATA_TAG`] bytes, which are written over. Or lets a copy of it wait, as [`send`](Tunnel::send) does.
+    ///
+    /// # Errors
+    ///
+    /// Why it neither was sealed nor waits.
+    pub fn seal_in_place(
+        &mut self,
+        now: u64,
+        id: PeerId,
+        datagram: &mut [u8],
+    ) -> Result<SendOutcome, TunnelSendError> {
+        let now = self.tick(now);
+        let slot = *self.by_id.get(&id).ok_or(TunnelSendError::UnknownPeer)?;
+        let end = datagram.len().checked_sub(DATA_TAG).ok_or(TunnelSendError::NoRoom)?;
+        let packet = datagram.get(DATA_HEADER..end).ok_or(TunnelSendError::NoRoom)?;
+        if !is_ip(packet) {
+            return Err(TunnelSendError::NotIp);
+        }
+        if packet.len() > LONGEST_PAYLOAD {
+            return Err(TunnelSendError::TooLong);
+        }
+        let length = packet.len();
+        match self.seal_next(slot, now, Some(length), |session| session.seal_in_place(datagram)) {
+            Some(transmit) => Ok(SendOutcome::Sealed(transmit)),
+            None => self.queue(slot, now, &[], &datagram[DATA_HEADER..end]),
+        }
+    }
+
+    /// Seals with the session in use, if there is one and nothing waits, which would be overtaken.
+    fn seal_next(
+        &mut self,
+        slot: usize,
+        now: u64,
+        packet: Option<usize>,
+        write: impl FnOnce(&mut Session) -> usize,
+    ) -> Option<TunnelTransmit> {
+        if self.peer(slot).queue.is_empty() { self.seal(slot, now, packet, write) } else { None }
+    }
+
+    /// Lets a payload wait for a session, which is begun if need be.
+    fn queue(
+        &mut self,
+        slot: usize,
+        now: u64,
+        before: &[u8],
+        bytes: &[u8],
+    ) -> Result<SendOutcome, TunnelSendError> {
+        let length = before.len() + bytes.len();
         let peer = self.peer(slot);
         if !peer.can_begin() && peer.next.is_none() {
             return Err(TunnelSendError::CannotBegin);
@@ -130,7 +184,7 @@ impl Tunnel {
         let is_idle = peer.can_begin() && peer.keepalive.is_some_and(idle);
         let is_postponed = peer.begin_at.is_some_and(|at| at <= now);
         if is_owed || is_idle && can_seal {
-            return self.seal(slot, now, &[], &[], out);
+            return self.seal(slot, now, None, |session| session.seal(&[], &[], out));
         }
         if is_silent {
             peer.unanswered_since = None;
@@ -156,21 +210,22 @@ impl Tunnel {
         while let Some(body) = self.peer_mut(slot).queue.pop_front() {
             self.queued_bytes -= body.len();
             if out.len() >= DATA_HEADER + body.len() + DATA_TAG {
-                return self.seal(slot, now, &[], &body, out);
+                let packet = is_ip(&body).then_some(body.len());
+                return self.seal(slot, now, packet, |session| session.seal(&[], &body, out));
             }
             self.discarded += 1;
         }
         None
     }
 
-    /// Seals a body with the session in use, if there is one. An empty body is a keepalive.
+    /// Seals with the session in use, if there is one: `write` does, and says how long the datagram is. An IP
+    /// packet of so many bytes counts.
     fn seal(
         &mut self,
         slot: usize,
         now: u64,
-        before: &[u8],
-        bytes: &[u8],
-        out: &mut [u8],
+        packet: Option<usize>,
+        write: impl FnOnce(&mut Session) -> usize,
     ) -> Option<TunnelTransmit> {
         let peer = self.peers[slot].as_mut()?;
         let to = peer.address?;
@@ -178,7 +233,10 @@ impl Tunnel {
         if !session.can_seal(now) {
             return None;
         }
-        let length = session.seal(before, bytes, out);
+        let length = write(session);
+        if let Some(bytes) = packet {
+            peer.packets_sent.count(bytes);
+        }
         let is_due = session.is_due(now);
         peer.last_sent = Some(now);
         peer.owes_since = None;

@@ -47,12 +47,17 @@ impl Session {
     pub(crate) fn seal(&mut self, before: &[u8], payload: &[u8], out: &mut [u8]) -> usize {
         let length = DATA_HEADER + before.len() + payload.len() + DATA_TAG;
         let datagram = &mut out[..length];
-        put_data_header(datagram, self.remote, self.sent);
         put(datagram, DATA_HEADER, before);
         put(datagram, DATA_HEADER + before.len(), payload);
+        self.seal_in_place(datagram)
+    }
+
+    /// The same for a payload that stands in its place already, between room for header and tag.
+    pub(crate) fn seal_in_place(&mut self, datagram: &mut [u8]) -> usize {
+        put_data_header(datagram, self.remote, self.sent);
         self.seal_key.seal(self.sent, datagram);
         self.sent += 1;
-        length
+        datagram.len()
     }
 }
 

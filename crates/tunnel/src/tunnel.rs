@@ -161,6 +161,34 @@ impl Tunnel {
         Ok(())
     }
 
+    /// Keeps exactly these secrets; handshakes are begun with the first. What was made with the others ends.
+    ///
+    /// # Errors
+    ///
+    /// There are none or too many, one stands there twice, or one is a peer's. Nothing has changed then.
+    pub fn set_secrets(&mut self, secrets: Vec<SecretKey>) -> Result<(), TunnelSetupError> {
+        if secrets.is_empty() || secrets.len() > MOST_SECRETS {
+            return Err(TunnelSetupError::SecretCount);
+        }
+        let mut identities: Vec<Identity> = Vec::with_capacity(secrets.len());
+        for secret in secrets {
+            let key = secret.public();
+            if identities.iter().any(|identity| identity.key == key) {
+                return Err(TunnelSetupError::SecretExists);
+            }
+            if let Some(&slot) = self.by_key.get(&key) {
+                return Err(TunnelSetupError::KeyInUse(self.peer(slot).id));
+            }
+            identities.push(Identity { secret, key, macs: MacKeys::new(&key) });
+        }
+        self.identities = identities;
+        let keys = self.keys();
+        for slot in 0..self.peers.len() {
+            self.end_sessions(slot, |our_key, _| !keys.contains(our_key));
+        }
+        Ok(())
+    }
+
     /// The public keys of this end; the first is the one it begins with.
     #[must_use]
     pub fn keys(&self) -> Vec<PublicKey> {
@@ -257,6 +285,21 @@ impl Tunnel {
         Ok(())
     }
 
+    /// Says how often something is sent to a peer at least, as [`PeerSetup::keepalive`] does.
+    ///
+    /// # Errors
+    ///
+    /// There is no such peer, or it would be too often.
+    pub fn set_keepalive(&mut self, id: PeerId, keepalive: Option<u64>) -> Result<(), TunnelSetupError> {
+        let slot = self.slot(id)?;
+        if keepalive.is_some_and(|keepalive| keepalive < SHORTEST_KEEPALIVE) {
+            return Err(TunnelSetupError::KeepaliveTooShort);
+        }
+        self.peer_mut(slot).keepalive = keepalive;
+        self.schedule(slot);
+        Ok(())
+    }
+
     /// What is known of a peer.
     #[must_use]
     pub fn peer_view(&self, id: PeerId) -> Option<PeerView> {
@@ -275,6 +318,8 @@ impl Tunnel {
             greatest_timestamp: peer.greatest_timestamp,
             queued: peer.queue.len(),
             is_asking: peer.attempt.is_some(),
+            received: peer.packets_received,
+            sent: peer.packets_sent,
         })
     }
 

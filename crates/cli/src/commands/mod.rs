@@ -14,6 +14,7 @@ mod generate_table;
 mod lab;
 mod lab_gpu;
 mod names;
+mod naming;
 mod run;
 mod serve;
 mod show;
@@ -47,6 +48,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Explain(arguments) => explain::run(arguments, line.json),
         Command::Generate(arguments) => generate::run(arguments, line.json),
         Command::Names(what) => names::run(what, line.json),
+        Command::Naming(what) => naming::run(what, line.json),
         Command::Table(arguments) => table::run(arguments, line.json),
         Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),

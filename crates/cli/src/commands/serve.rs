@@ -126,6 +126,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         loaded_filled(file, &config, executing, None, &mut Allowance::to_check())
             .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
+    let suits = suits.and_then(|()| config.check_keys());
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let count = config.ports.iter().filter(|port| port.kind != PortKind::Empty).count();
     let ports = of(count as u64, "port");

@@ -166,11 +166,12 @@ const LOSSES: [(&str, &str); 5] = [
 ];
 
 /// What hardly ever happens, and what only ports of VLANs, `shape` and `impair` do.
-const RARE_LOSSES: [(&str, &str); 13] = [
+const RARE_LOSSES: [(&str, &str); 14] = [
     ("unreadable", "unreadable"),
     ("foreign", "for others"),
     ("untagged", "untagged"),
     ("other_vlan", "other vlan"),
+    ("not_authentic", "not authentic"),
     ("shaped", "shaped"),
     ("impaired", "impaired"),
     ("doubled", "doubled"),
@@ -277,7 +278,49 @@ fn ports(interval: &Interval) -> String {
         &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],
         attached.collect(),
     );
-    format!("{}{}\n{attached}{}", heading(interval), table(&columns, rows.collect()), hosts(views))
+    format!(
+        "{}{}\n{attached}{}",
+        heading(interval),
+        table(&columns, rows.collect()),
+        hosts(views) + &tunnels(views)
+    )
+}
+
+/// The peers of tunnels, and why datagrams and frames were dropped there.
+fn tunnels(views: &[Value]) -> String {
+    let tunnels = (1..).zip(views).filter(|(_, view)| view["tunnel"].is_object());
+    let (mut peers, mut reasons) = (Vec::new(), Vec::new());
+    for (port, view) in tunnels.map(|(port, view): (u32, _)| (port, &view["tunnel"])) {
+        for peer in list(view, "peers") {
+            let since = peer["handshake_seconds"].as_f64().map(|seconds| format!("{seconds:.0} s ago"));
+            let mut row = vec![port.to_string(), whole(peer, "number").to_string()];
+            row.extend(["name", "endpoint"].map(|what| text(peer, what).to_owned()));
+            row.extend([since.unwrap_or_else(|| "no session".to_owned()), text(peer, "cipher").to_owned()]);
+            row.extend(
+                ["received", "received_bytes", "sent", "sent_bytes"].map(|what| count(whole(peer, what))),
+            );
+            peers.push(row);
+        }
+        for (kind, what) in [("drops", "datagram"), ("refusals", "frame to a peer")] {
+            for (reason, number) in view[kind].as_object().into_iter().flatten() {
+                let number = number.as_u64().map(count).unwrap_or_default();
+                reasons.push(vec![port.to_string(), what.to_owned(), reason.clone(), number]);
+            }
+        }
+    }
+    let mut said = String::new();
+    if !peers.is_empty() {
+        let mut columns = vec![("port", Side::Right), ("peer", Side::Right)];
+        columns.extend(Side::Left.columns(&["name", "where it is", "handshake", "cipher"]));
+        columns.extend(Side::Right.columns(&["received", "bytes", "sent", "bytes"]));
+        said += &format!("\n{}", table(&columns, peers));
+    }
+    if !reasons.is_empty() {
+        let columns =
+            [("port", Side::Right), ("dropped", Side::Left), ("reason", Side::Left), ("number", Side::Right)];
+        said += &format!("\n{}", table(&columns, reasons));
+    }
+    said
 }
 
 /// What went between the ports and the machine, where it is a host at some.

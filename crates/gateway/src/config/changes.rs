@@ -32,8 +32,8 @@ impl Config {
     fn stays(&self, other: &Config, number: PortNumber) -> bool {
         let index = usize::from(number).wrapping_sub(1);
         let host = |config: &Config| config.routing.ports.get(index)?.host_interface.clone();
-        let own = self.ports.get(index);
-        own.is_some() && own == other.ports.get(index) && host(self) == host(other)
+        let both = self.ports.get(index).zip(other.ports.get(index));
+        both.is_some_and(|(own, new)| own.continues_as(new)) && host(self) == host(other)
     }
 
     /// Whether a port of the other one is opened anew. No reload gives the number of one port to another:

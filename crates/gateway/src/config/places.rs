@@ -9,14 +9,19 @@
 //! on = "eth0"
 //! vlan = 20
 //!
+//! [[port]]                        # a tunnel, a port with the name udp:0.0.0.0:5282 (`tunnel.rs`)
+//! kind = "tunnel"
+//! listen = "0.0.0.0:5282"
+//!
 //! [[port]]                        # a number that no port has
 //! empty = true
 //! ```
 
 use super::{At, ConfigError, FilePort, is_interface_name};
-use ports::live::VlanPlace;
+use ports::live::{PortKind, VlanPlace};
 use std::collections::HashMap;
 use std::ops::Range;
+use toml::Spanned;
 
 /// The largest number of a VLAN (IEEE 802.1Q, table 9-2: 4095 is reserved).
 const LAST_VLAN: u16 = 4094;
@@ -122,6 +127,7 @@ fn empty(port: &FilePort, at: &At<'_>) -> Result<Range<usize>, ConfigError> {
     let place = port.interface.is_some() || port.on.is_some() || port.vlan.is_some();
     let attached = port.attachment().iter().any(|(_, span)| span.is_some());
     let span = port.empty.as_ref().map(|empty| empty.span()).unwrap_or_default();
+    let place = place || port.listen.is_some() || port.key.is_some() || !port.peer.is_empty();
     if place || attached || port.has_more() {
         let message = "no port has a number that is `empty`: leave out everything else, or `empty`";
         return Err(at(Some(span), message.to_owned()));
@@ -136,6 +142,38 @@ fn one(
     at: &At<'_>,
 ) -> Result<(String, VlanPlace, Range<usize>), ConfigError> {
     let wrong = |span: Range<usize>, message: &str| Err(at(Some(span), message.to_owned()));
+    let tunnel = port.tunnel();
+    if port.kind() == PortKind::Tunnel {
+        if let Some(named) = port.interface.as_ref().or(port.on.as_ref()) {
+            return wrong(named.span(), "a tunnel has no interface; `listen` says where its datagrams come");
+        }
+        if let Some(vlan) = &port.vlan {
+            return wrong(vlan.span(), "a tunnel has no VLANs");
+        }
+        let foreign = [
+            ("offloads", port.offloads.as_ref().map(Spanned::span)),
+            ("keep_from_kernel", port.keep_from_kernel.as_ref().map(Spanned::span)),
+            ("promiscuous", port.promiscuous.as_ref().map(Spanned::span)),
+            ("addresses", port.addresses.first().map(Spanned::span)),
+            ("host", port.host_place()),
+        ];
+        if let Some((key, span)) = foreign.into_iter().find_map(|(key, span)| Some((key, span?))) {
+            return wrong(span, &format!("`{key}` is for ports at an interface, and a tunnel has none"));
+        }
+        let address =
+            tunnel.listens().map_err(|(span, message)| at(span.or_else(|| Some(whole.clone())), message))?;
+        let span = port.listen.as_ref().map_or(whole.clone(), Spanned::span);
+        // No interface can be called so.
+        return Ok((format!("udp:{address}"), VlanPlace::Alone, span));
+    }
+    let only = [
+        ("listen", tunnel.listen.as_ref().map(Spanned::span)),
+        ("key", tunnel.key.as_ref().map(Spanned::span)),
+        ("peer", tunnel.peers.first().map(Spanned::span)),
+    ];
+    if let Some((key, span)) = only.into_iter().find_map(|(key, span)| Some((key, span?))) {
+        return wrong(span, &format!("`{key}` is for ports of `kind = \"tunnel\"` alone"));
+    }
     let (named, vlan, span) = match (&port.interface, &port.on, &port.vlan) {
         (Some(interface), None, None) => (interface, VlanPlace::Alone, interface.span()),
         (None, Some(on), Some(vlan)) if (1..=LAST_VLAN).contains(vlan.get_ref()) => {

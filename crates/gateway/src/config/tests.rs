@@ -105,6 +105,7 @@ fn a_whole_file() {
         promiscuous: true,
         xdp: XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
+        tunnel: None,
     };
     let config = config.expect("is right");
     assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));

@@ -151,6 +151,7 @@ fn between(
         promiscuous: true,
         xdp: ports::live::XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
+        tunnel: None,
     });
     let (started, starts) = mpsc::channel::<Result<Remote, String>>();
     thread::scope(|scope| {

@@ -41,5 +41,6 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
         lanes: lanes.collect(),
         presence: port.presence.clone(),
         divided: None,
+        tunnel: None,
     })
 }

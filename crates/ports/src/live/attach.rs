@@ -2,7 +2,7 @@
 
 use super::{
     AttachError, Attached, DividedInterface, Offloads, PortKind, VlanPlace, WantedPort, af_packet, af_xdp,
-    empty, segments, tap, vlan,
+    empty, segments, tap, tunnel, vlan,
 };
 use packet::PortNumber;
 use std::io;
@@ -45,7 +45,9 @@ pub fn attach_all(
         let attached = match first.kind {
             // There are as many AF_XDP ports as were requested, in the same order.
             PortKind::AfXdp => shared.next().map_or_else(|| bare(first, number, lanes), Ok),
-            PortKind::AfPacket | PortKind::Tap | PortKind::Empty => bare(first, number, lanes),
+            PortKind::AfPacket | PortKind::Tap | PortKind::Tunnel | PortKind::Empty => {
+                bare(first, number, lanes)
+            }
         };
         let attached = attached.map_err(|error| (number, error))?;
         if first.vlan == VlanPlace::Alone {
@@ -76,6 +78,7 @@ fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, A
         PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
         PortKind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
         PortKind::Tap => tap::attach(wanted, port, lanes)?,
+        PortKind::Tunnel => return tunnel::attach(wanted, port, lanes),
         PortKind::Empty => return Ok(empty::attach(lanes)),
     };
     // AF_XDP neither receives nor sends segments.

@@ -22,6 +22,7 @@ pub(super) fn attach(lanes: u16) -> Attached {
         lanes: (0..lanes.max(1)).map(lane).collect(),
         presence: Arc::new(Presence::default()),
         divided: None,
+        tunnel: None,
     }
 }
 

@@ -7,6 +7,7 @@ use super::clock::Now;
 use super::divided::DividedInterface;
 use super::losses::{ReceiveLosses, SendLosses};
 use super::presence::Presence;
+use super::tunnel::TunnelControl;
 use packet::{Batch, OpenClasses, VirtioHeader};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Attached {
     pub presence: Arc<Presence>,
     /// Its interface, if ports divide it by VLANs: further ones can join them.
     pub divided: Option<DividedInterface>,
+    /// The tunnel that it is, if it is one: its peers can be changed.
+    pub tunnel: Option<TunnelControl>,
 }
 
 /// One worker's part of a port.

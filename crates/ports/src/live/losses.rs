@@ -30,6 +30,8 @@ pub struct ReceiveLosses {
     pub untagged: u64,
     /// Came with the tag of a VLAN for which their interface has no port, while it has ports of others.
     pub other_vlan: u64,
+    /// Came as datagrams to a tunnel that were not what a peer sends.
+    pub not_authentic: u64,
     /// Were lost by [`impair`](super::middleware::Middleware::impair_in).
     #[serde(rename = "impaired_in")]
     pub impaired: u64,
@@ -58,11 +60,11 @@ impl ReceiveLosses {
     }
 
     /// Each count with its name in reports and with what it means.
-    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 11] {
+    pub fn counts(mut self) -> [(&'static str, LossKind, u64); 12] {
         self.places().map(|(name, kind, count)| (name, kind, *count))
     }
 
-    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 11] {
+    fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 12] {
         use LossKind::{Aside, Lost, Waiting};
         [
             ("ring_full", Lost, &mut self.ring_full),
@@ -71,6 +73,7 @@ impl ReceiveLosses {
             ("foreign", Aside, &mut self.foreign),
             ("untagged", Lost, &mut self.untagged),
             ("other_vlan", Lost, &mut self.other_vlan),
+            ("not_authentic", Lost, &mut self.not_authentic),
             ("impaired_in", Lost, &mut self.impaired),
             ("doubled_in", Aside, &mut self.doubled),
             ("damaged_in", Aside, &mut self.damaged),

@@ -39,7 +39,7 @@ impl Middleware {
     /// # Errors
     /// The file of the trace cannot be made; then nothing else was done.
     pub fn wrap(&self, port: Attached) -> io::Result<Attached> {
-        let Attached { name, mut mode, lanes, presence, divided } = port;
+        let Attached { name, mut mode, lanes, presence, divided, tunnel } = port;
         let count = lanes.len();
         let recorders = match &self.trace {
             None => Vec::new(),
@@ -74,7 +74,7 @@ impl Middleware {
         let words: String = self.describe().iter().map(|what| format!(", {what}")).collect();
         presence.stands_behind(&words);
         mode.push_str(&words);
-        Ok(Attached { name, mode, lanes: wrapped, presence, divided })
+        Ok(Attached { name, mode, lanes: wrapped, presence, divided, tunnel })
     }
 
     /// Whether it does something with packets that come in.

@@ -1,4 +1,5 @@
-//! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP. In these modules, *the
+//! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP; and encrypted
+//! tunnels. In these modules, *the
 //! kernel* is the Linux kernel.
 
 mod af_packet;
@@ -22,12 +23,14 @@ pub mod shape;
 pub mod sys;
 mod tap;
 pub mod trace;
+pub mod tunnel;
 mod untagged;
 mod vlan;
 mod wait;
 mod wanted;
 mod watch;
 
+pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
 pub use attach::{attach, attach_all};
 pub use divided::DividedInterface;

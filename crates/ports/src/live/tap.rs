@@ -133,6 +133,7 @@ pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Resul
         lanes,
         presence: device.presence.clone(),
         divided: None,
+        tunnel: None,
     })
 }
 

@@ -93,8 +93,14 @@ impl DividedInterface {
             lanes.push(Lane { receive, send: Box::new(Outlet::new(trunk.clone(), wanted.vlan)) });
         }
         let (presence, divided) = (self.presence.clone(), Some(self.clone()));
-        let mut port =
-            wanted.middleware.wrap(Attached { name: wanted.name(), mode, lanes, presence, divided })?;
+        let mut port = wanted.middleware.wrap(Attached {
+            name: wanted.name(),
+            mode,
+            lanes,
+            presence,
+            divided,
+            tunnel: None,
+        })?;
         for ((lane, trunk), way) in port.lanes.iter_mut().zip(&self.trunks).zip(ways) {
             let own = std::mem::replace(&mut lane.receive, Box::new(Nothing));
             let (trunk, none) = (trunk.clone(), ReceiveLosses::default());

@@ -1,7 +1,7 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
 use super::empty::NOBODY;
-use super::{Middleware, TapError, XdpError, XdpWishes};
+use super::{Middleware, TapError, TunnelError, TunnelWishes, XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::{fmt, io};
@@ -18,6 +18,8 @@ pub enum PortKind {
     /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind
     /// it.
     Tap,
+    /// Encrypted datagrams of UDP to gateways elsewhere, each of which is a station.
+    Tunnel,
     /// None: the number is nobody's. Nothing comes in by it, and what leaves by it is lost.
     #[serde(skip)]
     Empty,
@@ -110,6 +112,8 @@ pub struct WantedPort {
     pub xdp: XdpWishes,
     /// What is to stand between the program and it.
     pub middleware: Middleware,
+    /// The end of a tunnel that it is to be, of ports of that kind.
+    pub tunnel: Option<TunnelWishes>,
 }
 
 impl WantedPort {
@@ -120,6 +124,22 @@ impl WantedPort {
             VlanPlace::Alone | VlanPlace::Untagged => self.interface.clone(),
             VlanPlace::Tag(vlan) => format!("{}.{vlan}", self.interface),
         }
+    }
+
+    /// Whether a port that was opened for this one needs not be opened anew to be the other one. Peers and
+    /// keys of a tunnel can be changed while it runs.
+    pub fn continues_as(&self, other: &WantedPort) -> bool {
+        let rest = |port: &WantedPort| {
+            let tunnel = port.tunnel.as_ref();
+            let tunnel = tunnel.map(|tunnel| TunnelWishes {
+                listen: tunnel.listen,
+                mtu: tunnel.mtu,
+                keys: Vec::new(),
+                peers: Vec::new(),
+            });
+            WantedPort { tunnel, ..port.clone() }
+        };
+        rest(self) == rest(other)
     }
 }
 
@@ -163,6 +183,9 @@ pub enum AttachError {
     /// TAP
     #[error(transparent)]
     Tap(#[from] TapError),
+    /// a tunnel
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
     /// a call failed
     #[error("interface {interface}: {call}: {source}")]
     System {

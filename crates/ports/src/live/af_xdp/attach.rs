@@ -74,6 +74,7 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
         lanes,
         presence: port.presence.clone(),
         divided: None,
+        tunnel: None,
     });
     Ok(each.collect())
 }

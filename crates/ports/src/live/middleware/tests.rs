@@ -75,6 +75,7 @@ fn port(line: &Line) -> Attached {
         lanes,
         presence: Arc::default(),
         divided: None,
+        tunnel: None,
     }
 }
 

@@ -66,6 +66,7 @@ fn wanted(vlan: VlanPlace, queued: bool) -> WantedPort {
         promiscuous: true,
         xdp: XdpWishes::default(),
         middleware: Middleware { impair_in: queued.then_some(nothing), ..Middleware::default() },
+        tunnel: None,
     }
 }
 
@@ -85,6 +86,7 @@ fn ports(vlans: &[(u16, bool)], coming: Frames, together: usize, gone: &Gone) ->
         lanes,
         presence: Arc::new(Presence::default()),
         divided: None,
+        tunnel: None,
     };
     let divided = divide(&numbered, whole).expect("no trace");
     let mut lanes: Vec<_> = divided.into_iter().flat_map(|port| port.lanes).collect();
@@ -229,8 +231,14 @@ fn what_waits_for_a_port_ends_a_sleep_and_what_finds_no_room_is_counted() {
     let queue = Queue::new(100);
     let receive = Box::new(Coming(many, 3, Region::default()));
     let lanes = vec![Lane { receive, send: Box::new(Gone::default()) }];
-    let attached =
-        Attached { name: "x".into(), mode: "m".into(), lanes, presence: Arc::default(), divided: None };
+    let attached = Attached {
+        name: "x".into(),
+        mode: "m".into(),
+        lanes,
+        presence: Arc::default(),
+        divided: None,
+        tunnel: None,
+    };
     let trunk = DividedInterface::new(&wanted(at(20), true), attached).trunks.remove(0);
     let way = Way { port: 2, queue: Some(queue.clone()) };
     let (own, losses) = (Box::new(Nothing), ReceiveLosses::default());
@@ -277,8 +285,14 @@ fn ports_of_an_interface_come_and_go_one_by_one_whichever_has_its_packets() {
         .collect();
     let receive = Box::new(Coming(coming, VLANS.len(), Region::default()));
     let lanes = vec![Lane { receive, send: Box::new(gone.clone()) }];
-    let attached =
-        Attached { name: "x".into(), mode: "m".into(), lanes, presence: Arc::default(), divided: None };
+    let attached = Attached {
+        name: "x".into(),
+        mode: "m".into(),
+        lanes,
+        presence: Arc::default(),
+        divided: None,
+        tunnel: None,
+    };
     let interface = DividedInterface::new(&wanted(at(0), false), attached);
     let open = |vlan: u16| {
         let mut port = interface.port(vlan + 1, &wanted(at(vlan), false)).expect("no trace");

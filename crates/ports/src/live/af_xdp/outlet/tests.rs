@@ -32,6 +32,7 @@ fn wanted() -> WantedPort {
         promiscuous: false,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
+        tunnel: None,
     }
 }
 

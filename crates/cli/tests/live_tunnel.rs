@@ -1,0 +1,336 @@
+//! Two gateways with a tunnel between them, through a NAT, between hosts that know nothing of it.
+//!
+//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are
+//! missing, a test says so and ends.
+
+mod net;
+
+use net::{Net, binary, installed, text};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What comes from the host goes to peer 1, and the other way round.
+const PROGRAM: &str = "
+import std.net.{ethernet}
+settable const HOST: mac = 02:00:00:00:00:01
+reason other \"neither IP nor of peer 1\"
+start decoder frame(eth: ethernet) {
+    if eth.type != 0x0800 && eth.type != 0x86dd { drop other }
+    match in_port {
+        1 => to_peer
+        else => to_host
+    }
+}
+stage to_peer() requires eth {
+    set eth.dst = 02:52:56:00:00:01
+    send 2
+}
+stage to_host() requires eth {
+    if eth.src != 02:52:56:00:00:01 || eth.dst != 02:52:56:00:00:00 { drop other }
+    set eth.src = 02:00:00:00:00:99
+    set eth.dst = HOST
+    send 1
+}
+";
+
+/// Ports of datagrams at 127.0.0.1: of each gateway, and of the NAT in front of the second.
+const FIRST: u16 = 5001;
+const SECOND: u16 = 5002;
+const NAT: u16 = 6001;
+
+/// A gateway of one host.
+struct Gateway {
+    child: Child,
+    file: PathBuf,
+    control: String,
+    key: String,
+}
+
+impl Gateway {
+    fn ask(&self, net: &Net, arguments: &[&str]) -> Value {
+        let output = net.ravelin(&[arguments, &["--json", "--control", &self.control]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// What the tunnel shows.
+    fn tunnel(&self, net: &Net) -> Value {
+        self.ask(net, &["show", "ports", "--total"])["now"]["ports"][1]["tunnel"].clone()
+    }
+
+    fn reload(&self, net: &Net, file: &str) -> String {
+        fs::write(&self.file, file).expect("can be written");
+        text(&net.ravelin(&["reload", "--control", &self.control]))
+    }
+
+    /// Ends it; every packet is in its account.
+    fn stop(mut self, net: &Net) -> Value {
+        self.ask(net, &["stop"]);
+        let mut said = String::new();
+        let out = self.child.stdout.take().expect("is piped");
+        std::io::Read::read_to_string(&mut BufReader::new(out), &mut said).expect("is read");
+        let report: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+        let sum = |what: &str| -> u64 {
+            report[what].as_object().into_iter().flat_map(|all| all.values()).filter_map(Value::as_u64).sum()
+        };
+        let packets = |what: &str| report[what]["packets"].as_u64().unwrap_or(0);
+        assert_eq!(packets("received"), packets("forwarded") + sum("drops") + sum("punts"), "{report}");
+        report
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The public half of the key in a file, which is made.
+fn new_key(file: &Path) -> String {
+    let output = Command::new(binary()).args(["naming", "key", "new"]).arg(file).output().expect("runs");
+    assert!(output.status.success(), "{}", text(&output));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The gateway's file without peers.
+fn head(net: &Net, host: &str, listen: u16) -> String {
+    let last = if host == "a" { 1 } else { 2 };
+    format!(
+        "program = \"{}\"\ncontrol = \"{}\"\n[set]\nHOST = \"02:00:00:00:00:0{last}\"\n\
+         [[port]]\ninterface = \"to-{host}\"\n\
+         [[port]]\nkind = \"tunnel\"\nlisten = \"127.0.0.1:{listen}\"\nkey = \"{host}.key\"\n",
+        net.path("program.rav").display(),
+        net.path(&format!("{host}.sock")).display(),
+    )
+}
+
+fn peer(name: &str, number: u32, key: &str, more: &str) -> String {
+    format!("[[port.peer]]\nname = \"{name}\"\nnumber = {number}\nkey = \"{key}\"\n{more}")
+}
+
+/// Starts a gateway with this file, and waits until it answers.
+fn start(net: &Net, host: &str, file: &str, key: String) -> Gateway {
+    let path = net.path(&format!("{host}.toml"));
+    fs::write(&path, file).expect("can be written");
+    let mut command = net.at("g", binary(), &["serve", &path.display().to_string(), "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ravelin runs");
+    let control = net.path(&format!("{host}.sock")).display().to_string();
+    let mut gateway = Gateway { child, file: path, control, key };
+    let end = Instant::now() + Duration::from_secs(30);
+    while !net.ravelin(&["show", "run", "--total", "--control", &gateway.control]).status.success() {
+        assert!(Instant::now() < end, "the gateway does not answer");
+        assert!(gateway.child.try_wait().is_ok_and(|ended| ended.is_none()), "the gateway ended");
+        thread::sleep(Duration::from_millis(50));
+    }
+    gateway
+}
+
+/// The NAT, and how it is told what to do.
+struct Relay {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Relay {
+    fn start(net: &Net) -> Relay {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/relay.py");
+        let (script, inside, target) = (script.display().to_string(), NAT.to_string(), SECOND.to_string());
+        let mut command = net.at("g", "python3", &[&script, &inside, &target]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python runs");
+        let answers = BufReader::new(child.stdout.take().expect("is piped"));
+        let mut relay = Relay { child, answers };
+        relay.tell("pass");
+        relay
+    }
+
+    /// Says how many datagrams were changed so far.
+    fn tell(&mut self, what: &str) -> u64 {
+        writeln!(self.child.stdin.as_mut().expect("is piped"), "{what}").expect("it listens");
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).expect("it answers");
+        answer.trim().parse().expect("a number")
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The hosts, the NAT and both gateways; the first finds the second, which is only answered.
+fn joined(test: &str) -> Option<(Net, Relay, [Gateway; 2])> {
+    if !installed(test, &["iperf3", "python3"]) {
+        return None;
+    }
+    let net = Net::new(test)?;
+    net.ip(&["-n", &net.name("g"), "link", "set", "lo", "up"]);
+    for (host, other, last) in [("a", "02:00:00:00:00:02", 2), ("b", "02:00:00:00:00:01", 1)] {
+        let name = net.name(host);
+        net.ip(&["-n", &name, "link", "set", "eth0", "mtu", "1420"]);
+        for address in [format!("10.0.0.{last}"), format!("fd00::{last}")] {
+            net.ip(&[
+                "-n",
+                &name,
+                "neigh",
+                "replace",
+                &address,
+                "lladdr",
+                other,
+                "dev",
+                "eth0",
+                "nud",
+                "permanent",
+            ]);
+        }
+    }
+    fs::write(net.path("program.rav"), PROGRAM).expect("can be written");
+    let keys = ["a", "b"].map(|host| new_key(&net.path(&format!("{host}.key"))));
+    let relay = Relay::start(&net);
+    let endpoint = format!("endpoint = \"127.0.0.1:{NAT}\"\n");
+    let [first_key, second_key] = keys;
+    let second_file = head(&net, "b", SECOND) + &peer("home", 1, &first_key, "");
+    let second = start(&net, "b", &second_file, second_key);
+    let first_file = head(&net, "a", FIRST) + &peer("away", 1, &second.key, &endpoint);
+    let first = start(&net, "a", &first_file, first_key);
+    net.wait_for_pings();
+    Some((net, relay, [first, second]))
+}
+
+fn drops(tunnel: &Value) -> u64 {
+    tunnel["drops"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
+}
+
+fn wait_until(what: &str, mut found: impl FnMut() -> Result<(), String>) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while let Err(seen) = found() {
+        assert!(Instant::now() < end, "{what}: {seen}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn hosts_reach_each_other_through_a_tunnel() {
+    let Some((net, _relay, gateways)) = joined("hosts_reach_each_other_through_a_tunnel") else { return };
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    assert_eq!(net.pings("fd00::2"), 20);
+    for direction in [&[][..], &["-R"]] {
+        let stream = net.tcp("10.0.0.2", direction);
+        let received = stream["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        assert!(received > 1_000_000, "{stream}");
+    }
+    // Longer than the MTU: what does not fit is counted, and nothing of it comes.
+    net.ip(&["-n", &net.name("a"), "link", "set", "eth0", "mtu", "1500"]);
+    assert!(
+        text(&net.run("a", "ping", &["-c", "3", "-i", "0.1", "-W", "1", "-s", "1440", "10.0.0.2"]))
+            .contains(" 0 received")
+    );
+    let [first, second] = &gateways;
+    let tunnel = first.tunnel(&net);
+    assert_eq!(tunnel["refusals"]["too_long"], 3, "{tunnel}");
+    let known = |gateway: &Gateway| gateway.tunnel(&net)["peers"][0].clone();
+    let (away, home) = (known(first), known(second));
+    for peer in [&away, &home] {
+        assert_eq!(peer["number"], 1);
+        assert!(peer["handshake_seconds"].is_number() && peer["cipher"].is_string(), "{peer}");
+        for what in ["received", "received_bytes", "sent", "sent_bytes"] {
+            assert!(peer[what].as_u64() > Some(1_000), "{what}: {peer}");
+        }
+    }
+    assert_eq!((drops(&first.tunnel(&net)), drops(&second.tunnel(&net))), (0, 0));
+    for gateway in gateways {
+        let report = gateway.stop(&net);
+        assert_eq!(report["drops"].get("other").and_then(Value::as_u64).unwrap_or(0), 0, "{report}");
+    }
+}
+
+/// Each byte of datagrams is changed in turn: every one is a counted drop, and no packet comes out.
+#[test]
+fn a_changed_datagram_is_a_counted_drop_and_nothing_comes_of_it() {
+    let test = "a_changed_datagram_is_a_counted_drop_and_nothing_comes_of_it";
+    let Some((net, mut relay, [first, second])) = joined(test) else { return };
+    let before = second.tunnel(&net);
+    let flipped = relay.tell("flip");
+    // A datagram of a ping has 116 bytes.
+    let said = text(&net.run("a", "ping", &["-c", "250", "-i", "0.005", "-W", "1", "10.0.0.2"]));
+    assert!(said.contains(" 0 received"), "{said}");
+    let flipped = relay.tell("pass") - flipped;
+    assert!(flipped >= 250, "{flipped}");
+    wait_until("each is counted", || {
+        let after = second.tunnel(&net);
+        let more = drops(&after) - drops(&before);
+        if more == flipped { Ok(()) } else { Err(format!("{more} of {flipped}: {after}")) }
+    });
+    let after = second.tunnel(&net);
+    for what in ["received", "received_bytes", "endpoint"] {
+        assert_eq!(after["peers"][0][what], before["peers"][0][what], "{what}");
+    }
+    for reason in ["malformed", "unknown_session", "forged_data"] {
+        assert!(after["drops"][reason].as_u64().unwrap_or(0) > 0, "{reason}: {after}");
+    }
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    for gateway in [first, second] {
+        gateway.stop(&net);
+    }
+}
+
+/// Peers come and go by `reload` while a session of another goes on, one roams, and a revoked one is cut off.
+#[test]
+fn a_peer_roams_and_is_cut_off_when_it_is_revoked() {
+    let Some((net, mut relay, [first, second])) = joined("a_peer_roams_and_is_cut_off_when_it_is_revoked")
+    else {
+        return;
+    };
+    let home = || second.tunnel(&net)["peers"][0].clone();
+    let before = home();
+    relay.tell("move");
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    let after = home();
+    assert!(before["endpoint"].is_string() && before["endpoint"] != after["endpoint"], "{before} {after}");
+    // Another peer comes and goes; the session is still that of the beginning.
+    let own = head(&net, "b", SECOND) + &peer("home", 1, &first.key, "");
+    let other = new_key(&net.path("other.key"));
+    let said = second.reload(&net, &format!("{own}{}", peer("other", 2, &other, "")));
+    assert!(said.contains("the program took over"), "{said}");
+    assert_eq!(second.tunnel(&net)["peers"].as_array().map(Vec::len), Some(2));
+    let said = second.reload(&net, &own);
+    assert!(said.contains("the program took over"), "{said}");
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    let session = |peer: &Value| peer["handshake_seconds"].as_f64().expect("a session");
+    assert!(session(&home()) >= session(&before));
+    // A file that cannot be is refused, and nothing changes.
+    let twice = second.reload(&net, &format!("{own}{}", peer("b", 2, &first.key, "")));
+    assert!(twice.contains("has the key") && twice.contains("nothing has changed"), "{twice}");
+    let own_key = second.reload(&net, &format!("{own}{}", peer("b", 2, &second.key, "")));
+    assert!(own_key.contains("holds the key of the peer `b`"), "{own_key}");
+    fs::set_permissions(net.path("b.key"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .expect("is changed");
+    let open = second.reload(&net, &own);
+    assert!(open.contains("may be read or written by others"), "{open}");
+    fs::set_permissions(net.path("b.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("is changed");
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    // Nothing of a revoked peer comes through once the reload has been answered.
+    let said = second.reload(&net, &head(&net, "b", SECOND));
+    assert!(said.contains("the program took over"), "{said}");
+    let before = drops(&second.tunnel(&net));
+    assert_eq!(net.pings("10.0.0.2"), 0);
+    let after = second.tunnel(&net);
+    assert!(drops(&after) >= before + 20 && after["peers"].as_array().is_some_and(Vec::is_empty), "{after}");
+    // It is let in again.
+    let said = second.reload(&net, &own);
+    assert!(said.contains("the program took over"), "{said}");
+    net.wait_for_pings();
+    for gateway in [first, second] {
+        gateway.stop(&net);
+    }
+}

@@ -1,0 +1,80 @@
+//! Ports of the kind tunnel: encrypted datagrams of UDP, shown to the program as one Ethernet port whose MAC
+//! addresses name peers.
+//!
+//! ```text
+//!              one turn of the worker                                        the worker sends a batch
+//!  datagrams ─► incoming ─► tunnel::Tunnel ─► frame: own MAC | peer's MAC | type | IP packet ─► program
+//!  datagrams ◄── outlet ◄── tunnel::Tunnel ◄─ frame: peer's MAC | any MAC | type | IP packet ◄─ program
+//!                     control: views, peers, keys ──► the same, under one lock for each batch
+//! ```
+//!
+//! A frame that goes to the program has as its source the peer that has sealed it, so nobody gets in who is
+//! no peer, and no peer as another. Handshakes, keepalives and other dates are looked after in the turn of
+//! the port, also while no packets come.
+//!
+//! With several workers, datagrams come in at the first one; a program that says where packets belong
+//! (`steer`) has them brought there. All workers send.
+
+mod calls;
+mod control;
+mod incoming;
+pub mod key_file;
+mod outlet;
+mod own_end;
+mod wanted;
+
+pub use control::{TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
+pub use key_file::KeyFileError;
+pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
+
+use super::clock::{Clock, MachineClock};
+use super::empty::Nothing;
+use super::{AttachError, Attached, Lane, Presence, Receiver, WantedPort};
+use control::ControlQueue;
+use incoming::Incoming;
+use outlet::Outlet;
+use own_end::Port;
+use packet::PortNumber;
+use std::sync::Arc;
+use tunnel::{CipherSuite, PeerId, Tunnel, TunnelSetup};
+
+/// Opens the end of a tunnel.
+pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+    let wishes = wanted.tunnel.as_ref().ok_or_else(|| AttachError::NoInterface(wanted.interface.clone()))?;
+    let port = Arc::new(open(wishes)?);
+    let control = Arc::<ControlQueue>::default();
+    let lane = |index: u16| Lane {
+        receive: match index {
+            0 => Box::new(Incoming::new(port.clone(), number, control.clone())) as Box<dyn Receiver>,
+            _ => Box::new(Nothing),
+        },
+        send: Box::new(Outlet::new(port.clone(), wishes.mtu, index == 0)),
+    };
+    Ok(Attached {
+        name: wanted.name(),
+        mode: format!("tunnel, packets of up to {} bytes", wishes.mtu),
+        lanes: (0..lanes.max(1)).map(lane).collect(),
+        presence: Arc::new(Presence::default()),
+        divided: None,
+        tunnel: Some(TunnelControl::new(port, wishes.peers.clone())),
+    })
+}
+
+fn open(wishes: &TunnelWishes) -> Result<Port, TunnelError> {
+    let listen = |source| TunnelError::Listen { address: wishes.listen, source };
+    let now = MachineClock.now();
+    let setup = TunnelSetup {
+        secrets: wishes.secrets()?,
+        aes: CipherSuite::aes_in_hardware(),
+        now: now.program,
+        started: now.wall,
+    };
+    // The system has random bytes for whoever asks, once it has any; so nothing fails later.
+    key_file::random(&mut [0; 32]).map_err(listen)?;
+    let random = |bytes: &mut [u8]| key_file::random(bytes).expect("the system gives random bytes");
+    let mut tunnel = Tunnel::new(setup, Box::new(random))?;
+    for peer in &wishes.peers {
+        tunnel.add_peer(PeerId(peer.number), peer.setup())?;
+    }
+    Port::open(wishes.listen, tunnel).map_err(listen)
+}
