@@ -20,6 +20,8 @@ mod load_result;
 mod machine;
 mod measure;
 mod naming;
+#[cfg(target_os = "linux")]
+pub mod naming_demo;
 mod operations;
 mod page;
 mod plan;

@@ -15,6 +15,7 @@
 //! The interfaces `public` of the waypoint and `lan` of the gateway have no address: they are for a gateway's
 //! ports. Every other interface is Linux'.
 
+use crate::links::RigLinks;
 use crate::namespace::Namespace;
 use std::io;
 use std::net::Ipv4Addr;
@@ -43,6 +44,7 @@ pub struct SmallInternet {
     pub hosts: Vec<Namespace>,
     /// The switch of the private network.
     pub lan: Namespace,
+    offloads: bool,
 }
 
 impl SmallInternet {
@@ -58,10 +60,12 @@ impl SmallInternet {
     pub const LAN_GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
     /// Makes all of it. Forwarding begins at once; nothing else runs in it. The carrier translates by `nft`.
+    /// Without `offloads` every packet on every cable has its checksums, and is no longer than the cable
+    /// takes.
     ///
     /// # Errors
     /// The kernel refuses, `nft` is missing, or more than [`MOST_INITIATORS`] are wanted.
-    pub fn new(initiators: usize, hosts: u8) -> io::Result<SmallInternet> {
+    pub fn new(initiators: usize, hosts: u8, offloads: bool) -> io::Result<SmallInternet> {
         if initiators > MOST_INITIATORS || usize::from(hosts) > MOST_INITIATORS {
             let message = format!("a small internet has at most {MOST_INITIATORS} initiators and hosts");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -76,6 +80,7 @@ impl SmallInternet {
             gateway: Namespace::new()?,
             hosts: many(hosts.into())?,
             lan: Namespace::new()?,
+            offloads,
         };
         for (index, initiator) in internet.initiators.iter().enumerate() {
             let own = SmallInternet::initiator_address(index);
@@ -118,12 +123,18 @@ impl SmallInternet {
         let here = self.router.links()?;
         here.cable((name, [2, 0, 1, 0, third, fourth]), (interface, [2, 0, 2, 0, third, fourth]), to)?;
         here.address(name, first, 28)?;
-        here.up(name)?;
+        self.on(&here, name)?;
         let there = to.links()?;
         there.up("lo")?;
         there.address(interface, own, 28)?;
-        there.up(interface)?;
+        self.on(&there, interface)?;
         there.default_route(first)
+    }
+
+    /// Switches on an end of a cable.
+    fn on(&self, links: &RigLinks<'_>, interface: &str) -> io::Result<()> {
+        links.offloads(interface, self.offloads)?;
+        links.up(interface)
     }
 
     /// The link on which the addresses of the waypoint are.
@@ -131,8 +142,8 @@ impl SmallInternet {
         let here = self.router.links()?;
         here.cable(("public", ROUTER_ETHERNET), ("public", [2, 0, 0x5e, 0, 0, 1]), &self.waypoint)?;
         here.address("public", Ipv4Addr::new(198, 51, 100, 14), 28)?;
-        here.up("public")?;
-        self.waypoint.links()?.up("public")
+        self.on(&here, "public")?;
+        self.on(&self.waypoint.links()?, "public")
     }
 
     /// The gateway behind its carrier.
@@ -141,10 +152,10 @@ impl SmallInternet {
         let gateway = self.gateway.links()?;
         carrier.cable(("customer", [2, 0, 3, 0, 0, 1]), ("uplink", [2, 0, 3, 0, 0, 2]), &self.gateway)?;
         carrier.address("customer", Ipv4Addr::new(100, 64, 0, 1), 24)?;
-        carrier.up("customer")?;
+        self.on(&carrier, "customer")?;
         gateway.up("lo")?;
         gateway.address("uplink", SmallInternet::GATEWAY_MACHINE, 24)?;
-        gateway.up("uplink")?;
+        self.on(&gateway, "uplink")?;
         gateway.default_route(Ipv4Addr::new(100, 64, 0, 1))
     }
 
@@ -154,19 +165,19 @@ impl SmallInternet {
         lan.bridge("switch")?;
         lan.cable(("gateway", [2, 0, 4, 0, 0, 1]), ("lan", [2, 0, 4, 0, 0, 2]), &self.gateway)?;
         lan.plug("gateway", "switch")?;
-        lan.up("gateway")?;
-        self.gateway.links()?.up("lan")?;
+        self.on(&lan, "gateway")?;
+        self.on(&self.gateway.links()?, "lan")?;
         for (index, host) in self.hosts.iter().enumerate() {
             let name = format!("host{index}");
             // There are 16 of them.
             let last = index as u8;
             lan.cable((&name, [2, 0, 4, 0, 1, last]), ("eth0", [2, 0, 4, 0, 2, last]), host)?;
             lan.plug(&name, "switch")?;
-            lan.up(&name)?;
+            self.on(&lan, &name)?;
             let there = host.links()?;
             there.up("lo")?;
             there.address("eth0", SmallInternet::host_address(index), 24)?;
-            there.up("eth0")?;
+            self.on(&there, "eth0")?;
             there.default_route(SmallInternet::LAN_GATEWAY)?;
         }
         Ok(())
@@ -179,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_is_public_is_reached_and_what_is_private_is_not() {
-        let Ok(internet) = SmallInternet::new(2, 3) else {
+        let Ok(internet) = SmallInternet::new(2, 3, true) else {
             eprintln!("not run, since network namespaces cannot be made here, or nft is missing");
             return;
         };
@@ -199,7 +210,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_as_their_addresses() {
-        assert!(SmallInternet::new(MOST_INITIATORS + 1, 1).is_err());
-        assert!(SmallInternet::new(1, MOST_INITIATORS as u8 + 1).is_err());
+        assert!(SmallInternet::new(MOST_INITIATORS + 1, 1, true).is_err());
+        assert!(SmallInternet::new(1, MOST_INITIATORS as u8 + 1, true).is_err());
     }
 }

@@ -1,11 +1,16 @@
 //! The command line of `ravelin naming`.
 
 use clap::{Args, Subcommand};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// `ravelin naming`
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamingCommand {
+    /// Make the keys and files of a waypoint and of a gateway
+    Init(Box<InitArguments>),
+    /// Reach hosts behind NAT by their names, in a small internet of network namespaces
+    Demo(DemoArguments),
     /// Keys by which the ends of tunnels know each other
     #[command(subcommand)]
     Key(KeyCommand),
@@ -29,4 +34,66 @@ pub(crate) struct KeyArguments {
     /// The file of the secret key
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+/// `ravelin naming init`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  ravelin naming init names --zone home.example --machine 192.0.2.34 --public eth0 --pool 198.51.100.0/29 \\
+    --known 198.51.100.2/31 --unknown 198.51.100.4/30 --router 02:00:5e:00:00:fe \\
+    --lan eth1 --lan-address 192.168.1.2 --lan-network 192.168.1.0/24")]
+pub(crate) struct InitArguments {
+    /// Where the folders `waypoint` and `gateway` are made
+    pub(crate) directory: PathBuf,
+    /// The zone that the waypoint answers for
+    #[arg(long)]
+    pub(crate) zone: String,
+    /// The address of the waypoint's machine itself, for the name server and the tunnel
+    #[arg(long)]
+    pub(crate) machine: Ipv4Addr,
+    /// Where both ends take datagrams of the tunnel
+    #[arg(long, default_value = "0.0.0.0:5282")]
+    pub(crate) listen: SocketAddr,
+    /// The interface of the waypoint at which its public addresses are
+    #[arg(long)]
+    pub(crate) public: String,
+    /// The network of these addresses; nobody else has one of them
+    #[arg(long)]
+    pub(crate) pool: String,
+    /// The Ethernet address of the router there
+    #[arg(long)]
+    pub(crate) router: String,
+    /// The address at which names with different services are
+    #[arg(long)]
+    pub(crate) shared: Option<Ipv4Addr>,
+    /// Addresses for clients that ask for themselves, or whose resolver says who asks; may be given several times
+    #[arg(long)]
+    pub(crate) known: Vec<String>,
+    /// Addresses for all others; may be given several times
+    #[arg(long)]
+    pub(crate) unknown: Vec<String>,
+    /// A network whose hosts ask for themselves; may be given several times
+    #[arg(long)]
+    pub(crate) clients: Vec<String>,
+    /// The interface of the gateway at which the hosts are
+    #[arg(long)]
+    pub(crate) lan: String,
+    /// The gateway's own address there
+    #[arg(long)]
+    pub(crate) lan_address: Ipv4Addr,
+    /// The network of the hosts
+    #[arg(long)]
+    pub(crate) lan_network: String,
+}
+
+/// `ravelin naming demo`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin naming demo
+  ravelin naming demo --json
+  ravelin naming demo --captures /tmp/names")]
+pub(crate) struct DemoArguments {
+    /// Keep what passed on each link in this folder, a capture for each
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) captures: Option<PathBuf>,
 }

@@ -1,4 +1,7 @@
-//! `ravelin naming`: keys of tunnels.
+//! `ravelin naming`: keys and files for names of hosts behind gateways, and a demonstration.
+
+mod demo;
+mod init;
 
 use crate::arguments::naming::{KeyCommand, NamingCommand};
 use crate::failure::Failure;
@@ -8,7 +11,14 @@ use serde_json::json;
 
 /// Runs the command.
 pub(super) fn run(what: &NamingCommand, json: bool) -> Result<(), Failure> {
-    let NamingCommand::Key(key) = what;
+    match what {
+        NamingCommand::Init(wanted) => init::run(wanted, json),
+        NamingCommand::Demo(wanted) => demo::run(wanted, json),
+        NamingCommand::Key(key) => print_key(key, json),
+    }
+}
+
+fn print_key(key: &KeyCommand, json: bool) -> Result<(), Failure> {
     let public = match key {
         KeyCommand::New(new) => key_file::make(&new.file),
         KeyCommand::Show(show) => key_file::read(&show.file).map(|secret| secret.public()),
