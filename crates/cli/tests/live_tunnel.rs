@@ -334,3 +334,78 @@ fn a_peer_roams_and_is_cut_off_when_it_is_revoked() {
         gateway.stop(&net);
     }
 }
+
+/// The names that lead to hosts, as the waypoint tells.
+fn registered(net: &Net, waypoint: &Gateway) -> Vec<String> {
+    let view = waypoint.ask(net, &["names", "list"]);
+    let hosts = view["hosts"].as_array().expect("a list");
+    hosts
+        .iter()
+        .filter_map(|host| Some(format!("{} {}", host["name"].as_str()?, host["address"].as_str()?)))
+        .collect()
+}
+
+/// A gateway registers names over the tunnel: they come, change and go with it, and end with its lease.
+#[test]
+fn names_of_a_gateway_come_and_go_with_its_registration() {
+    let test = "names_of_a_gateway_come_and_go_with_its_registration";
+    let Some((net, _relay, [mut home, waypoint])) = joined(test) else { return };
+    let zone = "[names]\nlisten = [\"127.0.0.1:5353\"]\nzone = \"home.example\"\nshared_address = \"203.0.113.7\"\n\
+                [[names.server]]\nname = \"ns1\"\naddresses = [\"192.0.2.53\"]\n\
+                [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\n";
+    let peer_of_waypoint = peer("home", 1, &home.key, "");
+    let waypoint_file = head(&net, "b", SECOND) + &peer_of_waypoint + zone;
+    let key = waypoint.key.clone();
+    waypoint.stop(&net);
+    let waypoint = start(&net, "b", &waypoint_file, key);
+    let file = head(&net, "a", FIRST)
+        + &peer("away", 1, &waypoint.key, &format!("endpoint = \"127.0.0.1:{NAT}\"\n"));
+    let host = |name: &str, last: u8, service: &str| {
+        format!(
+            "[[register.host]]\nname = \"{name}\"\naddress = \"10.0.0.{last}\"\nservices = [\"{service}\"]\n"
+        )
+    };
+    let register = |hosts: &str| format!("{file}[register]\nwaypoints = [\"away\"]\n{hosts}");
+    let leads = |wanted: &[&str]| {
+        wait_until(&format!("names are {wanted:?}"), || {
+            let seen = registered(&net, &waypoint);
+            if seen == wanted { Ok(()) } else { Err(format!("{seen:?}")) }
+        });
+    };
+    // One is of another zone, and one not behind this gateway.
+    let all = register(
+        &[
+            host("nas.home.example", 80, "tcp/22"),
+            host("tv.home.example", 81, "tcp/443"),
+            host("nas.away.example", 82, "tcp/80"),
+        ]
+        .concat(),
+    ) + "[[register.host]]\nname = \"far.home.example\"\naddress = \"10.9.0.1\"\nservices = [\"icmp\"]\n";
+    let said = home.reload(&net, &all);
+    assert!(said.contains("the program took over"), "{said}");
+    leads(&["nas.home.example 10.0.0.80", "tv.home.example 10.0.0.81"]);
+    // Another host by one name, and one name less.
+    home.reload(&net, &register(&host("nas.home.example", 90, "tcp/22")));
+    leads(&["nas.home.example 10.0.0.90"]);
+    // A gateway that starts anew registers again, whatever became of the one before.
+    home.child.kill().expect("it runs");
+    home.child.wait().expect("it ends");
+    let key = home.key.clone();
+    home = start(&net, "a", &register(&host("tv.home.example", 81, "tcp/443")), key);
+    wait_until("the name of the new start is there", || {
+        let seen = registered(&net, &waypoint);
+        if seen.iter().any(|name| name.starts_with("tv.")) { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+    // One that ends in order takes its names along, also those of the start before.
+    let key = home.key.clone();
+    home.stop(&net);
+    leads(&[]);
+    // A revoked one has none.
+    let home = start(&net, "a", &register(&host("nas.home.example", 80, "tcp/22")), key);
+    leads(&["nas.home.example 10.0.0.80"]);
+    waypoint.reload(&net, &(head(&net, "b", SECOND) + zone));
+    leads(&[]);
+    for gateway in [home, waypoint] {
+        gateway.stop(&net);
+    }
+}

@@ -51,6 +51,8 @@
 //! LIMIT = 500
 //! IDLE = "5min"
 //!
+//! [register]                      # names of hosts behind this gateway, for waypoints (`register.rs`)
+//!
 //! [names]                         # a name server beside the ports (`names.rs`), which may also be alone (`alone.rs`)
 //! ```
 
@@ -59,11 +61,13 @@ mod alone;
 mod changes;
 pub(crate) mod names;
 mod places;
+mod register;
 mod settings;
 mod tunnel;
 
 pub use alone::{AloneConfig, ProcessConfig};
 pub use names::{HostPlace, NamesConfig};
+pub use register::RegisterConfig;
 
 use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings};
@@ -126,6 +130,8 @@ pub struct Config {
     pub settings: Settings,
     /// The names that are answered for beside the ports.
     pub names: Option<NamesConfig>,
+    /// The names that this gateway registers elsewhere.
+    pub register: Option<RegisterConfig>,
     /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
@@ -231,6 +237,7 @@ struct File {
     #[serde(default)]
     table: Vec<FileTable>,
     names: Option<names::FileNames>,
+    register: Option<register::FileRegister>,
     /// Read at its places by `settings`.
     #[serde(default, rename = "set")]
     _set: IgnoredAny,
@@ -424,6 +431,10 @@ impl Config {
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = wanted(ports, &at_interfaces, directory, &at)?;
         let names = file.names.map(|names| names::read(names, &at)).transpose()?;
+        let peers = ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
+        let peers: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
+        let register = file.register.map(|register| register::read(&register, &peers)).transpose();
+        let register = register.map_err(|(span, message)| at(Some(span), message))?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -436,6 +447,7 @@ impl Config {
             tables,
             settings,
             names,
+            register,
             places,
         })
     }

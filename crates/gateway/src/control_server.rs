@@ -4,6 +4,7 @@
 use crate::clients::{Attending, Clients, Visit};
 use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
+use crate::leases::Leasing;
 use crate::metrics::Seen;
 use crate::names::Names;
 use crate::open_ports::OpenPort;
@@ -61,6 +62,8 @@ pub(crate) struct ControlServer {
     pub(crate) metrics: Option<TcpListener>,
     /// The name server, if the file asks for one.
     pub(crate) names: Option<Arc<Names>>,
+    /// What is said over tunnels.
+    pub(crate) leasing: Leasing,
 }
 
 /// When this is dropped, all clients are disconnected and no new ones are accepted, however the packet loop
@@ -99,6 +102,7 @@ impl ControlServer {
             ended,
             metrics: None,
             names: None,
+            leasing: Leasing::default(),
         }
     }
 
@@ -255,6 +259,16 @@ impl ControlServer {
     /// The ports there are.
     pub(crate) fn ports(&self) -> MutexGuard<'_, Vec<OpenPort>> {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Speaks over the tunnels there are as the file says.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub(crate) fn speak(&self) -> io::Result<()> {
+        let tunnels: Vec<_> = self.ports().iter().filter_map(|port| port.tunnel.clone()).collect();
+        let config = self.config().clone();
+        self.leasing.follow(&config, &tunnels, &self.ended)
     }
 
     /// How the packet loop is asked.

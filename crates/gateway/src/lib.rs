@@ -8,6 +8,7 @@ pub mod config;
 pub mod control;
 mod control_server;
 mod http;
+mod leases;
 mod limits;
 mod metrics;
 mod middleware;

@@ -64,6 +64,8 @@ pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
 pub(crate) const DNS_PATIENCE: Duration = Duration::from_secs(4);
 /// The most bytes of queries of one connection. Whoever has more to ask connects again.
 pub(crate) const DNS_CONNECTION_BYTES: usize = 1 << 20;
+/// How often is looked what is due of leases and registrations.
+pub(crate) const LEASE_CLOCK: Duration = Duration::from_millis(100);
 /// The most gateways with hosts that names lead to.
 pub(crate) const NAMED_GATEWAYS: usize = 1 << 12;
 /// The most hosts that names have led to in one life of the process.

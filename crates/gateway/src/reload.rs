@@ -164,6 +164,9 @@ impl ControlServer {
                 staged.commit(&config.routing, new_hosts);
                 *generations += 1;
                 *self.config() = config;
+                if let Err(error) = self.speak() {
+                    ports += &format!("; nothing is said over new tunnels: {error}");
+                }
                 let entries: u64 =
                     carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
                 let packets = match self.retire(&replaced.retired) {

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortView};
 use crate::control_server::{Closing, ConfigReader, ControlServer};
+use crate::leases::Leasing;
 use crate::limits::SNAPSHOT_BYTES;
 use crate::metrics;
 use crate::names::{Names, NamesError};
@@ -156,6 +157,7 @@ pub fn serve(
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
+    control_server.leasing = Leasing::new(names.clone(), telling.remark);
     control_server.names = names;
     control_server.telling = telling;
     let control_server = Arc::new(control_server);
@@ -168,11 +170,13 @@ pub fn serve(
     if let Some(names) = &control_server.names {
         names.start(&control_server.ended).map_err(NamesError::System)?;
     }
+    control_server.speak().map_err(ServeError::Loop)?;
     let run = || {
         started(&control_server.views(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)
     };
     let Ended { generations: last, failure } = attend(&control_server, &listening.listener, run);
+    control_server.leasing.release();
     if let Some(path) = &control_server.config().snapshot {
         let lost = kept(path, &last, usize::from(workers), clock.program());
         lost.iter().for_each(|words| (telling.remark)(words));

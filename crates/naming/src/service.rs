@@ -1,5 +1,6 @@
 //! What a responder offers: protocols and ports.
 
+use std::fmt;
 use std::sync::Arc;
 
 /// Services of one responder.
@@ -41,6 +42,18 @@ impl std::str::FromStr for Service {
     }
 }
 
+/// As it is parsed.
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            1 => f.write_str("icmp"),
+            6 => write!(f, "tcp/{}", self.port),
+            17 => write!(f, "udp/{}", self.port),
+            other => write!(f, "protocol/{other}"),
+        }
+    }
+}
+
 /// The services of a responder, in order, each once. Copies share their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Services(Arc<[Service]>);
@@ -77,5 +90,17 @@ impl Services {
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = Service> {
         self.0.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_read_as_it_is_shown() {
+        for text in ["icmp", "tcp/22", "udp/65535", "protocol/47"] {
+            assert_eq!(text.parse::<Service>().map(|service| service.to_string()).as_deref(), Ok(text));
+        }
     }
 }

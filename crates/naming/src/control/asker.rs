@@ -119,6 +119,11 @@ impl ControlAsker {
         Some((answer.serial, outcome))
     }
 
+    /// The latest life of the owner that has answered; 0 before any.
+    pub fn owner_epoch(&self) -> u64 {
+        self.owner_epoch
+    }
+
     /// When something is to do.
     pub fn next_due(&self) -> Option<u64> {
         self.due.first().map(|(due, _)| *due)

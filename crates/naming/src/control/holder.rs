@@ -41,6 +41,8 @@ pub struct LeaseHolder {
     until: u64,
     renew_at: u64,
     is_superseded: bool,
+    /// The life of the registrar that knows what is known.
+    registrar: u64,
 }
 
 impl LeaseHolder {
@@ -79,8 +81,9 @@ impl LeaseHolder {
         if self.is_superseded || self.under_way.is_some() {
             return Ok(());
         }
-        if now >= self.until {
-            // The registrar has forgotten everything, or never knew.
+        let registrar = std::mem::replace(&mut self.registrar, asker.owner_epoch());
+        if now >= self.until || registrar != 0 && registrar != self.registrar {
+            // The registrar has forgotten everything, or never knew, or has started anew.
             self.unwanted.clear();
             self.wanted.values_mut().for_each(|wanted| wanted.known = Known::No);
         }

@@ -5,7 +5,7 @@ use crate::network::{Network, Weather};
 use crate::{name, offer};
 use naming::control::{
     AnswerBody, AskBody, AskOutcome, AskerAction, ControlAsker, ControlMessage, ControlOwner, HolderEvent,
-    HostOffer, LeaseChange, LeaseHolder, Leases, Peer, Registration, Rejection, decode, encode,
+    HostOffer, LeaseChange, LeaseHolder, Leases, OwnerAnswer, Peer, Registration, Rejection, decode, encode,
 };
 use naming::dns::DnsName;
 use naming::limits::{LEASE, MOST_NAMES_OF_GATEWAY, MOST_PEERS, SECOND};
@@ -243,4 +243,37 @@ fn a_gateway_hears_why_and_asks_again() {
         holder.offer(offer(&mut random, number)).expect("there is room");
     }
     assert_eq!(holder.offer(offer(&mut random, 999)), Err(Rejection::NoRoom));
+}
+
+/// A registrar that has started anew knows nothing: the next renewal tells the gateway so.
+#[test]
+fn a_registrar_that_starts_anew_is_told_everything_again() {
+    let mut life = Life::new(Peer(1), 5);
+    let mut random = Random::new(7);
+    for number in 0..3 {
+        life.holder.offer(offer(&mut random, number)).expect("there is room");
+    }
+    let mut registrar = None;
+    let mut now = 0;
+    // No lease ends meanwhile, so no name is offered for this reason.
+    while now < LEASE {
+        let owner_epoch = if now < LEASE / 2 { 1 } else { 2 };
+        let (epoch, leases) = registrar.get_or_insert_with(|| (owner_epoch, Leases::default()));
+        if *epoch != owner_epoch {
+            assert_eq!((leases.names().count(), life.holder.is_settled()), (3, true));
+            registrar = None;
+            continue;
+        }
+        life.holder.poll(&mut life.asker, now).expect("it is not full");
+        while let Some(AskerAction::Send(ask)) = life.asker.poll(now) {
+            let AskBody::Register(what) = &ask.body else { panic!("a registration") };
+            let body = leases.register(life.peer, ask.epoch, what, now, &mut Vec::new());
+            let answer = OwnerAnswer { epoch: ask.epoch, serial: ask.serial, owner_epoch, body };
+            let (serial, outcome) = life.asker.heard(&answer, now).expect("it waits");
+            assert_eq!(life.holder.ended(serial, outcome), None);
+        }
+        now += SECOND / 10;
+    }
+    let (_, leases) = registrar.expect("there is one");
+    assert_eq!((leases.names().count(), life.holder.is_settled()), (3, true));
 }

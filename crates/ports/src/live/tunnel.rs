@@ -23,7 +23,7 @@ mod outlet;
 mod own_end;
 mod wanted;
 
-pub use control::{TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
+pub use control::{PeerMessage, TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
 pub use key_file::KeyFileError;
 pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
 
@@ -56,7 +56,7 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
         lanes: (0..lanes.max(1)).map(lane).collect(),
         presence: Arc::new(Presence::default()),
         divided: None,
-        tunnel: Some(TunnelControl::new(port, wishes.peers.clone())),
+        tunnel: Some(TunnelControl::new(port, control, wishes.peers.clone())),
     })
 }
 

@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tunnel::{CipherSuite, PeerId, PublicKey, SecretKey, Tunnel, TunnelDrop, TunnelSetupError};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tunnel::{
+    CipherSuite, PeerId, PublicKey, SecretKey, Tunnel, TunnelDrop, TunnelSendError, TunnelSetupError,
+};
 
 /// A tunnel at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +26,8 @@ pub struct TunnelView {
     pub drops: BTreeMap<&'static str, u64>,
     /// Frames of the program that did not go to a peer, by reason.
     pub refusals: BTreeMap<&'static str, u64>,
+    /// Control messages of peers that nobody took.
+    pub control_lost: u64,
 }
 
 /// A peer of a tunnel at one moment.
@@ -51,16 +56,24 @@ pub struct TunnelPeerView {
     pub sent_bytes: u64,
 }
 
+/// Control messages that wait for the control plane; further ones are lost, and their senders repeat them.
+const WAITING_MESSAGES: usize = 256;
+
+/// A control message, and the number of the peer that has sent it.
+pub type PeerMessage = (u32, Vec<u8>);
+
 /// Control messages of peers, until the control plane takes them.
 #[derive(Default)]
 pub(super) struct ControlQueue {
+    taken: OnceLock<SyncSender<PeerMessage>>,
     lost: AtomicU64,
 }
 
 impl ControlQueue {
-    /// Nobody takes control messages.
-    pub(super) fn put(&self, _peer: u32, _message: &[u8]) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
+    /// Puts a message in, if somebody takes messages and there is room.
+    pub(super) fn put(&self, peer: u32, message: &[u8]) {
+        let put = self.taken.get().is_some_and(|queue| queue.try_send((peer, message.to_vec())).is_ok());
+        self.lost.fetch_add(u64::from(!put), Ordering::Relaxed);
     }
 }
 
@@ -68,6 +81,7 @@ impl ControlQueue {
 #[derive(Clone)]
 pub struct TunnelControl {
     port: Arc<Port>,
+    messages: Arc<ControlQueue>,
     /// The peers in force, in the order of their numbers.
     peers: Arc<Mutex<Vec<WantedPeer>>>,
 }
@@ -86,8 +100,34 @@ pub struct TunnelChange {
 }
 
 impl TunnelControl {
-    pub(super) fn new(port: Arc<Port>, peers: Vec<WantedPeer>) -> TunnelControl {
-        TunnelControl { port, peers: Arc::new(Mutex::new(sorted(peers))) }
+    pub(super) fn new(port: Arc<Port>, messages: Arc<ControlQueue>, peers: Vec<WantedPeer>) -> TunnelControl {
+        TunnelControl { port, messages, peers: Arc::new(Mutex::new(sorted(peers))) }
+    }
+
+    /// Whether both are the same running tunnel.
+    pub fn is(&self, other: &TunnelControl) -> bool {
+        Arc::ptr_eq(&self.port, &other.port)
+    }
+
+    /// Takes control messages of peers from now on; nothing if somebody else does.
+    pub fn messages(&self) -> Option<mpsc::Receiver<PeerMessage>> {
+        let (put, taken) = mpsc::sync_channel(WAITING_MESSAGES);
+        self.messages.taken.set(put).is_ok().then_some(taken)
+    }
+
+    /// Sends a control message to a peer, or lets it wait until there is a session.
+    ///
+    /// # Errors
+    /// There is no such peer, or no way to it.
+    pub fn send(&self, peer: u32, message: &[u8]) -> Result<(), TunnelSendError> {
+        let sent = self.port.end().send_control(&self.port.socket, MachineClock.program(), peer, message);
+        self.port.ring();
+        sent
+    }
+
+    /// The peers in force, in the order of their numbers.
+    pub fn peer_list(&self) -> Vec<WantedPeer> {
+        self.peers().clone()
     }
 
     /// What there is to see.
@@ -99,6 +139,7 @@ impl TunnelControl {
             peers: peers.iter().filter_map(|peer| view(&end.tunnel, peer, now)).collect(),
             drops: counted(TunnelDrop::ALL.map(TunnelDrop::name), end.drops),
             refusals: counted(TunnelRefusal::ALL.map(TunnelRefusal::name), end.refusals),
+            control_lost: self.messages.lost.load(Ordering::Relaxed),
         }
     }
 

@@ -11,7 +11,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tunnel::limits::LONGEST_PAYLOAD;
-use tunnel::{DATA_HEADER, DATA_TAG, Tunnel, TunnelDrop, TunnelSendError};
+use tunnel::{
+    DATA_HEADER, DATA_TAG, PeerId, SendOutcome, Tunnel, TunnelDrop, TunnelPayload, TunnelSendError,
+    TunnelTransmit,
+};
 
 /// Bytes that may wait in the socket in either direction.
 const SOCKET_BYTES: usize = 4 << 20;
@@ -172,6 +175,25 @@ impl OwnEnd {
                 self.unsent(&error, 1);
             }
         }
+    }
+
+    /// Sends a control message, or lets it wait.
+    pub(super) fn send_control(
+        &mut self,
+        socket: &UdpSocket,
+        now: u64,
+        peer: u32,
+        message: &[u8],
+    ) -> Result<(), TunnelSendError> {
+        let sent = self.tunnel.send(now, PeerId(peer), TunnelPayload::Control(message), &mut self.out)?;
+        if let SendOutcome::Sealed(TunnelTransmit { to, length }) = sent {
+            let leaving = Leaving { bytes: &self.out[..length], each: length, to };
+            if let Err(error) = calls::send(socket, std::iter::once(leaving)) {
+                self.unsent(&error, 1);
+            }
+        }
+        self.turn(socket, now);
+        Ok(())
     }
 
     /// Counts datagrams that the socket did not take.

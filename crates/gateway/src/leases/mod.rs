@@ -1,0 +1,208 @@
+//! Control messages over tunnels: gateways register the names of their hosts at waypoints, and a waypoint
+//! that answers for names gives leases for them.
+//!
+//! ```text
+//!  gateway: [register] ─► Registering ─► REGISTER ──tunnel──► Registrar ─► Names, as by `names add`
+//!                                    ◄── LEASE, REJECT ──────
+//! ```
+//!
+//! Each tunnel has a thread, which takes what peers say and looks at its dates. What is said is bounded by
+//! the tunnel ([`ports::live::tunnel`]) and by `naming::control`.
+
+mod registering;
+mod registrar;
+
+use crate::config::{Config, RegisterConfig};
+use crate::limits::LEASE_CLOCK;
+use crate::names::Names;
+use naming::control::{ControlMessage, decode, encode};
+use ports::live::TunnelControl;
+use ports::live::clock::{Clock, MachineClock};
+use ports::live::tunnel::PeerMessage;
+use registering::Registering;
+use registrar::Registrar;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is said over the tunnels of a gateway.
+#[derive(Default)]
+pub(crate) struct Leasing {
+    tunnels: Mutex<Vec<Arc<Mutex<Conversations>>>>,
+    /// The name server whose names gateways may register, if this process has one.
+    names: Option<Arc<Names>>,
+    /// A number for this life of the process: its start.
+    epoch: u64,
+    remark: Option<fn(&str)>,
+}
+
+/// What is said over one tunnel.
+struct Conversations {
+    tunnel: TunnelControl,
+    registrar: Option<Registrar>,
+    /// The waypoints at which this gateway registers, by the numbers of these peers.
+    registering: BTreeMap<u32, Registering>,
+    remark: fn(&str),
+}
+
+impl Leasing {
+    /// Nothing is said yet.
+    pub(crate) fn new(names: Option<Arc<Names>>, remark: fn(&str)) -> Leasing {
+        // A clock before 1970 makes a life that is earlier than all others.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        Leasing { tunnels: Mutex::default(), names, epoch, remark: Some(remark) }
+    }
+
+    /// Speaks over tunnels that have come, and does what the file says now of those there were.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub(crate) fn follow(
+        &self,
+        config: &Config,
+        tunnels: &[TunnelControl],
+        ended: &Arc<AtomicBool>,
+    ) -> io::Result<()> {
+        if self.names.is_none() && config.register.is_none() {
+            return Ok(());
+        }
+        let mut known = self.tunnels();
+        known.retain(|conversations| {
+            let mut conversations = locked(conversations);
+            let stays = tunnels.iter().any(|tunnel| tunnel.is(&conversations.tunnel));
+            if !stays {
+                conversations.end();
+            }
+            stays
+        });
+        for tunnel in tunnels {
+            let Some(messages) = tunnel.messages() else { continue };
+            let conversations = Conversations {
+                tunnel: tunnel.clone(),
+                registrar: self.names.clone().map(|names| Registrar::new(self.epoch, names)),
+                registering: BTreeMap::new(),
+                remark: self.remark.unwrap_or(|_| ()),
+            };
+            let conversations = Arc::new(Mutex::new(conversations));
+            // It ends with the tunnel, and must not keep it open.
+            let (spoken, ended) = (Arc::downgrade(&conversations), ended.clone());
+            known.push(conversations);
+            let speak = move || speak(&spoken, &messages, &ended);
+            thread::Builder::new().name("leases".to_owned()).spawn(speak)?;
+        }
+        for conversations in known.iter() {
+            locked(conversations).follow(config.register.as_ref(), self.epoch);
+        }
+        Ok(())
+    }
+
+    /// Gives up all leases of this gateway. Nobody waits for the answers: without this message they end
+    /// by themselves.
+    pub(crate) fn release(&self) {
+        self.tunnels().iter().for_each(|conversations| locked(conversations).release());
+    }
+
+    fn tunnels(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Conversations>>>> {
+        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn locked(conversations: &Mutex<Conversations>) -> MutexGuard<'_, Conversations> {
+    conversations.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes what peers say until the gateway ends, or the tunnel has gone.
+fn speak(
+    conversations: &Weak<Mutex<Conversations>>,
+    messages: &mpsc::Receiver<PeerMessage>,
+    ended: &AtomicBool,
+) {
+    while !ended.load(Ordering::SeqCst) {
+        let said = messages.recv_timeout(LEASE_CLOCK);
+        let Some(conversations) = conversations.upgrade() else { return };
+        let mut conversations = locked(&conversations);
+        if let Ok((peer, message)) = said {
+            conversations.heard(peer, &message);
+        }
+        conversations.turn();
+    }
+}
+
+impl Conversations {
+    /// What the file says of who is a peer, and of what is registered where.
+    fn follow(&mut self, config: Option<&RegisterConfig>, epoch: u64) {
+        let peers = self.tunnel.peer_list();
+        if let Some(registrar) = &mut self.registrar {
+            registrar.follow(&peers);
+        }
+        let waypoints = config.map_or(&[][..], |config| &config.waypoints);
+        let named = |name: &String| peers.iter().find(|peer| peer.name == *name).map(|peer| peer.number);
+        let numbers: Vec<u32> = waypoints.iter().filter_map(named).collect();
+        self.registering.retain(|number, _| numbers.contains(number));
+        for number in numbers {
+            let registering = self.registering.entry(number).or_insert_with(|| Registering::new(epoch));
+            registering.serve(config.map_or(&[], |config| &config.offers));
+        }
+    }
+
+    /// Takes a message of a peer. What is none is dropped: a peer that sends it speaks another version.
+    fn heard(&mut self, peer: u32, message: &[u8]) {
+        let now = MachineClock.program();
+        match decode(message) {
+            Ok(ControlMessage::Ask(ask)) => {
+                let answer = self.registrar.as_mut().and_then(|registrar| registrar.heard(peer, &ask, now));
+                if let Some(answer) = answer {
+                    self.say(peer, &ControlMessage::Answer(answer));
+                }
+            }
+            Ok(ControlMessage::Answer(answer)) => {
+                if let Some(registering) = self.registering.get_mut(&peer) {
+                    registering.heard(&answer, now).iter().for_each(|words| (self.remark)(words));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Does what is due.
+    fn turn(&mut self) {
+        let now = MachineClock.program();
+        if let Some(registrar) = &mut self.registrar {
+            registrar.turn(now);
+        }
+        let mut messages = Vec::new();
+        for (&peer, registering) in &mut self.registering {
+            messages.extend(registering.turn(now).into_iter().map(|ask| (peer, ControlMessage::Ask(ask))));
+        }
+        messages.iter().for_each(|(peer, message)| self.say(*peer, message));
+    }
+
+    fn release(&mut self) {
+        let now = MachineClock.program();
+        let released = self.registering.iter_mut().flat_map(|(&peer, registering)| {
+            registering.release(now).into_iter().map(move |ask| (peer, ControlMessage::Ask(ask)))
+        });
+        let released: Vec<_> = released.collect();
+        released.iter().for_each(|(peer, message)| self.say(*peer, message));
+    }
+
+    /// The tunnel goes: nobody is a peer any more.
+    fn end(&mut self) {
+        self.release();
+        if let Some(registrar) = &mut self.registrar {
+            registrar.follow(&[]);
+        }
+    }
+
+    /// Sends a message. One that cannot go is repeated like one that gets lost.
+    fn say(&self, peer: u32, message: &ControlMessage) {
+        let mut bytes = Vec::new();
+        encode(message, &mut bytes);
+        let _ = self.tunnel.send(peer, &bytes);
+    }
+}

@@ -1,0 +1,132 @@
+//! The registrar of a waypoint: leases of the gateways that are peers of a tunnel, and their names in the
+//! zone.
+//!
+//! A name is in the zone as long as its lease lasts, with the same checks as one of `names add`: the gateway
+//! is that of the peer's name, and its networks in the file say which hosts it may have.
+
+use crate::config::HostPlace;
+use crate::control::{Asked, ControlAnswer};
+use crate::names::{NameWish, Names};
+use naming::control::{
+    AnswerBody, AskBody, ControlAsk, ControlOwner, HostOffer, LeaseChange, Leases, OwnerAnswer, Peer,
+    Registration, Rejection,
+};
+use naming::dns::{DnsName, Ipv4Mode};
+use ports::live::tunnel::WantedPeer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tunnel::PublicKey;
+
+/// The registrar of one tunnel.
+pub(super) struct Registrar {
+    owner: ControlOwner,
+    leases: Leases,
+    names: Arc<Names>,
+    /// The name and keys of each peer, by its number.
+    peers: BTreeMap<u32, (String, Vec<PublicKey>)>,
+    /// Names that are in the zone by a lease.
+    registered: BTreeSet<DnsName>,
+}
+
+impl Registrar {
+    pub(super) fn new(epoch: u64, names: Arc<Names>) -> Registrar {
+        let (owner, leases) = (ControlOwner::new(epoch), Leases::default());
+        Registrar { owner, leases, names, peers: BTreeMap::new(), registered: BTreeSet::new() }
+    }
+
+    /// These are the peers from now on. Leases end of those who have gone, or have none of their keys.
+    pub(super) fn follow(&mut self, peers: &[WantedPeer]) {
+        let new: BTreeMap<_, _> =
+            peers.iter().map(|peer| (peer.number, (peer.name.clone(), peer.keys.clone()))).collect();
+        let stays = |number: &u32, (name, keys): &(String, Vec<PublicKey>)| {
+            let same = |(new, with): &(String, Vec<PublicKey>)| {
+                new == name && with.iter().any(|key| keys.contains(key))
+            };
+            new.get(number).is_some_and(same)
+        };
+        let mut changes = Vec::new();
+        for (number, _) in self.peers.iter().filter(|(number, peer)| !stays(number, peer)) {
+            self.owner.forget(Peer(*number));
+            self.leases.forget(Peer(*number), &mut changes);
+        }
+        self.peers = new;
+        self.withdraw(changes);
+    }
+
+    /// Takes an ask of a peer; the answer, unless it gets none.
+    pub(super) fn heard(&mut self, peer: u32, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+        let Registrar { owner, leases, names, peers, registered } = self;
+        // It may have been sent before its sender was revoked.
+        let (gateway, _) = peers.get(&peer)?;
+        let mut changes = Vec::new();
+        let carry_out = |body: &AskBody| match body {
+            AskBody::SetUp(_) => AnswerBody::Reject(Rejection::Unsupported),
+            AskBody::Register(what) => {
+                let mut answer = leases.register(Peer(peer), ask.epoch, what, now, &mut changes);
+                let offered = changes.iter().position(|change| matches!(change, LeaseChange::Offered(..)));
+                if let Some(LeaseChange::Offered(_, offer)) = offered.map(|index| changes.remove(index)) {
+                    // What else has changed makes room for it.
+                    changes.drain(..).for_each(|change| remove(names, registered, change));
+                    if let Err(why) = add(names, registered, gateway, &offer) {
+                        let withdraw = Registration::Withdraw(offer.name);
+                        leases.register(Peer(peer), ask.epoch, &withdraw, now, &mut changes);
+                        answer = AnswerBody::Reject(why);
+                    }
+                }
+                answer
+            }
+        };
+        let answer = owner.heard(Peer(peer), ask, now, carry_out).ok();
+        self.withdraw(changes);
+        answer
+    }
+
+    /// Ends leases whose time is over.
+    pub(super) fn turn(&mut self, now: u64) {
+        let mut changes = Vec::new();
+        self.leases.expire(now, &mut changes);
+        self.withdraw(changes);
+    }
+
+    fn withdraw(&mut self, changes: Vec<LeaseChange>) {
+        for change in changes {
+            remove(&self.names, &mut self.registered, change);
+        }
+    }
+}
+
+/// Brings a name into the zone, in the place of what the same gateway has offered by it before.
+fn add(
+    names: &Names,
+    registered: &mut BTreeSet<DnsName>,
+    gateway: &str,
+    offer: &HostOffer,
+) -> Result<(), Rejection> {
+    let name = format!("{}.", offer.name);
+    if registered.remove(&offer.name) {
+        // If somebody has removed it by hand, it is to come back.
+        names.answer(&Asked::RemoveName { name: name.clone() });
+    }
+    let wish = NameWish {
+        name,
+        place: HostPlace { gateway: gateway.to_owned(), address: offer.host },
+        services: offer.services.iter().map(|service| service.to_string()).collect(),
+        ipv4: Ipv4Mode::Automatic,
+        ipv6: offer.ipv6,
+    };
+    match names.answer(&Asked::AddName(wish)) {
+        ControlAnswer::Done(_) => {
+            registered.insert(offer.name.clone());
+            Ok(())
+        }
+        _ => Err(Rejection::NotAllowed),
+    }
+}
+
+fn remove(names: &Names, registered: &mut BTreeSet<DnsName>, change: LeaseChange) {
+    if let LeaseChange::Withdrawn(_, name) = change
+        && registered.remove(&name)
+    {
+        names.answer(&Asked::RemoveName { name: format!("{name}.") });
+    }
+}
