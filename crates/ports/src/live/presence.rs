@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 
 /// The largest number of reports that wait for a slow listener; further ones are dropped.
@@ -26,6 +26,10 @@ pub struct Presence {
     untraced: Mutex<Option<String>>,
     /// Where somebody hears of it.
     told: OnceLock<SyncSender<Heard>>,
+    /// The ports that divide it, as long as each is there.
+    ports: Mutex<Vec<Weak<Presence>>>,
+    /// For such a port, the interface, which is there or not, and what of it the port has, in words.
+    part_of: Option<(Arc<Presence>, String)>,
 }
 
 /// What somebody hears of a port.
@@ -38,26 +42,50 @@ pub enum Heard {
 }
 
 impl Presence {
+    /// That of a port that divides an interface with others, and has this part of it, in words. The port has
+    /// a trace of its own, and is told by itself when the interface is there again.
+    pub(crate) fn of_part(interface: &Arc<Presence>, part: &str) -> Arc<Presence> {
+        let part_of = Some((interface.clone(), part.to_owned()));
+        let port = Arc::new(Presence { part_of, ..Presence::default() });
+        let mut ports = interface.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        ports.retain(|port| port.strong_count() > 0);
+        ports.push(Arc::downgrade(&port));
+        port
+    }
+
+    /// That of the interface.
+    fn interface(&self) -> &Presence {
+        self.part_of.as_ref().map_or(self, |(interface, _)| interface)
+    }
+
     /// Since when it has been gone (the program's time); `None` while it is there.
     pub fn gone_since(&self) -> Option<u64> {
-        Some(self.gone_since.load(Ordering::Relaxed)).filter(|&since| since != 0)
+        Some(self.interface().gone_since.load(Ordering::Relaxed)).filter(|&since| since != 0)
     }
 
     /// How often it has vanished.
     pub fn vanished(&self) -> u64 {
-        self.vanished.load(Ordering::Relaxed)
+        self.interface().vanished.load(Ordering::Relaxed)
     }
 
     /// What was obtained when it came back last, for people; `None` if it never did, so that what was
     /// obtained at first still holds.
     pub fn mode(&self) -> Option<String> {
-        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mode = self.interface().mode.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        mode.map(|mode| if self.part_of.is_some() { self.described(mode) } else { mode })
+    }
+
+    /// What was obtained, with what else is to be said of the port.
+    fn described(&self, mut mode: String) -> String {
+        mode.push_str(self.part_of.as_ref().map_or("", |(_, part)| part));
+        mode.push_str(self.before.get().map_or("", String::as_str));
+        mode
     }
 
     /// Why it could not be used again at the last attempt, for people; `None` while it is there, and before
     /// the first.
     pub fn refused(&self) -> Option<String> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.interface().refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Why its trace is not written, for people; `None` while it is, or where there is none.
@@ -100,7 +128,11 @@ impl Presence {
     /// It is there again, and this was obtained.
     pub fn back(&self, mode: String) {
         let mode = self.whole(mode);
-        self.say(Heard::Back(mode));
+        self.say(Heard::Back(mode.clone()));
+        let ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        for port in ports.iter().filter_map(Weak::upgrade) {
+            port.say(Heard::Back(port.described(mode.clone())));
+        }
     }
 
     /// Its trace cannot be written for a reason, or is written again.
@@ -118,8 +150,8 @@ impl Presence {
 
     /// A part of it that was away is there again, of which nobody is told, and so is all of it; says what was
     /// obtained in all.
-    pub(crate) fn whole(&self, mut mode: String) -> String {
-        mode.push_str(self.before.get().map_or("", String::as_str));
+    pub(crate) fn whole(&self, mode: String) -> String {
+        let mode = self.described(mode);
         self.gone_since.store(0, Ordering::Relaxed);
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
@@ -170,6 +202,42 @@ mod tests {
         assert_eq!(presence.untraced().as_deref(), Some("the disk is full"));
         presence.trace(None);
         assert_eq!(presence.untraced(), None);
+    }
+
+    #[test]
+    fn ports_of_one_interface_are_told_one_by_one_and_have_traces_of_their_own() {
+        let interface = Arc::new(Presence::default());
+        let mut ports = [", VLAN 20", ", VLAN 30"].map(|part| {
+            let (hears, heard) = channel();
+            let port = Presence::of_part(&interface, part);
+            port.tell(move |what| hears.send(what.clone()).expect("heard")).expect("a thread");
+            (port, heard)
+        });
+        ports[0].0.stands_behind(", traced");
+        let back = |mode: &str| Ok(Heard::Back(mode.to_owned()));
+        interface.gone(7);
+        interface.refuse(&"it is off");
+        for (port, _) in &ports {
+            assert_eq!((port.gone_since(), port.vanished(), port.mode()), (Some(7), 1, None));
+            assert_eq!(port.refused().as_deref(), Some("it is off"));
+        }
+        interface.back("tap".to_owned());
+        for ((port, heard), mode) in ports.iter().zip(["tap, VLAN 20, traced", "tap, VLAN 30"]) {
+            assert_eq!((port.gone_since(), port.mode().as_deref(), port.refused()), (None, Some(mode), None));
+            assert_eq!(heard.recv(), back(mode));
+        }
+        ports[0].0.trace(Some("the disk is full".to_owned()));
+        assert_eq!(ports[0].1.recv(), Ok(Heard::Remark("the disk is full".to_owned())));
+        assert_eq!(ports[0].0.untraced().as_deref(), Some("the disk is full"));
+        assert_eq!((ports[1].0.untraced(), interface.untraced()), (None, None));
+        // The first one goes; whoever heard of it hears no more, and the other one still does.
+        ports[0].0 = Arc::default();
+        interface.back("tap again".to_owned());
+        assert!(ports[0].1.recv().is_err());
+        assert_eq!(ports[1].1.recv(), back("tap again, VLAN 30"));
+        let port = Presence::of_part(&interface, ", VLAN 40");
+        assert_eq!(port.mode().as_deref(), Some("tap again, VLAN 40"));
+        assert_eq!(interface.ports.lock().expect("whole").len(), 2, "of those that are there");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::clock::Now;
 use super::divided::{DividedInterface, Queue, Trunk, Way, Ways, locked};
 use super::empty::{NO_DESCRIPTOR, Nothing};
 use super::held::Frame;
-use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender, VlanPlace, WantedPort};
+use super::{Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, VlanPlace, WantedPort};
 use packet::{Arena, Batch, PortNumber, VirtioHeader};
 use std::io;
 use std::os::fd::RawFd;
@@ -64,7 +64,6 @@ impl DividedInterface {
     /// Divides an interface that has been attached.
     fn new(wanted: &WantedPort, attached: Attached) -> DividedInterface {
         let Attached { mode, lanes, presence, .. } = attached;
-        presence.stands_behind(", divided by VLANs");
         let trunk = |Lane { receive, send }| {
             let (ways, lost_before) = (Ways::default(), Default::default());
             Arc::new(Mutex::new(Trunk { send, ways, receive: Some(receive), speaker: 0, lost_before }))
@@ -78,10 +77,11 @@ impl DividedInterface {
     /// # Errors
     /// The file of a trace cannot be made.
     pub(super) fn port(&self, number: PortNumber, wanted: &WantedPort) -> io::Result<Attached> {
-        let mode = match wanted.vlan {
-            VlanPlace::Tag(vlan) => format!("{}, VLAN {vlan}", self.mode),
-            VlanPlace::Alone | VlanPlace::Untagged => format!("{}, frames without a tag", self.mode),
+        let part = match wanted.vlan {
+            VlanPlace::Tag(vlan) => format!(", VLAN {vlan}"),
+            VlanPlace::Alone | VlanPlace::Untagged => ", frames without a tag".to_owned(),
         };
+        let mode = format!("{}{part}", self.mode);
         let (mut lanes, mut ways) = (Vec::new(), Vec::new());
         for trunk in &self.trunks {
             let queue = wanted.middleware.looks_inwards().then(|| Queue::new(WAITING));
@@ -92,7 +92,7 @@ impl DividedInterface {
             };
             lanes.push(Lane { receive, send: Box::new(Outlet::new(trunk.clone(), wanted.vlan)) });
         }
-        let (presence, divided) = (self.presence.clone(), Some(self.clone()));
+        let (presence, divided) = (Presence::of_part(&self.presence, &part), Some(self.clone()));
         let mut port = wanted.middleware.wrap(Attached {
             name: wanted.name(),
             mode,
