@@ -1,5 +1,5 @@
-//! A gateway whose kernel has routes by several next hops: which flow takes which, while next hops come and
-//! go.
+//! A gateway whose kernel or file has routes by several next hops: which flow takes which, while next hops
+//! come and go.
 //!
 //! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are
 //! missing, a test says so and ends.
@@ -30,6 +30,16 @@ host = true
 interface = "to-4"
 addresses = ["10.0.4.1/24", "fd00:4::1/64"]
 host = true
+"#;
+
+/// Routes of the file by three ways, of which one has twice the flows of each other.
+const ROUTES: &str = r#"
+[[route]]
+to = "192.0.2.0/24"
+via = ["10.0.2.2", "10.0.3.2", { address = "10.0.4.2", weight = 2 }]
+[[route]]
+to = "2001:db8:7::/48"
+via = ["fd00:2::2", "fd00:3::2", { address = "fd00:4::2", weight = 2 }]
 "#;
 
 /// How many flows are sent.
@@ -82,8 +92,8 @@ fn ip(net: &Net, host: &str, words: &str) {
     net.ip(&[&["-n", &net.name(host)], &arguments[..]].concat());
 }
 
-/// The hosts with three ways from the gateway to `b`.
-fn three_ways(test: &str) -> Option<Net> {
+/// The hosts with three ways from the gateway to `b`, whose file has these routes.
+fn three_ways(test: &str, routes: &str) -> Option<Net> {
     let mut net = Net::routed(test)?;
     for number in [3, 4] {
         let (port, end, b) = (format!("to-{number}"), format!("eth{number}"), net.name("b"));
@@ -93,7 +103,7 @@ fn three_ways(test: &str) -> Option<Net> {
         ip(&net, "b", &format!("address add fd00:{number}::2/64 dev {end} nodad"));
         ip(&net, "b", &format!("link set {end} up"));
     }
-    net.serve_ports(&program("router.rav"), FILE);
+    net.serve_ports(&program("router.rav"), &format!("{FILE}{routes}"));
     Some(net)
 }
 
@@ -169,7 +179,7 @@ fn assert_moved(
 
 #[test]
 fn several_next_hops_are_used_and_only_flows_of_one_that_goes_move() {
-    let Some(mut net) = three_ways("several_next_hops_are_used") else { return };
+    let Some(mut net) = three_ways("several_next_hops_are_used", "") else { return };
     for (to, host) in [("203.0.113.0/24", "203.0.113.9"), ("2001:db8:9::/48", "2001:db8:9::9")] {
         set_route(&net, to, &[2, 3, 4]);
         until(&net, to, &[2, 3, 4]);
@@ -200,8 +210,30 @@ fn several_next_hops_are_used_and_only_flows_of_one_that_goes_move() {
 }
 
 #[test]
+fn a_route_of_the_file_uses_its_next_hops_by_weight_and_a_link_that_goes_moves_only_its_flows() {
+    let Some(mut net) = three_ways("a_route_of_the_file_uses_its_next_hops", ROUTES) else { return };
+    for (to, host) in [("192.0.2.0/24", "192.0.2.9"), ("2001:db8:7::/48", "2001:db8:7::9")] {
+        until(&net, to, &[2, 3, 4]);
+        let all = flows(&net, host);
+        assert_moved("each flow stays", &all, &flows(&net, host), &["eth0", "eth3", "eth4"], "");
+        let by = |name: &str| all.values().filter(|interface| *interface == name).count();
+        // Half of 200 flows, by hash; the deviation of a fair choice is 7.
+        assert!((60..140).contains(&by("eth4")), "{} flows by the one with weight 2", by("eth4"));
+        ip(&net, "b", "link set eth4 down");
+        until(&net, to, &[2, 3]);
+        let pulled = flows(&net, host);
+        assert_moved("a cable was pulled", &all, &pulled, &["eth0", "eth3"], "eth4");
+        ip(&net, "b", "link set eth4 up");
+        // Linux took its address of IPv6 with the link.
+        ip(&net, "b", "address replace fd00:4::2/64 dev eth4 nodad");
+        until(&net, to, &[2, 3, 4]);
+    }
+    net.stop();
+}
+
+#[test]
 fn a_next_hop_that_does_not_answer_has_no_share() {
-    let Some(mut net) = three_ways("a_next_hop_that_does_not_answer") else { return };
+    let Some(mut net) = three_ways("a_next_hop_that_does_not_answer", "") else { return };
     ip(&net, "b", "link set dev eth3 arp off");
     set_route(&net, "203.0.113.0/24", &[2, 3, 4]);
     until(&net, "203.0.113.0/24", &[2, 4]);

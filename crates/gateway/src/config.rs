@@ -62,6 +62,7 @@ mod changes;
 pub(crate) mod names;
 mod places;
 mod register;
+mod routes;
 mod settings;
 mod tunnel;
 
@@ -70,7 +71,7 @@ pub use names::{HostPlace, NamesConfig};
 pub use register::RegisterConfig;
 
 use crate::middleware::{self, FileImpair, FileShape};
-use crate::routing::{self, RoutingError, RoutingSettings};
+use crate::routing::{self, RoutingError, RoutingSettings, TableNeed};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
 use lang::settings::Settings;
@@ -146,6 +147,8 @@ pub(crate) struct Places {
     hosts: Vec<Option<Place>>,
     /// Where each port names the files of its keys.
     keys: Vec<Option<Place>>,
+    /// Where each route says by which routers it leads.
+    routes: Vec<Place>,
     control: Option<Place>,
     metrics: Option<Place>,
     snapshot: Option<Place>,
@@ -231,7 +234,7 @@ struct File {
     #[serde(default, rename = "port")]
     ports: Vec<Spanned<FilePort>>,
     #[serde(default)]
-    route: Vec<addresses::FileRoute>,
+    route: Vec<routes::FileRoute>,
     #[serde(default)]
     kernel: addresses::FileKernel,
     #[serde(default)]
@@ -423,6 +426,7 @@ impl Config {
             ports: at_interfaces.iter().map(|place| stands(place.span.clone())).collect(),
             hosts: ports.iter().map(|port| port.host_place().map(stands)).collect(),
             keys: ports.iter().map(|port| port.key.as_ref().map(|key| stands(key.span()))).collect(),
+            routes: file.route.iter().map(|route| stands(route.via_place())).collect(),
             control: file.control.as_ref().map(|control| stands(control.span())),
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
             snapshot: file.snapshot.as_ref().map(|snapshot| stands(snapshot.span())),
@@ -643,8 +647,11 @@ impl Config {
     pub fn explain(&self, error: RoutingError) -> ConfigError {
         let [four, six] = self.first_address;
         let place = match &error {
-            RoutingError::Program { family: Some(true), .. } => four,
-            RoutingError::Program { family: Some(false), .. } => six,
+            RoutingError::Program { need: TableNeed::Ipv4, .. } => four,
+            RoutingError::Program { need: TableNeed::Ipv6, .. } => six,
+            RoutingError::Program { need: TableNeed::Route(route), .. } => {
+                self.places.routes.get(*route).copied()
+            }
             _ => four.or(six),
         };
         let (line, column) = place.or(self.places.hosts.iter().copied().flatten().next()).unwrap_or((1, 1));

@@ -1,24 +1,14 @@
-//! Reads the addresses and routes of a gateway's file, and checks that they fit together before anything is
-//! applied.
+//! Reads the addresses of a gateway's file, and checks that they fit together before anything is applied.
 
 use super::places::PortPlace;
+use super::routes::{self, FileRoute};
 use super::{At, ConfigError, FilePort, LONGEST_NAME, is_interface_name};
-use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
+use crate::routing::{InterfaceAddress, PortSettings, RoutingSettings};
 use ports::live::PortKind;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 use toml::Spanned;
-
-/// A route of the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FileRoute {
-    to: Spanned<String>,
-    via: Spanned<String>,
-    /// The interface, if the address `via` is only meaningful on its link.
-    port: Option<Spanned<String>>,
-}
 
 /// What the gateway takes over from the Linux kernel.
 #[derive(Default, Deserialize)]
@@ -96,18 +86,7 @@ pub(super) fn read(
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
         return Err(at(Some(kernel.span()), message.to_owned()));
     }
-    let mut routes: Vec<(IpPrefix, Neighbour)> = Vec::new();
-    for route in file.routes {
-        let read = one(route, &ports, at)?;
-        if routes.iter().any(|(prefix, _)| *prefix == read.0) {
-            let message = format!(
-                "there is a route to {} above already; several next hops are not used side by side",
-                read.0
-            );
-            return Err(at(Some(route.to.span()), message));
-        }
-        routes.push(read);
-    }
+    let routes = routes::read(file.routes, &ports).map_err(|(span, message)| at(Some(span), message))?;
     // What daemons of the machine find out is for the gateway, too, unless the file says otherwise.
     let kernel = of_kernel.routes.as_ref().map_or(hosts, |routes| *routes.get_ref());
     Ok((RoutingSettings { ports, routes, kernel }, first))
@@ -160,62 +139,6 @@ fn host_name(interface: &str) -> String {
     name
 }
 
-fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(IpPrefix, Neighbour), ConfigError> {
-    let wrong = |place: &Spanned<String>, message: String| Err(at(Some(place.span()), message));
-    let to: IpPrefix = match route.to.get_ref().parse() {
-        Ok(to) => to,
-        Err(error) => return wrong(&route.to, format!("{error}")),
-    };
-    let Ok(via) = route.via.get_ref().parse::<IpAddr>() else {
-        let message =
-            format!("`{}` is no address: write that of a router, such as 10.0.1.7", route.via.get_ref());
-        return wrong(&route.via, message);
-    };
-    if to.is_ipv4() != via.is_ipv4() {
-        return wrong(&route.via, format!("{via} is of another family than {to}"));
-    }
-    let named = match &route.port {
-        Some(name) => match (1..)
-            .zip(ports)
-            .find(|(_, port)| !name.get_ref().is_empty() && port.interface == *name.get_ref())
-        {
-            Some((number, _)) => Some(number),
-            None => return wrong(name, format!("there is no port with interface `{}`", name.get_ref())),
-        },
-        None => None,
-    };
-    let connected = (1..).zip(ports).find(|(_, port)| holds(port, |own| own.prefix().contains(via)));
-    if holds_any(ports, |own| own.prefix() == to) {
-        return wrong(&route.to, format!("{to} is connected: its hosts are reached without a router"));
-    }
-    if holds_any(ports, |own| own.address == via) {
-        return wrong(&route.via, format!("{via} is the gateway's own address"));
-    }
-    let link_local = matches!(via, IpAddr::V6(six) if six.segments()[0] & 0xffc0 == 0xfe80);
-    match (named, connected) {
-        (Some(port), _) if link_local => Ok((to, Neighbour { port, address: via })),
-        (None, _) if link_local => {
-            wrong(&route.via, format!("{via} is an address of one link: say which by `port = \"…\"`"))
-        }
-        (_, None) => wrong(
-            &route.via,
-            format!("{via} is on no connected network; the ports' addresses say which those are"),
-        ),
-        (Some(named), Some((port, settings))) if named != port => {
-            wrong(&route.via, format!("{via} is at `{}`", settings.interface))
-        }
-        (_, Some((port, _))) => Ok((to, Neighbour { port, address: via })),
-    }
-}
-
-fn holds(port: &PortSettings, what: impl Fn(&InterfaceAddress) -> bool) -> bool {
-    port.addresses.iter().any(what)
-}
-
-fn holds_any(ports: &[PortSettings], what: impl Fn(&InterfaceAddress) -> bool) -> bool {
-    ports.iter().any(|port| holds(port, &what))
-}
-
 /// Why an interface may not have this address (RFC 1122, 3.2.1.3; RFC 4291, 2).
 fn unusable(own: InterfaceAddress) -> Option<&'static str> {
     let InterfaceAddress { address, length } = own;
@@ -261,7 +184,7 @@ mod tests {
             .routing
             .routes
             .iter()
-            .map(|(to, via)| format!("{to} {} {}", via.address, via.port))
+            .map(|route| format!("{} {} {}", route.to, route.via[0].0.address, route.via[0].0.port))
             .collect();
         assert_eq!(
             routes,
@@ -393,7 +316,7 @@ mod tests {
             ),
             (
                 "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.7\"\n[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.8\"\n",
-                "line 11, column 6: there is a route to 10.9.0.0/16 above already; several next hops are not used side by side",
+                "line 11, column 6: there is a route to 10.9.0.0/16 above already: write all its next hops in one list",
             ),
             ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"ten\"\n", "line 9, column 7: `ten` is no address"),
             ("[kernel]\nroute = true\n", "line 8, column 1: unknown field `route`"),

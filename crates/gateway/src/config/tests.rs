@@ -141,7 +141,7 @@ fn ports_of_vlans_share_how_their_interface_is_attached() {
     );
     assert_eq!(config.routing.ports[2].host_interface.as_deref(), Some("h-x.20"));
     assert_eq!(config.routing.ports[2].tagged_on.as_deref(), Some("x"));
-    assert_eq!(config.routing.routes[0].1.port, 4);
+    assert_eq!(config.routing.routes[0].via[0].0.port, 4);
 }
 
 #[test]

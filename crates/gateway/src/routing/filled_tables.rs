@@ -1,11 +1,12 @@
 //! The tables of a program that the control plane fills: which are needed, and with which columns.
 
 use super::effects::Filled;
-use super::paths::{BUCKETS, GROUPS};
+use super::neighbours::Neighbour;
+use super::paths::{BUCKETS, GROUPS, Paths};
 use super::router::{Router, RoutingSettings};
 use exec::Backend;
 use lang::ir::{ColumnKind, Program, Table, TableKind};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Which of a program's tables control fills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,11 +21,13 @@ pub(crate) struct FilledTables {
     pub(crate) groups: u16,
 }
 
-/// A table that is needed and is not there.
+/// A table that is needed and is not there, or has no room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// The table.
     pub(crate) table: Filled,
+    /// The route of the file that needs it, where it is one.
+    pub(crate) route: Option<usize>,
     /// What is wrong, and what to do.
     pub(crate) message: String,
 }
@@ -63,16 +66,17 @@ impl FilledTables {
                         "addresses need the program's table {wanted}; its `{}` is another: {is}",
                         table.name
                     );
-                    return Err(Missing { table: filled, message });
+                    return Err(Missing { table: filled, route: None, message });
                 }
                 None if needs(filled, settings) => {
                     let message =
                         format!("addresses need a table {wanted} in the program, as `router.rav` has it");
-                    return Err(Missing { table: filled, message });
+                    return Err(Missing { table: filled, route: None, message });
                 }
                 None => {}
             }
         }
+        room_for_sets(settings, hops, groups)?;
         Ok(FilledTables { tables, routes, hops, groups })
     }
 
@@ -112,11 +116,43 @@ fn needs(filled: Filled, settings: &RoutingSettings) -> bool {
     }
 }
 
+/// Whether there is room for the routes of the file by several next hops.
+fn room_for_sets(settings: &RoutingSettings, hops: usize, groups: u16) -> Result<(), Missing> {
+    let (mut paths, mut members) = (Paths::new(groups), BTreeSet::<Neighbour>::new());
+    for (route, of) in settings.routes.iter().enumerate().filter(|(_, of)| of.via.len() > 1) {
+        let missing = |table, message| Err(Missing { table, route: Some(route), message });
+        if paths.find(of.via.clone()).is_none() {
+            let wanted = declaration(Filled::Groups);
+            let message = if groups == 0 {
+                format!(
+                    "several next hops need a table `{wanted}` with a capacity of at least {BUCKETS} in the program, as `router.rav` has it"
+                )
+            } else {
+                format!(
+                    "the routes above have {groups} different sets of several next hops, and there is no room for one more: the program's table `{wanted}` has {BUCKETS} entries for each, and there are at most {GROUPS}"
+                )
+            };
+            return missing(Filled::Groups, message);
+        }
+        members.extend(of.via.iter().map(|(member, _)| *member));
+        if members.len() > hops {
+            let message = format!(
+                "the program has room for {hops} next hops, and routes by several have more: declare a larger capacity for `{}` and `{}`",
+                Filled::NextHops.name(),
+                Filled::Behind.name()
+            );
+            return missing(Filled::NextHops, message);
+        }
+    }
+    Ok(())
+}
+
 /// How many next hops find room in the table of their ports.
 fn room_behind(table: &Table, settings: &RoutingSettings) -> Result<usize, Missing> {
     let (capacity, links) = (table.capacity as usize, settings.ports.len());
     capacity.checked_sub(links).filter(|room| *room > 0).ok_or_else(|| Missing {
         table: Filled::Behind,
+        route: None,
         message: format!(
             "the program's table `{}` has room for {capacity} next hops; {links} ports need one each, and neighbours more: declare a larger capacity",
             table.name

@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn links_first_then_routes_and_all_again_when_something_was_lost() {
         let prefix: IpPrefix = "198.51.100.0/24".parse().expect("one");
-        let mut router = Router::new(&RoutingSettings::default(), 10);
+        let mut router = Router::new(&RoutingSettings::default(), 10, 0);
         let mut follower = Follower::new(&settings(false), HashMap::new());
         let mut effects = Effects::default();
         let mut take = |follower: &mut Follower, router: &mut Router, told: Vec<Told>| {
@@ -514,7 +514,7 @@ mod tests {
     fn a_list_during_which_routes_of_ipv6_went_takes_nothing_away() {
         let [stays, goes]: [IpPrefix; 2] =
             ["2001:db8:1::/48", "2001:db8:2::/48"].map(|text| text.parse().expect("one"));
-        let mut router = Router::new(&RoutingSettings::default(), 10);
+        let mut router = Router::new(&RoutingSettings::default(), 10, 0);
         let mut follower = Follower::new(&settings(false), HashMap::new());
         let mut effects = Effects::default();
         let mut round = |follower: &mut Follower, router: &mut Router, listed: &[Told]| {
@@ -566,7 +566,7 @@ mod tests {
         };
         for behind in [false, true] {
             let mut follower = Follower::new(&settings(behind), HashMap::new());
-            let (mut router, mut effects) = (Router::new(&settings(behind), 10), Effects::default());
+            let (mut router, mut effects) = (Router::new(&settings(behind), 10, 0), Effects::default());
             let mut take = |follower: &mut Follower, told: Vec<Told>| {
                 follower.take(told, 0, &mut router, &mut effects);
             };
@@ -604,7 +604,7 @@ mod tests {
     #[test]
     fn an_address_that_is_told_again_asks_for_nothing() {
         let mut follower = Follower::new(&settings(false), HashMap::new());
-        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let (mut router, mut effects) = (Router::new(&settings(false), 10, 0), Effects::default());
         let address = |last: u8, there| Told::Address {
             index: 8,
             address: InterfaceAddress { address: [10, 1, 0, last].into(), length: 24 },
@@ -632,7 +632,7 @@ mod tests {
     #[test]
     fn a_host_interface_gives_the_gateway_its_usable_addresses_up_to_a_limit() {
         let mut follower = Follower::new(&settings(false), HashMap::from([("h-x".to_owned(), 1)]));
-        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let (mut router, mut effects) = (Router::new(&settings(false), 10, 0), Effects::default());
         let address = |number: usize, usable, there| Told::Address {
             index: 8,
             address: InterfaceAddress {
@@ -664,7 +664,7 @@ mod tests {
     fn permanent_neighbours_at_host_interfaces_are_the_gateway_s_while_they_are_told() {
         let settings = settings(false);
         let mut follower = Follower::new(&settings, HashMap::from([("h-x".to_owned(), 1)]));
-        let (mut router, mut effects) = (Router::new(&settings, 100), Effects::default());
+        let (mut router, mut effects) = (Router::new(&settings, 100, 0), Effects::default());
         const A: Mac = [2, 0, 0, 0, 0, 0xa];
         const B: Mac = [2, 0, 0, 0, 0, 0xb];
         let told = |index, last: u8, permanent| Told::Neighbour {
@@ -704,7 +704,7 @@ mod tests {
     #[test]
     fn a_numbered_next_hop_that_went_takes_its_routes_along_and_what_cannot_be_meant_stands_in_the_way() {
         let mut follower = Follower::new(&settings(false), HashMap::new());
-        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let (mut router, mut effects) = (Router::new(&settings(false), 10, 0), Effects::default());
         let [by_number, wide]: [IpPrefix; 2] =
             ["203.0.113.0/24", "203.0.0.0/16"].map(|text| text.parse().expect("one"));
         let key = |prefix| Key { prefix, condition: None, metric: 0 };

@@ -45,9 +45,10 @@ pub(crate) use hosts::{HostError, NewHosts};
 pub use hosts::{HostView, Hosts};
 pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
+pub(crate) use paths::MEMBERS;
 pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
 pub use rib::Source;
-pub use router::{PortSettings, RoutingSettings};
+pub use router::{PortSettings, RoutingSettings, StaticRoute};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
 use crate::limits::HOST_ADDRESSES;
@@ -85,6 +86,19 @@ const REMARKS: Duration = Duration::from_secs(10);
 /// How long the start waits for the kernel to tell the links and addresses.
 const LINKS: Duration = Duration::from_secs(2);
 
+/// What of a file needs a table of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableNeed {
+    /// Its addresses.
+    Addresses,
+    /// Those of IPv4.
+    Ipv4,
+    /// Those of IPv6.
+    Ipv6,
+    /// This route of the file, from 0 on, with its several next hops.
+    Route(usize),
+}
+
 /// Why a gateway cannot route.
 #[derive(Debug, thiserror::Error)]
 pub enum RoutingError {
@@ -93,8 +107,8 @@ pub enum RoutingError {
     Program {
         /// What is wrong, and what to do.
         message: String,
-        /// The family that it is needed for: IPv4, IPv6, or both.
-        family: Option<bool>,
+        /// What it is needed for.
+        need: TableNeed,
     },
     /// the kernel
     #[error("the kernel does not tell of its links and routes (rtnetlink): {0}")]
@@ -115,10 +129,11 @@ fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<Filled
         return Ok(FilledTables::default());
     }
     FilledTables::of(program, settings).map_err(|missing| RoutingError::Program {
-        family: match missing.table {
-            Filled::Routes => Some(true),
-            Filled::Routes6 => Some(false),
-            _ => None,
+        need: match (missing.route, missing.table) {
+            (Some(route), _) => TableNeed::Route(route),
+            (None, Filled::Routes) => TableNeed::Ipv4,
+            (None, Filled::Routes6) => TableNeed::Ipv6,
+            _ => TableNeed::Addresses,
         },
         message: missing.message,
     })
@@ -178,7 +193,7 @@ impl Routing {
         let filled_tables = filled_tables(program, settings)?;
         let mut state = Controlled {
             active,
-            router: Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups),
+            router: Router::new(settings, filled_tables.hops, filled_tables.groups),
             queue: EffectQueue::default(),
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
@@ -275,7 +290,7 @@ impl Routing {
         let (filled_tables, active) = (filled_tables(program, settings)?, settings.is_active());
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.lock();
-        let mut router = Router::new(settings, filled_tables.hops).with_groups(filled_tables.groups);
+        let mut router = Router::new(settings, filled_tables.hops, filled_tables.groups);
         router.succeed(&state.router);
         filled_tables.leave_out(&mut router, &state.router);
         Ok(Staged { routing: self, _turn, state, router, filled_tables, active })

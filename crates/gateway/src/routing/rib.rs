@@ -166,6 +166,11 @@ impl Rib {
         };
     }
 
+    /// Whether nothing says that the link of a port is down.
+    pub(crate) fn is_up(&self, port: PortNumber) -> bool {
+        !self.down.contains(&port)
+    }
+
     /// What is known of the links of some ports goes on.
     pub(crate) fn succeed_links(&mut self, old: &Rib, stays: impl Fn(PortNumber) -> bool) {
         self.down = old.down.iter().copied().filter(|port| stays(*port)).collect();
@@ -177,7 +182,7 @@ impl Rib {
     }
 
     fn first(&self, routes: &[(Source, Way)]) -> Option<(Source, Way)> {
-        routes.iter().copied().find(|(_, way)| way.port().is_none_or(|port| !self.down.contains(&port)))
+        routes.iter().copied().find(|(_, way)| way.port().is_none_or(|port| self.is_up(port)))
     }
 
     /// How many routes there are.

@@ -18,7 +18,7 @@ use super::known::KnownNeighbours;
 use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, NeighbourState, Neighbours};
 use super::numbers::Numbers;
-use super::paths::Paths;
+use super::paths::{Paths, Several};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
@@ -46,13 +46,22 @@ pub struct PortSettings {
     pub host_interface: Option<String>,
 }
 
+/// A route of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticRoute {
+    /// Whom it is for.
+    pub to: IpPrefix,
+    /// The routers that it leads to, at least one, each with its weight.
+    pub via: Vec<(Neighbour, u32)>,
+}
+
 /// What the file says of addresses and routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutingSettings {
     /// Port 1 and the following.
     pub ports: Vec<PortSettings>,
     /// Routes of the file.
-    pub routes: Vec<(IpPrefix, Neighbour)>,
+    pub routes: Vec<StaticRoute>,
     /// Routes of the kernel's table are followed.
     pub kernel: bool,
 }
@@ -129,6 +138,8 @@ pub(crate) struct Router {
     pub(super) numbers: Numbers,
     /// Sets of next hops with their groups.
     pub(super) paths: Paths,
+    /// The sets of the routes of the file, which stay.
+    pub(super) file_sets: BTreeMap<IpPrefix, Several>,
     /// When next hops of groups that are not known are looked for next.
     pub(super) look_at: u64,
     fib: HashMap<IpPrefix, Led>,
@@ -147,8 +158,9 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// A router whose links are not known yet. `hops` is how many next hops there is room for.
-    pub(crate) fn new(settings: &RoutingSettings, hops: usize) -> Router {
+    /// A router whose links are not known yet. `hops` is how many next hops there is room for, and `groups`
+    /// how many sets of several.
+    pub(crate) fn new(settings: &RoutingSettings, hops: usize, groups: u16) -> Router {
         let limits = Limits::new(hops, settings.ports.len());
         let port = |settings: &PortSettings| Port {
             settings: settings.clone(),
@@ -165,7 +177,8 @@ impl Router {
             account: Account::default(),
             answers: 0,
             numbers: Numbers::new(hops),
-            paths: Paths::default(),
+            paths: Paths::new(groups),
+            file_sets: BTreeMap::new(),
             look_at: 0,
             fib: HashMap::new(),
             known: KnownNeighbours::default(),
@@ -177,10 +190,10 @@ impl Router {
             own: BTreeMap::new(),
         };
         router.set_own();
-        for (prefix, via) in &settings.routes {
-            router.rib.set(*prefix, Source::Static, Some(Way::Via(*via)));
-        }
         let mut effects = Effects::default();
+        for route in &settings.routes {
+            router.set_of_file(route, &mut effects);
+        }
         router.settle(&mut effects);
         router
     }
@@ -202,6 +215,7 @@ impl Router {
         }
         self.set_own();
         self.rib.succeed_links(&old.rib, |port| staying.contains(&port));
+        self.succeed_sets_of_file(old, &staying);
         if self.kernel {
             self.succeed_routes(old, &staying);
         }
@@ -248,7 +262,9 @@ impl Router {
         }
         let up = link.is_some_and(|link| link.up);
         self.rib.set_link(number, up);
-        self.update_all(&self.rib.by(number).collect::<Vec<_>>(), effects);
+        let mut changed = self.relink_sets_of_file();
+        changed.extend(self.rib.by(number));
+        self.update_all(&changed, effects);
         self.settle_hosts(effects);
         let known: Vec<Neighbour> = self.known.all().filter(|known| known.port == number).collect();
         for neighbour in &known {

@@ -10,10 +10,10 @@
 
 use super::effects::{self, Effects, Filled};
 use super::neighbours::{Action, Neighbour};
-use super::paths::{Paths, Several};
+use super::paths::Several;
 use super::prefix::IpPrefix;
 use super::rib::{Source, Way};
-use super::router::{Packet, Router};
+use super::router::{Packet, Router, StaticRoute};
 use lang::ir::Entry;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -23,10 +23,31 @@ use tables::group::GroupTable;
 const LOOK_AGAIN: u64 = 10_000_000_000;
 
 impl Router {
-    /// A router whose program has so many groups of next hops.
-    pub(crate) fn with_groups(mut self, groups: u16) -> Router {
-        self.paths = Paths::new(groups);
-        self
+    /// A route of the file is there from the beginning. Its set, if it has one, stays as long as the router.
+    pub(super) fn set_of_file(&mut self, route: &StaticRoute, effects: &mut Effects) {
+        let way = self.several_after(route.via.clone(), effects, |_, _| (None, BTreeSet::new()));
+        if let Some(Way::Several(several)) = way {
+            self.paths.count(several, true);
+            self.file_sets.insert(route.to, several);
+        }
+        self.rib.set(route.to, Source::Static, way);
+    }
+
+    /// A route of the file by several next hops counts while one of their links is up. Says which prefixes
+    /// lead elsewhere now.
+    pub(super) fn relink_sets_of_file(&mut self) -> Vec<IpPrefix> {
+        let mut changed = Vec::new();
+        for (prefix, several) in &self.file_sets {
+            let members = self.paths.members(*several);
+            let up = members.iter().any(|member| self.rib.is_up(member.port));
+            let first = || members.first().map(|member| Way::Via(*member));
+            let way = if up { Some(Way::Several(*several)) } else { first() };
+            if self.rib.of(*prefix, Source::Static) != way {
+                self.rib.set(*prefix, Source::Static, way);
+                changed.push(*prefix);
+            }
+        }
+        changed
     }
 
     /// The way of a route of the kernel by several next hops, each with its weight. Where the program has no
@@ -244,6 +265,16 @@ impl Router {
         }
     }
 
+    /// The sets of the file's routes, with the buckets that they have in another router.
+    pub(super) fn succeed_sets_of_file(&mut self, old: &Router, staying: &HashSet<PortNumber>) {
+        for (prefix, several) in self.file_sets.clone() {
+            if let Some(before) = old.file_sets.get(&prefix) {
+                self.inherit(several, old, *before, staying);
+            }
+        }
+        self.relink_sets_of_file();
+    }
+
     /// A set of another router, with the buckets that its next hops have there.
     fn succeed_several(
         &mut self,
@@ -253,15 +284,27 @@ impl Router {
         effects: &mut Effects,
     ) -> Option<Way> {
         let members = old.paths.weighted(several).filter(|(member, _)| staying.contains(&member.port));
-        self.several_after(members.collect(), effects, |router, new| {
-            let of = |router: &Router, member| router.numbers.of(member).map(u32::from);
-            let here = router.paths.members(new).iter();
-            let numbers: BTreeMap<u32, u32> =
-                here.filter_map(|member| Some((of(old, *member)?, of(router, *member)?))).collect();
-            let buckets = old.paths.buckets(several);
-            let buckets = buckets.map(|buckets| buckets.renumbered(|hop| numbers.get(&hop).copied()));
-            (buckets, BTreeSet::new())
-        })
+        let way = self.several_after(members.collect(), effects, |_, _| (None, BTreeSet::new()));
+        if let Some(Way::Several(new)) = way {
+            self.inherit(new, old, several, staying);
+        }
+        way
+    }
+
+    /// A set whose buckets nobody has yet begins with those that its next hops have in a set of another
+    /// router.
+    fn inherit(&mut self, several: Several, old: &Router, before: Several, staying: &HashSet<PortNumber>) {
+        let of = |router: &Router, member| router.numbers.of(member).map(u32::from);
+        let stays = self.paths.members(several).iter().filter(|member| staying.contains(&member.port));
+        let numbers: BTreeMap<u32, u32> =
+            stays.filter_map(|member| Some((of(old, *member)?, of(self, *member)?))).collect();
+        let weights = self.weights(several);
+        let (before, buckets) = (old.paths.buckets(before), self.paths.buckets_mut(several));
+        let fresh = buckets.filter(|buckets| buckets.members().next().is_none());
+        if let (Some(before), Some(buckets)) = (before, fresh) {
+            *buckets = before.renumbered(|hop| numbers.get(&hop).copied());
+            buckets.reweigh(|hop| weights.get(&hop).copied());
+        }
     }
 }
 

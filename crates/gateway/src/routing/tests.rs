@@ -9,7 +9,7 @@ use super::neighbours::{Mac, Neighbour};
 use super::prefix::IpPrefix;
 use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
-use super::router::{Link, Packet, PortSettings, Router, RoutingSettings};
+use super::router::{Link, Packet, PortSettings, Router, RoutingSettings, StaticRoute};
 use engine::live::{Injected, Urgent};
 use etherparse::{
     ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,
@@ -37,6 +37,7 @@ struct Scene {
     settings: RoutingSettings,
     now: u64,
     hops: usize,
+    groups: u16,
     tables: BTreeMap<(Filled, Vec<Match>), Entry>,
 }
 
@@ -54,19 +55,20 @@ impl Scene {
             ..PortSettings::default()
         };
         let via = Neighbour { port: 2, address: address("10.0.2.7") };
-        let routes = vec![("198.51.100.0/24".parse().expect("a prefix"), via)];
+        let to = "198.51.100.0/24".parse().expect("a prefix");
+        let routes = vec![StaticRoute { to, via: vec![(via, 1)] }];
         RoutingSettings { ports: vec![port(1), port(2)], routes, kernel: true }
     }
 
     /// With room for so many next hops.
     fn with(hops: usize) -> Scene {
-        Scene::of(&Scene::settings(), hops)
+        Scene::of(&Scene::settings(), hops, 0)
     }
 
-    fn of(settings: &RoutingSettings, hops: usize) -> Scene {
-        let router = Router::new(settings, hops);
-        let mut scene =
-            Scene { router, settings: settings.clone(), now: SECOND, hops, tables: BTreeMap::new() };
+    /// With room for so many next hops, and sets of several.
+    fn of(settings: &RoutingSettings, hops: usize, groups: u16) -> Scene {
+        let (router, settings) = (Router::new(settings, hops, groups), settings.clone());
+        let mut scene = Scene { router, settings, now: SECOND, hops, groups, tables: BTreeMap::new() };
         for number in [1, 2] {
             let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };
             scene.router.link(number as u16, Some(link), SECOND, &mut Effects::default());
@@ -87,7 +89,7 @@ impl Scene {
 
     /// Another router of the same file goes on, with new tables.
     fn reload(&mut self) {
-        let mut router = Router::new(&self.settings, self.hops);
+        let mut router = Router::new(&self.settings, self.hops, self.groups);
         router.succeed(&self.router);
         self.router = router;
         self.fill();

@@ -306,7 +306,7 @@ proptest::proptest! {
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             bytes[4..6].copy_from_slice(&kinds[kind].to_ne_bytes());
             let mut follower = super::super::follower::Follower::new(&RoutingSettings::default(), Default::default());
-            let mut router = super::super::router::Router::new(&RoutingSettings::default(), 4);
+            let mut router = super::super::router::Router::new(&RoutingSettings::default(), 4, 0);
             follower.take(read(&bytes), 0, &mut router, &mut Default::default());
         }
     }

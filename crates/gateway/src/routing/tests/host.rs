@@ -10,7 +10,7 @@ fn hosted(ports: &[usize]) -> Scene {
     for port in ports {
         settings.ports[port - 1].host_interface = Some(format!("h-x{port}"));
     }
-    Scene::of(&settings, 16)
+    Scene::of(&settings, 16, 0)
 }
 
 /// What becomes of a packet: the frames that are sent, and whether the machine gets it.
@@ -152,7 +152,7 @@ proptest! {
                 scene.router.port(port).expect("is there").addresses.clone();
         }
         scene.check();
-        let mut fresh = Scene::of(&settings, 16);
+        let mut fresh = Scene::of(&settings, 16, 0);
         fresh.fill();
         prop_assert_eq!(scene.tables, fresh.tables);
     }

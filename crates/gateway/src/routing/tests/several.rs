@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::routing::follower::Follower;
+use crate::routing::rib::Source;
 use crate::routing::rtnetlink::{Hop, Key, Object, RouteNews, Told};
 use std::collections::HashMap;
 
@@ -25,9 +26,12 @@ fn link(port: u32, up: bool) -> Told {
 
 impl Spread {
     fn new(count: u16) -> Spread {
-        let settings = Scene::settings();
-        let mut scene = Scene::of(&settings, 16);
-        scene.router = scene.router.with_groups(count);
+        Spread::of(Scene::settings(), count)
+    }
+
+    /// With what a file says.
+    fn of(settings: RoutingSettings, count: u16) -> Spread {
+        let scene = Scene::of(&settings, 16, count);
         let follower = Follower::new(&settings, HashMap::new());
         let mut spread = Spread { scene, follower };
         spread.told(vec![link(1, true), link(2, true)]);
@@ -229,7 +233,7 @@ fn next_hops_have_flows_by_their_weights_and_few_move_when_these_change() {
     assert_eq!(moved(&before, &spread.flows(TO)), BTreeSet::from([("1".to_owned(), "0".to_owned())]));
     // A reload keeps it.
     let before = spread.flows(TO);
-    let mut router = Router::new(&spread.scene.settings, 16).with_groups(4);
+    let mut router = Router::new(&spread.scene.settings, 16, 4);
     router.succeed(&spread.scene.router);
     spread.scene.router = router;
     spread.scene.fill();
@@ -355,7 +359,7 @@ fn a_reload_keeps_the_ways_of_flows() {
     let before = spread.flows(TO);
     assert_eq!(counted(&before).len(), 3);
     let reload = |spread: &mut Spread, count| {
-        let mut router = Router::new(&spread.scene.settings, 16).with_groups(count);
+        let mut router = Router::new(&spread.scene.settings, 16, count);
         router.succeed(&spread.scene.router);
         spread.scene.router = router;
         spread.scene.fill();
@@ -365,4 +369,69 @@ fn a_reload_keeps_the_ways_of_flows() {
     assert_eq!(spread.flows(TO), before);
     reload(&mut spread, 0);
     assert_eq!(counted(&spread.flows(TO)).len(), 1, "the program has no groups any more");
+}
+
+/// What a file says that has a route by these next hops, each with its weight.
+fn of_file(hops: &[(usize, u32)]) -> RoutingSettings {
+    let mut settings = Scene::settings();
+    let member = |which: usize| Neighbour { port: 1 + which as u16 / 2, address: address(HOPS[which]) };
+    let via = hops.iter().map(|(which, weight)| (member(*which), *weight)).collect();
+    settings.routes.push(StaticRoute { to: TO.parse().expect("a prefix"), via });
+    settings
+}
+
+#[test]
+fn a_route_of_the_file_by_several_next_hops_has_flows_by_their_weights_and_keeps_them() {
+    let mut spread = Spread::of(of_file(&[(0, 1), (1, 1), (2, 2)]), 4);
+    spread.scene.check();
+    assert_eq!(spread.wait(1).len(), 3, "all three are asked for, without a packet");
+    spread.answers(&[0, 1, 2]);
+    let all = spread.flows(TO);
+    // A bucket has 15 or 16 of the flows.
+    let by_weight = |flows: &[Option<String>]| {
+        let of = counted(flows);
+        of["2"] > 470 && of["0"] > 230 && of["1"] > 230
+    };
+    assert!(by_weight(&all), "{:?}", counted(&all));
+    // The kernel's route to the same prefix waits behind it, though its flows go by the same set.
+    spread.weighted(TO, &[0, 1, 2], &[1, 1, 2]);
+    spread.weighted("198.18.0.0/15", &[0, 1, 2], &[1, 1, 2]);
+    assert_eq!((spread.flows(TO), spread.flows("198.18.0.0/15")), (all.clone(), all.clone()));
+    spread.route("198.18.0.0/15", &[]);
+    spread.route(TO, &[3]);
+    assert_eq!(spread.flows(TO), all);
+    // Links go and come.
+    spread.told(vec![link(2, false)]);
+    let one_link = spread.flows(TO);
+    assert!(moved(&all, &one_link).iter().all(|(from, _)| from == "2"));
+    assert_eq!(counted(&one_link).len(), 2);
+    spread.told(vec![link(1, false)]);
+    let way = |spread: &Spread| spread.scene.router.rib.best(TO.parse().expect("a prefix"));
+    assert_eq!(way(&spread), None, "no link is there");
+    spread.told(vec![link(2, true)]);
+    assert!(matches!(way(&spread), Some((Source::Static, Way::Several(_)))));
+    spread.wait(11);
+    spread.answers(&[2, 3]);
+    assert_eq!(counted(&spread.flows(TO)), BTreeMap::from([("2".to_owned(), 1000)]));
+    spread.told(vec![link(1, true)]);
+    spread.wait(11);
+    spread.answers(&[0, 1]);
+    let again = spread.flows(TO);
+    assert!(by_weight(&again), "{:?}", counted(&again));
+
+    // A reload, and one with a next hop less.
+    spread.scene.reload();
+    spread.scene.check();
+    assert_eq!(spread.flows(TO), again);
+    spread.scene.settings = of_file(&[(0, 1), (2, 2)]);
+    spread.scene.reload();
+    spread.scene.check();
+    let less = spread.flows(TO);
+    assert!(moved(&again, &less).iter().all(|(from, _)| from == "1"), "{:?}", moved(&again, &less));
+    assert_eq!(counted(&less).len(), 2);
+    // The kernel's routes have what is left.
+    spread.route("198.18.0.0/15", &[0, 1]);
+    spread.wait(1);
+    spread.answers(&[1]);
+    assert_eq!((counted(&spread.flows("198.18.0.0/15")).len(), spread.flows(TO)), (2, less));
 }
