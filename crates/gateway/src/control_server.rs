@@ -221,7 +221,7 @@ impl ControlServer {
                 client::VERSION
             ));
         }
-        Known::now(&self.remote, &self.routing, &self.program()).map_err(|fault| fault.message)
+        Known::now(&self.remote, &self.table_access.fillers, &self.program()).map_err(|fault| fault.message)
     }
 
     fn measure(&self, seconds: f64) -> ControlAnswer {

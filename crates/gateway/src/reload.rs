@@ -17,13 +17,16 @@ use crate::config::{Config, ConfigError};
 use crate::control::ControlAnswer;
 use crate::control_server::{ConfigReader, ControlServer, ended};
 use crate::limits::{OVERDUE, RELOAD};
+use crate::names::{self, PacketTables};
 use crate::open_ports::{self, OpenPort, Opened};
 use crate::routing::NewHosts;
 use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, OtherPorts};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
+use lang::ir::Program;
 use packet::PortNumber;
+use ports::live::clock::{Clock, MachineClock};
 use ports::live::tunnel::TunnelChange;
 use ports::live::{Lane, exchange};
 use std::collections::BTreeMap;
@@ -136,6 +139,26 @@ impl ControlServer {
             Ok(staged) => staged,
             Err(error) => return refused(error),
         };
+        // The names of a running process are those of its start and those that were added since. Nothing is
+        // promised until the program has taken over or not.
+        let waypoint = self.names.as_ref().and_then(|names| names.waypoint());
+        let mut waypoint =
+            waypoint.as_ref().filter(|_| self.table_access.fillers.waypoint).map(names::locked);
+        let followed = match &waypoint {
+            Some(waypoint) => {
+                let tables = self.carried(&config, &loaded.program);
+                let tables = tables.and_then(|tables| {
+                    let mut backends = loaded.backends.iter_mut();
+                    backends.try_for_each(|backend| waypoint.fill(&tables, backend.as_mut()))?;
+                    Ok(tables)
+                });
+                match tables {
+                    Ok(tables) => Some(tables),
+                    Err(error) => return refused(error),
+                }
+            }
+            None => None,
+        };
         let (count, before) = (config.ports.len() as u16, self.ports().len());
         let Opened { ports: new_ports, lanes } = opened;
         let other = |lanes: Vec<Lane>| {
@@ -163,6 +186,9 @@ impl ControlServer {
                 }
                 staged.commit(&config.routing, new_hosts);
                 *generations += 1;
+                if let (Some(waypoint), Some(tables)) = (&mut waypoint, followed) {
+                    waypoint.took_over(tables, *generations, MachineClock.program());
+                }
                 *self.config() = config;
                 if let Err(error) = self.speak() {
                     ports += &format!("; nothing is said over new tunnels: {error}");
@@ -181,6 +207,15 @@ impl ControlServer {
             }
             Err(error) => ControlAnswer::Error(format!("{error}; nothing has changed")),
         }
+    }
+
+    /// The tables by which a new program goes on to carry the packets of the waypoint.
+    fn carried(&self, config: &Config, program: &Program) -> Result<PacketTables, String> {
+        let gone = || {
+            "the gateway runs with `[names.waypoint]`, and the file has none any more: stop it and start it anew"
+                .to_owned()
+        };
+        config.carries_names(program).map_err(|error| error.to_string())?.ok_or_else(gone)
     }
 
     /// Opens the ports that a new file has anew, with their host interfaces.

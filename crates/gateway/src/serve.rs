@@ -111,6 +111,7 @@ pub fn serve(
     config.workers.suit(&loaded.program)?;
     config.routes_by(&loaded.program)?;
     config.check_keys()?;
+    let carried = config.carries_names(&loaded.program)?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let server = match config.metrics {
@@ -140,6 +141,9 @@ pub fn serve(
         provide(&loaded.program, usize::from(workers), backend.as_mut(), |_| true);
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
+    if let (Some(names), Some(tables), Some(backend)) = (&names, carried, loaded.backends.first_mut()) {
+        names.carry(&remote, tables, backend.as_mut())?;
+    }
     if let Some(path) = &config.snapshot {
         let now = Moment::now(clock.program());
         let read = snapshot::read(path, &loaded.program, &mut loaded.backends, &now);
@@ -159,6 +163,7 @@ pub fn serve(
     control_server.metrics = server;
     control_server.leasing = Leasing::new(names.clone(), telling.remark);
     control_server.names = names;
+    control_server.table_access.fillers.waypoint = carried.is_some();
     control_server.telling = telling;
     let control_server = Arc::new(control_server);
     if let Some(path) = &config.snapshot {

@@ -134,6 +134,30 @@ impl Bindings {
         Ok(())
     }
 
+    /// Notes a binding that packets have made, whatever was promised: no limit keeps it out, since it is
+    /// there. It stays until it ends.
+    pub(crate) fn note(&mut self, key: BindingKey, responder: Responder) {
+        self.prove(&key);
+        if let Some(binding) = self.get_mut(&key) {
+            (binding.responder, binding.state) = (responder, State::Live);
+            return;
+        }
+        let (address, service) = (key.address, key.service);
+        let of = self.of.entry(key.initiator).or_default();
+        of.push(Binding { address, service, responder, state: State::Live });
+        self.count += 1;
+    }
+
+    /// Every binding that is not over.
+    pub(crate) fn live(&self) -> impl Iterator<Item = BindingKey> {
+        let of = |(&initiator, of): (&Ipv4Addr, &'_ Vec<Binding>)| {
+            let live = of.iter().filter(|one| !matches!(one.state, State::Quarantined { .. }));
+            let key = |one: &Binding| BindingKey { initiator, address: one.address, service: one.service };
+            live.map(key).collect::<Vec<_>>()
+        };
+        self.of.iter().flat_map(of)
+    }
+
     /// The initiator is there.
     pub(crate) fn prove(&mut self, key: &BindingKey) {
         if let Some(binding) = self.get_mut(key)

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 pub struct Responder(pub u32);
 
 /// From which initiators the first packet may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initiators {
     /// From this one: the resolver is the client itself, or it told the whole address (RFC 7871).
     Exact(Ipv4Addr),
@@ -51,6 +51,15 @@ pub struct Ask {
     pub initiators: Initiators,
     /// The resolver that asked the name server.
     pub resolver: IpAddr,
+}
+
+/// A promise that had to go for another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Displaced {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// What had been asked for.
+    pub ask: Ask,
 }
 
 /// A promise: first packets of these initiators to these services of an address go to a responder.

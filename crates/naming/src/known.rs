@@ -5,8 +5,8 @@
 //! nor has reached one there.
 
 use crate::bindings::Bindings;
-use crate::expectation::{Ask, Expectation};
-use crate::limits::{FORGOTTEN_AT_ONCE, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR};
+use crate::expectation::{Ask, Displaced, Expectation};
+use crate::limits::{FORGOTTEN_AT_ONCE, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR, MOST_OF_INITIATOR};
 use crate::service::Service;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -38,14 +38,12 @@ impl Known {
     ) -> Option<Ipv4Addr> {
         let asked = self.of.get(&initiator).map_or(&[][..], Vec::as_slice);
         let live = |one: &&(Ipv4Addr, Expectation)| one.1.until > now;
-        if let Some((address, _)) = asked.iter().filter(live).find(|(_, one)| one.is_for(ask)) {
-            return Some(*address);
-        }
-        if asked.iter().filter(|(_, one)| one.exclusive_until > now).count() >= MOST_KNOWN_OF_INITIATOR {
-            return None;
-        }
         let mut taken: Vec<Ipv4Addr> = Vec::new();
         let mut reached = None;
+        // Who has more is not looked at in full.
+        if bindings.of(initiator).len() > MOST_OF_INITIATOR {
+            return None;
+        }
         for binding in bindings.of(initiator) {
             if !ask.services.contains(binding.service) {
                 continue;
@@ -55,6 +53,13 @@ impl Known {
             } else if bindings.keeps(binding, now) {
                 taken.push(binding.address);
             }
+        }
+        let same = asked.iter().filter(live).find(|(_, one)| one.is_for(ask)).map(|(address, _)| *address);
+        if let Some(address) = same.filter(|address| !taken.contains(address)) {
+            return Some(address);
+        }
+        if asked.iter().filter(|(_, one)| one.exclusive_until > now).count() >= MOST_KNOWN_OF_INITIATOR {
+            return None;
         }
         let mut in_tail: Vec<Ipv4Addr> = Vec::new();
         for (address, one) in asked.iter().filter(live).filter(|(_, one)| one.conflicts(ask)) {
@@ -74,13 +79,14 @@ impl Known {
         chosen.copied()
     }
 
-    /// Notes what was promised; false if there is no room.
+    /// Notes what was promised, and what had to go for it; false if there is no room.
     pub(crate) fn promise(
         &mut self,
         initiator: Ipv4Addr,
         address: Ipv4Addr,
         promised: Expectation,
         now: u64,
+        displaced: &mut Vec<Displaced>,
     ) -> bool {
         if self.count >= MOST_KNOWN && !self.make_room(now) {
             return false;
@@ -91,8 +97,11 @@ impl Known {
         }
         let before = of.len();
         of.retain(|(at, one)| {
-            let replaced = *at == address && (one.is_for(&promised.ask) || one.conflicts(&promised.ask));
-            one.until > now && !replaced
+            let gives_way = *at == address && one.conflicts(&promised.ask);
+            if gives_way {
+                displaced.push(Displaced { address, ask: one.ask.clone() });
+            }
+            one.until > now && !gives_way && !(*at == address && one.is_for(&promised.ask))
         });
         if of.len() >= MOST_KNOWN_OF_INITIATOR {
             of.retain(|(_, one)| one.exclusive_until > now);
@@ -136,6 +145,32 @@ impl Known {
         of.filter(|(at, one)| *at == address && one.until > now && one.admits(initiator, service))
             .map(|(_, one)| one)
             .max_by_key(|one| one.asked)
+    }
+
+    /// Takes back one promise to an initiator.
+    pub(crate) fn retract(&mut self, initiator: Ipv4Addr, address: Ipv4Addr, ask: &Ask) {
+        if let Some(of) = self.of.get_mut(&initiator) {
+            let before = of.len();
+            of.retain(|(at, one)| *at != address || !one.is_for(ask));
+            self.count -= before - of.len();
+        }
+    }
+
+    /// Takes back every promise that `gone` says, and tells of it.
+    pub(crate) fn withdraw(&mut self, gone: &dyn Fn(&Ask) -> bool, withdrawn: &mut Vec<Displaced>) {
+        self.of.retain(|_, of| {
+            let before = of.len();
+            of.retain(|(address, one)| {
+                let goes = gone(&one.ask);
+                if goes {
+                    withdrawn.push(Displaced { address: *address, ask: one.ask.clone() });
+                }
+                !goes
+            });
+            self.count -= before - of.len();
+            !of.is_empty()
+        });
+        self.waiting.retain(|initiator| self.of.contains_key(initiator));
     }
 
     /// Whether this initiator waits for something at the address, whatever the service is.

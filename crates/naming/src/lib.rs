@@ -28,6 +28,7 @@ mod fairness;
 mod known;
 pub mod limits;
 mod network;
+mod path;
 mod service;
 mod unknown;
 mod waypoint;
@@ -35,7 +36,8 @@ mod window;
 
 pub use admission::{Admission, Denial};
 pub use bindings::BindingKey;
-pub use expectation::{Ask, Initiators, Responder};
+pub use expectation::{Ask, Displaced, Initiators, Responder};
 pub use network::network;
+pub use path::{NoRoom, PathChange, PathEntries, PathEntry, PathKey};
 pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};
 pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Promise, SetUpError, Waypoint};

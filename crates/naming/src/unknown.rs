@@ -6,7 +6,7 @@
 //! Among free addresses it takes the one whose last conflicting promise is longest ago, since a client that
 //! kept an address too long does the least harm there.
 
-use crate::expectation::{Ask, Expectation};
+use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::fairness::Shares;
 use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
 use crate::network::network;
@@ -17,8 +17,8 @@ use std::net::Ipv4Addr;
 struct Slot {
     address: Ipv4Addr,
     expectations: Vec<Expectation>,
-    /// When an expectation was last promised here.
-    used: Option<u64>,
+    /// When an expectation was last promised here, and for whom.
+    used: Option<(u64, Responder)>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +39,9 @@ pub(crate) enum Shortage {
 struct Fitness {
     /// The same promise is there.
     new: bool,
+    /// It did not lead to this responder last. A client that has a binding there reaches it by no other
+    /// address.
+    was_of_other: bool,
     /// The clients of this resolver may still keep this address for another responder.
     same_network: bool,
     /// Somebody else's promise has to go.
@@ -53,8 +56,13 @@ impl Unknown {
         Unknown { slots: addresses.into_iter().map(slot).collect() }
     }
 
-    /// Finds an address for this promise and notes it there.
-    pub(crate) fn promise(&mut self, promised: Expectation, now: u64) -> Result<Ipv4Addr, Shortage> {
+    /// Finds an address for this promise, notes it there, and tells what had to go for it.
+    pub(crate) fn promise(
+        &mut self,
+        promised: Expectation,
+        now: u64,
+        displaced: &mut Vec<Displaced>,
+    ) -> Result<Ipv4Addr, Shortage> {
         let ask = &promised.ask;
         let mut best: Option<(Fitness, usize)> = None;
         let mut free = 0;
@@ -71,9 +79,15 @@ impl Unknown {
             return Err(Shortage::Share);
         }
         let slot = &mut self.slots[place];
-        slot.expectations.retain(|one| one.until > now && !one.conflicts(ask) && !one.is_for(ask));
+        slot.expectations.retain(|one| {
+            let gives_way = one.conflicts(ask);
+            if gives_way {
+                displaced.push(Displaced { address: slot.address, ask: one.ask.clone() });
+            }
+            one.until > now && !gives_way && !one.is_for(ask)
+        });
+        slot.used = Some((now, ask.responder));
         slot.expectations.push(promised);
-        slot.used = Some(now);
         Ok(slot.address)
     }
 
@@ -103,6 +117,33 @@ impl Unknown {
         slot.filter(|one| one.until > now && one.admits(initiator, service)).max_by_key(|one| one.asked)
     }
 
+    /// The last promise of this service to exactly these initiators.
+    pub(crate) fn exactly(
+        &self,
+        initiators: Initiators,
+        address: Ipv4Addr,
+        service: Service,
+        now: u64,
+    ) -> Option<&Expectation> {
+        let slot = self.slot(address)?.expectations.iter();
+        slot.filter(|one| one.until > now && one.ask.initiators == initiators)
+            .filter(|one| one.ask.services.contains(service))
+            .max_by_key(|one| one.asked)
+    }
+
+    /// Takes back every promise that `gone` says, and tells of it.
+    pub(crate) fn withdraw(&mut self, gone: &dyn Fn(&Ask) -> bool, withdrawn: &mut Vec<Displaced>) {
+        for slot in &mut self.slots {
+            slot.expectations.retain(|one| {
+                let goes = gone(&one.ask);
+                if goes {
+                    withdrawn.push(Displaced { address: slot.address, ask: one.ask.clone() });
+                }
+                !goes
+            });
+        }
+    }
+
     /// Whether anybody waits for this initiator at the address, whatever the service is.
     pub(crate) fn expects(&self, initiator: Ipv4Addr, address: Ipv4Addr, now: u64) -> bool {
         self.slot(address).is_some_and(|slot| {
@@ -128,6 +169,8 @@ impl Slot {
             }
         }
         let is_full = new && !displaces && count >= MOST_AT_ADDRESS;
-        (!is_full).then_some(Fitness { new, same_network, displaces, used: self.used })
+        let was_of_other = self.used.is_none_or(|(_, responder)| responder != ask.responder);
+        let used = self.used.map(|(at, _)| at);
+        (!is_full).then_some(Fitness { new, was_of_other, same_network, displaces, used })
     }
 }

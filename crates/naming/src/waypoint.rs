@@ -2,9 +2,11 @@
 
 use crate::admission::{Admission, Denial};
 use crate::bindings::{BindingKey, Bindings, State};
-use crate::expectation::{Ask, Expectation, Initiators, Responder};
+use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::known::Known;
 use crate::limits::{MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
+use crate::path::{PathEntry, PathKey};
+use crate::service::Services;
 use crate::unknown::{Shortage, Unknown};
 use crate::window::Window;
 use std::collections::HashMap;
@@ -82,6 +84,8 @@ pub struct Waypoint {
     /// For whom each address of the pool is.
     parts: HashMap<Ipv4Addr, Part>,
     window: Window,
+    /// What had to go for the last promise.
+    displaced: Vec<Displaced>,
 }
 
 impl Waypoint {
@@ -110,6 +114,7 @@ impl Waypoint {
             known_bindings: Bindings::new(QUARANTINE),
             unknown_bindings: Bindings::new(REMEMBERED),
             window: Window::default(),
+            displaced: Vec::new(),
         })
     }
 
@@ -120,6 +125,7 @@ impl Waypoint {
     /// Why there is none.
     pub fn set_up(&mut self, ask: &Ask, now: u64) -> Result<Promise, SetUpError> {
         self.advance(now);
+        self.displaced.clear();
         let exclusive_until = now + self.window.length();
         let promised = Expectation { ask: ask.clone(), asked: now, exclusive_until, until: now + TAIL };
         let address = if let Initiators::Exact(initiator) = ask.initiators {
@@ -127,17 +133,50 @@ impl Waypoint {
                 .known
                 .choose(initiator, ask, &self.known_bindings, now)
                 .ok_or(SetUpError::InitiatorFull)?;
-            if !self.known.promise(initiator, address, promised, now) {
+            if !self.known.promise(initiator, address, promised, now, &mut self.displaced) {
                 return Err(SetUpError::Full);
             }
             address
         } else {
-            self.unknown.promise(promised, now).map_err(|shortage| match shortage {
+            self.unknown.promise(promised, now, &mut self.displaced).map_err(|shortage| match shortage {
                 Shortage::Full => SetUpError::Full,
                 Shortage::Share => SetUpError::Share,
             })?
         };
         Ok(Promise { address, exclusive_until })
+    }
+
+    /// The promises that had to go for the last one.
+    pub fn displaced(&self) -> &[Displaced] {
+        &self.displaced
+    }
+
+    /// Takes back the promise to a known initiator that has just been made, since packets do not follow it.
+    pub fn retract(&mut self, ask: &Ask, promise: &Promise) {
+        if let Initiators::Exact(initiator) = ask.initiators {
+            self.known.retract(initiator, promise.address, ask);
+        }
+    }
+
+    /// Takes back the promises of a responder with these services, and says which they were. Bindings stay.
+    pub fn withdraw(&mut self, responder: Responder, services: &Services) -> Vec<Displaced> {
+        let mut withdrawn = Vec::new();
+        let gone = |ask: &Ask| ask.responder == responder && ask.services == *services;
+        self.known.withdraw(&gone, &mut withdrawn);
+        self.unknown.withdraw(&gone, &mut withdrawn);
+        withdrawn
+    }
+
+    /// What is promised of this service to exactly these initiators.
+    pub fn promised(&self, key: &PathKey, now: u64) -> Option<PathEntry> {
+        let &PathKey { address, service, initiators } = key;
+        let expected = match (self.parts.get(&address)?, initiators) {
+            (Part::Known, Initiators::Exact(initiator)) => self.known.find(initiator, address, service, now),
+            (Part::Known, _) => None,
+            (Part::Unknown, _) => self.unknown.exactly(initiators, address, service, now),
+        }?;
+        let Expectation { exclusive_until, until, .. } = *expected;
+        Some(PathEntry { responder: expected.ask.responder, exclusive_until, until })
     }
 
     /// Says which responder a packet is for, and binds its initiator to it.
@@ -180,6 +219,43 @@ impl Waypoint {
             self.window.note(delay);
         }
         Ok(Admission::Admitted(responder))
+    }
+
+    /// Packets have made a binding, which stays until it ends. Another program than this crate let them
+    /// through, by the entries that it was given.
+    pub fn note_bound(&mut self, key: &BindingKey, responder: Responder, now: u64) {
+        let expected = match self.parts.get(&key.address) {
+            None => return,
+            Some(Part::Known) => self.known.find(key.initiator, key.address, key.service, now),
+            Some(Part::Unknown) => self.unknown.find(key.initiator, key.address, key.service, now),
+        };
+        let asked = expected.filter(|one| one.ask.responder == responder).map(|one| one.asked);
+        let Some(bindings) = self.bindings_of(key) else { return };
+        let is_new = bindings.get(key).is_none();
+        bindings.note(*key, responder);
+        if let Some(asked) = asked.filter(|_| is_new) {
+            self.window.note(now.saturating_sub(asked));
+        }
+    }
+
+    /// Packets of this key have been bound to a responder, and are not any more: for how long it is too early
+    /// for another one is counted from now.
+    pub fn note_quarantined(&mut self, key: &BindingKey, responder: Responder, now: u64) {
+        let Some(bindings) = self.bindings_of(key) else { return };
+        if bindings.get(key).is_none() {
+            bindings.note(*key, responder);
+            bindings.end(key, now);
+        }
+    }
+
+    /// Every binding that is not over.
+    pub fn live(&self) -> impl Iterator<Item = BindingKey> {
+        self.known_bindings.live().chain(self.unknown_bindings.live())
+    }
+
+    /// For how long a promise has its slot to itself at this time, in nanoseconds.
+    pub fn exclusive(&self) -> u64 {
+        self.window.length()
     }
 
     /// The initiator of a binding is there: it has answered, or has sent again after an answer.

@@ -127,6 +127,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
             .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     let suits = suits.and_then(|()| config.check_keys());
+    let suits = suits.and_then(|()| config.carries_names(&loaded.program).map(drop));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let count = config.ports.iter().filter(|port| port.kind != PortKind::Empty).count();
     let ports = of(count as u64, "port");

@@ -275,6 +275,11 @@ impl Running {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Running(child.expect("the program starts"))
     }
+
+    /// A process that has started.
+    pub(crate) fn of(child: Child) -> Running {
+        Running(child)
+    }
 }
 
 impl Drop for Running {

@@ -23,6 +23,7 @@
 //! [[names.gateway]]               # who has hosts with private addresses behind it, and which
 //! name = "home"
 //! networks = ["192.168.1.0/24"]
+//! peer = 1                        # its number in the tunnel; needed beside ports, whose packets go there
 //!
 //! [[names.host]]                  # a name that leads to such a host
 //! name = "nas"
@@ -70,6 +71,8 @@ pub struct NamesConfig {
     pub gateways: Vec<GatewayDescription>,
     /// The addresses of the waypoint of this process, if it is one.
     pub pool: Option<AddressPool>,
+    /// Line and column of `[names.waypoint]`.
+    pub(crate) waypoint_place: (usize, usize),
     /// How it treats those who ask.
     pub policy: DnsPolicy,
 }
@@ -81,6 +84,8 @@ pub struct GatewayDescription {
     pub name: String,
     /// The networks behind it.
     pub networks: Vec<IpPrefix>,
+    /// Its number in the tunnel, by which packets are sent to it.
+    pub peer: Option<u32>,
 }
 
 /// Where a host is.
@@ -97,6 +102,7 @@ pub struct HostPlace {
 struct FileGateway {
     name: Spanned<String>,
     networks: Vec<Spanned<String>>,
+    peer: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -147,8 +153,8 @@ pub(super) struct FileNames {
     records: Vec<Spanned<RecordDescription>>,
 }
 
-/// Checks the part, and gives what is wrong at its place.
-pub(super) fn read(file: FileNames, at: &At<'_>) -> Result<NamesConfig, ConfigError> {
+/// Checks the part, and gives what is wrong at its place. With `ports` the process also carries packets.
+pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesConfig, ConfigError> {
     let listen = listen(&file.listen, at)?;
     let whole = file.zone.span();
     let wrong = |span: &Range<usize>, error: ZoneError| at(Some(span.clone()), error.to_string());
@@ -175,13 +181,15 @@ pub(super) fn read(file: FileNames, at: &At<'_>) -> Result<NamesConfig, ConfigEr
         zone.add_record(record.get_ref()).map_err(|error| wrong(&record.span(), error))?;
         described.records.push(record.into_inner());
     }
-    let pool = file.waypoint.map(|waypoint| pool(waypoint, at)).transpose()?;
+    let waypoint = at(file.waypoint.as_ref().map(Spanned::span), String::new());
+    let shares = file.shared_address.is_some();
+    let pool = file.waypoint.map(|waypoint| pool(waypoint, shares, at)).transpose()?;
     let in_pool = |address: Ipv4Addr| pool.as_ref().is_some_and(|pool| contains(pool, address));
     if let Some(shared) = file.shared_address.filter(|shared| in_pool(*shared.get_ref())) {
         let message = format!("{} is in the pool of `[names.waypoint]`: it has one owner", shared.get_ref());
         return Err(at(Some(shared.span()), message));
     }
-    let gateways = gateways(file.gateways, at)?;
+    let gateways = gateways(file.gateways, ports && pool.is_some(), at)?;
     let mut hosts = Hosts::default();
     for host in file.hosts {
         let span = host.span();
@@ -215,7 +223,8 @@ pub(super) fn read(file: FileNames, at: &At<'_>) -> Result<NamesConfig, ConfigEr
         replies_per_second: file.replies_per_second.unwrap_or(default.replies_per_second),
         clients: clients.collect(),
     };
-    Ok(NamesConfig { listen, zone: described, hosts, gateways, pool, policy })
+    let waypoint_place = (waypoint.line, waypoint.column);
+    Ok(NamesConfig { listen, zone: described, hosts, gateways, pool, waypoint_place, policy })
 }
 
 /// Hosts, each with one number.
@@ -236,6 +245,11 @@ impl Hosts {
         })
     }
 
+    /// The number that a host has.
+    pub(crate) fn known(&self, place: &HostPlace) -> Option<u32> {
+        self.numbers.get(place).copied()
+    }
+
     /// How many hosts have numbers. A number is never given to another host.
     pub(crate) fn count(&self) -> usize {
         self.places.len()
@@ -247,19 +261,28 @@ impl Hosts {
     }
 }
 
-/// Whether a host's address is behind its gateway. An error says whether the gateway is what is wrong, and
-/// why.
-pub(crate) fn served(gateways: &[GatewayDescription], place: &HostPlace) -> Result<(), (bool, String)> {
+/// The gateway that a host's address is behind. An error says whether the gateway is what is wrong, and why.
+pub(crate) fn served<'a>(
+    gateways: &'a [GatewayDescription],
+    place: &HostPlace,
+) -> Result<&'a GatewayDescription, (bool, String)> {
     let HostPlace { gateway: name, address } = place;
     let Some(gateway) = gateways.iter().find(|gateway| gateway.name == *name) else {
         return Err((true, format!("there is no gateway `{name}`: describe it by `[[names.gateway]]`")));
     };
     if gateway.networks.iter().any(|network| network.contains(IpAddr::V4(*address))) {
-        return Ok(());
+        return Ok(gateway);
     }
     let networks: Vec<String> = gateway.networks.iter().map(ToString::to_string).collect();
     let networks = networks.join(", ");
     Err((false, format!("nobody serves {address}: behind the gateway `{name}` there is {networks}")))
+}
+
+/// What to do for a gateway whose number in the tunnel is not known.
+pub(crate) fn no_peer(gateway: &str) -> String {
+    format!(
+        "packets cannot be sent to the gateway `{gateway}`: give it `peer = 1`, or whatever its number in the tunnel is"
+    )
 }
 
 fn contains(pool: &AddressPool, address: Ipv4Addr) -> bool {
@@ -287,7 +310,11 @@ pub(crate) fn reachable(zone: &Zone, name: &str, has_pool: bool) -> Result<(), S
     ))
 }
 
-fn gateways(files: Vec<FileGateway>, at: &At<'_>) -> Result<Vec<GatewayDescription>, ConfigError> {
+fn gateways(
+    files: Vec<FileGateway>,
+    need_peers: bool,
+    at: &At<'_>,
+) -> Result<Vec<GatewayDescription>, ConfigError> {
     let mut gateways: Vec<GatewayDescription> = Vec::with_capacity(files.len());
     for file in files {
         let name = file.name.get_ref().clone();
@@ -297,7 +324,20 @@ fn gateways(files: Vec<FileGateway>, at: &At<'_>) -> Result<Vec<GatewayDescripti
         if gateways.len() >= NAMED_GATEWAYS {
             return Err(at(Some(file.name.span()), format!("there are at most {NAMED_GATEWAYS} gateways")));
         }
-        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)? });
+        let peer = file.peer.as_ref().map(|peer| *peer.get_ref());
+        if need_peers && peer.is_none() {
+            return Err(at(Some(file.name.span()), no_peer(&name)));
+        }
+        if let Some(own) = file.peer.filter(|peer| !(1..1 << 24).contains(peer.get_ref())) {
+            let message = "`peer`: between 1 and 16777215; number 0 is the waypoint itself";
+            return Err(at(Some(own.span()), message.to_owned()));
+        }
+        if let Some(other) = gateways.iter().find(|known| peer.is_some() && known.peer == peer) {
+            let message =
+                format!("gateway `{}` has this `peer` already: each has a number of its own", other.name);
+            return Err(at(Some(file.name.span()), message));
+        }
+        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)?, peer });
     }
     Ok(gateways)
 }
@@ -316,11 +356,11 @@ fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, Con
 }
 
 /// The addresses of the waypoint, all of a network each.
-fn pool(waypoint: Spanned<FileWaypoint>, at: &At<'_>) -> Result<AddressPool, ConfigError> {
+fn pool(waypoint: Spanned<FileWaypoint>, shares: bool, at: &At<'_>) -> Result<AddressPool, ConfigError> {
     let whole = waypoint.span();
     let FileWaypoint { known, unknown } = waypoint.into_inner();
-    if known.is_empty() && unknown.is_empty() {
-        let message = "a waypoint has addresses: write `unknown`, `known` or both";
+    if known.is_empty() && unknown.is_empty() && !shares {
+        let message = "a waypoint has addresses: write `unknown`, `known` or both, or a `shared_address`";
         return Err(at(Some(whole), message.to_owned()));
     }
     let mut pool = AddressPool::default();

@@ -1,18 +1,20 @@
 //! The name server that all sockets share, with the clock, the secrets and the waypoint that it does not have
 //! itself.
 
-use crate::config::names::{GatewayDescription, HostPlace, Hosts, NamesConfig, own, reachable, served};
+use crate::config::names::{
+    GatewayDescription, HostPlace, Hosts, NamesConfig, no_peer, own, reachable, served,
+};
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled};
 use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
-use crate::names::waypoint::{Expected, LocalWaypoint, Promises};
+use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked};
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
     NameServer, Resumed, Zone, ZoneError,
 };
 use naming::limits::TAIL;
-use naming::{AddressPool, Initiators, SetUpError};
+use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, SetUpError};
 use ports::live::clock::{Clock, MachineClock};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, HashMap};
@@ -58,7 +60,8 @@ pub(super) struct Answering {
     named: BTreeMap<String, NameDescription>,
     gateways: Vec<GatewayDescription>,
     pool: Option<AddressPool>,
-    promises: Promises,
+    /// The waypoint of this process, if it is one.
+    pub(super) waypoint: Option<SharedWaypoint>,
     later: HashMap<HeldQuery, ReplyTo>,
     udp: u64,
     tcp: u64,
@@ -80,16 +83,12 @@ impl Answering {
         }
         let server = NameServer::new(zone, config.policy.clone(), secrets);
         let hosts = Arc::new(Mutex::new(config.hosts.clone()));
-        let promises = Promises::default();
         let epoch = epoch();
-        let asking = match &config.pool {
-            Some(pool) => {
-                let path = Box::new(promises.clone());
-                let waypoint = LocalWaypoint::new(epoch, pool.clone(), hosts.clone(), path)?;
-                Some(Asking::new(epoch, Box::new(waypoint)))
-            }
+        let waypoint = match &config.pool {
+            Some(pool) => Some(Arc::new(Mutex::new(LocalWaypoint::new(epoch, pool.clone(), hosts.clone())?))),
             None => None,
         };
+        let asking = waypoint.clone().map(|waypoint| Asking::new(epoch, Box::new(waypoint)));
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
         Ok(Answering {
@@ -99,7 +98,7 @@ impl Answering {
             named,
             gateways,
             pool,
-            promises,
+            waypoint,
             later,
             udp: 0,
             tcp: 0,
@@ -110,7 +109,10 @@ impl Answering {
 
     /// Adds a name that leads to a host, with the checks of the file, and says what was done.
     pub(super) fn add(&mut self, wish: &NameWish) -> Result<String, String> {
-        served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+        if self.carries() && gateway.peer.is_none() {
+            return Err(no_peer(&gateway.name));
+        }
         own(self.pool.as_ref(), wish.ipv4)?;
         let mut hosts = lock(&self.hosts);
         if hosts.count() >= NAMED_HOSTS {
@@ -131,7 +133,10 @@ impl Answering {
         let told = |error: ZoneError| error.to_string();
         let name = zone.name(&wish.name).map_err(told)?;
         zone.add_described(&described).map_err(told)?;
-        if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()) {
+        let standing = standing_keys(zone, &described);
+        let stands =
+            || self.waypoint.as_ref().map_or(Ok(()), |one| locked(one).stand(&standing, &wish.place));
+        if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
@@ -146,9 +151,48 @@ impl Answering {
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
         let name = zone.name(name).map_err(told)?;
+        let gone =
+            self.named.get(&name.to_string()).map(|described| (described, standing_keys(zone, described)));
         zone.remove(&name).map_err(told)?;
+        let serial = zone.serial();
+        if let (Some((described, standing)), Some(waypoint)) = (gone, &self.waypoint) {
+            let services = services(described);
+            let another = |(other, one): (&String, &NameDescription)| {
+                *other != name.to_string()
+                    && one.responder == described.responder
+                    && self::services(one) == services
+            };
+            // Another name of the same host may have been asked for.
+            let alone = services.as_ref().filter(|_| !self.named.iter().any(another));
+            let now = MachineClock.program();
+            locked(waypoint).forget(&standing, (Responder(described.responder), alone), now);
+        }
         self.named.remove(&name.to_string());
-        Ok(format!("{name} leads to no host any more; serial {}", zone.serial()))
+        let connections =
+            if self.carries() { "; connections that are there go on until they end" } else { "" };
+        Ok(format!("{name} leads to no host any more{connections}; serial {serial}"))
+    }
+
+    /// The gateways of the file.
+    pub(super) fn gateways(&self) -> &[GatewayDescription] {
+        &self.gateways
+    }
+
+    /// Whether packets follow the waypoint of this process.
+    fn carries(&self) -> bool {
+        self.waypoint.as_ref().is_some_and(|waypoint| locked(waypoint).carries())
+    }
+
+    /// Lets the addresses of all names that are there lead to their hosts, whoever asks.
+    pub(super) fn stand(&self) -> Result<(), String> {
+        let Some(waypoint) = &self.waypoint else { return Ok(()) };
+        for described in self.named.values() {
+            let place = lock(&self.hosts).place(described.responder).cloned();
+            let Some(place) = place else { continue };
+            let keys = standing_keys(self.server.zone(), described);
+            locked(waypoint).stand(&keys, &place).map_err(|why| format!("{}: {why}", described.name))?;
+        }
+        Ok(())
     }
 
     /// Answers a query. A reply is written over what `out` holds, or comes later by the way that `reply_to`
@@ -219,7 +263,8 @@ impl Answering {
             self.send(&resumed, &out);
         }
         let due = self.asking.as_ref().and_then(Asking::next_due);
-        [due, self.server.next_expiry()].into_iter().flatten().min().map(|due| due.saturating_sub(now))
+        let over = self.waypoint.as_ref().and_then(|waypoint| locked(waypoint).turn(now));
+        [due, over, self.server.next_expiry()].into_iter().flatten().min().map(|due| due.saturating_sub(now))
     }
 
     fn settle(&mut self, settled: Vec<Settled>) {
@@ -254,7 +299,11 @@ impl Answering {
 
     /// The figures, without lists.
     pub(super) fn figures(&self) -> NamesView {
+        let counts = self.waypoint.as_ref().map(|waypoint| locked(waypoint).counts());
+        let (bindings, expectations) = counts.unwrap_or_default();
         NamesView {
+            bindings: bindings as u64,
+            expectations: expectations as u64,
             zone: self.server.zone().apex().to_string(),
             serial: self.server.zone().serial(),
             queries: [("udp", self.udp), ("tcp", self.tcp)].into(),
@@ -288,8 +337,6 @@ impl Answering {
         };
         let now = MachineClock.program();
         let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
-        let promises = self.promises.all();
-        let live = promises.iter().rev().filter(|one| one.at + TAIL > now);
         let promise = |one: &Expected| PromiseView {
             address: one.promise.address,
             to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
@@ -302,12 +349,29 @@ impl Answering {
             exclusive_seconds: seconds(one.promise.exclusive_until),
             seconds: seconds(one.at + TAIL),
         };
+        let live = |waypoint: &SharedWaypoint| -> Vec<PromiseView> {
+            locked(waypoint).promises().rev().filter(|one| one.at + TAIL > now).map(promise).collect()
+        };
         NamesView {
             hosts: self.named.iter().filter_map(host).take(NAMES_SHOWN).collect(),
-            promises: live.map(promise).collect(),
+            promises: self.waypoint.as_ref().map(live).unwrap_or_default(),
             ..self.figures()
         }
     }
+}
+
+/// What the host of a name offers.
+fn services(described: &NameDescription) -> Option<Services> {
+    let parsed: Result<Vec<Service>, _> = described.services.iter().map(|text| text.parse()).collect();
+    Services::new(parsed.ok()?).ok()
+}
+
+/// The entries by which the address that a name shares or has for itself leads to its host.
+fn standing_keys(zone: &Zone, described: &NameDescription) -> Vec<PathKey> {
+    let name = zone.name(&described.name).ok();
+    let address = name.and_then(|name| zone.standing_address(&name));
+    let (Some(address), Some(services)) = (address, services(described)) else { return Vec::new() };
+    services.iter().map(|service| PathKey { address, service, initiators: Initiators::Any }).collect()
 }
 
 fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {

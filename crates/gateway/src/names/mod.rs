@@ -5,33 +5,47 @@
 //!                                   ├──► Answering, one for all ─┤     │ held query      ▲ address
 //!  TCP: a thread for each client  ──┘                            └─ Asking ─► WaypointLink
 //!                                                                                  │ LocalWaypoint
-//!                                                                                  └─► DataPath
+//!                                                                                  └─► PacketPath ─► DataPath
 //! ```
 
 pub mod alone;
 mod answering;
 mod asking;
+mod packet_tables;
+mod packets;
+mod path;
 mod tcp;
 mod udp;
 mod view;
 mod waypoint;
 
+pub(crate) use packet_tables::EXPECTATIONS;
+pub use packet_tables::PacketTables;
 pub use view::{NameWish, NamesView};
+pub(crate) use waypoint::locked;
 
 use crate::config::names::NamesConfig;
 use crate::control::{Asked, ControlAnswer};
 use answering::Answering;
+use engine::live::{Remote, SubscriptionWish, ToldOf};
+use exec::Backend;
 use naming::AddressPoolError;
 use naming::dns::ZoneError;
+use packets::LivePackets;
+use ports::live::clock::{Clock, MachineClock};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+use waypoint::SharedWaypoint;
 
 /// How often is looked what is due, at least: a query that begins to wait has its first date later than this.
 const CLOCK: Duration = Duration::from_millis(50);
+
+/// How long the events of packets are waited for before it is looked whether all ends.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Why names are not answered.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +68,9 @@ pub enum NamesError {
     /// the addresses of the waypoint are wrong
     #[error(transparent)]
     Pool(#[from] AddressPoolError),
+    /// packets cannot follow
+    #[error("packets do not follow what is promised: {0}")]
+    Packets(String),
     /// the system gives no secret or no thread
     #[error("names cannot be answered: {0}")]
     System(#[from] io::Error),
@@ -101,6 +118,35 @@ impl Names {
         Ok(())
     }
 
+    /// Lets the packets of the first program follow the waypoint, and fills its tables before it runs. A
+    /// thread tells the waypoint what packets do, until the packet loop ends.
+    ///
+    /// # Errors
+    /// The program has no room for the addresses that always lead to one host, or the system has no thread.
+    pub(crate) fn carry(
+        &self,
+        remote: &Remote,
+        tables: PacketTables,
+        backend: &mut dyn Backend,
+    ) -> Result<(), NamesError> {
+        let answering = self.answering();
+        let Some(waypoint) = answering.waypoint.clone() else { return Ok(()) };
+        locked(&waypoint).carry(&tables, answering.gateways());
+        answering.stand().map_err(NamesError::Packets)?;
+        locked(&waypoint).fill(&tables, backend).map_err(NamesError::Packets)?;
+        let live = LivePackets { remote: remote.clone(), tables, generation: 1 };
+        locked(&waypoint).begin(Box::new(live));
+        let remote = remote.clone();
+        let follow = move || heed(&remote, &waypoint);
+        thread::Builder::new().name("names-bindings".to_owned()).spawn(follow)?;
+        Ok(())
+    }
+
+    /// The waypoint of this process. As long as it is held, nothing is promised.
+    pub(crate) fn waypoint(&self) -> Option<SharedWaypoint> {
+        self.answering().waypoint.clone()
+    }
+
     /// Does what is due at some time, until `ended` is true.
     fn clock(&self, ended: &AtomicBool) {
         while !ended.load(Ordering::SeqCst) {
@@ -136,6 +182,32 @@ impl Names {
 
     fn answering(&self) -> MutexGuard<'_, Answering> {
         self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells a waypoint which bindings packets make and end, until the packet loop ends.
+fn heed(remote: &Remote, waypoint: &SharedWaypoint) {
+    let events = packet_tables::EVENTS.map(str::to_owned).to_vec();
+    let wish = SubscriptionWish { events, ..SubscriptionWish::default() };
+    let Some(subscription) = remote.subscribe(wish) else { return };
+    let mut lost = None;
+    loop {
+        // What a snapshot brought back is there from the beginning.
+        let now_lost = subscription.lost();
+        if lost != Some(now_lost) {
+            lost = Some(now_lost);
+            locked(waypoint).compare(MachineClock.program());
+        }
+        let told = match subscription.next(LOOK) {
+            Ok(Some(told)) => told,
+            Ok(None) => continue,
+            Err(_) => return,
+        };
+        if let ToldOf::Event { event, arguments, .. } = &told.what {
+            let name = told.program.events.get(*event as usize).map(|event| event.name.as_str());
+            let over = name == Some(packet_tables::EVENTS[2]);
+            locked(waypoint).heed(arguments, over, MachineClock.program());
+        }
     }
 }
 

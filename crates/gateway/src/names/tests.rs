@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::config::ProcessConfig;
-use crate::config::names::{HostPlace, Hosts};
+use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::NAMED_HOSTS;
 use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY, NAME_SERVER_ADDRESSES};
 use crate::names::asking::{Asking, WaypointLink};
-use crate::names::waypoint::{LocalWaypoint, Promises};
-use naming::AddressPool;
-use naming::control::{ControlAsk, OwnerAnswer};
+use crate::names::packet_tables::PacketTables;
+use crate::names::packets::{DataPath, PathRefusal, Reached, Row, Target};
+use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
+use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
 use naming::dns::Ipv4Mode;
+use naming::{AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -293,7 +295,7 @@ fn a_waypoint_that_says_nothing_makes_an_error_and_not_silence() {
 }
 
 /// A waypoint that answers when it is asked for the third time.
-struct Slow(LocalWaypoint, u32);
+struct Slow(SharedWaypoint, u32);
 
 impl WaypointLink for Slow {
     fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
@@ -310,7 +312,8 @@ fn a_waypoint_that_is_slow_is_asked_again() {
         let mut hosts = Hosts::default();
         hosts.number(HostPlace { gateway: "home".into(), address: [192, 168, 1, 10].into() });
         let hosts = Arc::new(Mutex::new(hosts));
-        let waypoint = LocalWaypoint::new(1, pool, hosts, Box::new(Promises::default())).expect("a pool");
+        let waypoint = LocalWaypoint::new(1, pool, hosts).expect("a pool");
+        let waypoint = Arc::new(Mutex::new(waypoint));
         answering.asking = Some(Asking::new(1, Box::new(Slow(waypoint, 0))));
     };
     let running = Running::with(&zone, slow);
@@ -468,4 +471,63 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
     }
     let error = answering.add(&wish(1)).expect_err("no room");
     assert!(error.contains("start anew"), "{error}");
+}
+
+/// Packets that have bound an initiator before the waypoint hears of it.
+struct Faster(Arc<Mutex<Vec<Row>>>, Option<Reached>);
+
+impl DataPath for Faster {
+    fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
+        if rows.iter().any(|(key, to)| to.is_some() && Some(key.address) == self.1.map(|one| one.key.address))
+        {
+            return Err(PathRefusal::Reached(self.1.take().into_iter().collect()));
+        }
+        self.0.lock().expect("no panic").extend(rows);
+        Ok(())
+    }
+
+    fn reached(&mut self) -> Option<Vec<Reached>> {
+        Some(Vec::new())
+    }
+
+    fn hold(&mut self, keys: &[BindingKey]) -> Option<Vec<bool>> {
+        Some(vec![true; keys.len()])
+    }
+
+    fn took_over(&mut self, _: PacketTables, _: u64) {}
+}
+
+#[test]
+fn packets_that_were_faster_than_their_event_are_believed() {
+    let (initiator, address) = (Ipv4Addr::new(203, 0, 113, 9), |last| Ipv4Addr::new(198, 51, 100, last));
+    let place = |last: u8| HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() };
+    let mut hosts = Hosts::default();
+    let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
+    let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
+    let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
+    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2], quarantine: 3 };
+    let gateway = GatewayDescription { name: "home".into(), networks: Vec::new(), peer: Some(7) };
+    waypoint.carry(&tables, &[gateway]);
+    let service = Service { protocol: 6, port: 22 };
+    let key = BindingKey { initiator, address: address(1), service };
+    let target = Target { peer: 7, host: [192, 168, 1, 11].into() };
+    let told = Arc::default();
+    let reached = Reached { key, target, quarantined: false };
+    waypoint.begin(Box::new(Faster(Arc::clone(&told), Some(reached))));
+    let mut asked = 0;
+    let mut ask = |responder: u32| {
+        let services = Services::new([service]).expect("one");
+        let initiators = Initiators::Exact(initiator);
+        let resolver = initiator.into();
+        asked += 1;
+        let body = AskBody::SetUp(Ask { responder: Responder(responder), services, initiators, resolver });
+        waypoint.heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, 1).expect("an answer").body
+    };
+    // Packets lead the initiator to the other host by the first address, so it gets the second one.
+    assert_eq!(ask(nas), AnswerBody::Accept(address(2), 2_000_000));
+    let key = PathKey { address: address(2), service, initiators: Initiators::Exact(initiator) };
+    let to_nas = Target { host: [192, 168, 1, 10].into(), ..target };
+    assert_eq!(*told.lock().expect("no panic"), [(key, Some(to_nas))]);
+    // And the first one again, for the host that it reaches there.
+    assert_eq!(ask(tv), AnswerBody::Accept(address(1), 2_000_000));
 }

@@ -41,6 +41,10 @@ pub struct NamesView {
     pub drops: BTreeMap<String, u64>,
     /// Connections at this moment.
     pub connections: u64,
+    /// Bindings that the waypoint knows, those included that are over and not forgotten.
+    pub bindings: u64,
+    /// Promises that packets know, each service by itself.
+    pub expectations: u64,
     /// How many names lead to hosts.
     pub host_count: u64,
     /// Names that lead to hosts: the first ones in their order.

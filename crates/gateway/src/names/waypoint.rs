@@ -1,15 +1,24 @@
 //! A waypoint in the same process: it is asked by the same messages as one far away, without bytes.
 
-use crate::config::names::{HostPlace, Hosts};
+use super::packet_tables::PacketTables;
+use super::packets::{DataPath, PathRefusal, Reached, told};
+use super::path::PacketPath;
+use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::PROMISES_SHOWN;
 use crate::names::asking::WaypointLink;
+use exec::Backend;
 use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer, Peer, Rejection};
-use naming::{AddressPool, AddressPoolError, Ask, Promise, Waypoint};
+use naming::{
+    AddressPool, AddressPoolError, Ask, PathKey, Promise, Responder, Services, SetUpError, Waypoint,
+};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The name server of the same process, among those who ask.
 const OWN: Peer = Peer(0);
+
+/// How often another address is tried because packets have bound an initiator meanwhile.
+const ATTEMPTS: usize = 4;
 
 /// What first packets may do from now on.
 #[derive(Clone, Debug)]
@@ -24,72 +33,95 @@ pub(super) struct Expected {
     pub(super) at: u64,
 }
 
-/// The packets of a waypoint: it lets initiators through to whom an address was promised.
-pub(super) trait DataPath: Send {
-    /// Installs a promise before the name is answered.
-    fn expect(&mut self, expected: Expected);
-}
-
 /// Promises that are remembered, so that they can be shown.
-#[derive(Clone, Default)]
-pub(super) struct Promises(Arc<Mutex<VecDeque<Expected>>>);
+#[derive(Default)]
+struct Promises(VecDeque<Expected>);
 
 impl Promises {
-    pub(super) fn all(&self) -> MutexGuard<'_, VecDeque<Expected>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl DataPath for Promises {
-    fn expect(&mut self, expected: Expected) {
-        let mut all = self.all();
+    fn note(&mut self, expected: Expected) {
         // The same promise again replaces the earlier one.
         let is_same = |one: &Expected| {
             one.promise.address == expected.promise.address
                 && one.ask.responder == expected.ask.responder
                 && one.ask.initiators == expected.ask.initiators
         };
-        if let Some(index) = all.iter().position(is_same) {
-            all.remove(index);
+        if let Some(index) = self.0.iter().position(is_same) {
+            self.0.remove(index);
         }
-        if all.len() >= PROMISES_SHOWN {
-            all.pop_front();
+        if self.0.len() >= PROMISES_SHOWN {
+            self.0.pop_front();
         }
-        all.push_back(expected);
+        self.0.push_back(expected);
     }
 }
 
 /// The waypoint, and what it needs to carry out asks.
-pub(super) struct LocalWaypoint {
+pub(crate) struct LocalWaypoint {
     owner: ControlOwner,
     waypoint: Waypoint,
     hosts: Arc<Mutex<Hosts>>,
-    path: Box<dyn DataPath>,
+    path: Option<PacketPath>,
+    promises: Promises,
+}
+
+/// A waypoint that several threads ask.
+pub(crate) type SharedWaypoint = Arc<Mutex<LocalWaypoint>>;
+
+/// The waypoint, for one thread.
+pub(crate) fn locked(waypoint: &SharedWaypoint) -> MutexGuard<'_, LocalWaypoint> {
+    waypoint.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LocalWaypoint {
-    /// A waypoint that has promised nothing.
+    /// A waypoint that has promised nothing, and whose packets nobody carries.
     pub(super) fn new(
         epoch: u64,
         pool: AddressPool,
         hosts: Arc<Mutex<Hosts>>,
-        path: Box<dyn DataPath>,
     ) -> Result<LocalWaypoint, AddressPoolError> {
         let (owner, waypoint) = (ControlOwner::new(epoch), Waypoint::new(pool)?);
-        Ok(LocalWaypoint { owner, waypoint, hosts, path })
+        Ok(LocalWaypoint { owner, waypoint, hosts, path: None, promises: Promises::default() })
     }
-}
 
-impl WaypointLink for LocalWaypoint {
-    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
-        let LocalWaypoint { owner, waypoint, hosts, path } = self;
+    /// Packets will follow its promises; nobody is told yet.
+    pub(super) fn carry(&mut self, tables: &PacketTables, gateways: &[GatewayDescription]) {
+        self.path = Some(PacketPath::new(tables, gateways));
+    }
+
+    /// From now on these packets are told.
+    pub(super) fn begin(&mut self, packets: Box<dyn DataPath>) {
+        if let Some(path) = &mut self.path {
+            path.begin(packets);
+        }
+    }
+
+    /// Whether packets follow its promises.
+    pub(super) fn carries(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// What is promised and was promised before, the oldest first.
+    pub(super) fn promises(&self) -> impl DoubleEndedIterator<Item = &Expected> {
+        self.promises.0.iter()
+    }
+
+    /// Bindings and entries of packets that there are.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.waypoint.bindings(), self.path.as_ref().map_or(0, PacketPath::count))
+    }
+
+    /// Takes an ask of a peer, and gives its answer. When it accepts, packets know the promise.
+    pub(crate) fn heard(&mut self, peer: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+        let LocalWaypoint { owner, waypoint, hosts, path, promises } = self;
+        let hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let carry_out = |body: &AskBody| {
             let AskBody::SetUp(ask) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
-            let place = hosts.lock().unwrap_or_else(PoisonError::into_inner).place(ask.responder.0).cloned();
-            let Some(place) = place else { return AnswerBody::Reject(Rejection::UnknownResponder) };
-            match waypoint.set_up(ask, now) {
+            let Some(place) = hosts.place(ask.responder.0).cloned() else {
+                return AnswerBody::Reject(Rejection::UnknownResponder);
+            };
+            match set_up(waypoint, path.as_mut(), ask, &hosts, now) {
                 Ok(promise) => {
-                    path.expect(Expected { promise, ask: ask.clone(), place, at: now });
+                    promises.note(Expected { promise, ask: ask.clone(), place, at: now });
                     let micros = promise.exclusive_until.saturating_sub(now) / 1_000;
                     AnswerBody::Accept(promise.address, u32::try_from(micros).unwrap_or(u32::MAX))
                 }
@@ -97,6 +129,105 @@ impl WaypointLink for LocalWaypoint {
             }
         };
         // Without room it drops the ask, which is carried again.
-        owner.heard(OWN, ask, now, carry_out).ok()
+        owner.heard(peer, ask, now, carry_out).ok()
+    }
+
+    /// Takes from packets what is over. Says when the next is due.
+    pub(super) fn turn(&mut self, now: u64) -> Option<u64> {
+        self.waypoint.advance(now);
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.path.as_mut()?.expire(&self.waypoint, &hosts, now)
+    }
+
+    /// Lets addresses lead to a host for everybody.
+    ///
+    /// # Errors
+    /// Why packets do not follow.
+    pub(super) fn stand(&mut self, keys: &[PathKey], place: &HostPlace) -> Result<(), String> {
+        self.path.as_mut().map_or(Ok(()), |path| path.stand(keys, place))
+    }
+
+    /// A name is gone: its addresses lead nowhere, and with `services` promises to its host by them are taken
+    /// back.
+    pub(super) fn forget(
+        &mut self,
+        keys: &[PathKey],
+        (responder, services): (Responder, Option<&Services>),
+        now: u64,
+    ) {
+        let withdrawn = services.map(|services| self.waypoint.withdraw(responder, services));
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = &mut self.path {
+            path.fall(keys);
+            path.withdraw(&self.waypoint, &withdrawn.unwrap_or_default(), &hosts, now);
+        }
+        self.promises.0.retain(|one| {
+            one.ask.responder != responder || services.is_none_or(|services| one.ask.services != *services)
+        });
+    }
+
+    /// Fills the tables of a program that does not run yet.
+    ///
+    /// # Errors
+    /// It does not take all.
+    pub(crate) fn fill(&self, tables: &PacketTables, backend: &mut dyn Backend) -> Result<(), String> {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.path.as_ref().map_or(Ok(()), |path| path.fill(tables, backend, &hosts))
+    }
+
+    /// Another program has taken over.
+    pub(crate) fn took_over(&mut self, tables: PacketTables, generation: u64, now: u64) {
+        if let Some(path) = &mut self.path {
+            path.took_over(tables, generation);
+        }
+        self.compare(now);
+    }
+
+    /// Compares the bindings that it knows with those of packets.
+    pub(super) fn compare(&mut self, now: u64) {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = &mut self.path {
+            path.compare(&mut self.waypoint, &hosts, now);
+        }
+    }
+
+    /// Packets have bound an initiator, or a binding is `over`.
+    pub(super) fn heed(&mut self, arguments: &[u128], over: bool, now: u64) {
+        let (Some((key, target)), Some(path)) = (told(arguments), &self.path) else { return };
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        path.note(&mut self.waypoint, &[Reached { key, target, quarantined: false }], &hosts, now);
+        if over {
+            self.waypoint.end(&key, now);
+        }
+    }
+}
+
+/// Promises an address, and tells packets.
+fn set_up(
+    waypoint: &mut Waypoint,
+    mut path: Option<&mut PacketPath>,
+    ask: &Ask,
+    hosts: &Hosts,
+    now: u64,
+) -> Result<Promise, SetUpError> {
+    for _ in 0..ATTEMPTS {
+        let promise = waypoint.set_up(ask, now)?;
+        let Some(path) = &mut path else { return Ok(promise) };
+        match path.follow(waypoint, (promise.address, ask), hosts, now) {
+            Ok(()) => return Ok(promise),
+            // Packets were faster than the event that tells of them.
+            Err(PathRefusal::Reached(reached)) => {
+                waypoint.retract(ask, &promise);
+                path.note(waypoint, &reached, hosts, now);
+            }
+            Err(PathRefusal::Failed(_)) => return Err(SetUpError::Full),
+        }
+    }
+    Err(SetUpError::InitiatorFull)
+}
+
+impl WaypointLink for SharedWaypoint {
+    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+        locked(self).heard(OWN, ask, now)
     }
 }

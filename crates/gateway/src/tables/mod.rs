@@ -30,8 +30,8 @@ use limits::{ANSWERS, CHANGES_TOGETHER, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use listing::Listing;
 use output::{Output, Waits};
 use replacing::Replacement;
-pub(crate) use schema::Known;
 use schema::ended;
+pub(crate) use schema::{Fillers, Known};
 use std::io::{self, BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -48,7 +48,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What the conversations with all clients share.
 pub(crate) struct TableAccess {
     remote: Remote,
-    routing: Arc<Routing>,
+    pub(crate) fillers: Fillers,
     /// Held by who changes tables at several workers, or lets another program take over.
     turn: Mutex<()>,
     /// Whether a client is replacing a table.
@@ -60,7 +60,8 @@ pub(crate) struct TableAccess {
 impl TableAccess {
     pub(crate) fn new(remote: Remote, routing: Arc<Routing>) -> TableAccess {
         let (turn, replacing, subscribers) = Default::default();
-        TableAccess { remote, routing, turn, replacing, subscribers }
+        let fillers = Fillers { routing, waypoint: false };
+        TableAccess { remote, fillers, turn, replacing, subscribers }
     }
 
     /// As long as this is held, no client is in the middle of a change.
@@ -263,7 +264,7 @@ impl<'a> Session<'a> {
         let (remote, known) = (&self.access.remote, &self.known);
         match request {
             TableRequest::Schema => {
-                self.known = Known::now(remote, &self.access.routing, &(self.program)())?;
+                self.known = Known::now(remote, &self.access.fillers, &(self.program)())?;
                 self.replacement = None;
                 Ok(TableAnswer::Schema(self.known.schema.clone()))
             }

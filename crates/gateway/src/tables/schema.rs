@@ -2,6 +2,7 @@
 //! into entries of the program and back.
 
 use super::limits::{MOST_BUCKETS, SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
+use crate::names::EXPECTATIONS;
 use crate::routing::Routing;
 use client::message::table;
 use client::{
@@ -13,6 +14,27 @@ use exec::EntryError;
 use lang::ir::{BytePattern, Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind};
 use std::sync::Arc;
 
+/// What of a program's tables the control plane fills by itself.
+#[derive(Clone)]
+pub(crate) struct Fillers {
+    pub(crate) routing: Arc<Routing>,
+    /// Whether a waypoint of this process tells packets of its promises.
+    pub(crate) waypoint: bool,
+}
+
+impl Fillers {
+    /// The numbers of these tables, each with what to change in place of it.
+    fn of(&self, program: &Program) -> Vec<(u32, &'static str)> {
+        let routed = self.routing.fills().into_iter().map(|table| (table, BY_ROUTING));
+        let tables =
+            (0..).zip(&program.tables).filter(|(_, table)| self.waypoint && table.name == EXPECTATIONS);
+        routed.chain(tables.map(|(number, _)| (number, BY_NAMES))).collect()
+    }
+}
+
+const BY_ROUTING: &str = "from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`";
+const BY_NAMES: &str = "with what its waypoint has promised: change names, as with `ravelin names add`";
+
 /// What a client knows of a program.
 #[derive(Clone)]
 pub(crate) struct Known {
@@ -22,12 +44,12 @@ pub(crate) struct Known {
 
 impl Known {
     /// The program that runs now.
-    pub(crate) fn now(remote: &Remote, routing: &Routing, file: &str) -> Result<Known, RequestRefusal> {
+    pub(crate) fn now(remote: &Remote, fillers: &Fillers, file: &str) -> Result<Known, RequestRefusal> {
         loop {
             let running = remote.ask_at(0, |generation| (generation.number, generation.program.clone()));
             let (number, program) = running.ok_or_else(ended)?;
             // A reload says which tables control fills after the program has taken over.
-            let filled = routing.fills();
+            let filled = fillers.of(&program);
             if remote.ask_at(0, |generation| generation.number).ok_or_else(ended)? == number {
                 let schema = describe(&program, file, number, remote.workers(), &filled);
                 return Ok(Known { schema, program });
@@ -217,7 +239,7 @@ pub(super) fn describe(
     file: &str,
     generation: u64,
     workers: usize,
-    filled: &[u32],
+    filled: &[(u32, &'static str)],
 ) -> ProgramSchema {
     let may_default = exec::may_default(program);
     let table = |(number, table): (u32, &Table)| TableSchema {
@@ -229,9 +251,12 @@ pub(super) fn describe(
         capacity: table.capacity,
         idle: table.idle,
         age: table.age,
-        refuses: RefusedChanges {
-            default: refused_default(table, filled.contains(&number), may_default[number as usize]),
-            ..refusals(table, filled.contains(&number))
+        refuses: {
+            let from = filled.iter().find(|(filled, _)| *filled == number).map(|(_, from)| *from);
+            RefusedChanges {
+                default: refused_default(table, from, may_default[number as usize]),
+                ..refusals(table, from)
+            }
         },
     };
 
@@ -268,20 +293,18 @@ fn group(group: &Group) -> GroupSchema {
 }
 
 /// Why the default entry of a table cannot be changed.
-fn refused_default(table: &Table, is_filled: bool, may: bool) -> Option<String> {
-    if is_filled {
-        return refusals(table, true).insert;
+fn refused_default(table: &Table, filled: Option<&str>, may: bool) -> Option<String> {
+    if filled.is_some() {
+        return refusals(table, filled).insert;
     }
     (!may)
         .then(|| format!("the program gives `{}` no default entry: declare one (`default => …`)", table.name))
 }
 
-fn refusals(table: &Table, is_filled: bool) -> RefusedChanges {
+fn refusals(table: &Table, filled: Option<&str>) -> RefusedChanges {
     let name = &table.name;
-    if is_filled {
-        let why = Some(format!(
-            "the gateway itself fills `{name}` from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`"
-        ));
+    if let Some(from) = filled {
+        let why = Some(format!("the gateway itself fills `{name}` {from}"));
         return RefusedChanges { insert: why.clone(), remove: why.clone(), replace: why, default: None };
     }
     if table.releases.is_some() {

@@ -450,7 +450,8 @@ fn a_value_that_no_variant_has_is_refused_at_its_column() {
 #[test]
 fn which_changes_are_refused_is_said_with_a_way_out() {
     let program = program().0;
-    let schema = describe(&program, "p.rav", 1, 1, &[1]);
+    let schema =
+        describe(&program, "p.rav", 1, 1, &[(1, "from files: change those, as with `ip route add`")]);
     let refuses = |table: usize| {
         let refuses = &schema.tables[table].refuses;
         [&refuses.insert, &refuses.remove, &refuses.replace].map(Option::is_some)

@@ -349,6 +349,15 @@ impl Zone {
         Some(self.nodes.get(name.as_wire())?.host.as_ref()?.mode)
     }
 
+    /// The address of IPv4 that leads to the host of a name whoever asks, if there is one.
+    pub fn standing_address(&self, name: &DnsName) -> Option<Ipv4Addr> {
+        match self.mode(name)? {
+            Ipv4Mode::Shared => self.shared_address,
+            Ipv4Mode::Dedicated(address) => Some(address),
+            Ipv4Mode::Automatic | Ipv4Mode::PerInitiator | Ipv4Mode::None => None,
+        }
+    }
+
     /// Whether the name is the zone or below it.
     pub fn contains(&self, name: &DnsName) -> bool {
         ancestors(name.as_wire()).any(|wire| wire == self.apex.as_wire())

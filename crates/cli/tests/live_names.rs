@@ -1,0 +1,302 @@
+//! Names and packets of one process: a client asks for a name, and reaches a host behind a gateway by an
+//! address that others share.
+//!
+//! ```text
+//!  a: clients ── waypoint ── cable ── names_gateway ── b: hosts
+//!     └─ dig ──► its name server
+//! ```
+//!
+//! `cable` stands for the tunnel: what one end sends to the other's number arrives with its own.
+
+mod net;
+
+use net::{Net, Running, binary, installed, program, text};
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const CABLE: &str = "import std.net.{ethernet}
+reason no_side \"there are two ends\"
+start decoder frame(eth: ethernet) {
+    set eth.dst = 02:52:56:00:00:00
+    match in_port {
+        1 => { set eth.src = 02:52:56:00:00:09  send 2 }
+        2 => { set eth.src = 02:52:56:00:00:01  send 1 }
+        else => drop no_side
+    }
+}
+";
+
+const WAYPOINT: &str = r#"
+[[port]]
+interface = "to-a"
+[[port]]
+interface = "w0"
+
+[set]
+ROUTER = "02:00:00:00:00:01"
+
+[names]
+listen = ["192.0.2.53:53"]
+zone = "home.example"
+clients = ["203.0.113.0/24"]
+shared_address = "198.51.100.3"
+
+[[names.server]]
+name = "ns.other.example."
+
+[[names.gateway]]
+name = "home"
+networks = ["10.0.0.0/24"]
+peer = 1
+
+[[names.host]]
+name = "one"
+gateway = "home"
+address = "10.0.0.80"
+services = ["tcp/80", "icmp"]
+ipv4 = "per-initiator"
+
+[[names.host]]
+name = "two"
+gateway = "home"
+address = "10.0.0.81"
+services = ["tcp/80", "icmp"]
+ipv4 = "per-initiator"
+
+[names.waypoint]
+known = ["198.51.100.1"]
+unknown = ["198.51.100.2"]
+"#;
+
+/// Says to each client by which address and port it was reached, and writes down who it was.
+const SERVER: &str = r#"
+import socket, sys
+host, port = sys.argv[1], int(sys.argv[2])
+server = socket.create_server((host, port))
+while True:
+    connection, client = server.accept()
+    print('from', client[0])
+    connection.settimeout(5)
+    try:
+        connection.recv(4096)
+        said = f'{host} {port}'
+        connection.sendall(f'HTTP/1.0 200 OK\r\nContent-Length: {len(said)}\r\n\r\n{said}'.encode())
+    except OSError:
+        pass
+    connection.close()
+"#;
+
+/// A gateway that ends with the test.
+struct Beside(Child);
+
+impl Beside {
+    fn start(net: &Net, name: &str, program: &str, ports: [&str; 2]) -> Beside {
+        let control = net.path(&format!("{name}.sock")).display().to_string();
+        let ports = ports.map(|port| format!("[[port]]\ninterface = \"{port}\"\n")).concat();
+        let file = net.path(&format!("{name}.toml"));
+        fs::write(&file, format!("program = \"{program}\"\ncontrol = \"{control}\"\n{ports}"))
+            .expect("is written");
+        let mut command = net.at("g", binary(), &["serve", &file.display().to_string()]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let beside = Beside(child);
+        let end = Instant::now() + Duration::from_secs(30);
+        while !net.ravelin(&["show", "run", "--total", "--control", &control]).status.success() {
+            assert!(Instant::now() < end, "{name} does not answer");
+            thread::sleep(Duration::from_millis(50));
+        }
+        beside
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The whole of it.
+struct Home {
+    net: Net,
+    _beside: [Beside; 2],
+    _servers: Vec<Running>,
+}
+
+impl Home {
+    fn new(test: &str) -> Option<Home> {
+        if !installed(test, &["dig", "curl", "python3"]) {
+            return None;
+        }
+        let mut net = Net::new(test)?;
+        let [a, b, g] = ["a", "b", "g"].map(|name| net.name(name));
+        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
+        for name in [&a, &b] {
+            words(&format!("-n {name} address flush dev eth0 scope global"));
+        }
+        for client in 9..=13 {
+            words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
+        }
+        words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
+        for host in [80, 81] {
+            words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
+        }
+        words(&format!("-n {b} route add default via 10.0.0.1"));
+        words(&format!("-n {g} link add dns type veth peer name dns netns {a}"));
+        words(&format!("-n {g} address add 192.0.2.53/24 dev dns"));
+        words(&format!("-n {a} address add 192.0.2.1/24 dev dns"));
+        words(&format!("-n {g} link set dns up"));
+        words(&format!("-n {a} link set dns up"));
+        words(&format!("-n {g} route add 203.0.113.0/24 via 192.0.2.1"));
+        for (one, other) in [("w0", "w1"), ("x0", "x1")] {
+            words(&format!("-n {g} link add {one} type veth peer name {other}"));
+            words(&format!("-n {g} link set {one} up"));
+            words(&format!("-n {g} link set {other} up"));
+        }
+        fs::write(net.path("cable.rav"), CABLE).expect("is written");
+        let cable = net.path("cable.rav").display().to_string();
+        let inside = program("names_gateway.rav").display().to_string();
+        let beside = [
+            Beside::start(&net, "cable", &cable, ["w1", "x0"]),
+            Beside::start(&net, "gateway", &inside, ["x1", "to-b"]),
+        ];
+        let servers = [("10.0.0.80", "80"), ("10.0.0.81", "80"), ("10.0.0.81", "8080")];
+        let servers = servers.map(|(host, port)| {
+            let log = fs::File::create(net.path(&format!("{host}-{port}.log"))).expect("is made");
+            let mut server = net.at("b", "python3", &["-u", "-c", SERVER, host, port]);
+            server.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
+            Running::of(server.spawn().expect("it starts"))
+        });
+        net.serve_ports(&program("waypoint.rav"), WAYPOINT);
+        let home = Home { net, _beside: beside, _servers: servers.into() };
+        // Hosts are there when the servers listen and the gateway has found them.
+        for host in ["10.0.0.80", "10.0.0.81"] {
+            let end = Instant::now() + Duration::from_secs(20);
+            while !home
+                .net
+                .run("b", "curl", &["-s", "--max-time", "1", &format!("http://{host}/")])
+                .status
+                .success()
+            {
+                assert!(Instant::now() < end, "no server at {host}");
+            }
+        }
+        Some(home)
+    }
+
+    /// What a client is told of a name.
+    fn dig(&self, client: u8, name: &str) -> String {
+        let name = format!("{name}.home.example");
+        let from = format!("203.0.113.{client}");
+        text(&self.net.run("a", "dig", &["-b", &from, "@192.0.2.53", "+short", "+tries=1", &name, "A"]))
+            .trim()
+            .to_owned()
+    }
+
+    /// What a client gets from an address, within some seconds.
+    fn get(&self, client: u8, at: &str) -> Option<String> {
+        let from = format!("203.0.113.{client}");
+        // The first packet asks for the host's card, and TCP sends again after a second.
+        let output = self.net.run("a", "curl", &["-s", "--max-time", "6", "--interface", &from, at]);
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn drops(&self, reason: &str) -> u64 {
+        let shown = self.net.ask(&["show", "run", "--total"]);
+        let drops = &shown["now"]["report"]["drops"];
+        assert!(drops.is_object(), "{shown}");
+        drops[reason].as_u64().unwrap_or(0)
+    }
+
+    fn names(&self, words: &[&str]) -> String {
+        let control = self.net.path("control.sock").display().to_string();
+        text(&self.net.ravelin(&[&["names"], words, &["--control", &control]].concat()))
+    }
+}
+
+#[test]
+fn clients_reach_hosts_by_the_names_that_they_asked_for() {
+    let Some(home) = Home::new("clients_reach_hosts_by_the_names_that_they_asked_for") else { return };
+    // Nobody has asked, and the examples in the program's text are gone.
+    let before = home.drops("no_expectation");
+    assert_eq!(home.get(9, "http://198.51.100.1/"), None);
+    assert!(home.drops("no_expectation") > before);
+    // Two clients, one address, one port, two hosts.
+    assert_eq!(home.dig(9, "one"), "198.51.100.1");
+    assert_eq!(home.dig(10, "two"), "198.51.100.1");
+    assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
+    assert_eq!(home.get(10, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+    for (host, client, other) in [("10.0.0.80", 9, 10), ("10.0.0.81", 10, 9)] {
+        let log = fs::read_to_string(home.net.path(&format!("{host}-80.log"))).expect("a log");
+        assert!(log.contains(&format!("from 203.0.113.{client}\n")), "{log}");
+        assert!(!log.contains(&format!("203.0.113.{other}\n")), "{log}");
+    }
+    // Its only address leads the client elsewhere.
+    assert!(!home.dig(9, "two").contains("198.51.100"), "{}", home.dig(9, "two"));
+    assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
+    let ping =
+        home.net.run("a", "ping", &["-c", "2", "-i", "0.2", "-W", "3", "-I", "203.0.113.9", "198.51.100.1"]);
+    assert!(text(&ping).contains("bytes from 198.51.100.1"), "{}", text(&ping));
+    // What is promised is there after another program has taken over, and so are bindings.
+    assert_eq!(home.dig(11, "two"), "198.51.100.1");
+    home.net.ask(&["reload"]);
+    assert_eq!(home.get(11, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+    assert!(!home.dig(9, "two").contains("198.51.100"));
+    assert_eq!(home.get(10, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+    // Whose time is over is let through no more, and nobody but the gateway changes the table.
+    let listed = home.net.ravelin(&[
+        "table",
+        "add",
+        "expectations",
+        "(198.51.100.1, 6, 80, _) => (1, 10.0.0.80)",
+        "--control",
+        &home.net.path("control.sock").display().to_string(),
+    ]);
+    assert!(text(&listed).contains("what its waypoint has promised"), "{}", text(&listed));
+}
+
+#[test]
+fn names_that_are_added_and_removed_change_what_packets_do() {
+    let Some(home) = Home::new("names_that_are_added_and_removed_change_what_packets_do") else { return };
+    let add = ["add", "pi", "--gateway", "home", "--address", "10.0.0.81", "--service", "tcp/8080"];
+    let said = home.names(&[&add[..], &["--ipv4", "shared"]].concat());
+    assert!(said.contains("pi.home.example leads to 10.0.0.81"), "{said}");
+    // It leads there whoever asks, and whether anybody asks.
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), Some("10.0.0.81 8080".to_owned()));
+    let said = home.names(&["remove", "pi"]);
+    assert!(said.contains("connections that are there go on until they end"), "{said}");
+    let before = home.drops("no_expectation");
+    assert_eq!(home.get(10, "http://198.51.100.3:8080/"), None);
+    assert!(home.drops("no_expectation") > before);
+    // A promise ends with its name.
+    assert_eq!(home.dig(12, "one"), "198.51.100.1");
+    home.names(&["remove", "one"]);
+    assert_eq!(home.get(12, "http://198.51.100.1/"), None);
+    // The next one finds the address free.
+    assert_eq!(home.dig(12, "two"), "198.51.100.1");
+    assert_eq!(home.get(12, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+}
+
+#[test]
+fn a_program_that_carries_no_packets_for_names_is_refused_at_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let check = |program_file: &str, text: &str| {
+        let file = directory.path().join("gateway.toml");
+        let head = format!("program = \"{}\"\n", program(program_file).display());
+        fs::write(&file, head + text).expect("is written");
+        let output = Command::new(binary()).args(["check", &file.display().to_string()]).output();
+        net::text(&output.expect("it runs"))
+    };
+    let said = check("wire.rav", &WAYPOINT.replace("ROUTER = \"02:00:00:00:00:01\"\n", ""));
+    let wanted = "line 38, column 1: packets of a waypoint need a table `expectations: lpm(";
+    assert!(said.contains(wanted) && said.contains("take that program"), "{said}");
+    let said = check("waypoint.rav", &WAYPOINT.replace("peer = 1\n", ""));
+    let wanted = "line 21, column 8: packets cannot be sent to the gateway `home`: give it `peer = 1`";
+    assert!(said.contains(wanted), "{said}");
+    let said = check("waypoint.rav", &format!("workers = 2\nstate = \"per-worker\"\n{WAYPOINT}"));
+    assert!(said.contains("a waypoint has `workers = 1`"), "{said}");
+    let said = check("waypoint.rav", WAYPOINT);
+    assert!(said.contains("is right: 2 ports"), "{said}");
+}

@@ -1,0 +1,88 @@
+//! The tables and events of a program that carries packets for names: which are needed, and how.
+
+use lang::ir::{Column, ColumnKind, Program, TableKind};
+use naming::limits::MOST_BINDINGS;
+
+/// What first packets are looked up in.
+pub(crate) const EXPECTATIONS: &str = "expectations";
+/// Who reaches whom, proved and not, and who has done so until a short time ago.
+const BOUND: [&str; 2] = ["young_bindings", "bindings"];
+const QUARANTINE: &str = "quarantine";
+/// A first packet has made a binding; its initiator has proved itself; the binding is over.
+pub(super) const EVENTS: [&str; 3] = ["promised", "bound", "unbound"];
+
+/// Where the tables of a program stand that carries packets for names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketTables {
+    pub(super) expectations: u32,
+    /// How many entries they take.
+    pub(super) room: usize,
+    pub(super) bound: [u32; 2],
+    pub(super) quarantine: u32,
+}
+
+const IP4: (ColumnKind, u8) = (ColumnKind::Ip4, 32);
+
+fn uint(width: u8) -> (ColumnKind, u8) {
+    (ColumnKind::Uint, width)
+}
+
+fn begins(columns: &[Column], wanted: &[(ColumnKind, u8)]) -> bool {
+    columns.len() >= wanted.len()
+        && columns.iter().zip(wanted).all(|(own, (kind, width))| own.kind == *kind && own.width == *width)
+}
+
+fn are(columns: &[Column], wanted: &[(ColumnKind, u8)]) -> bool {
+    columns.len() == wanted.len() && begins(columns, wanted)
+}
+
+impl PacketTables {
+    /// Looks for the tables and events of a program.
+    ///
+    /// # Errors
+    /// What the program lacks, and what to do.
+    pub(crate) fn of(program: &Program) -> Result<PacketTables, String> {
+        let lacks = |wanted: &str| {
+            format!(
+                "packets of a waypoint need {wanted} in the program, as `waypoint.rav` has it: take that program, or leave `[names.waypoint]` out where another machine carries the packets"
+            )
+        };
+        let find = |name: &str| (0..).zip(&program.tables).find(|(_, table)| table.name == name);
+        let to = [uint(24), IP4];
+        let by_address = [IP4, uint(8), uint(16), IP4];
+        let wanted = format!(
+            "a table `{EXPECTATIONS}: lpm(at: ip4, proto: u8, number: u16, initiator: ip4) -> (u24, ip4)`"
+        );
+        let (expectations, table) = find(EXPECTATIONS)
+            .filter(|(_, table)| table.kind == TableKind::Lpm)
+            .filter(|(_, table)| are(&table.keys, &by_address) && are(&table.values, &to))
+            .ok_or_else(|| lacks(&wanted))?;
+        let by_initiator = [IP4, IP4, uint(8), uint(16)];
+        let mut held = 0;
+        let mut exact = |name: &str| {
+            let wanted = format!(
+                "a table `{name}: exact(initiator: ip4, at: ip4, proto: u8, number: u16)` whose values begin with the gateway's number (u24) and the host (ip4)"
+            );
+            let found = find(name)
+                .filter(|(_, table)| table.kind == TableKind::Exact)
+                .filter(|(_, table)| are(&table.keys, &by_initiator) && begins(&table.values, &to));
+            held += found.map_or(0, |(_, table)| table.capacity as usize);
+            found.map(|(place, _)| place).ok_or_else(|| lacks(&wanted))
+        };
+        let (bound, quarantine) = ([exact(BOUND[0])?, exact(BOUND[1])?], exact(QUARANTINE)?);
+        if held > MOST_BINDINGS {
+            return Err(format!(
+                "the program's tables of bindings hold {held} entries, and a waypoint knows {MOST_BINDINGS} at most: lower `MOST_BINDINGS` by `[set]`"
+            ));
+        }
+        for name in EVENTS {
+            let wanted = format!(
+                "an event `{name}(initiator: ip4, at: ip4, proto: u8, number: u16, gateway: u24, host: ip4)`"
+            );
+            let params = [IP4, IP4, uint(8), uint(16), uint(24), IP4];
+            let found = program.events.iter().find(|event| event.name == name);
+            found.filter(|event| are(&event.params, &params)).ok_or_else(|| lacks(&wanted))?;
+        }
+        Ok(PacketTables { expectations, room: table.capacity as usize, bound, quarantine })
+    }
+}

@@ -1,0 +1,225 @@
+//! The packets of a waypoint in this process: entries by which first packets are let through, changed between
+//! two batches, and the bindings that packets have made.
+//!
+//! ```text
+//!  change ──► between two batches: removes; looks whether an initiator has reached another host there
+//!                 ├── it has ──► nothing is set, and who reaches whom is told
+//!                 └── it has not ──► sets, all or none
+//! ```
+
+use super::packet_tables::PacketTables;
+use engine::live::{Generation, Remote};
+use exec::{Backend, EntryPlace};
+use lang::ir::{Entry, Match};
+use naming::{BindingKey, Initiators, PathKey, Service};
+use std::net::Ipv4Addr;
+
+/// How many entries are listed between two batches.
+const LISTED: usize = 256;
+
+/// Where packets go: the number of a gateway in the tunnel, and a host behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    pub(super) peer: u32,
+    pub(super) host: Ipv4Addr,
+}
+
+/// Packets of this key go there, or nowhere.
+pub(super) type Row = (PathKey, Option<Target>);
+
+/// A binding that packets have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) key: BindingKey,
+    pub(super) target: Target,
+    /// It is over, and no other host takes its place for a while.
+    pub(super) quarantined: bool,
+}
+
+/// Why entries were not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PathRefusal {
+    /// Initiators reach other hosts there.
+    Reached(Vec<Reached>),
+    /// The table takes no more, or the packet loop has ended.
+    Failed(String),
+}
+
+/// The packets of a waypoint.
+pub(super) trait DataPath: Send {
+    /// Changes entries before the next packet. Removals are always made.
+    ///
+    /// # Errors
+    /// Nothing was set, and why.
+    fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal>;
+
+    /// Which bindings there are, if the packet loop runs. One that begins or ends meanwhile may be missing.
+    fn reached(&mut self) -> Option<Vec<Reached>>;
+
+    /// Whether these bindings are there at this moment, if the packet loop runs.
+    fn hold(&mut self, keys: &[BindingKey]) -> Option<Vec<bool>>;
+
+    /// Another program has taken over.
+    fn took_over(&mut self, tables: PacketTables, generation: u64);
+}
+
+/// The packet loop of this process.
+pub(super) struct LivePackets {
+    pub(super) remote: Remote,
+    pub(super) tables: PacketTables,
+    pub(super) generation: u64,
+}
+
+/// The entry of the table of expectations.
+pub(super) fn entry(key: &PathKey, target: Target) -> Entry {
+    Entry { key: matches(key), value: vec![target.peer.into(), target.host.to_bits().into()], priority: 0 }
+}
+
+fn matches(key: &PathKey) -> Vec<Match> {
+    let initiators = match key.initiators {
+        Initiators::Exact(address) | Initiators::Prefix(address, 32..) => {
+            Match::Exact(address.to_bits().into())
+        }
+        Initiators::Any | Initiators::Prefix(_, 0) => Match::Any,
+        Initiators::Prefix(address, length) => {
+            let shift = 32 - u32::from(length);
+            Match::Prefix { value: (address.to_bits() >> shift << shift).into(), length }
+        }
+    };
+    let Service { protocol, port } = key.service;
+    let exact = [key.address.to_bits().into(), protocol.into(), port.into()].map(Match::Exact);
+    exact.into_iter().chain([initiators]).collect()
+}
+
+fn binding_matches(key: &BindingKey) -> Vec<Match> {
+    let Service { protocol, port } = key.service;
+    let columns =
+        [key.initiator.to_bits().into(), key.address.to_bits().into(), protocol.into(), port.into()];
+    columns.map(Match::Exact).to_vec()
+}
+
+/// What an entry of a table of bindings says.
+fn reached_by(entry: &Entry, quarantined: bool) -> Option<Reached> {
+    let number = |part: &Match| match part {
+        Match::Exact(number) => Some(*number),
+        _ => None,
+    };
+    let columns: Vec<u128> = entry.key.iter().filter_map(number).collect();
+    let &[initiator, address, protocol, port] = columns.as_slice() else { return None };
+    let service = Service { protocol: protocol as u8, port: port as u16 };
+    let key = BindingKey { initiator: ip4(initiator), address: ip4(address), service };
+    let &[peer, host, ..] = entry.value.as_slice() else { return None };
+    Some(Reached { key, target: Target { peer: peer as u32, host: ip4(host) }, quarantined })
+}
+
+fn ip4(number: u128) -> Ipv4Addr {
+    Ipv4Addr::from_bits(number as u32)
+}
+
+/// What an event says: its arguments are those of a binding.
+pub(super) fn told(arguments: &[u128]) -> Option<(BindingKey, Target)> {
+    let &[initiator, address, protocol, port, peer, host] = arguments else { return None };
+    let service = Service { protocol: protocol as u8, port: port as u16 };
+    let key = BindingKey { initiator: ip4(initiator), address: ip4(address), service };
+    Some((key, Target { peer: peer as u32, host: ip4(host) }))
+}
+
+impl LivePackets {
+    /// Runs `look` between two batches; `None` if another program runs, or none.
+    fn ask<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&PacketTables, &mut dyn Backend) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (number, tables) = (self.generation, self.tables);
+        let look = move |generation: &mut Generation| {
+            (generation.number == number).then(|| look(&tables, generation.backend.as_mut()))
+        };
+        self.remote.ask_at(0, look).flatten()
+    }
+}
+
+impl DataPath for LivePackets {
+    fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
+        let made = self.ask(move |tables, backend| make(tables, backend, &rows));
+        made.unwrap_or_else(|| Err(PathRefusal::Failed("the packet loop has ended".to_owned())))
+    }
+
+    fn reached(&mut self) -> Option<Vec<Reached>> {
+        let mut all = Vec::new();
+        let [young, proved] = self.tables.bound;
+        for (table, quarantined) in [(young, false), (proved, false), (self.tables.quarantine, true)] {
+            let mut place = Some(EntryPlace::default());
+            while let Some(from) = place {
+                let (entries, next) =
+                    self.ask(move |_, backend| backend.entries_part(table, from, LISTED))?;
+                all.extend(entries.iter().filter_map(|entry| reached_by(entry, quarantined)));
+                place = next;
+            }
+        }
+        Some(all)
+    }
+
+    fn hold(&mut self, keys: &[BindingKey]) -> Option<Vec<bool>> {
+        let mut all = Vec::with_capacity(keys.len());
+        for part in keys.chunks(LISTED) {
+            let part: Vec<Vec<Match>> = part.iter().map(binding_matches).collect();
+            all.extend(self.ask(move |tables, backend| -> Vec<bool> {
+                let there = |key: &Vec<Match>| {
+                    tables.bound.iter().any(|&table| backend.entry(table, key, 0).is_some())
+                };
+                part.iter().map(there).collect()
+            })?);
+        }
+        Some(all)
+    }
+
+    fn took_over(&mut self, tables: PacketTables, generation: u64) {
+        (self.tables, self.generation) = (tables, generation);
+    }
+}
+
+fn make(tables: &PacketTables, backend: &mut dyn Backend, rows: &[Row]) -> Result<(), PathRefusal> {
+    let mut reached = Vec::new();
+    for (key, target) in rows {
+        match (target, key.initiators) {
+            (None, _) => drop(backend.remove(tables.expectations, &matches(key), 0)),
+            (Some(target), Initiators::Exact(initiator)) => {
+                let key = BindingKey { initiator, address: key.address, service: key.service };
+                let other = elsewhere(tables, backend, &key, *target);
+                reached.extend(other);
+            }
+            (Some(_), _) => {}
+        }
+    }
+    if !reached.is_empty() {
+        return Err(PathRefusal::Reached(reached));
+    }
+    for (index, (key, target)) in rows.iter().enumerate() {
+        let Some(target) = target else { continue };
+        if let Err(error) = backend.insert(tables.expectations, &entry(key, *target)) {
+            for (key, target) in &rows[..index] {
+                if target.is_some() {
+                    backend.remove(tables.expectations, &matches(key), 0);
+                }
+            }
+            return Err(PathRefusal::Failed(error.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The other host that an initiator reaches by this key, or has reached a short time ago.
+fn elsewhere(
+    tables: &PacketTables,
+    backend: &dyn Backend,
+    key: &BindingKey,
+    target: Target,
+) -> Option<Reached> {
+    let columns = binding_matches(key);
+    let [young, proved] = tables.bound;
+    let places = [(young, false), (proved, false), (tables.quarantine, true)];
+    places.into_iter().find_map(|(table, quarantined)| {
+        let entry = backend.entry(table, &columns, 0)?;
+        reached_by(&entry, quarantined).filter(|reached| reached.target != target)
+    })
+}

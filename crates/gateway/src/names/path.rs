@@ -1,0 +1,201 @@
+//! What the packets of a waypoint are told: promises with their time, and the addresses that always lead to
+//! one host.
+
+use super::packet_tables::PacketTables;
+use super::packets::{DataPath, PathRefusal, Reached, Row, Target, entry};
+use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
+use exec::Backend;
+use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Waypoint};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+/// A host of which nothing is known any more: bindings may lead to it.
+const FORGOTTEN: Responder = Responder(u32::MAX);
+
+/// The packets of a waypoint, and what they were told.
+pub(super) struct PacketPath {
+    /// None before the packet loop is there.
+    packets: Option<Box<dyn DataPath>>,
+    room: usize,
+    entries: PathEntries,
+    /// Addresses that names share or have for themselves.
+    standing: HashMap<PathKey, Target>,
+    /// The numbers of gateways in the tunnel.
+    peers: BTreeMap<String, u32>,
+}
+
+impl PacketPath {
+    /// Nothing has been told yet, and nobody is there to be told.
+    pub(super) fn new(tables: &PacketTables, gateways: &[GatewayDescription]) -> PacketPath {
+        let peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
+        let (room, standing) = (tables.room, HashMap::new());
+        PacketPath { packets: None, room, entries: PathEntries::new(room), standing, peers }
+    }
+
+    /// From now on these packets are told of changes.
+    pub(super) fn begin(&mut self, packets: Box<dyn DataPath>) {
+        self.packets = Some(packets);
+    }
+
+    fn tell(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
+        self.packets.as_mut().map_or(Ok(()), |packets| packets.change(rows))
+    }
+
+    /// How many promises packets know, by service and initiators.
+    pub(super) fn count(&self) -> usize {
+        self.entries.count()
+    }
+
+    fn target(&self, place: &HostPlace) -> Option<Target> {
+        Some(Target { peer: *self.peers.get(&place.gateway)?, host: place.address })
+    }
+
+    /// The responder of a target.
+    fn responder(&self, target: Target, hosts: &Hosts) -> Responder {
+        let gateway = self.peers.iter().find(|(_, peer)| **peer == target.peer);
+        let place = gateway.map(|(name, _)| HostPlace { gateway: name.clone(), address: target.host });
+        place.and_then(|place| hosts.known(&place)).map_or(FORGOTTEN, Responder)
+    }
+
+    fn rows(&self, changes: Vec<PathChange>, hosts: &Hosts) -> Vec<Row> {
+        let row = |change| match change {
+            PathChange::Set(key, responder) => {
+                (key, hosts.place(responder.0).and_then(|place| self.target(place)))
+            }
+            PathChange::Remove(key) => (key, None),
+        };
+        changes.into_iter().map(row).collect()
+    }
+
+    fn change(&mut self, changes: Vec<PathChange>, hosts: &Hosts) -> Result<(), PathRefusal> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let rows = self.rows(changes, hosts);
+        let set: Vec<PathKey> = rows.iter().filter(|(_, to)| to.is_some()).map(|(key, _)| *key).collect();
+        let made = self.tell(rows);
+        if made.is_err() {
+            set.iter().for_each(|key| self.entries.lost(key));
+        }
+        made
+    }
+
+    /// Tells packets of the last promise, before the name is answered.
+    ///
+    /// # Errors
+    /// Packets do not follow it, and why.
+    pub(super) fn follow(
+        &mut self,
+        waypoint: &Waypoint,
+        (address, ask): (Ipv4Addr, &Ask),
+        hosts: &Hosts,
+        now: u64,
+    ) -> Result<(), PathRefusal> {
+        let mut changes = Vec::new();
+        let promised = (address, &ask.services, ask.initiators);
+        let fits = self.entries.follow(waypoint, promised, now, &mut changes);
+        self.change(changes, hosts)?;
+        fits.map_err(|_| PathRefusal::Failed("all expectations are in their exclusive time".to_owned()))
+    }
+
+    /// Tells packets of promises that were taken back.
+    pub(super) fn withdraw(&mut self, waypoint: &Waypoint, gone: &[Displaced], hosts: &Hosts, now: u64) {
+        let mut changes = Vec::new();
+        self.entries.withdraw(waypoint, gone, now, &mut changes);
+        // Where the loop has ended there are no packets.
+        let _ = self.change(changes, hosts);
+    }
+
+    /// Takes from packets what is over. Says when the next is due.
+    pub(super) fn expire(&mut self, waypoint: &Waypoint, hosts: &Hosts, now: u64) -> Option<u64> {
+        let mut changes = Vec::new();
+        let next = self.entries.expire(waypoint, now, &mut changes);
+        let _ = self.change(changes, hosts);
+        next
+    }
+
+    /// Lets addresses lead to a host for everybody and as long as nobody says otherwise.
+    ///
+    /// # Errors
+    /// Why not; then nothing has changed.
+    pub(super) fn stand(&mut self, keys: &[PathKey], place: &HostPlace) -> Result<(), String> {
+        let target = self.target(place).ok_or_else(|| no_peer(&place.gateway))?;
+        if self.standing.len() + keys.len() > self.room {
+            return Err(format!(
+                "packets know {} addresses that always lead to one host, and there is no room for more: raise `MOST_EXPECTATIONS` by `[set]`",
+                self.standing.len()
+            ));
+        }
+        let rows = keys.iter().map(|key| (*key, Some(target))).collect();
+        self.tell(rows).map_err(|refusal| match refusal {
+            PathRefusal::Failed(why) => why,
+            // Only promises to one initiator are compared with bindings.
+            PathRefusal::Reached(_) => String::new(),
+        })?;
+        self.standing.extend(keys.iter().map(|key| (*key, target)));
+        self.entries.resize(self.room - self.standing.len());
+        Ok(())
+    }
+
+    /// Lets addresses lead nowhere.
+    pub(super) fn fall(&mut self, keys: &[PathKey]) {
+        let _ = self.tell(keys.iter().map(|key| (*key, None)).collect());
+        self.standing.retain(|key, _| !keys.contains(key));
+        self.entries.resize(self.room - self.standing.len());
+    }
+
+    /// Fills the table of a program that does not run yet, in place of the examples in its text.
+    ///
+    /// # Errors
+    /// It does not take all.
+    pub(super) fn fill(
+        &self,
+        tables: &PacketTables,
+        backend: &mut dyn Backend,
+        hosts: &Hosts,
+    ) -> Result<(), String> {
+        let promised = self
+            .entries
+            .all()
+            .filter_map(|(key, responder)| Some(entry(key, self.target(hosts.place(responder.0)?)?)));
+        let standing = self.standing.iter().map(|(key, target)| entry(key, *target));
+        let all = standing.chain(promised).collect();
+        backend.replace(tables.expectations, all).map_err(|error| format!("`expectations`: {error}"))
+    }
+
+    /// Another program has taken over.
+    pub(super) fn took_over(&mut self, tables: PacketTables, generation: u64) {
+        self.room = tables.room;
+        self.entries.resize(self.room.saturating_sub(self.standing.len()));
+        if let Some(packets) = &mut self.packets {
+            packets.took_over(tables, generation);
+        }
+    }
+
+    /// Lets a waypoint know what packets say: who reaches whom, and who has done so a short time ago.
+    pub(super) fn note(&self, waypoint: &mut Waypoint, reached: &[Reached], hosts: &Hosts, now: u64) {
+        for Reached { key, target, quarantined } in reached {
+            let responder = self.responder(*target, hosts);
+            if *quarantined {
+                waypoint.note_quarantined(key, responder, now);
+            } else {
+                waypoint.note_bound(key, responder, now);
+            }
+        }
+    }
+
+    /// Compares what a waypoint knows with the bindings that there are, as after events were lost.
+    pub(super) fn compare(&mut self, waypoint: &mut Waypoint, hosts: &Hosts, now: u64) {
+        let Some(packets) = &mut self.packets else { return };
+        let Some(reached) = packets.reached() else { return };
+        let there: HashSet<BindingKey> =
+            reached.iter().filter(|one| !one.quarantined).map(|one| one.key).collect();
+        let missing: Vec<BindingKey> = waypoint.live().filter(|key| !there.contains(key)).collect();
+        let held = packets.hold(&missing);
+        self.note(waypoint, &reached, hosts, now);
+        let Some(held) = held else { return };
+        for (key, _) in missing.iter().zip(held).filter(|(_, held)| !held) {
+            waypoint.end(key, now);
+        }
+    }
+}
