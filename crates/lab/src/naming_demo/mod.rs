@@ -1,5 +1,5 @@
-//! `ravelin naming demo`: a small internet in namespaces, in which programs that know nothing of it reach hosts
-//! behind a carrier's NAT by their names.
+//! `ravelin naming demo`: a small internet in namespaces, in which programs that know nothing of it reach
+//! hosts behind a carrier's NAT by their names.
 //!
 //! What happens is judged from outside: by what the programs say and how they end, and by the logs of the
 //! hosts' servers. Each check has the name that the plan of tests has for it: F1 to F15 are functions, X1 to

@@ -1,4 +1,4 @@
-//! Who takes part in the demonstration: the gateways of this product, and the unmodified programs around them.
+//! Who takes part in the demonstration: a waypoint, a gateway, and the unmodified programs around them.
 
 use super::{DemoPlan, text};
 use rig::{Namespace, SmallInternet};
@@ -71,7 +71,13 @@ impl Parties {
             let control = self.path(role).join("ravelin.sock");
             let log = fs::File::create(self.path(&format!("{role}.log")))?;
             let mut command = namespace.command(&plan.binary, None);
-            command.arg("serve").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+            command
+                .arg("serve")
+                .arg(&file)
+                .current_dir(self.path(role))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log);
             self.children.push(command.spawn()?);
             let answers = || {
                 let mut asked = namespace.command(&plan.binary, None);

@@ -151,13 +151,13 @@ fn next(wanted: &InitArguments) -> String {
         "Made {directory}/waypoint and {directory}/gateway, each with a key that only you may read.
 
 1. Copy {directory}/waypoint to the machine with the public addresses, and there:
-     ravelin serve waypoint/waypoint.toml
+     cd waypoint && ravelin serve waypoint.toml
 2. Copy {directory}/gateway to a machine in the network of the hosts, and there:
-     ravelin serve gateway/gateway.toml
+     cd gateway && ravelin serve gateway.toml
 3. At the hosts, let the default route lead to {lan_address}.
 4. Where the zone above {zone} is: delegate {zone} to ns1.{zone}, {machine}.
-5. On the waypoint, give a host a name:
-     ravelin names add nas --gateway home --address ADDRESS --service tcp/22 --control waypoint/ravelin.sock
+5. At the waypoint, in its folder, give a host a name:
+     ravelin names add nas --gateway home --address ADDRESS --service tcp/22 --control ravelin.sock
 "
     )
 }

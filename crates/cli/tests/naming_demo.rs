@@ -1,0 +1,86 @@
+//! `ravelin naming init` and `naming demo`: the files, and a small internet whose captures are judged by
+//! scapy.
+
+mod net;
+
+use assert_cmd::Command;
+use net::{binary, installed, text};
+use serde_json::Value;
+use std::path::Path;
+
+fn init(directory: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.args(["naming", "init", &directory.display().to_string(), "--zone", "home.example"]);
+    command.args(["--machine", "192.0.2.34", "--public", "eth0", "--pool", "198.51.100.0/29"]);
+    command.args(["--known", "198.51.100.2/31", "--unknown", "198.51.100.4/30", "--lan", "eth1"]);
+    command.args(["--router", "02:00:5e:00:00:fe", "--lan-address", "10.0.0.1"]);
+    command.args(["--lan-network", "10.0.0.0/24"]);
+    command
+}
+
+#[test]
+fn both_files_are_right_and_never_written_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    init(directory.path()).assert().success();
+    for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
+        let path = directory.path().join(file);
+        Command::new(binary()).arg("check").arg(&path).assert().success();
+    }
+    let before = std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key");
+    init(directory.path()).assert().failure();
+    assert_eq!(std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key"), before);
+}
+
+#[test]
+fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
+    let test = "every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees";
+    let needed = [
+        "nft",
+        "nginx",
+        "curl",
+        "sshd",
+        "ssh",
+        "ssh-keygen",
+        "dig",
+        "dnsmasq",
+        "iperf3",
+        "ping",
+        "traceroute",
+        "tcpdump",
+        "/usr/bin/scapy3",
+    ];
+    if !installed(test, &needed) {
+        return;
+    }
+    if rig::Namespace::new().is_err() {
+        eprintln!("{test}: not run, since network namespaces cannot be made here");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let captures = directory.path().join("captures");
+    let output = std::process::Command::new(binary())
+        .args(["naming", "demo", "--json", "--captures", &captures.display().to_string()])
+        .output()
+        .expect("ravelin runs");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let checks = report["checks"].as_array().unwrap_or_else(|| panic!("{}", text(&output)));
+    let failed: Vec<&Value> = checks.iter().filter(|check| check["ok"] != true).collect();
+    assert!(failed.is_empty() && output.status.success(), "{failed:#?}");
+    assert!(checks.len() >= 13, "{report}");
+
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/names_judge.py");
+    let judged = std::process::Command::new("/usr/bin/python3")
+        .arg(judge)
+        .arg(&captures)
+        .output()
+        .expect("python runs");
+    let report: Value =
+        serde_json::from_slice(&judged.stdout).unwrap_or_else(|_| panic!("{}", text(&judged)));
+    for (invariant, least) in
+        [("I1", 50), ("I2", 50), ("I4", 1_000), ("I5", 50), ("I5 back", 50), ("I6", 1), ("I8", 1_000)]
+    {
+        let looked = report["looked"][invariant].as_u64().unwrap_or(0);
+        assert!(looked >= least, "{invariant} was looked at {looked} times: {report}");
+    }
+    assert_eq!(report["wrong"].as_object().map(serde_json::Map::len), Some(0), "{report}");
+}

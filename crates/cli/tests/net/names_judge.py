@@ -1,0 +1,171 @@
+"""Judges captures of `ravelin naming demo --captures`: knows addresses, packets and DNS, and nothing of Ravelin.
+
+Prints one JSON document: for each invariant the number of packets looked at, and what is wrong.
+Usage: names_judge.py FOLDER
+"""
+
+import collections
+import ipaddress
+import json
+import logging
+import sys
+
+logging.getLogger("scapy").setLevel(logging.ERROR)
+from scapy.all import DNS, ICMP, IP, TCP, UDP, Ether, PcapReader, raw  # noqa: E402
+
+FOLDER = sys.argv[1]
+POOL = ipaddress.ip_network("198.51.100.0/29")
+CLIENTS = ipaddress.ip_network("203.0.113.0/24")
+HOSTS = ipaddress.ip_network("10.0.0.0/24")
+PRIVATE = [ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")]
+RESOLVER = "192.0.2.2"
+WAYPOINT = "192.0.2.34"
+PUBLIC = ["public", "machine", "carrier"] + ["initiator%d" % i for i in range(10)]
+
+looked = collections.Counter()
+wrong = collections.defaultdict(list)
+
+
+def fault(invariant, what):
+    if len(wrong[invariant]) < 20:
+        wrong[invariant].append(what)
+
+
+def packets(link):
+    with PcapReader("%s/%s.pcap" % (FOLDER, link)) as reader:
+        for packet in reader:
+            if IP in packet:
+                yield packet
+
+
+def within(address, network):
+    return ipaddress.ip_address(address) in network
+
+
+def has_right_checksums(packet):
+    """The packet as it is, and as scapy makes it anew."""
+    ip = packet[IP]
+    whole = raw(ip)[: ip.len]
+    copy = IP(whole)
+    del copy.chksum
+    if copy.frag == 0 and not copy.flags.MF:
+        for layer in (TCP, UDP, ICMP):
+            if layer in copy and copy.getlayer(layer).underlayer.name == "IP" and copy.getlayer(layer).underlayer is copy:
+                if layer is UDP and copy[UDP].chksum == 0:
+                    continue
+                del copy[layer].chksum
+    return raw(copy) == whole
+
+
+# I4: every checksum on every link is right. I8: no private address on a public link.
+for link in PUBLIC + ["lan", "uplink"]:
+    for packet in packets(link):
+        looked["I4"] += 1
+        if not has_right_checksums(packet):
+            fault("I4", "%s: %s" % (link, packet.summary()))
+        if link in PUBLIC:
+            looked["I8"] += 1
+            ends = (packet[IP].src, packet[IP].dst)
+            if any(within(end, network) for end in ends for network in PRIVATE):
+                fault("I8", "%s: %s" % (link, packet.summary()))
+
+
+def flow(packet, forward):
+    """Protocol, the client's port or number of its pings, and the service's port, of a whole packet."""
+    ip = packet[IP]
+    if ip.frag != 0:
+        return None
+    for name, layer in (("tcp", TCP), ("udp", UDP)):
+        if ip.proto == {"tcp": 6, "udp": 17}[name] and layer in packet:
+            ends = (packet[layer].sport, packet[layer].dport)
+            return (name,) + (ends if forward else ends[::-1])
+    if ip.proto == 1 and ICMP in packet and packet[ICMP].type == (8 if forward else 0):
+        return ("icmp", packet[ICMP].id, 0)
+    return None
+
+
+# What the name server has answered: when, to whom, which address, for which host.
+answers = []
+for packet in packets("machine"):
+    if UDP in packet and packet[UDP].sport == 53 and packet[IP].src == WAYPOINT and DNS in packet:
+        answer = packet[DNS]
+        for index in range(answer.ancount or 0):
+            record = answer.an[index]
+            label = record.rrname.decode().lower().split(".")[0]
+            if record.type == 1 and label.startswith("host"):
+                answers.append((float(packet.time), packet[IP].dst, record.rdata, "10.0.0.%d" % (80 + int(label[4:]))))
+
+# Each flow from a client to an address of the pool, and when it began.
+asked = {}
+for packet in packets("public"):
+    if within(packet[IP].dst, POOL) and within(packet[IP].src, CLIENTS):
+        key = flow(packet, True)
+        if key:
+            asked.setdefault((packet[IP].src,) + key, []).append((float(packet.time), packet[IP].dst))
+
+# I1: a packet reaches only the host whose name the address was given for. I2: what an address and service mean for
+# a client does not change. I5: the host sees the client's own address.
+bound = {}
+for packet in packets("lan"):
+    ip = packet[IP]
+    if within(ip.dst, HOSTS) and within(ip.src, HOSTS):
+        continue
+    if not within(ip.dst, HOSTS):
+        continue
+    key = flow(packet, True)
+    if not key:
+        continue
+    looked["I5"] += 1
+    if not within(ip.src, CLIENTS):
+        fault("I5", packet.summary())
+        continue
+    came = [at for time, at in asked.get((ip.src,) + key, []) if time <= float(packet.time) + 0.001]
+    looked["I1"] += 1
+    if not came:
+        fault("I1", "nobody sent it: " + packet.summary())
+        continue
+    address = came[-1]
+    given = [
+        host
+        for time, who, at, host in answers
+        if at == address and who in (RESOLVER, ip.src) and time <= float(packet.time)
+    ]
+    if ip.dst not in given:
+        fault("I1", "%s was never given for %s: %s" % (address, ip.dst, packet.summary()))
+    looked["I2"] += 1
+    service = (ip.src, address, key[0], key[2])
+    if bound.setdefault(service, ip.dst) != ip.dst:
+        fault("I2", "%s meant %s and then %s" % (service, bound[service], ip.dst))
+
+# I5, back: the client sees the address that it has asked.
+for link in ["initiator%d" % i for i in range(10)]:
+    for packet in packets(link):
+        if within(packet[IP].dst, CLIENTS) and not within(packet[IP].src, CLIENTS) and ICMP not in packet:
+            looked["I5 back"] += 1
+            if packet[IP].src not in (RESOLVER, WAYPOINT) and not within(packet[IP].src, POOL):
+                fault("I5 back", packet.summary())
+
+# I6: before a client has shown that it gets answers, it gets at most three times what it sent.
+for link in ["initiator%d" % i for i in range(10)]:
+    sent, got, proved = collections.Counter(), collections.Counter(), set()
+    for packet in packets(link):
+        ip = packet[IP]
+        if ip.proto != 17:
+            continue
+        forward = within(ip.src, CLIENTS) and within(ip.dst, POOL)
+        back = within(ip.dst, CLIENTS) and within(ip.src, POOL)
+        key = flow(packet, forward) if forward or back else None
+        if not key:
+            continue
+        key = (ip.src if forward else ip.dst, ip.dst if forward else ip.src, key[2])
+        if forward:
+            if got[key]:
+                proved.add(key)
+            sent[key] += ip.len
+        elif key not in proved:
+            looked["I6"] += 1
+            got[key] += ip.len
+            if got[key] > 3 * sent[key]:
+                fault("I6", "%s got %d for %d bytes" % (key, got[key], sent[key]))
+
+print(json.dumps({"looked": looked, "wrong": wrong}))
