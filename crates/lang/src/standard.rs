@@ -8,6 +8,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/fragments" => FRAGMENTS,
         "std/translate" => TRANSLATE,
         "std/clamp" => CLAMP,
+        "std/names" => NAMES,
         _ => &[],
     }
 }
@@ -48,3 +49,8 @@ const TRANSLATE: &[(&str, &str)] = &[
 ];
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
+
+const NAMES: &[(&str, &str)] = &[
+    ("std/names/names.rav", include_str!("../../../std/names/names.rav")),
+    ("std/names/messages.rav", include_str!("../../../std/names/messages.rav")),
+];

@@ -7,6 +7,7 @@
 //! packets, nothing of the programs' tables.
 
 mod ends;
+mod names_messages;
 
 use ends::{Ends, ICMP, TCP, UDP, ends, rewritten, valid, without_wrong};
 use engine::{PacketBench, PacketOutcome};
@@ -39,6 +40,9 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
+/// The number that every segment begins with.
+const SEQUENCE: u32 = 7;
+
 type Address = [u8; 4];
 /// Initiator, waypoint address, protocol, port or 0 for echo.
 type Claim = (Address, Address, u8, u16);
@@ -65,7 +69,16 @@ struct Said {
     ports: (u16, u16),
     /// Flags of TCP; for an echo, whether it is the reply.
     flags: u8,
+    /// What TCP acknowledges.
+    ack: u32,
     size: usize,
+}
+
+impl Said {
+    /// What acknowledges a segment.
+    fn next(&self) -> u32 {
+        SEQUENCE + self.size as u32 + u32::from(self.flags & SYN != 0)
+    }
 }
 
 fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
@@ -74,14 +87,14 @@ fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
     let mut bytes = Vec::new();
     let written = match said.proto {
         TCP => {
-            let mut tcp = ip.tcp(said.ports.0, said.ports.1, 7, 1_000);
+            let mut tcp = ip.tcp(said.ports.0, said.ports.1, SEQUENCE, 1_000);
             for (flag, set) in [(FIN, 0), (SYN, 1), (RST, 2), (ACK, 3)] {
                 if said.flags & flag != 0 {
                     tcp = match set {
                         0 => tcp.fin(),
                         1 => tcp.syn(),
                         2 => tcp.rst(),
-                        _ => tcp.ack(70),
+                        _ => tcp.ack(said.ack),
                     };
                 }
             }
@@ -103,6 +116,8 @@ struct Seen {
     last: u64,
     came: usize,
     left: usize,
+    /// What acknowledges the latest answer.
+    next: u32,
     proved: bool,
 }
 
@@ -224,12 +239,13 @@ impl<'a> Judge<'a> {
         let claim = (said.from, said.to, said.proto, number);
         let promised = self.promises.get(&(said.to, said.proto, number, Some(said.from)));
         let promised = promised.or_else(|| self.promises.get(&(said.to, said.proto, number, None)));
-        let mut seen = Seen { gateway, host, last: 0, came: 0, left: 0, proved: false };
+        let mut seen = Seen { gateway, host, last: 0, came: 0, left: 0, next: 0, proved: false };
         match self.seen.get(&claim) {
             Some(known) if (known.gateway, known.host) == (gateway, host) => {
                 seen = *known;
                 let answered = seen.left > 0;
-                let proves = said.proto != TCP || said.flags & (SYN | ACK | RST) == ACK;
+                let acknowledges = said.flags & (SYN | ACK | RST) == ACK && said.ack == seen.next;
+                let proves = said.proto != TCP || acknowledges;
                 if answered && proves && self.now - seen.last < 10 * SECOND {
                     seen.proved = true;
                 }
@@ -305,6 +321,7 @@ impl<'a> Judge<'a> {
         assert_eq!((seen.gateway, seen.host), (gateway, said.from), "only the host that was asked answers");
         seen.left += usize::from(ends::number(left, 16));
         seen.last = self.now;
+        seen.next = said.next();
         assert!(seen.proved || seen.left <= 3 * seen.came, "more than was asked for: {seen:?}");
         self.answered += 1;
     }
@@ -316,15 +333,19 @@ fn exchange(judge: &mut Judge, random: &mut SuiteRandom, from: Address, at: Addr
     let from_port = 40_000 + random.below(3) as u16;
     let ports = if proto == ICMP { (from_port, from_port) } else { (from_port, number) };
     let first = if random.one_in(8) { ACK } else { SYN };
-    let mut ask = Said { from, to: at, proto, ports, flags: if proto == TCP { first } else { 0 }, size: 8 };
+    let flags = if proto == TCP { first } else { 0 };
+    let mut ask = Said { from, to: at, proto, ports, flags, ack: 70, size: 8 };
     for round in 0..random.between(1, 4) {
         let Some((gateway, host)) = judge.asks(ask) else { continue };
         judge.now += random.below(SECOND);
         if !random.one_in(4) {
             let flags = if round == 0 { SYN | ACK } else { ACK };
             let size = if random.one_in(3) { 400 } else { 8 };
-            let answer = Said { from: host, to: from, proto, ports: (ports.1, ports.0), flags, size };
+            let answer =
+                Said { from: host, to: from, proto, ports: (ports.1, ports.0), flags, ack: 70, size };
             judge.answers(gateway, answer);
+            // Who only guesses acknowledges something else.
+            ask.ack = if random.one_in(5) { answer.next() + 1 } else { answer.next() };
             // Somebody else says the same: another gateway, another host, to somebody else.
             let other = 3 - gateway;
             judge.returns(other, answer, &frame((peer(0), peer(0)), answer));
@@ -399,13 +420,21 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
         let at = [198, 51, 100, 1];
         judge.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
         judge.resolve(1, [10, 0, 0, 80]);
-        let known =
-            Said { from: [203, 0, 113, 1], to: at, proto: TCP, ports: (40_000, 80), flags: SYN, size: 0 };
+        let known = Said {
+            from: [203, 0, 113, 1],
+            to: at,
+            proto: TCP,
+            ports: (40_000, 80),
+            flags: SYN,
+            ack: 0,
+            size: 0,
+        };
         let answer =
             Said { from: [10, 0, 0, 80], to: known.from, ports: (80, 40_000), flags: SYN | ACK, ..known };
         assert!(judge.asks(known).is_some());
         judge.answers(1, answer);
-        assert!(judge.asks(Said { flags: ACK, ..known }).is_some());
+        let acknowledged = Said { flags: ACK, ack: answer.next(), ..known };
+        assert!(judge.asks(acknowledged).is_some());
         for number in 0..5_000_u32 {
             let [_, _, high, low] = number.to_be_bytes();
             judge.asks(Said { from: [192, 1, high, low], ..known });
