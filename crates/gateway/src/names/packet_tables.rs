@@ -6,7 +6,7 @@ use naming::limits::MOST_BINDINGS;
 /// What first packets are looked up in.
 pub(crate) const EXPECTATIONS: &str = "expectations";
 /// Who reaches whom, proved and not, and who has done so until a short time ago.
-const BOUND: [&str; 2] = ["young_bindings", "bindings"];
+const BOUND: [&str; 4] = ["young_bindings", "tcp_bindings", "echo_bindings", "datagram_bindings"];
 const QUARANTINE: &str = "quarantine";
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
 pub(super) const EVENTS: [&str; 3] = ["promised", "bound", "unbound"];
@@ -17,7 +17,7 @@ pub struct PacketTables {
     pub(super) expectations: u32,
     /// How many entries they take.
     pub(super) room: usize,
-    pub(super) bound: [u32; 2],
+    pub(super) bound: [u32; 4],
     pub(super) quarantine: u32,
 }
 
@@ -37,6 +37,11 @@ fn are(columns: &[Column], wanted: &[(ColumnKind, u8)]) -> bool {
 }
 
 impl PacketTables {
+    /// Where it stands who reaches whom, and whether what stands there is over.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.bound.into_iter().map(|table| (table, false)).chain([(self.quarantine, true)])
+    }
+
     /// Looks for the tables and events of a program.
     ///
     /// # Errors
@@ -69,7 +74,8 @@ impl PacketTables {
             held += found.map_or(0, |(_, table)| table.capacity as usize);
             found.map(|(place, _)| place).ok_or_else(|| lacks(&wanted))
         };
-        let (bound, quarantine) = ([exact(BOUND[0])?, exact(BOUND[1])?], exact(QUARANTINE)?);
+        let (bound, quarantine) =
+            ([exact(BOUND[0])?, exact(BOUND[1])?, exact(BOUND[2])?, exact(BOUND[3])?], exact(QUARANTINE)?);
         if held > MOST_BINDINGS {
             return Err(format!(
                 "the program's tables of bindings hold {held} entries, and a waypoint knows {MOST_BINDINGS} at most: lower `MOST_BINDINGS` by `[set]`"

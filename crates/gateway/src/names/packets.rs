@@ -146,8 +146,7 @@ impl DataPath for LivePackets {
 
     fn reached(&mut self) -> Option<Vec<Reached>> {
         let mut all = Vec::new();
-        let [young, proved] = self.tables.bound;
-        for (table, quarantined) in [(young, false), (proved, false), (self.tables.quarantine, true)] {
+        for (table, quarantined) in self.tables.places() {
             let mut place = Some(EntryPlace::default());
             while let Some(from) = place {
                 let (entries, next) =
@@ -216,9 +215,7 @@ fn elsewhere(
     target: Target,
 ) -> Option<Reached> {
     let columns = binding_matches(key);
-    let [young, proved] = tables.bound;
-    let places = [(young, false), (proved, false), (tables.quarantine, true)];
-    places.into_iter().find_map(|(table, quarantined)| {
+    tables.places().find_map(|(table, quarantined)| {
         let entry = backend.entry(table, &columns, 0)?;
         reached_by(&entry, quarantined).filter(|reached| reached.target != target)
     })
