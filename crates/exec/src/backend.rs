@@ -328,6 +328,12 @@ pub trait ProgramControl: Statistics {
     /// are ports that exist.
     fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
 
+    /// Whether a member can [join](ProgramControl::join); nothing changes.
+    ///
+    /// # Errors
+    /// As for [`join`](ProgramControl::join).
+    fn may_join(&self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError>;
+
     /// Removes a member from a group. Returns whether it was there.
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool;
 

@@ -242,6 +242,10 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         self.state.memory.take_in(group, index, member, false)
     }
 
+    fn may_join(&self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.may_take_in(group, index, member)
+    }
+
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
         self.state.memory.has_shape(group, member) && self.state.memory.take_out(group, index, member)
     }

@@ -230,6 +230,33 @@ impl ProgramMemory {
         self.groups[group as usize].join(index, member, 1, true)
     }
 
+    /// Whether the control plane can add a member.
+    ///
+    /// # Errors
+    /// As for [`ProgramControl::join`](crate::ProgramControl::join).
+    pub fn may_take_in(&self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        if !self.has_shape(group, member) {
+            return Err(EntryError::Key);
+        }
+        let groups = &self.groups[group as usize];
+        let (capacity, ports) = (groups.capacity, groups.ports);
+        if let [port] = member
+            && !groups.may_join(*port as u64)
+        {
+            return Err(EntryError::Refused(format!(
+                "{port} is no port: there are {ports}, numbered from 1"
+            )));
+        }
+        let Some(one) = groups.groups.get(index as usize) else {
+            let count = groups.groups.len();
+            return Err(EntryError::Refused(format!(
+                "there is no group {index}: there are {count}, numbered from 0"
+            )));
+        };
+        let has_room = one.members().count() < capacity.min(one.buckets().len());
+        (has_room || self.has_member(group, index, member)).then_some(()).ok_or(EntryError::Full { capacity })
+    }
+
     /// Adds a member for the control plane; with `learned`, as if a packet had made it.
     ///
     /// # Errors
@@ -241,29 +268,12 @@ impl ProgramMemory {
         member: &[u128],
         learned: bool,
     ) -> Result<(), EntryError> {
-        if !self.has_shape(group, member) {
-            return Err(EntryError::Key);
-        }
+        self.may_take_in(group, index, member)?;
+        let was_there = self.has_member(group, index, member);
         let groups = &mut self.groups[group as usize];
-        let (capacity, ports) = (groups.capacity, groups.ports);
-        if let [port] = member
-            && !groups.may_join(*port as u64)
-        {
-            return Err(EntryError::Refused(format!(
-                "{port} is no port: there are {ports}, numbered from 1"
-            )));
-        }
-        if index as usize >= groups.groups.len() {
-            let count = groups.groups.len();
-            return Err(EntryError::Refused(format!(
-                "there is no group {index}: there are {count}, numbered from 0"
-            )));
-        }
-        let words = groups.packed(member.iter().copied());
-        let was_there = groups.number(index, &words[..groups.packing.words]).is_some();
         let joined = groups.join(index, member.iter().copied(), 1, learned);
         groups.altered |= joined && !was_there && !learned;
-        joined.then_some(()).ok_or(EntryError::Full { capacity })
+        joined.then_some(()).ok_or(EntryError::Full { capacity: groups.capacity })
     }
 
     /// How many members packets made.

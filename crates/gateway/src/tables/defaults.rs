@@ -1,7 +1,7 @@
 //! Default entries of tables and members of groups, from outside.
 //!
-//! Every worker has its own. A change is made at all workers, or undone where it was made: a group may be
-//! full at one of them, since packets change groups, too.
+//! Every worker has its own, and packets change groups, too. So a group may be full at one worker: a member
+//! joins where all have room, and leaves again if one has not any more when it does.
 
 use super::changes::changed;
 use super::limits::ENTRIES;
@@ -110,6 +110,16 @@ pub(super) fn join(
     may_change(known, &member)?;
     let number = known.schema.generation;
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    // A member that joined and left again would have moved flows of others.
+    let wanted = member.clone();
+    let rooms = remote.ask(move |generation, _| {
+        let Member { group, index, columns } = &wanted;
+        let backend = &generation.backend;
+        (generation.number == number).then(|| backend.may_join((*group).into(), *index, columns))
+    });
+    for (worker, room) in (1..).zip(rooms.ok_or_else(ended)?) {
+        room.ok_or_else(changed)?.map_err(|error| refused(worker, &error, remote.workers() > 1))?;
+    }
     let joining = member.clone();
     let joined = remote.ask(move |generation, _| {
         let Member { group, index, columns } = &joining;

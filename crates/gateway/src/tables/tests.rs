@@ -17,6 +17,7 @@ use exec::{BackendKind, EntryError, load};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use lang::source::Sources;
+use packet::{Batch, Verdict};
 use ports::live::clock::{Clock, MachineClock};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ table filters: exact(u16) -> { pass, deny(code: u8) } { capacity 9  default => p
 group servers[3]: (ip4, u3) { buckets 64  capacity 4  members { 1: (10.0.0.1, 2) } }
 group large: u8 { buckets 32k  capacity 4 }
 event gone(host: u16) {}
-start stage all() { flood }
+start stage all() { match servers[2, hash(length)] { some (_, number) => send number as port, none => flood } }
 ";
 
 fn program() -> (Arc<Program>, Arc<Sources>) {
@@ -294,6 +295,42 @@ fn a_member_joins_at_all_workers_or_at_none() {
         assert_eq!(join(member(3, 9)), Err(RefusalCode::Unknown));
         let large = Member { group: 1, index: 0, columns: vec![1] };
         assert_eq!(join(large), Err(RefusalCode::Closed));
+    });
+}
+
+/// The second worker has no room for a member, so it joins nowhere, and flows at the first one stay where
+/// they are: they would not, if it joined and left again.
+#[test]
+fn a_member_that_is_refused_moves_no_flow() {
+    beside(2, BackendKind::Native, |remote, known| {
+        let turn = Mutex::new(());
+        let join = |number: u128| {
+            let member = Member { group: 0, index: 2, columns: vec![number, number] };
+            defaults::join(remote, &turn, known, member).map_err(|fault| fault.code)
+        };
+        // The members that packets of different lengths go to.
+        let flows = || {
+            let flows = remote.ask_at(0, |generation| {
+                let (mut batch, mut outputs) = (Batch::new(), exec::Outputs::default());
+                let mut flow = |length: usize| {
+                    let mut memory = batch.hold_one(&vec![0; length], length as u32, 1, 0);
+                    generation.backend.run(&mut memory, &mut batch, &mut outputs);
+                    batch.verdicts()[0]
+                };
+                (60..260).map(&mut flow).collect::<Vec<_>>()
+            });
+            flows.expect("is asked")
+        };
+        assert_eq!([1, 2, 3].map(join), [Ok(1); 3]);
+        let full = remote.ask_at(1, |generation| generation.backend.learn_member(0, 2, &[4, 4]).is_ok());
+        assert_eq!(full, Some(true));
+        let before = flows();
+        // There are two ports, so what goes to the third member is dropped.
+        for verdict in [Verdict::send(1), Verdict::send(2), Verdict::drop(0)] {
+            assert!(before.contains(&verdict), "{verdict:?}");
+        }
+        assert_eq!(join(5), Err(RefusalCode::Full));
+        assert_eq!(flows(), before);
     });
 }
 

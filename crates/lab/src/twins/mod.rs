@@ -274,6 +274,10 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
         Err(EntryError::Fixed)
     }
 
+    fn may_join(&self, _: u32, _: u32, _: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
     fn leave(&mut self, _: u32, _: u32, _: &[u128]) -> bool {
         false
     }
