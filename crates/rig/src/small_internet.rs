@@ -2,9 +2,9 @@
 //! behind a gateway that itself has a private address of its carrier.
 //!
 //! ```text
-//!  initiator 0  203.0.113.2  ─┐                            ┌─ public   198.51.100.0/28 ─ waypoint
+//!  initiator 0  203.0.113.2  ─┐                            ┌─ public   198.51.100.0/27 ─ waypoint
 //!  initiator 1  203.0.113.18 ─┤                            ├─ machine  192.0.2.34      ─ (the same)
-//!  …                          ├──── router: .1 or .14 ─────┤
+//!  …                          ├──── router: .1 or .30 ─────┤
 //!  resolver     192.0.2.2    ─┘     of each network        └─ carrier  192.0.2.50, translates
 //!                                                               │ 100.64.0.1
 //!                          host 0 10.0.0.80 ─┐                  │
@@ -141,7 +141,7 @@ impl SmallInternet {
     fn public_link(&self) -> io::Result<()> {
         let here = self.router.links()?;
         here.cable(("public", ROUTER_ETHERNET), ("public", [2, 0, 0x5e, 0, 0, 1]), &self.waypoint)?;
-        here.address("public", Ipv4Addr::new(198, 51, 100, 14), 28)?;
+        here.address("public", Ipv4Addr::new(198, 51, 100, 30), 27)?;
         self.on(&here, "public")?;
         self.on(&self.waypoint.links()?, "public")
     }

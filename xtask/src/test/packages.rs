@@ -41,6 +41,7 @@ const INSTALLED: &[Package] = &[
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
     package("traceroute", "traceroute"),
     package("python3-minimal", "python3"),
+    package("python3-scapy", "scapy3"),
     package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
     package("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
     package("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),

@@ -66,7 +66,8 @@ pub(crate) struct InitArguments {
     /// The address at which names with different services are
     #[arg(long)]
     pub(crate) shared: Option<Ipv4Addr>,
-    /// Addresses for clients that ask for themselves, or whose resolver says who asks; may be given several times
+    /// Addresses for clients that ask for themselves or whose resolver says who asks; may be given several
+    /// times
     #[arg(long)]
     pub(crate) known: Vec<String>,
     /// Addresses for all others; may be given several times

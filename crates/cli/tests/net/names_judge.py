@@ -14,7 +14,7 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 from scapy.all import DNS, ICMP, IP, TCP, UDP, Ether, PcapReader, raw  # noqa: E402
 
 FOLDER = sys.argv[1]
-POOL = ipaddress.ip_network("198.51.100.0/29")
+POOL = ipaddress.ip_network("198.51.100.0/28")
 CLIENTS = ipaddress.ip_network("203.0.113.0/24")
 HOSTS = ipaddress.ip_network("10.0.0.0/24")
 PRIVATE = [ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")]

@@ -17,16 +17,16 @@ pub(super) const INITIATORS: usize = 10;
 /// How many addresses are there for initiators that ask for themselves: 198.51.100.2 and .3.
 pub(super) const KNOWN_ADDRESSES: usize = 2;
 /// The addresses that the waypoint has on its public side.
-const POOL: &str = "198.51.100.0/29";
+const POOL: &str = "198.51.100.0/28";
 const SHARED: &str = "198.51.100.1";
 const KNOWN: &str = "198.51.100.2/31";
-const UNKNOWN: &str = "198.51.100.4/30";
+const UNKNOWN: [&str; 2] = ["198.51.100.4/30", "198.51.100.8/29"];
 /// What the first host offers. The others offer a web page and nothing else.
 const SERVICES: [&str; 7] = ["tcp/80", "tcp/2222", "udp/53", "tcp/53", "tcp/5201", "udp/5201", "icmp"];
 /// How long a program may take until it answers.
 const START: Duration = Duration::from_secs(20);
 /// How much the first host has to download, in bytes.
-pub(super) const DOWNLOAD: usize = 16 << 20;
+pub(super) const DOWNLOAD: usize = 4 << 20;
 
 /// All of them, running.
 pub(super) struct Parties {
@@ -60,7 +60,16 @@ impl Parties {
         let made = Command::new(&plan.binary)
             .args(["naming", "init", &text(&self.directory), "--zone", ZONE, "--machine", &machine])
             .args(["--public", "public", "--pool", POOL, "--shared", SHARED])
-            .args(["--known", KNOWN, "--unknown", UNKNOWN, "--clients", "203.0.113.0/24"])
+            .args([
+                "--known",
+                KNOWN,
+                "--unknown",
+                UNKNOWN[0],
+                "--unknown",
+                UNKNOWN[1],
+                "--clients",
+                "203.0.113.0/24",
+            ])
             .args(["--router", &ethernet(rig::ROUTER_ETHERNET), "--lan", "lan"])
             .args(["--lan-address", &SmallInternet::LAN_GATEWAY.to_string(), "--lan-network", "10.0.0.0/24"])
             .output()?;
