@@ -505,8 +505,8 @@ fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
         let (file, pid) = (file.display().to_string(), format!("{}.pid", file.display()));
         Running::start(&mut net.at(host, "radvd", &["-n", "-C", &file, "-p", &pid]))
     };
-    let _upstream = advertise("b", "eth0", "2001:db8:5::/64");
-    let _own = advertise("g", "h-to-a", "2001:db8:6::/64");
+    let upstream = advertise("b", "eth0", "2001:db8:5::/64");
+    let own_daemon = advertise("g", "h-to-a", "2001:db8:6::/64");
     wait_until("an address of the gateway", || address_of(&net, "g", "h-to-b", "2001:db8:5:").is_some());
     wait_until("an address of the host", || address_of(&net, "a", "eth0", "2001:db8:6:").is_some());
     let own = address_of(&net, "g", "h-to-b", "2001:db8:5:").expect("is there");
@@ -517,6 +517,19 @@ fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
     });
     ip(&net, "b", &format!("-6 route add 2001:db8:6::/64 via {own}"));
     wait_until("by both", || ping(&net, "a", "2001:db8:9::1").contains(" 3 received"));
+    // Both are killed: what they told of holds. Those that take their places tell of other networks.
+    drop((upstream, own_daemon));
+    assert!(ping(&net, "a", "2001:db8:9::1").contains(" 3 received"), "{}", routes(&net));
+    ip(&net, "b", "address add 2001:db8:4::1/64 dev eth0 nodad");
+    ip(&net, "g", "address add 2001:db8:7::1/64 dev h-to-a nodad");
+    let _upstream = advertise("b", "eth0", "2001:db8:4::/64");
+    let _own = advertise("g", "h-to-a", "2001:db8:7::/64");
+    wait_until("another address of the gateway", || {
+        let other = address_of(&net, "g", "h-to-b", "2001:db8:4:");
+        other.is_some_and(|other| routes(&net).contains(&format!("{other}/128")))
+    });
+    wait_until("another address of the host", || address_of(&net, "a", "eth0", "2001:db8:7:").is_some());
+    assert!(ping(&net, "a", "2001:db8:9::1").contains(" 3 received"), "{}", routes(&net));
     net.stop();
 }
 

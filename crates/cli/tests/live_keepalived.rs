@@ -44,6 +44,17 @@ impl Keepalived {
         let _ = self.child.wait();
     }
 
+    /// Kills both of its processes. What it has put into Linux stays there.
+    fn kill(&mut self, net: &Net, host: &str) {
+        let vrrp = std::fs::read_to_string(net.path(&format!("keepalived-{host}.vrrp.pid")));
+        let vrrp = vrrp.expect("the number of the process that speaks VRRP");
+        // First the one that would start the other again.
+        for process in [&self.child.id().to_string(), vrrp.trim()] {
+            let _ = Command::new("kill").args(["-KILL", process]).output();
+        }
+        let _ = self.child.wait();
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -89,5 +100,16 @@ fn a_virtual_address_moves_to_the_other_router_and_back_and_packets_follow_it() 
         own.stop();
         until(&net, 63, &[&own, &other]);
     }
+    // One that is killed leaves the address in Linux, and so with the gateway; the next one goes on with it.
+    let mut own = Keepalived::start(&net, "g", "h-to-b", 150);
+    until(&net, 64, &[&own, &other]);
+    own.kill(&net, "g");
+    until(&net, 64, &[&own, &other]);
+    let mut own = Keepalived::start(&net, "g", "h-to-b", 150);
+    until(&net, 64, &[&own, &other]);
+    own.stop();
+    // It leaves an address that was there before it.
+    net.ip(&["-n", &net.name("g"), "address", "del", &format!("{SHARED}/32"), "dev", "h-to-b"]);
+    until(&net, 63, &[&own, &other]);
     net.stop();
 }
