@@ -1,18 +1,19 @@
 //! A speaker of BGP (RFC 4271) that announces and withdraws IPv4 prefixes at one peer: as many as are wanted,
-//! at once. It takes what the peer says for granted.
+//! at once, and announces prefixes of IPv6 (RFC 4760). It takes what the peer says for granted.
 //!
 //! ```text
 //! message  16 × 0xff | length 2 | type 1 | body                                             all numbers big-endian
 //! open     version 4 | own system 2 | hold time 2 | identifier 4 | length of options 1
 //! update   length 2 | withdrawn prefixes | length 2 | attributes | announced prefixes
 //! prefix   its length in bits 1 | as many bytes as hold them
+//! IPv6     attribute 0x90 14 | length 2 | family 2 | 1 | 16 | next hop 16 | 0 | announced prefixes
 //! ```
 //!
 //! The hold time is 0, so neither side has to say that it is still there.
 
 use crate::namespace::Namespace;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,12 @@ const HEADER: usize = 19;
 const LONGEST: usize = 4096;
 /// The longest that a prefix is in a message, in bytes.
 const LONGEST_PREFIX: usize = 5;
+/// The same of IPv6.
+const LONGEST_PREFIX6: usize = 17;
+/// A parameter of OPEN with capabilities: prefixes of IPv4 and of IPv6 for unicast (RFC 5492, RFC 4760).
+const CAPABILITIES: [u8; 14] = [2, 12, 1, 4, 0, 1, 0, 1, 1, 4, 0, 2, 0, 1];
+/// Where a route is from (an IGP), and the beginning of a path of one system.
+const PATH: [u8; 9] = [0x40, 1, 1, 0, 0x40, 2, 4, 2, 1];
 
 /// A prefix: its first address and how many bits it has.
 pub type AnnouncedPrefix = (Ipv4Addr, u8);
@@ -71,7 +78,8 @@ impl BgpSpeaker {
         open.extend(system.to_be_bytes());
         open.extend([0, 0]);
         open.extend(own.ip().octets());
-        open.push(0);
+        open.push(CAPABILITIES.len() as u8);
+        open.extend(CAPABILITIES);
         stream.write_all(&message(OPEN, &open))?;
         expect(&mut stream, OPEN)?;
         stream.write_all(&message(KEEPALIVE, &[]))?;
@@ -88,8 +96,7 @@ impl BgpSpeaker {
     /// # Errors
     /// The peer has ended the session.
     pub fn announce(&mut self, prefixes: &[AnnouncedPrefix], next_hop: Ipv4Addr) -> io::Result<()> {
-        // Where it is from (an IGP), the path of one system, and the next hop.
-        let mut attributes = vec![0x40, 1, 1, 0, 0x40, 2, 4, 2, 1];
+        let mut attributes = PATH.to_vec();
         attributes.extend(self.system.to_be_bytes());
         attributes.extend([0x40, 3, 4]);
         attributes.extend(next_hop.octets());
@@ -100,6 +107,30 @@ impl BgpSpeaker {
             body.extend(prefixes);
             body
         })
+    }
+
+    /// Announces prefixes of IPv6 by a next hop.
+    ///
+    /// # Errors
+    /// The peer has ended the session.
+    pub fn announce6(&mut self, prefixes: &[(Ipv6Addr, u8)], next_hop: Ipv6Addr) -> io::Result<()> {
+        let system = self.system.to_be_bytes();
+        let body = |prefixes: &[u8]| {
+            let mut reach = vec![0, 2, 1, 16];
+            reach.extend(next_hop.octets());
+            reach.push(0);
+            reach.extend(prefixes);
+            let mut attributes = [&PATH[..], &system].concat();
+            attributes.extend([0x90, 14]);
+            attributes.extend((reach.len() as u16).to_be_bytes());
+            attributes.extend(reach);
+            [&[0, 0][..], &(attributes.len() as u16).to_be_bytes(), &attributes].concat()
+        };
+        for part in prefixes.chunks((LONGEST - HEADER - body(&[]).len()) / LONGEST_PREFIX6) {
+            let written = part.iter().flat_map(|(address, length)| written(&address.octets(), *length));
+            self.stream.write_all(&message(UPDATE, &body(&written.collect::<Vec<_>>())))?;
+        }
+        Ok(())
     }
 
     /// Withdraws prefixes.
@@ -135,8 +166,13 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn prefix(&(address, length): &AnnouncedPrefix) -> Vec<u8> {
-    let bytes = usize::from(length.min(32)).div_ceil(8);
-    [&[length.min(32)], &address.octets()[..bytes]].concat()
+    written(&address.octets(), length)
+}
+
+/// A prefix of these bytes: its length in bits, and as many bytes as hold them.
+fn written(address: &[u8], length: u8) -> Vec<u8> {
+    let bytes = usize::from(length).div_ceil(8).min(address.len());
+    [&[length.min(8 * address.len() as u8)], &address[..bytes]].concat()
 }
 
 /// Reads the next message, which is to be of this type.
@@ -162,6 +198,8 @@ mod tests {
         assert_eq!(prefix(&([20, 1, 2, 0].into(), 24)), [24, 20, 1, 2]);
         assert_eq!(prefix(&([20, 1, 128, 0].into(), 17)), [17, 20, 1, 128]);
         assert_eq!(prefix(&([0, 0, 0, 0].into(), 0)), [0]);
+        let six: Ipv6Addr = "2001:db8:1:8000::".parse().expect("an address");
+        assert_eq!(written(&six.octets(), 49), [49, 0x20, 1, 0x0d, 0xb8, 0, 1, 0x80]);
         let refusal = message(3, &[6, 5]);
         expect(&mut &refusal[..], OPEN).expect_err("it is a notification");
         expect(&mut &message(KEEPALIVE, &[])[..], KEEPALIVE).expect("it is one");
