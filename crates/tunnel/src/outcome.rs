@@ -217,3 +217,19 @@ pub enum TunnelSetupError {
     #[error("keepalives are at least {} s apart", SHORTEST_KEEPALIVE / SECOND)]
     KeepaliveTooShort,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_reason_has_its_place_and_a_name_of_its_own() {
+        for (place, reason) in TunnelDrop::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place);
+        }
+        let names: HashSet<_> = TunnelDrop::ALL.map(TunnelDrop::name).into_iter().collect();
+        assert_eq!(names.len(), TunnelDrop::ALL.len());
+        assert_eq!(TunnelDrop::ALL.len(), TunnelDrop::ForgedCookie as usize + 1);
+    }
+}

@@ -89,9 +89,6 @@ impl Tunnel {
     ///
     /// No secret, too many, or one twice.
     pub fn new(setup: TunnelSetup, mut random: RandomSource) -> Result<Tunnel, TunnelSetupError> {
-        if setup.secrets.is_empty() {
-            return Err(TunnelSetupError::SecretCount);
-        }
         let mut secret = || -> [u8; 32] {
             let mut bytes = [0; 32];
             random(&mut bytes);
@@ -119,49 +116,12 @@ impl Tunnel {
             queued_bytes: 0,
             discarded: 0,
         };
-        for secret in setup.secrets.into_iter().rev() {
-            tunnel.add_secret(secret)?;
-        }
+        tunnel.set_secrets(setup.secrets)?;
         Ok(tunnel)
     }
 
-    /// Takes one more secret, with which handshakes are begun from now on.
-    ///
-    /// # Errors
-    ///
-    /// There are enough secrets, this one is there, or its public key is that of a peer.
-    pub fn add_secret(&mut self, secret: SecretKey) -> Result<(), TunnelSetupError> {
-        if self.identities.len() >= MOST_SECRETS {
-            return Err(TunnelSetupError::SecretCount);
-        }
-        let key = secret.public();
-        if self.keys().contains(&key) {
-            return Err(TunnelSetupError::SecretExists);
-        }
-        if let Some(&slot) = self.by_key.get(&key) {
-            return Err(TunnelSetupError::KeyInUse(self.peer(slot).id));
-        }
-        self.identities.insert(0, Identity { secret, key, macs: MacKeys::new(&key) });
-        Ok(())
-    }
-
-    /// Gives up a secret, with all sessions and handshakes that were made with it. The last one stays.
-    ///
-    /// # Errors
-    ///
-    /// It is the only one.
-    pub fn revoke_secret(&mut self, key: &PublicKey) -> Result<(), TunnelSetupError> {
-        if self.identities.len() == 1 && self.identities[0].key == *key {
-            return Err(TunnelSetupError::SecretCount);
-        }
-        self.identities.retain(|identity| identity.key != *key);
-        for slot in 0..self.peers.len() {
-            self.end_sessions(slot, |our_key, _| our_key == key);
-        }
-        Ok(())
-    }
-
-    /// Keeps exactly these secrets; handshakes are begun with the first. What was made with the others ends.
+    /// Takes these secrets in place of those there are; handshakes are begun with the first. Sessions that
+    /// were made with one of them go on, and all others end.
     ///
     /// # Errors
     ///

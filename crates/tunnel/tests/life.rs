@@ -8,7 +8,10 @@ use tunnel::limits::{
     GIVE_UP_AFTER, KEEPALIVE_AFTER, LONGEST_PAYLOAD, MOST_HANDSHAKES, MOST_KEYS_OF_PEER, MOST_PEERS,
     MOST_QUEUED_BYTES, MOST_QUEUED_OF_PEER, MOST_SECRETS, REJECT_AFTER, RETRY, SECOND, SILENCE,
 };
-use tunnel::{PeerId, PublicKey, Received, TunnelDrop, TunnelPayload, TunnelSendError, TunnelSetupError};
+use tunnel::{
+    DATA_HEADER, DATA_TAG, PeerId, PublicKey, Received, SendOutcome, TunnelDrop, TunnelPayload,
+    TunnelSendError, TunnelSetupError,
+};
 
 /// Two ends with a session.
 fn open(seed: u64) -> Internet {
@@ -145,16 +148,16 @@ fn keys_are_rotated_without_a_lost_packet() {
     // The initiator's: the peer learns it, then the initiator uses it, then the old one ends.
     internet.ends[1].add_key(PeerId(0), key(11)).unwrap();
     exchange(&mut internet);
-    internet.ends[0].add_secret(secret(11)).unwrap();
+    internet.ends[0].set_secrets(vec![secret(11), secret(1)]).unwrap();
     exchange(&mut internet);
     internet.ends[1].revoke_key(&key(1));
-    internet.ends[0].revoke_secret(&key(1)).unwrap();
+    internet.ends[0].set_secrets(vec![secret(11)]).unwrap();
     exchange(&mut internet);
     // The responder's: it takes both, then the initiator learns the new one, then the old one ends.
-    internet.ends[1].add_secret(secret(12)).unwrap();
+    internet.ends[1].set_secrets(vec![secret(12), secret(2)]).unwrap();
     internet.ends[0].add_key(PeerId(1), key(12)).unwrap();
     exchange(&mut internet);
-    internet.ends[1].revoke_secret(&key(2)).unwrap();
+    internet.ends[1].set_secrets(vec![secret(12)]).unwrap();
     internet.ends[0].revoke_key(&key(2));
     exchange(&mut internet);
     let session = internet.ends[0].peer_view(PeerId(1)).unwrap().session.unwrap();
@@ -309,12 +312,57 @@ fn keys_and_names_are_checked() {
         tunnel.add_key(PeerId(1), key(20 + number)).unwrap();
     }
     assert_eq!(tunnel.add_key(PeerId(1), key(40)), Err(TunnelSetupError::KeyCount));
-    assert_eq!(tunnel.add_secret(secret(2)), Err(TunnelSetupError::KeyInUse(PeerId(1))));
-    assert_eq!(tunnel.add_secret(secret(1)), Err(TunnelSetupError::SecretExists));
-    assert_eq!(tunnel.revoke_secret(&key(1)), Err(TunnelSetupError::SecretCount));
-    for number in 2..=MOST_SECRETS as u8 {
-        tunnel.add_secret(secret(50 + number)).unwrap();
+    let secrets = |numbers: &[u8]| numbers.iter().map(|number| secret(*number)).collect::<Vec<_>>();
+    let most: Vec<u8> = (1..=MOST_SECRETS as u8).map(|number| 50 + number).collect();
+    for (numbers, error) in [
+        (&[1, 2][..], TunnelSetupError::KeyInUse(PeerId(1))),
+        (&[1, 1], TunnelSetupError::SecretExists),
+        (&[], TunnelSetupError::SecretCount),
+        (&[&most[..], &[60]].concat(), TunnelSetupError::SecretCount),
+    ] {
+        assert_eq!(tunnel.set_secrets(secrets(numbers)), Err(error));
+        assert_eq!(tunnel.keys(), [key(1)], "nothing has changed");
     }
-    assert_eq!(tunnel.add_secret(secret(60)), Err(TunnelSetupError::SecretCount));
+    tunnel.set_secrets(secrets(&most)).unwrap();
+    let often = tunnel.set_keepalive(PeerId(1), Some(1));
+    assert_eq!(often, Err(TunnelSetupError::KeepaliveTooShort));
     assert!(!format!("{:?}{tunnel:?}", secret(1)).contains("1, 1"), "secrets are not printed");
+}
+
+/// A packet that is sealed where it stands arrives, waits and counts as one that is sealed elsewhere.
+#[test]
+fn a_packet_is_sealed_where_it_stands() {
+    let mut internet = open(1);
+    let mut datagram = [0; DATA_HEADER + 60 + DATA_TAG];
+    datagram[DATA_HEADER..DATA_HEADER + 60].copy_from_slice(&packet(0, 1, 1, 60));
+    let now = internet.now;
+    let sealed = internet.ends[0].seal_in_place(now, PeerId(1), &mut datagram);
+    let Ok(SendOutcome::Sealed(transmit)) = sealed else { panic!("there is a session") };
+    assert_eq!((transmit.to, transmit.length), (address(1), datagram.len()));
+    internet.deliver(1, address(0), &mut datagram);
+    assert!(arrived(&internet, &packet(0, 1, 1, 60)));
+    let carried = |internet: &Internet| {
+        let sent = internet.ends[0].peer_view(PeerId(1)).unwrap().sent;
+        assert_eq!(internet.ends[1].peer_view(PeerId(0)).unwrap().received, sent);
+        (sent.packets, sent.bytes)
+    };
+    assert_eq!(carried(&internet), (2, 120));
+    internet.send(0, 1, &packet(0, 1, 2, 60)).unwrap();
+    internet.run(SECOND);
+    assert_eq!(carried(&internet), (3, 180));
+    let mut wrong = |id, datagram: &mut [u8]| internet.ends[0].seal_in_place(now, PeerId(id), datagram);
+    assert_eq!(wrong(7, &mut [0x45; 92]), Err(TunnelSendError::UnknownPeer));
+    assert_eq!(wrong(1, &mut [0; 92]), Err(TunnelSendError::NotIp));
+    assert_eq!(wrong(1, &mut [0x45; 32]), Err(TunnelSendError::NotIp));
+    assert_eq!(wrong(1, &mut [0x45; 31]), Err(TunnelSendError::NoRoom));
+    assert_eq!(wrong(1, &mut vec![0x45; LONGEST_PAYLOAD + 33]), Err(TunnelSendError::TooLong));
+    // Without a session it waits for one.
+    internet.run(REJECT_AFTER);
+    let now = internet.now;
+    let mut datagram = [0; DATA_HEADER + 60 + DATA_TAG];
+    datagram[DATA_HEADER..DATA_HEADER + 60].copy_from_slice(&packet(0, 1, 3, 60));
+    assert_eq!(internet.ends[0].seal_in_place(now, PeerId(1), &mut datagram), Ok(SendOutcome::Queued));
+    internet.run(SECOND);
+    assert!(arrived(&internet, &packet(0, 1, 3, 60)));
+    assert_eq!(carried(&internet), (4, 240));
 }
