@@ -145,7 +145,16 @@ fn a_hundred_changes_of_ports_leave_nothing_open() {
     let (packet, tagged) = ("[[port]]\ninterface = \"to-c\"\n", "[[port]]\non = \"to-c\"\nvlan = 7\n");
     let tap = "[[port]]\ninterface = \"tap7\"\nkind = \"tap\"\n";
     let traced = format!("{packet}trace = \"{}\"\n", net.path("c.pcapng").display());
-    let kinds = [packet, &format!("{tagged}[[port]]\ninterface = \"to-c\"\n{tap}"), tap, &traced];
+    let key = net.path("c.key").display().to_string();
+    let made = net.ravelin(&["naming", "key", "new", &key]);
+    assert!(made.status.success(), "{}", text(&made));
+    // Names are registered over it, so that it has a thread of its own.
+    let tunnel = format!(
+        "[[port]]\nkind = \"tunnel\"\nlisten = \"127.0.0.1:5282\"\nkey = \"{key}\"\n\
+         [[port.peer]]\nname = \"w\"\nnumber = 1\nkey = \"pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=\"\n\
+         [register]\nwaypoints = [\"w\"]\n"
+    );
+    let kinds = [packet, &format!("{tagged}[[port]]\ninterface = \"to-c\"\n{tap}"), tap, &traced, &tunnel];
     for more in kinds {
         let said = reload(&net, &before, more);
         assert!(said.contains(" came: "), "{more}: {said}");

@@ -384,7 +384,26 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
     let said = home.reload(&net, &all);
     assert!(said.contains("the program took over"), "{said}");
     leads(&["nas.home.example 10.0.0.80", "tv.home.example 10.0.0.81"]);
+    let leases =
+        |gateway: &Gateway| gateway.ask(&net, &["show", "leases", "--total"])["now"]["leases"].clone();
+    wait_until("both ends show the registration", || {
+        let (own, there) = (leases(&home), leases(&waypoint));
+        let (own, there) = (&own["waypoints"][0], &there["gateways"][0]);
+        let refused = serde_json::json!(["far.home.example", "nas.away.example"]);
+        let shown =
+            own["name"] == "away" && own["names"] == 4 && own["leased"] == true && own["refused"] == refused;
+        if shown && there["name"] == "home" && there["names"] == 2 {
+            Ok(())
+        } else {
+            Err(format!("{own} {there}"))
+        }
+    });
     // Another host by one name, and one name less.
+    home.reload(&net, &register(&host("nas.home.example", 90, "tcp/22")));
+    leads(&["nas.home.example 10.0.0.90"]);
+    // A file that registers nothing takes all away, and the next one brings them back.
+    home.reload(&net, &file);
+    leads(&[]);
     home.reload(&net, &register(&host("nas.home.example", 90, "tcp/22")));
     leads(&["nas.home.example 10.0.0.90"]);
     // A gateway that starts anew registers again, whatever became of the one before.

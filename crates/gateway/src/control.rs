@@ -32,6 +32,7 @@
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
 
+use crate::leases::LeasesView;
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::names::{NameWish, NamesView};
 use crate::routing::{HostView, NeighboursView, RoutesView};
@@ -152,6 +153,8 @@ pub struct GatewayView {
     pub segments_whole: u64,
     /// The number of routes of the Linux kernel that the gateway cannot follow.
     pub kernel_routes_unmeant: u64,
+    /// Registrations of names over tunnels.
+    pub leases: LeasesView,
     /// The ports of the gateway.
     pub ports: Vec<PortView>,
 }

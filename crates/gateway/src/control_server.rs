@@ -190,6 +190,7 @@ impl ControlServer {
             checksums_left_open,
             segments_whole,
             kernel_routes_unmeant: self.routing.unmeant() as u64,
+            leases: self.leasing.view(),
             ports: self.views(&losses),
         })
     }

@@ -8,7 +8,7 @@ pub mod config;
 pub mod control;
 mod control_server;
 mod http;
-mod leases;
+pub mod leases;
 mod limits;
 mod metrics;
 mod middleware;

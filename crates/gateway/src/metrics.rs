@@ -4,6 +4,7 @@
 
 use crate::control::{GatewayView, PortView};
 use crate::http::Page;
+use crate::leases::LeasesView;
 use crate::names::NamesView;
 use crate::routing::HostView;
 use engine::live::PortLosses;
@@ -71,6 +72,7 @@ impl Collector for Seen {
             gateway(view, &mut out)?;
             packets(view, &mut out)?;
             ports(view, &mut out)?;
+            leases(view, &mut out)?;
             tables(&view.report.tables, &mut out)?;
         }
         self.names.as_ref().map_or(Ok(()), |view| names(view, &mut out))
@@ -143,6 +145,17 @@ fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("segments_whole", help, None, one(view.segments_whole))?;
     let help = "Routes of the kernel that are not followed, since they say what the gateway cannot do";
     out.gauges("kernel_routes_unmeant", help, None, one(view.kernel_routes_unmeant))
+}
+
+/// Metrics of registrations over tunnels.
+fn leases(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
+    let LeasesView { waypoints, gateways, drops } = &view.leases;
+    let names = gateways.iter().map(|one| (vec![("gateway", one.name.clone())], one.names));
+    out.gauges("lease_names", "Names that lead to a gateway by its lease", None, names.collect())?;
+    let leased = waypoints.iter().map(|one| (vec![("waypoint", one.name.clone())], u64::from(one.leased)));
+    out.gauges("lease_held", "Whether a waypoint has given a lease to this gateway", None, leased.collect())?;
+    let drops = drops.iter().map(|(reason, count)| (vec![("reason", (*reason).to_owned())], *count));
+    out.counters("lease_drops", "Control messages that led to nothing, by reason", None, drops.collect())
 }
 
 /// Metrics of each port: what it received, sent and lost, and whether its interface is there.
@@ -301,6 +314,7 @@ impl Families<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leases::GatewayLeaseView;
     use engine::{Report, Volume};
     use std::collections::BTreeSet;
 
@@ -358,7 +372,23 @@ mod tests {
             gone_because: None,
             untraced_because: None,
             vanished: 3,
-            tunnel: None,
+            tunnel: Some(TunnelView {
+                keys: Vec::new(),
+                peers: vec![TunnelPeerView {
+                    number: 7,
+                    name: "home".into(),
+                    endpoint: Some(([192, 0, 2, 1], 5282).into()),
+                    handshake_seconds: Some(9.5),
+                    cipher: None,
+                    received: 51,
+                    received_bytes: 52,
+                    sent: 53,
+                    sent_bytes: 54,
+                }],
+                drops: BTreeMap::from([("replayed", 55)]),
+                refusals: BTreeMap::from([("no_peer", 56)]),
+                control_lost: 0,
+            }),
             host: Some(HostView { interface: "h-x".into(), handed: 41, refused: 42, sent: 43, unsent: 44 }),
             losses: Default::default(),
             since_attached: Default::default(),
@@ -378,6 +408,11 @@ mod tests {
             checksums_left_open: 6,
             segments_whole: 5,
             kernel_routes_unmeant: 3,
+            leases: LeasesView {
+                waypoints: Vec::new(),
+                gateways: vec![GatewayLeaseView { name: "home".into(), names: 57, seconds: 30.0 }],
+                drops: BTreeMap::from([("malformed", 58)]),
+            },
             ports: vec![port],
         };
         let values = parsed(&written(Seen { gateway: Some(view), names: None }).expect("is written"));
@@ -393,6 +428,26 @@ mod tests {
             ("ravelin_segments_whole_total", 5.0),
             ("ravelin_kernel_routes_unmeant", 3.0),
             ("ravelin_generation", 2.0),
+            ("ravelin_lease_names{gateway=\"home\"}", 57.0),
+            ("ravelin_lease_drops_total{reason=\"malformed\"}", 58.0),
+            (
+                "ravelin_tunnel_received_total{port=\"1\",interface=\"eth\\\"0\",peer=\"7\",name=\"home\"}",
+                51.0,
+            ),
+            (
+                "ravelin_tunnel_sent_inner_bytes_total{port=\"1\",interface=\"eth\\\"0\",peer=\"7\",name=\"home\"}",
+                54.0,
+            ),
+            (
+                "ravelin_tunnel_handshake_age_seconds{port=\"1\",interface=\"eth\\\"0\",peer=\"7\",name=\"home\"}",
+                9.0,
+            ),
+            (
+                "ravelin_tunnel_endpoint{port=\"1\",interface=\"eth\\\"0\",peer=\"7\",endpoint=\"192.0.2.1:5282\"}",
+                1.0,
+            ),
+            ("ravelin_tunnel_drops_total{port=\"1\",interface=\"eth\\\"0\",reason=\"replayed\"}", 55.0),
+            ("ravelin_tunnel_refusals_total{port=\"1\",interface=\"eth\\\"0\",reason=\"no_peer\"}", 56.0),
         ] {
             assert_eq!(values.get(name), Some(&value), "{name} in {:#?}", values.keys());
         }

@@ -71,6 +71,8 @@ pub(crate) enum ShowChoice {
     Routes,
     /// Neighbours, what is known of them, and what became of packets handed to control
     Neighbours,
+    /// Names that this gateway registers at waypoints, and gateways that register here
+    Leases,
     /// Where the time of the packet loop goes, and how large its batches are
     Stages,
     /// How long packets stay

@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
         ShowChoice::Ports => ports,
         ShowChoice::Tables => tables,
         ShowChoice::Drops => reasons,
+        ShowChoice::Leases => leases,
         ShowChoice::Stages | ShowChoice::Latency => return measurement(arguments, json),
         ShowChoice::Routes | ShowChoice::Neighbours => return show_routing::run(arguments, json),
     };
@@ -284,6 +285,48 @@ fn ports(interval: &Interval) -> String {
         table(&columns, rows.collect()),
         hosts(views) + &tunnels(views)
     )
+}
+
+/// Registrations of names over tunnels.
+fn leases(interval: &Interval) -> String {
+    let view = &interval.now["leases"];
+    let waypoints = list(view, "waypoints").iter().map(|one| {
+        let state = match (one["leased"].as_bool(), one["settled"].as_bool()) {
+            (Some(true), Some(true)) => "knows all",
+            (Some(true), _) => "is being told",
+            _ => "has not answered",
+        };
+        let refused: Vec<&str> = list(one, "refused").iter().filter_map(Value::as_str).collect();
+        vec![text(one, "name").to_owned(), count(whole(one, "names")), state.to_owned(), refused.join(" ")]
+    });
+    let waypoints: Vec<_> = waypoints.collect();
+    let gateways = list(view, "gateways").iter().map(|one| {
+        vec![
+            text(one, "name").to_owned(),
+            count(whole(one, "names")),
+            format!("{:.0} s", number(one, "seconds")),
+        ]
+    });
+    let gateways: Vec<_> = gateways.collect();
+    let mut said = format!(
+        "registered at {}; {} registered here\n",
+        of(waypoints.len() as u64, "waypoint"),
+        of(gateways.len() as u64, "gateway")
+    );
+    if !waypoints.is_empty() {
+        let columns = [
+            ("waypoint", Side::Left),
+            ("names", Side::Right),
+            ("it", Side::Left),
+            ("refused", Side::Wrapped),
+        ];
+        said += &format!("\n{}", table(&columns, waypoints));
+    }
+    if !gateways.is_empty() {
+        let columns = [("gateway", Side::Left), ("names", Side::Right), ("lease lasts", Side::Right)];
+        said += &format!("\n{}", table(&columns, gateways));
+    }
+    said
 }
 
 /// The peers of tunnels, and why datagrams and frames were dropped there.

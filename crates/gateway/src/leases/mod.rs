@@ -11,6 +11,9 @@
 
 mod registering;
 mod registrar;
+mod view;
+
+pub use view::{GatewayLeaseView, LeasesView, WaypointLeaseView};
 
 use crate::config::{Config, RegisterConfig};
 use crate::limits::LEASE_CLOCK;
@@ -23,7 +26,7 @@ use registering::Registering;
 use registrar::Registrar;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -35,8 +38,8 @@ pub(crate) struct Leasing {
     tunnels: Mutex<Vec<Arc<Mutex<Conversations>>>>,
     /// The name server whose names gateways may register, if this process has one.
     names: Option<Arc<Names>>,
-    /// A number for this life of the process: its start.
-    epoch: u64,
+    /// The epoch that was given out last.
+    latest: AtomicU64,
     remark: Option<fn(&str)>,
 }
 
@@ -47,15 +50,23 @@ struct Conversations {
     /// The waypoints at which this gateway registers, by the numbers of these peers.
     registering: BTreeMap<u32, Registering>,
     remark: fn(&str),
+    drops: BTreeMap<&'static str, u64>,
 }
 
 impl Leasing {
     /// Nothing is said yet.
     pub(crate) fn new(names: Option<Arc<Names>>, remark: fn(&str)) -> Leasing {
-        // A clock before 1970 makes a life that is earlier than all others.
+        Leasing { names, remark: Some(remark), ..Leasing::default() }
+    }
+
+    /// A number for the life of who asks or answers, larger than all before: the time of day. After a restart
+    /// it is larger, too, unless the clock went back.
+    fn epoch(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let epoch = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-        Leasing { tunnels: Mutex::default(), names, epoch, remark: Some(remark) }
+        let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let later = |latest: u64| Some(now.max(latest.saturating_add(1)));
+        let before = self.latest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        later(before.unwrap_or_default()).unwrap_or(now)
     }
 
     /// Speaks over tunnels that have come, and does what the file says now of those there were.
@@ -68,9 +79,6 @@ impl Leasing {
         tunnels: &[TunnelControl],
         ended: &Arc<AtomicBool>,
     ) -> io::Result<()> {
-        if self.names.is_none() && config.register.is_none() {
-            return Ok(());
-        }
         let mut known = self.tunnels();
         known.retain(|conversations| {
             let mut conversations = locked(conversations);
@@ -80,13 +88,15 @@ impl Leasing {
             }
             stays
         });
-        for tunnel in tunnels {
+        let speaks = self.names.is_some() || config.register.is_some();
+        for tunnel in tunnels.iter().filter(|_| speaks) {
             let Some(messages) = tunnel.messages() else { continue };
             let conversations = Conversations {
                 tunnel: tunnel.clone(),
-                registrar: self.names.clone().map(|names| Registrar::new(self.epoch, names)),
+                registrar: self.names.clone().map(|names| Registrar::new(self.epoch(), names)),
                 registering: BTreeMap::new(),
                 remark: self.remark.unwrap_or(|_| ()),
+                drops: BTreeMap::new(),
             };
             let conversations = Arc::new(Mutex::new(conversations));
             // It ends with the tunnel, and must not keep it open.
@@ -96,7 +106,7 @@ impl Leasing {
             thread::Builder::new().name("leases".to_owned()).spawn(speak)?;
         }
         for conversations in known.iter() {
-            locked(conversations).follow(config.register.as_ref(), self.epoch);
+            locked(conversations).follow(config.register.as_ref(), &|| self.epoch());
         }
         Ok(())
     }
@@ -104,7 +114,14 @@ impl Leasing {
     /// Gives up all leases of this gateway. Nobody waits for the answers: without this message they end
     /// by themselves.
     pub(crate) fn release(&self) {
-        self.tunnels().iter().for_each(|conversations| locked(conversations).release());
+        self.tunnels().iter().for_each(|conversations| locked(conversations).release(|_| true));
+    }
+
+    /// What there is to see.
+    pub(crate) fn view(&self) -> LeasesView {
+        let mut view = LeasesView::default();
+        self.tunnels().iter().for_each(|conversations| locked(conversations).show(&mut view));
+        view
     }
 
     fn tunnels(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Conversations>>>> {
@@ -135,7 +152,7 @@ fn speak(
 
 impl Conversations {
     /// What the file says of who is a peer, and of what is registered where.
-    fn follow(&mut self, config: Option<&RegisterConfig>, epoch: u64) {
+    fn follow(&mut self, config: Option<&RegisterConfig>, epoch: &dyn Fn() -> u64) {
         let peers = self.tunnel.peer_list();
         if let Some(registrar) = &mut self.registrar {
             registrar.follow(&peers);
@@ -143,29 +160,48 @@ impl Conversations {
         let waypoints = config.map_or(&[][..], |config| &config.waypoints);
         let named = |name: &String| peers.iter().find(|peer| peer.name == *name).map(|peer| peer.number);
         let numbers: Vec<u32> = waypoints.iter().filter_map(named).collect();
+        self.release(|number| !numbers.contains(&number));
         self.registering.retain(|number, _| numbers.contains(number));
         for number in numbers {
-            let registering = self.registering.entry(number).or_insert_with(|| Registering::new(epoch));
+            let registering = self.registering.entry(number).or_insert_with(|| Registering::new(epoch()));
             registering.serve(config.map_or(&[], |config| &config.offers));
         }
     }
 
-    /// Takes a message of a peer. What is none is dropped: a peer that sends it speaks another version.
+    /// Takes a message of a peer. What leads to nothing is counted.
     fn heard(&mut self, peer: u32, message: &[u8]) {
         let now = MachineClock.program();
-        match decode(message) {
-            Ok(ControlMessage::Ask(ask)) => {
-                let answer = self.registrar.as_mut().and_then(|registrar| registrar.heard(peer, &ask, now));
-                if let Some(answer) = answer {
+        let taken = match decode(message) {
+            Ok(ControlMessage::Ask(ask)) => match self.registrar.as_mut() {
+                Some(registrar) => registrar.heard(peer, &ask, now).map(|answer| {
                     self.say(peer, &ControlMessage::Answer(answer));
-                }
-            }
-            Ok(ControlMessage::Answer(answer)) => {
-                if let Some(registering) = self.registering.get_mut(&peer) {
-                    registering.heard(&answer, now).iter().for_each(|words| (self.remark)(words));
-                }
-            }
-            Err(_) => {}
+                }),
+                None => Err("no_registrar"),
+            },
+            Ok(ControlMessage::Answer(answer)) => match self.registering.get_mut(&peer) {
+                Some(registering) => registering.heard(&answer, now).map(|told| {
+                    told.iter().for_each(|words| (self.remark)(words));
+                }),
+                None => Err("not_asked"),
+            },
+            Err(_) => Err("malformed"),
+        };
+        if let Err(reason) = taken {
+            *self.drops.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Adds what there is to see.
+    fn show(&self, view: &mut LeasesView) {
+        let (now, peers) = (MachineClock.program(), self.tunnel.peer_list());
+        let named =
+            |number: u32| peers.iter().find(|peer| peer.number == number).map(|peer| peer.name.clone());
+        let registering = self.registering.iter();
+        let waypoints = registering.filter_map(|(number, one)| Some(one.view(named(*number)?, now)));
+        view.waypoints.extend(waypoints);
+        view.gateways.extend(self.registrar.iter().flat_map(|registrar| registrar.view(now)));
+        for (reason, count) in &self.drops {
+            *view.drops.entry(reason).or_default() += count;
         }
     }
 
@@ -182,18 +218,19 @@ impl Conversations {
         messages.iter().for_each(|(peer, message)| self.say(*peer, message));
     }
 
-    fn release(&mut self) {
+    /// Gives up the leases that some peers have given.
+    fn release(&mut self, of: impl Fn(u32) -> bool) {
         let now = MachineClock.program();
-        let released = self.registering.iter_mut().flat_map(|(&peer, registering)| {
-            registering.release(now).into_iter().map(move |ask| (peer, ControlMessage::Ask(ask)))
-        });
-        let released: Vec<_> = released.collect();
-        released.iter().for_each(|(peer, message)| self.say(*peer, message));
+        let mut messages = Vec::new();
+        for (&peer, registering) in self.registering.iter_mut().filter(|(peer, _)| of(**peer)) {
+            messages.extend(registering.release(now).into_iter().map(|ask| (peer, ControlMessage::Ask(ask))));
+        }
+        messages.iter().for_each(|(peer, message)| self.say(*peer, message));
     }
 
     /// The tunnel goes: nobody is a peer any more.
     fn end(&mut self) {
-        self.release();
+        self.release(|_| true);
         if let Some(registrar) = &mut self.registrar {
             registrar.follow(&[]);
         }

@@ -1,5 +1,6 @@
 //! A gateway's registration at one waypoint: its names, its lease, and what the waypoint says of them.
 
+use crate::leases::view::WaypointLeaseView;
 use naming::control::{
     AskBody, AskerAction, ControlAsk, ControlAsker, HolderEvent, HostOffer, LeaseHolder, OwnerAnswer,
     Registration,
@@ -39,17 +40,32 @@ impl Registering {
     }
 
     /// Takes an answer of the waypoint. What the operator is told of it, if anything.
-    pub(super) fn heard(&mut self, answer: &OwnerAnswer, now: u64) -> Option<String> {
-        let (serial, outcome) = self.asker.heard(answer, now)?;
-        match self.holder.ended(serial, outcome)? {
+    ///
+    /// # Errors
+    /// It answers nothing that waits.
+    pub(super) fn heard(&mut self, answer: &OwnerAnswer, now: u64) -> Result<Option<String>, &'static str> {
+        let (serial, outcome) = self.asker.heard(answer, now).ok_or("not_asked")?;
+        let told = self.holder.ended(serial, outcome).and_then(|event| match event {
             HolderEvent::Refused(name, why) => {
-                let is_new = self.refused.insert(name.clone());
-                is_new.then(|| format!("the name {name} is not registered: {why}; it is tried again"))
+                let words = format!("the name {name} is not registered: {why}; it is tried again");
+                self.refused.insert(name).then_some(words)
             }
             HolderEvent::Superseded => Some(
                 "another start of this gateway registers with the same key, and this one does not any more: two gateways need a key each"
                     .to_owned(),
             ),
+        });
+        Ok(told)
+    }
+
+    /// What there is to see, of the waypoint of this name.
+    pub(super) fn view(&self, name: String, now: u64) -> WaypointLeaseView {
+        WaypointLeaseView {
+            name,
+            names: self.served.len() as u64,
+            refused: self.holder.refused().map(DnsName::to_string).collect(),
+            leased: self.holder.holds(now),
+            settled: self.holder.is_settled(),
         }
     }
 

@@ -6,10 +6,11 @@
 
 use crate::config::HostPlace;
 use crate::control::{Asked, ControlAnswer};
+use crate::leases::view::GatewayLeaseView;
 use crate::names::{NameWish, Names};
 use naming::control::{
-    AnswerBody, AskBody, ControlAsk, ControlOwner, HostOffer, LeaseChange, Leases, OwnerAnswer, Peer,
-    Registration, Rejection,
+    AnswerBody, AskBody, ControlAsk, ControlDrop, ControlOwner, HostOffer, LeaseChange, Leases, OwnerAnswer,
+    Peer, Registration, Rejection,
 };
 use naming::dns::{DnsName, Ipv4Mode};
 use ports::live::tunnel::WantedPeer;
@@ -53,11 +54,19 @@ impl Registrar {
         self.withdraw(changes);
     }
 
-    /// Takes an ask of a peer; the answer, unless it gets none.
-    pub(super) fn heard(&mut self, peer: u32, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+    /// Takes an ask of a peer, and gives the answer.
+    ///
+    /// # Errors
+    /// Why it gets none.
+    pub(super) fn heard(
+        &mut self,
+        peer: u32,
+        ask: &ControlAsk,
+        now: u64,
+    ) -> Result<OwnerAnswer, &'static str> {
         let Registrar { owner, leases, names, peers, registered } = self;
         // It may have been sent before its sender was revoked.
-        let (gateway, _) = peers.get(&peer)?;
+        let (gateway, _) = peers.get(&peer).ok_or("no_peer")?;
         let mut changes = Vec::new();
         let carry_out = |body: &AskBody| match body {
             AskBody::SetUp(_) => AnswerBody::Reject(Rejection::Unsupported),
@@ -76,9 +85,30 @@ impl Registrar {
                 answer
             }
         };
-        let answer = owner.heard(Peer(peer), ask, now, carry_out).ok();
+        let answer = owner.heard(Peer(peer), ask, now, carry_out);
         self.withdraw(changes);
-        answer
+        answer.map_err(|why| match why {
+            ControlDrop::OldEpoch => "old_epoch",
+            ControlDrop::OldSerial => "old_serial",
+            ControlDrop::OtherAsk => "other_ask",
+            ControlDrop::Busy => "busy",
+            ControlDrop::Peers => "too_many_peers",
+        })
+    }
+
+    /// What there is to see.
+    pub(super) fn view(&self, now: u64) -> Vec<GatewayLeaseView> {
+        let mut names: BTreeMap<Peer, u64> = BTreeMap::new();
+        self.leases.names().for_each(|(peer, _)| *names.entry(peer).or_default() += 1);
+        let lease = |(number, (name, _)): (&u32, &(String, Vec<PublicKey>))| {
+            let (_, until) = self.leases.holder(Peer(*number), now)?;
+            Some(GatewayLeaseView {
+                name: name.clone(),
+                names: names.get(&Peer(*number)).copied().unwrap_or(0),
+                seconds: until.saturating_sub(now) as f64 / 1e9,
+            })
+        };
+        self.peers.iter().filter_map(lease).collect()
     }
 
     /// Ends leases whose time is over.

@@ -149,6 +149,11 @@ impl LeaseHolder {
         !self.is_superseded && now < self.until
     }
 
+    /// The names that the registrar refuses.
+    pub fn refused(&self) -> impl Iterator<Item = &DnsName> {
+        self.wanted.iter().filter(|(_, wanted)| wanted.known == Known::Refused).map(|(name, _)| name)
+    }
+
     /// Whether the registrar knows all names and no others.
     pub fn is_settled(&self) -> bool {
         let told = |wanted: &Wanted| wanted.known != Known::No;
