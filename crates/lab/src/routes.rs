@@ -17,12 +17,13 @@ use crate::measure::SEED;
 use crate::plan::LabPlan;
 use crate::programs::PROGRAMS;
 use crate::traffic::LabError;
-use rig::{AnnouncedPrefix, BgpSpeaker, NumberedFlow, frr_command, frr_daemon, zebra_socket};
+use rig::{BgpSpeaker, NumberedFlow, frr_command, frr_daemon, zebra_socket};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -33,6 +34,8 @@ use tables::generate::Random;
 /// How many prefixes, unless the plan says.
 const COUNTS: [u32; 3] = [10_000, 100_000, 900_000];
 const QUICK: [u32; 1] = [1_000];
+/// The most of IPv6: the program's table has room for 256k.
+const MOST6: u32 = 250_000;
 /// How many of them change in a burst at most.
 const BURST: usize = 100_000;
 /// How long daemons may take to begin, and a table to be as wanted.
@@ -46,6 +49,13 @@ const EVERY: Duration = Duration::from_millis(1);
 /// Another address of host b, on the link, and one behind it.
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
 const BEHIND: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+
+/// The addresses of the gateway, of host b and its other one on their link in IPv6.
+const LINK6: [Ipv6Addr; 3] = [link6(1), link6(2), link6(3)];
+
+const fn link6(last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, last)
+}
 
 const PARTS: [&str; 3] = ["announced", "changed in a burst", "withdrawn"];
 
@@ -71,17 +81,22 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)?;
     let missing = ["zebra", "bgpd"].into_iter().find(|daemon| frr_daemon(daemon).is_none());
     let (mut rows, mut sent) = (Vec::new(), 0);
-    for &count in counts {
-        let case = format!("{count} prefixes by BGP, FRR");
+    let of_both = counts.iter().flat_map(|count| [(*count, Family::Four), (*count, Family::Six)]);
+    let fits = |(count, family): &(u32, Family)| matches!(family, Family::Four) || *count <= MOST6;
+    for (count, family) in of_both.filter(fits) {
+        let case = match family {
+            Family::Four => format!("{count} prefixes by BGP, FRR"),
+            Family::Six => format!("{count} prefixes of IPv6 by BGP, FRR"),
+        };
         if let Some(daemon) = missing {
             rows.push(Row::absent(&case, "routes", &format!("{daemon} is not installed")));
             continue;
         }
         let (mut samples, mut failed) = (Vec::new(), None);
         for run in 0..plan.runs {
-            progress(&format!("routes: {count} prefixes, round {} of {}", run + 1, plan.runs));
-            let folder = directory.path().join(format!("{count}-{run}"));
-            match Setting::start(&folder).and_then(|mut setting| setting.run(count)) {
+            progress(&format!("routes: {case}, round {} of {}", run + 1, plan.runs));
+            let folder = directory.path().join(format!("{count}-{family:?}-{run}"));
+            match Setting::start(&folder).and_then(|mut setting| setting.run(count, family)) {
                 Ok(sample) => samples.push(sample),
                 Err(why) => failed = Some(why),
             }
@@ -137,21 +152,31 @@ impl Setting {
         let system = |error: io::Error| error.to_string();
         fs::create_dir_all(folder).map_err(system)?;
         let net = Net::new(Way::Routed, CableOffloads::On).map_err(system)?;
-        let ip = |host: &rig::Namespace, words: &str| {
+        let run = |host: &rig::Namespace, program: &str, words: &str| {
             let words: Vec<&str> = words.split(' ').collect();
-            let output = host.run("ip", &words, "").map_err(system)?;
+            let output = host.run(program, &words, "").map_err(system)?;
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.success() { Ok(()) } else { Err(format!("ip {words:?}: {said}")) }
+            if output.status.success() { Ok(()) } else { Err(format!("{program} {words:?}: {said}")) }
         };
+        let ip = |host: &rig::Namespace, words: &str| run(host, "ip", words);
+        // The hosts are without IPv6 otherwise.
+        for host in [&net.gateway, &net.b] {
+            let settings = ["all", "default"].map(|of| format!("net.ipv6.conf.{of}.disable_ipv6=0"));
+            run(host, "sysctl", &format!("-qw {}", settings.join(" ")))?;
+        }
         ip(&net.b, &format!("address add {OTHER}/24 dev eth0"))?;
         ip(&net.b, &format!("address add {BEHIND}/32 dev lo"))?;
+        for own in &LINK6[1..] {
+            ip(&net.b, &format!("address add {own}/64 dev eth0 nodad"))?;
+        }
         let socket = folder.join("control.sock");
         let program = PROGRAMS.iter().find(|(name, _)| *name == "router").map_or("", |(_, text)| text);
         fs::write(folder.join("program.rav"), program).map_err(system)?;
         let mut text = format!("program = \"program.rav\"\ncontrol = {:?}\n", socket.display().to_string());
-        for (interface, own) in [("to-a", TO_A.1), ("to-b", TO_B.1)] {
+        let six = format!(", \"{}/64\"", LINK6[0]);
+        for (interface, own, more) in [("to-a", TO_A.1, ""), ("to-b", TO_B.1, &six)] {
             text.push_str(&format!(
-                "[[port]]\ninterface = \"{interface}\"\naddresses = [\"{own}/24\"]\nhost = true\n"
+                "[[port]]\ninterface = \"{interface}\"\naddresses = [\"{own}/24\"{more}]\nhost = true\n"
             ));
         }
         fs::write(folder.join("gateway.toml"), text).map_err(system)?;
@@ -172,8 +197,8 @@ impl Setting {
             children.push(frr("zebra", "")?);
             until(START, "zebra begins", || zebra_socket(&folder.join("frr")).exists().then_some(()))?;
             let bgpd = format!(
-                "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n neighbor {} remote-as 65002\n neighbor {} passive\n",
-                TO_B.1, B.1, B.1
+                "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n neighbor {} remote-as 65002\n neighbor {} passive\n address-family ipv6 unicast\n  neighbor {} activate\n exit-address-family\n",
+                TO_B.1, B.1, B.1, B.1
             );
             children.push(frr("bgpd", &bgpd)?);
             let speaker = BgpSpeaker::open(&net.b, 65002, TO_B.1, START).map_err(system)?;
@@ -198,23 +223,22 @@ impl Setting {
         }
     }
 
-    fn run(&mut self, count: u32) -> Result<Sample, String> {
+    fn run(&mut self, count: u32, family: Family) -> Result<Sample, String> {
         let system = |error: io::Error| error.to_string();
-        let all = prefixes(count);
+        let all = Prefixes::of(count, family);
         let flow =
             NumberedFlow::start(&self.net.a, &self.net.b, (BEHIND, 7000).into(), EVERY).map_err(system)?;
-        let before = (self.kernel()?, self.gateway()?);
+        let before = (self.kernel(family)?, self.gateway(family)?);
         let has = |more: usize| (before.0 + more as u64, before.1 + more as u64);
-        let half = all.len().min(BURST) / 2;
-        let (goes, rest) = all.split_at(half);
-        let stays = &rest[..half];
-        let announced = self.part(has(all.len()), true, |speaker| speaker.announce(&all, B.1))?;
-        let changed = self.part(has(all.len() - half), false, |speaker| {
-            speaker.announce(stays, OTHER)?;
-            speaker.withdraw(goes)
+        let count = count as usize;
+        let half = count.min(BURST) / 2;
+        let announced = self.part(family, has(count), true, |speaker| all.announce(speaker, 0..count, 0))?;
+        let changed = self.part(family, has(count - half), false, |speaker| {
+            all.announce(speaker, half..2 * half, 1)?;
+            all.withdraw(speaker, 0..half)
         })?;
-        self.compare(all.len() - half)?;
-        let withdrawn = self.part(before, false, |speaker| speaker.withdraw(rest))?;
+        self.compare(family, count - half)?;
+        let withdrawn = self.part(family, before, false, |speaker| all.withdraw(speaker, half..count))?;
         let end = flow.stop().map_err(system)?;
         let parts = [announced, changed, withdrawn];
         Ok(Sample { parts, sent: end.sent, missing: end.missing.len() as u64 })
@@ -224,6 +248,7 @@ impl Setting {
     /// so many prefixes: as many at least where they grow, at most where they shrink.
     fn part(
         &mut self,
+        family: Family,
         wanted: (u64, u64),
         grows: bool,
         send: impl FnOnce(&mut BgpSpeaker) -> io::Result<()> + Send,
@@ -235,11 +260,11 @@ impl Setting {
             let sent = scope.spawn(|| send(speaker));
             loop {
                 let look = Instant::now();
-                if kernel.is_none() && is_there(prefixes_of_kernel(net)?, wanted.0) {
+                if kernel.is_none() && is_there(prefixes_of_kernel(net, family)?, wanted.0) {
                     kernel = Some(begun.elapsed().as_secs_f64());
                 }
                 if let Some(kernel) = kernel
-                    && is_there(prefixes_of_gateway(control)?, wanted.1)
+                    && is_there(prefixes_of_gateway(control, family)?, wanted.1)
                 {
                     let gateway = begun.elapsed().as_secs_f64();
                     let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -253,19 +278,20 @@ impl Setting {
         })
     }
 
-    fn kernel(&self) -> Result<u64, String> {
-        prefixes_of_kernel(&self.net)
+    fn kernel(&self, family: Family) -> Result<u64, String> {
+        prefixes_of_kernel(&self.net, family)
     }
 
-    fn gateway(&mut self) -> Result<u64, String> {
-        prefixes_of_gateway(&mut self.control)
+    fn gateway(&mut self, family: Family) -> Result<u64, String> {
+        prefixes_of_gateway(&mut self.control, family)
     }
 
     /// Compares both tables, prefix by prefix, until they are alike: each next hop of the kernel has a number
     /// of its own in the gateway.
-    fn compare(&self, count: usize) -> Result<(), String> {
+    fn compare(&self, family: Family, count: usize) -> Result<(), String> {
         until(START, "the gateway has the kernel's routes", || {
-            let shown = self.net.gateway.run("ip", &["route", "show", "proto", "bgp"], "").ok()?;
+            let shown =
+                self.net.gateway.run("ip", &[family.option(), "route", "show", "proto", "bgp"], "").ok()?;
             let word = |line: &str, place: usize| line.split_whitespace().nth(place).map(str::to_owned);
             let via = |line: &str| {
                 line.split_whitespace().skip_while(|word| *word != "via").nth(1).map(str::to_owned)
@@ -274,7 +300,9 @@ impl Setting {
             let kernel: BTreeSet<(String, String)> =
                 text.lines().filter_map(|line| Some((word(line, 0)?, via(line)?))).collect();
             let mut command = Command::new(std::env::current_exe().ok()?);
-            command.args(["table", "show", "routes", "--control"]).arg(self.folder.join("control.sock"));
+            command
+                .args(["table", "show", family.table(), "--control"])
+                .arg(self.folder.join("control.sock"));
             let shown = String::from_utf8_lossy(&command.output().ok()?.stdout).into_owned();
             let gateway: std::collections::BTreeMap<&str, &str> =
                 shown.lines().filter_map(|line| line.split_once(" => ")).collect();
@@ -290,18 +318,28 @@ impl Setting {
 }
 
 /// How many prefixes the kernel has in a network.
-fn prefixes_of_kernel(net: &Net) -> Result<u64, String> {
-    let read = net.gateway.inside(|| fs::read_to_string("/proc/thread-self/net/fib_triestat"));
-    let text = read.map_err(|error| format!("/proc/net/fib_triestat: {error}"))?;
-    let line = text.lines().find_map(|line| line.trim().strip_prefix("Prefixes:"));
-    line.and_then(|number| number.trim().parse().ok())
-        .ok_or_else(|| "fib_triestat has no prefixes".to_owned())
+fn prefixes_of_kernel(net: &Net, family: Family) -> Result<u64, String> {
+    let file = match family {
+        Family::Four => "/proc/thread-self/net/fib_triestat",
+        Family::Six => "/proc/thread-self/net/rt6_stats",
+    };
+    let text = net.gateway.inside(|| fs::read_to_string(file)).map_err(|error| format!("{file}: {error}"))?;
+    let number = match family {
+        Family::Four => {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix("Prefixes:"));
+            line.and_then(|number| number.trim().parse().ok())
+        }
+        // Nodes, nodes with routes, routes since the start, routes.
+        Family::Six => text.split_whitespace().nth(3).and_then(|word| u64::from_str_radix(word, 16).ok()),
+    };
+    number.ok_or_else(|| format!("{file} has no prefixes"))
 }
 
 /// How many prefixes the program in the gateway has.
-fn prefixes_of_gateway(control: &mut BufReader<UnixStream>) -> Result<u64, String> {
+fn prefixes_of_gateway(control: &mut BufReader<UnixStream>, family: Family) -> Result<u64, String> {
     let picture = ask(control, "picture").map_err(|error| format!("control: {error}"))?;
-    let entries = picture.pointer("/picture/report/tables/routes/entries").and_then(Value::as_u64);
+    let place = format!("/picture/report/tables/{}/entries", family.table());
+    let entries = picture.pointer(&place).and_then(Value::as_u64);
     entries.ok_or_else(|| "the gateway does not say how many routes it has".to_owned())
 }
 
@@ -330,15 +368,74 @@ fn until<T>(limit: Duration, what: &str, mut there: impl FnMut() -> Option<T>) -
     }
 }
 
-/// Different networks of 256 addresses, in an order of their own, none of which holds an address of the
-/// hosts.
-fn prefixes(count: u32) -> Vec<AnnouncedPrefix> {
+/// The prefixes of a run are of one family.
+#[derive(Clone, Copy, Debug)]
+enum Family {
+    Four,
+    Six,
+}
+
+impl Family {
+    /// The option of `ip`.
+    fn option(self) -> &'static str {
+        match self {
+            Family::Four => "-4",
+            Family::Six => "-6",
+        }
+    }
+
+    /// The program's table.
+    fn table(self) -> &'static str {
+        match self {
+            Family::Four => "routes",
+            Family::Six => "routes6",
+        }
+    }
+}
+
+/// The prefixes of a run.
+enum Prefixes {
+    Four(Vec<(Ipv4Addr, u8)>),
+    Six(Vec<(Ipv6Addr, u8)>),
+}
+
+impl Prefixes {
+    fn of(count: u32, family: Family) -> Prefixes {
+        let numbers = networks(count).into_iter();
+        match family {
+            Family::Four => Prefixes::Four(numbers.map(|number| (Ipv4Addr::from(number << 8), 24)).collect()),
+            // Of 2001::/16, with 40 bits each.
+            Family::Six => Prefixes::Six(
+                numbers.map(|number| ((0x2001 << 112 | u128::from(number) << 88).into(), 40)).collect(),
+            ),
+        }
+    }
+
+    /// Announces some of them by an address of host b, its first or its other one.
+    fn announce(&self, speaker: &mut BgpSpeaker, which: Range<usize>, hop: usize) -> io::Result<()> {
+        match self {
+            Prefixes::Four(all) => speaker.announce(&all[which], [B.1, OTHER][hop]),
+            Prefixes::Six(all) => speaker.announce6(&all[which], LINK6[1 + hop]),
+        }
+    }
+
+    fn withdraw(&self, speaker: &mut BgpSpeaker, which: Range<usize>) -> io::Result<()> {
+        match self {
+            Prefixes::Four(all) => speaker.withdraw(&all[which]),
+            Prefixes::Six(all) => speaker.withdraw6(&all[which]),
+        }
+    }
+}
+
+/// Numbers of 24 bits of different networks, in an order of their own: as networks of IPv4 none holds an
+/// address of the hosts.
+fn networks(count: u32) -> Vec<u32> {
     let (mut random, mut seen) = (Random::new(SEED), BTreeSet::new());
     let mut made = Vec::with_capacity(count as usize);
     while made.len() < count as usize {
-        let network = Ipv4Addr::from((random.between(11 << 16, (127 << 16) - 1) as u32) << 8);
+        let network = random.between(11 << 16, (127 << 16) - 1) as u32;
         if seen.insert(network) {
-            made.push((network, 24));
+            made.push(network);
         }
     }
     made
@@ -351,10 +448,10 @@ mod tests {
 
     #[test]
     fn prefixes_differ_and_hold_no_address_of_the_hosts() {
-        let made = prefixes(2_000);
+        let made = networks(2_000);
         let different: BTreeSet<_> = made.iter().collect();
         assert_eq!(different.len(), 2_000);
-        let of = |address: Ipv4Addr| (Ipv4Addr::from(u32::from(address) & 0xffff_ff00), 24);
+        let of = |address: Ipv4Addr| u32::from(address) >> 8;
         assert!([A.1, B.1, OTHER, BEHIND].into_iter().all(|own| !made.contains(&of(own))));
     }
 }

@@ -1,5 +1,5 @@
 //! A speaker of BGP (RFC 4271) that announces and withdraws IPv4 prefixes at one peer: as many as are wanted,
-//! at once, and announces prefixes of IPv6 (RFC 4760). It takes what the peer says for granted.
+//! at once, and those of IPv6 (RFC 4760). It takes what the peer says for granted.
 //!
 //! ```text
 //! message  16 × 0xff | length 2 | type 1 | body                                             all numbers big-endian
@@ -7,6 +7,7 @@
 //! update   length 2 | withdrawn prefixes | length 2 | attributes | announced prefixes
 //! prefix   its length in bits 1 | as many bytes as hold them
 //! IPv6     attribute 0x90 14 | length 2 | family 2 | 1 | 16 | next hop 16 | 0 | announced prefixes
+//!          attribute 0x90 15 | length 2 | family 2 | 1 | withdrawn prefixes
 //! ```
 //!
 //! The hold time is 0, so neither side has to say that it is still there.
@@ -114,16 +115,30 @@ impl BgpSpeaker {
     /// # Errors
     /// The peer has ended the session.
     pub fn announce6(&mut self, prefixes: &[(Ipv6Addr, u8)], next_hop: Ipv6Addr) -> io::Result<()> {
-        let system = self.system.to_be_bytes();
+        let before = [&PATH[..], &self.system.to_be_bytes()].concat();
+        let reach = [&[0, 2, 1, 16][..], &next_hop.octets(), &[0]].concat();
+        self.update6(prefixes, &before, (14, &reach))
+    }
+
+    /// Withdraws prefixes of IPv6.
+    ///
+    /// # Errors
+    /// The peer has ended the session.
+    pub fn withdraw6(&mut self, prefixes: &[(Ipv6Addr, u8)]) -> io::Result<()> {
+        self.update6(prefixes, &[], (15, &[0, 2, 1]))
+    }
+
+    /// Sends updates with as many prefixes as each holds, behind these attributes in one of this type that
+    /// begins like this.
+    fn update6(
+        &mut self,
+        prefixes: &[(Ipv6Addr, u8)],
+        before: &[u8],
+        (kind, begins): (u8, &[u8]),
+    ) -> io::Result<()> {
         let body = |prefixes: &[u8]| {
-            let mut reach = vec![0, 2, 1, 16];
-            reach.extend(next_hop.octets());
-            reach.push(0);
-            reach.extend(prefixes);
-            let mut attributes = [&PATH[..], &system].concat();
-            attributes.extend([0x90, 14]);
-            attributes.extend((reach.len() as u16).to_be_bytes());
-            attributes.extend(reach);
+            let length = ((begins.len() + prefixes.len()) as u16).to_be_bytes();
+            let attributes = [before, &[0x90, kind], &length, begins, prefixes].concat();
             [&[0, 0][..], &(attributes.len() as u16).to_be_bytes(), &attributes].concat()
         };
         for part in prefixes.chunks((LONGEST - HEADER - body(&[]).len()) / LONGEST_PREFIX6) {
