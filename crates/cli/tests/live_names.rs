@@ -127,6 +127,10 @@ struct Home {
 
 impl Home {
     fn new(test: &str) -> Option<Home> {
+        Home::with(test, WAYPOINT)
+    }
+
+    fn with(test: &str, waypoint: &str) -> Option<Home> {
         if !installed(test, &["dig", "curl", "python3"]) {
             return None;
         }
@@ -169,7 +173,7 @@ impl Home {
             server.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
             Running::of(server.spawn().expect("it starts"))
         });
-        net.serve_ports(&program("waypoint.rav"), WAYPOINT);
+        net.serve_ports(&program("waypoint.rav"), waypoint);
         let home = Home { net, _beside: beside, _servers: servers.into() };
         // Hosts are there when the servers listen and the gateway has found them.
         for host in ["10.0.0.80", "10.0.0.81"] {
@@ -277,6 +281,38 @@ fn names_that_are_added_and_removed_change_what_packets_do() {
     // The next one finds the address free.
     assert_eq!(home.dig(12, "two"), "198.51.100.1");
     assert_eq!(home.get(12, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+}
+
+#[test]
+fn a_waypoint_that_was_killed_honours_who_was_bound_and_has_the_names_that_were_added() {
+    let test = "a_waypoint_that_was_killed_honours_who_was_bound_and_has_the_names_that_were_added";
+    let waypoint = WAYPOINT.replace("zone = ", "store = \"names.store\"\nzone = ");
+    let Some(mut home) = Home::with(test, &waypoint) else { return };
+    assert_eq!(home.dig(9, "one"), "198.51.100.1");
+    assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
+    let add = ["add", "three", "--gateway", "home", "--address", "10.0.0.81", "--service", "tcp/80"];
+    let said = home.names(&[&add[..], &["--ipv4", "per-initiator"]].concat());
+    assert!(said.contains("three.home.example leads to 10.0.0.81"), "{said}");
+    // What packets do is written five times a second.
+    thread::sleep(Duration::from_secs(1));
+    for _ in 0..2 {
+        let mut gateway = home.net.gateway.take().expect("it runs");
+        // What runs is `ip netns exec`, which has become the gateway.
+        gateway.kill().expect("it runs");
+        gateway.wait().expect("it ends");
+        home.net.serve_ports(&program("waypoint.rav"), &waypoint);
+        // Its only address leads this client to the first host, or nowhere.
+        assert!(!home.dig(9, "three").contains("198.51.100"), "{}", home.dig(9, "three"));
+        assert!(!home.dig(9, "two").contains("198.51.100"), "{}", home.dig(9, "two"));
+    }
+    assert_eq!(home.dig(9, "one"), "198.51.100.1");
+    assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
+    assert_eq!(home.dig(10, "three"), "198.51.100.1");
+    assert_eq!(home.get(10, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+    home.names(&["remove", "three"]);
+    home.net.stop();
+    home.net.serve_ports(&program("waypoint.rav"), &waypoint);
+    assert_eq!(home.dig(11, "three"), "");
 }
 
 #[test]

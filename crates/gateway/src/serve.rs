@@ -182,6 +182,9 @@ pub fn serve(
     };
     let Ended { generations: last, failure } = attend(&control_server, &listening.listener, run);
     control_server.leasing.release();
+    if let Some(names) = &control_server.names {
+        names.finish();
+    }
     if let Some(path) = &control_server.config().snapshot {
         let lost = kept(path, &last, usize::from(workers), clock.program());
         lost.iter().for_each(|words| (telling.remark)(words));

@@ -91,8 +91,9 @@ impl Known {
         if self.count >= MOST_KNOWN && !self.make_room(now) {
             return false;
         }
+        let is_new = !self.of.contains_key(&initiator);
         let of = self.of.entry(initiator).or_default();
-        if of.is_empty() {
+        if is_new {
             self.waiting.push_back(initiator);
         }
         let before = of.len();

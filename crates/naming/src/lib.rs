@@ -30,6 +30,7 @@ pub mod limits;
 mod network;
 mod path;
 mod service;
+pub mod store;
 mod unknown;
 mod waypoint;
 mod window;

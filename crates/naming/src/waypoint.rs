@@ -289,6 +289,15 @@ impl Waypoint {
         (!matches!(binding.state, State::Quarantined { .. })).then_some(binding.responder)
     }
 
+    /// The responder that an initiator reaches, or has reached a short time ago.
+    pub fn reached(&self, key: &BindingKey) -> Option<Responder> {
+        let bindings = match self.parts.get(&key.address)? {
+            Part::Known => &self.known_bindings,
+            Part::Unknown => &self.unknown_bindings,
+        };
+        bindings.get(key).map(|binding| binding.responder)
+    }
+
     /// How many bindings there are, those that are over and not forgotten included.
     pub fn bindings(&self) -> usize {
         self.known_bindings.count() + self.unknown_bindings.count()

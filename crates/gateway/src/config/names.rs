@@ -9,6 +9,7 @@
 //! ttl = 300                       # how long resolvers keep a record, in seconds; this is the default
 //! negative_ttl = 60               # how long they remember that one is not there; this is the default
 //! unverified = "prove-under-load" # when a source that could be forged proves itself; or "prove-first"
+//! store = "names.store"           # the file that keeps names, bindings and epochs over a restart; none by default
 //! replies_per_second = 20         # to one network, of one kind and about one name; 0 is no limit
 //!
 //! [[names.server]]                # at least one; the first is the one that is changed
@@ -56,6 +57,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// What a process does for names.
@@ -73,6 +75,8 @@ pub struct NamesConfig {
     pub pool: Option<AddressPool>,
     /// Line and column of `[names.waypoint]`.
     pub(crate) waypoint_place: (usize, usize),
+    /// The file that keeps over a restart what is to be kept, if there is to be one.
+    pub store: Option<PathBuf>,
     /// How it treats those who ask.
     pub policy: DnsPolicy,
 }
@@ -138,6 +142,7 @@ pub(super) struct FileNames {
     negative_ttl: Option<u32>,
     unverified: Option<Unverified>,
     replies_per_second: Option<u32>,
+    store: Option<PathBuf>,
     shared_address: Option<Spanned<Ipv4Addr>>,
     binding_ttl: Option<u32>,
     #[serde(default)]
@@ -224,7 +229,23 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
         clients: clients.collect(),
     };
     let waypoint_place = (waypoint.line, waypoint.column);
-    Ok(NamesConfig { listen, zone: described, hosts, gateways, pool, waypoint_place, policy })
+    Ok(NamesConfig {
+        listen,
+        zone: described,
+        hosts,
+        gateways,
+        pool,
+        waypoint_place,
+        store: file.store,
+        policy,
+    })
+}
+
+impl NamesConfig {
+    /// The same with the path of its store relative to the working directory.
+    pub(super) fn in_directory(self, directory: &Path) -> NamesConfig {
+        NamesConfig { store: self.store.map(|store| directory.join(store)), ..self }
+    }
 }
 
 /// Hosts, each with one number.

@@ -7,6 +7,7 @@ use crate::config::names::{
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled};
+use crate::names::store::{Kept, wall};
 use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked};
 use naming::dns::{
@@ -62,6 +63,8 @@ pub(super) struct Answering {
     pool: Option<AddressPool>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
+    /// What keeps names that are added over the end of the process.
+    kept: Option<Arc<Kept>>,
     later: HashMap<HeldQuery, ReplyTo>,
     udp: u64,
     tcp: u64,
@@ -70,8 +73,8 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// A name server with new secrets.
-    pub(super) fn new(config: &NamesConfig) -> Result<Answering, NamesError> {
+    /// A name server with new secrets. The epoch is larger than that of each life before.
+    pub(super) fn new(config: &NamesConfig, epoch: Option<u64>) -> Result<Answering, NamesError> {
         let mut current = [0; 16];
         // For so few bytes it is never interrupted.
         getrandom(&mut current, GetRandomFlags::empty()).map_err(io::Error::from)?;
@@ -83,7 +86,8 @@ impl Answering {
         }
         let server = NameServer::new(zone, config.policy.clone(), secrets);
         let hosts = Arc::new(Mutex::new(config.hosts.clone()));
-        let epoch = epoch();
+        // Without a store, the start is the best number that there is.
+        let epoch = epoch.unwrap_or_else(wall);
         let waypoint = match &config.pool {
             Some(pool) => Some(Arc::new(Mutex::new(LocalWaypoint::new(epoch, pool.clone(), hosts.clone())?))),
             None => None,
@@ -99,6 +103,7 @@ impl Answering {
             gateways,
             pool,
             waypoint,
+            kept: None,
             later,
             udp: 0,
             tcp: 0,
@@ -107,8 +112,43 @@ impl Answering {
         })
     }
 
-    /// Adds a name that leads to a host, with the checks of the file, and says what was done.
+    /// From now on names that are added and removed are kept.
+    pub(super) fn keep_by(&mut self, kept: Option<Arc<Kept>>) {
+        self.kept = kept;
+    }
+
+    /// Adds a name that an earlier life of the process kept. One of the file has precedence.
+    pub(super) fn restore(&mut self, wish: &NameWish) -> Result<(), String> {
+        let name = self.server.zone().name(&wish.name).map(|name| name.to_string());
+        if name.is_ok_and(|name| self.named.contains_key(&name)) {
+            return Ok(());
+        }
+        self.add_unkept(wish).map(drop).map_err(|why| {
+            format!(
+                "`{}`, which `ravelin names add` has added, cannot be there any more: {why}; let the file have what it needs once more, remove the name, and change the file then",
+                wish.name
+            )
+        })
+    }
+
+    /// Adds a name that leads to a host, with the checks of the file, keeps it, and says what was done.
     pub(super) fn add(&mut self, wish: &NameWish) -> Result<String, String> {
+        let done = self.add_unkept(wish)?;
+        if let Some(kept) = &self.kept
+            && let Err(error) = kept.name(&self.whole(&wish.name)?, Some(wish))
+        {
+            self.remove_unkept(&wish.name)?;
+            return Err(format!("{} cannot be kept, and was not added: {error}", wish.name));
+        }
+        Ok(done)
+    }
+
+    /// The whole of a name.
+    fn whole(&self, name: &str) -> Result<String, String> {
+        self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
+    }
+
+    fn add_unkept(&mut self, wish: &NameWish) -> Result<String, String> {
         let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
         if self.carries() && gateway.peer.is_none() {
             return Err(no_peer(&gateway.name));
@@ -146,8 +186,17 @@ impl Answering {
         Ok(done)
     }
 
-    /// Removes a name that leads to a host, and says what was done.
+    /// Removes a name that leads to a host, and says what was done. One of the file comes back with the next
+    /// start.
     pub(super) fn remove(&mut self, name: &str) -> Result<String, String> {
+        let done = self.remove_unkept(name)?;
+        let name = self.whole(name)?;
+        let forgotten = self.kept.as_ref().map_or(Ok(()), |kept| kept.name(&name, None));
+        forgotten.map_err(|error| format!("{done}, but it may come back with the next start: {error}"))?;
+        Ok(done)
+    }
+
+    fn remove_unkept(&mut self, name: &str) -> Result<String, String> {
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
         let name = zone.name(name).map_err(told)?;
@@ -381,11 +430,6 @@ fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
 fn since_1970() -> Duration {
     // A clock before 1970 makes cookies that nobody else would take.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// A number for this life of the process: its start.
-fn epoch() -> u64 {
-    u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn moment() -> DnsMoment {

@@ -14,6 +14,7 @@ mod asking;
 mod packet_tables;
 mod packets;
 mod path;
+mod store;
 mod tcp;
 mod udp;
 mod view;
@@ -31,14 +32,16 @@ use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
 use naming::AddressPoolError;
 use naming::dns::ZoneError;
-use packets::LivePackets;
+use naming::store::StoredBinding;
+use packets::{LivePackets, Target, binding_entry};
 use ports::live::clock::{Clock, MachineClock};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use store::Kept;
 use waypoint::SharedWaypoint;
 
 /// How often is looked what is due, at least: a query that begins to wait has its first date later than this.
@@ -71,6 +74,9 @@ pub enum NamesError {
     /// packets cannot follow
     #[error("packets do not follow what is promised: {0}")]
     Packets(String),
+    /// what was kept over the last end cannot be used
+    #[error("{0}")]
+    Store(String),
     /// the system gives no secret or no thread
     #[error("names cannot be answered: {0}")]
     System(#[from] io::Error),
@@ -82,6 +88,11 @@ pub(crate) struct Names {
     udp: Vec<Arc<UdpSocket>>,
     tcp: Vec<TcpListener>,
     connections: tcp::Connections,
+    kept: Option<Arc<Kept>>,
+    /// Bindings of the life before.
+    earlier: Vec<StoredBinding>,
+    /// Writes what packets do.
+    keeping: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Names {
@@ -90,14 +101,25 @@ impl Names {
     /// # Errors
     /// The zone or an address is wrong.
     pub(crate) fn open(config: &NamesConfig) -> Result<Names, NamesError> {
-        let answering = Mutex::new(Answering::new(config)?);
+        let (kept, earlier) = match Kept::open(config).map_err(NamesError::Store)? {
+            Some((kept, earlier)) => (Some(Arc::new(kept)), Some(earlier)),
+            None => (None, None),
+        };
+        let mut answering = Answering::new(config, earlier.as_ref().map(|earlier| earlier.epoch))?;
+        for wish in earlier.iter().flat_map(|earlier| &earlier.names) {
+            answering.restore(wish).map_err(NamesError::Store)?;
+        }
+        answering.keep_by(kept.clone());
+        let (answering, earlier) = (Mutex::new(answering), earlier.map(|earlier| earlier.bindings));
         let (mut udp, mut tcp) = (Vec::new(), Vec::new());
         for &address in &config.listen {
             let refused = |transport| move |source| NamesError::Listen { address, transport, source };
             udp.push(Arc::new(udp::listen(address).map_err(refused("UDP"))?));
             tcp.push(tcp::listen(address).map_err(refused("TCP"))?);
         }
-        Ok(Names { answering, udp, tcp, connections: tcp::Connections::default() })
+        let (earlier, connections, keeping) =
+            (earlier.unwrap_or_default(), Default::default(), Mutex::default());
+        Ok(Names { answering, udp, tcp, connections, kept, earlier, keeping })
     }
 
     /// Answers until `ended` is true; then the threads end within a second.
@@ -105,6 +127,8 @@ impl Names {
     /// # Errors
     /// A thread cannot be made.
     pub(crate) fn start(self: &Arc<Names>, ended: &Arc<AtomicBool>) -> io::Result<()> {
+        // Its threads may wait for packets, which this one lets begin.
+        let waypoint = self.waypoint();
         for index in 0..self.udp.len() {
             let (names, until) = (self.clone(), ended.clone());
             let run = move || udp::serve(&names.udp[index], &names, &until);
@@ -115,6 +139,12 @@ impl Names {
         }
         let (names, until) = (self.clone(), ended.clone());
         thread::Builder::new().name("names-clock".to_owned()).spawn(move || names.clock(&until))?;
+        if let (Some(kept), Some(waypoint)) = (self.kept.clone(), waypoint) {
+            let (names, until) = (self.clone(), ended.clone());
+            let keep = move || kept.follow(&waypoint, &names.earlier, &until);
+            let thread = thread::Builder::new().name("names-store".to_owned()).spawn(keep)?;
+            *self.keeping.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        }
         Ok(())
     }
 
@@ -134,6 +164,19 @@ impl Names {
         locked(&waypoint).carry(&tables, answering.gateways());
         answering.stand().map_err(NamesError::Packets)?;
         locked(&waypoint).fill(&tables, backend).map_err(NamesError::Packets)?;
+        if self.kept.is_some() {
+            locked(&waypoint).remember(&self.earlier, MachineClock.program());
+        }
+        for StoredBinding { key, gateway, host, .. } in &self.earlier {
+            let entry = binding_entry(key, Target { peer: *gateway, host: *host });
+            let learned = backend.learn(tables.quarantine, &entry, MachineClock.program());
+            learned.map_err(|error| {
+                NamesError::Packets(format!(
+                    "`quarantine` has no room for {} bindings of the time before ({error}): raise `MOST_BINDINGS` by `[set]`, or start in two minutes",
+                    self.earlier.len()
+                ))
+            })?;
+        }
         let live = LivePackets { remote: remote.clone(), tables, generation: 1 };
         locked(&waypoint).begin(Box::new(live));
         let remote = remote.clone();
@@ -145,6 +188,13 @@ impl Names {
     /// The waypoint of this process. As long as it is held, nothing is promised.
     pub(crate) fn waypoint(&self) -> Option<SharedWaypoint> {
         self.answering().waypoint.clone()
+    }
+
+    /// Waits until what packets did last is kept. All threads have been told to end.
+    pub(crate) fn finish(&self) {
+        let thread = self.keeping.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // If it has panicked, there is nothing to wait for.
+        let _ = thread.map(JoinHandle::join);
     }
 
     /// Does what is due at some time, until `ended` is true.
@@ -190,6 +240,10 @@ fn heed(remote: &Remote, waypoint: &SharedWaypoint) {
     let events = packet_tables::EVENTS.map(str::to_owned).to_vec();
     let wish = SubscriptionWish { events, ..SubscriptionWish::default() };
     let Some(subscription) = remote.subscribe(wish) else { return };
+    // Nobody waits for the waypoint while this waits for the first batch.
+    if remote.ask_at(0, |_| ()).is_none() {
+        return;
+    }
     let mut lost = None;
     loop {
         // What a snapshot brought back is there from the beginning.

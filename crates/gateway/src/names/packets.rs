@@ -91,6 +91,12 @@ fn matches(key: &PathKey) -> Vec<Match> {
     exact.into_iter().chain([initiators]).collect()
 }
 
+/// The entry of a table of bindings.
+pub(super) fn binding_entry(key: &BindingKey, target: Target) -> Entry {
+    let value = vec![target.peer.into(), target.host.to_bits().into()];
+    Entry { key: binding_matches(key), value, priority: 0 }
+}
+
 fn binding_matches(key: &BindingKey) -> Vec<Match> {
     let Service { protocol, port } = key.service;
     let columns =

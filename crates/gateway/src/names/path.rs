@@ -184,18 +184,25 @@ impl PacketPath {
         }
     }
 
-    /// Compares what a waypoint knows with the bindings that there are, as after events were lost.
-    pub(super) fn compare(&mut self, waypoint: &mut Waypoint, hosts: &Hosts, now: u64) {
-        let Some(packets) = &mut self.packets else { return };
-        let Some(reached) = packets.reached() else { return };
+    /// Compares what a waypoint knows with the bindings that there are, as after events were lost. Says what
+    /// it found.
+    pub(super) fn compare(&mut self, waypoint: &mut Waypoint, hosts: &Hosts, now: u64) -> Vec<Reached> {
+        let Some(packets) = &mut self.packets else { return Vec::new() };
+        let Some(mut reached) = packets.reached() else { return Vec::new() };
         let there: HashSet<BindingKey> =
             reached.iter().filter(|one| !one.quarantined).map(|one| one.key).collect();
         let missing: Vec<BindingKey> = waypoint.live().filter(|key| !there.contains(key)).collect();
         let held = packets.hold(&missing);
         self.note(waypoint, &reached, hosts, now);
-        let Some(held) = held else { return };
-        for (key, _) in missing.iter().zip(held).filter(|(_, held)| !held) {
-            waypoint.end(key, now);
+        let over = held.map(|held| missing.into_iter().zip(held).filter(|(_, held)| !held));
+        // A listed quarantine began earlier, and is stored already.
+        reached.retain(|one| !one.quarantined);
+        for (key, _) in over.into_iter().flatten() {
+            waypoint.end(&key, now);
+            let place = waypoint.reached(&key).and_then(|responder| hosts.place(responder.0));
+            let target = place.and_then(|place| self.target(place));
+            reached.extend(target.map(|target| Reached { key, target, quarantined: true }));
         }
+        reached
     }
 }

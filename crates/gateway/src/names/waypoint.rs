@@ -1,17 +1,19 @@
 //! A waypoint in the same process: it is asked by the same messages as one far away, without bytes.
 
 use super::packet_tables::PacketTables;
-use super::packets::{DataPath, PathRefusal, Reached, told};
+use super::packets::{DataPath, PathRefusal, Reached, Target, told};
 use super::path::PacketPath;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::PROMISES_SHOWN;
 use crate::names::asking::WaypointLink;
 use exec::Backend;
 use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer, Peer, Rejection};
+use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, PathKey, Promise, Responder, Services, SetUpError, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, PathKey, Promise, Responder, Services, SetUpError,
+    Waypoint,
 };
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The name server of the same process, among those who ask.
@@ -62,6 +64,8 @@ pub(crate) struct LocalWaypoint {
     hosts: Arc<Mutex<Hosts>>,
     path: Option<PacketPath>,
     promises: Promises,
+    /// What packets have done since it was taken, if somebody takes it: the last of each key.
+    news: Option<HashMap<BindingKey, Reached>>,
 }
 
 /// A waypoint that several threads ask.
@@ -80,7 +84,7 @@ impl LocalWaypoint {
         hosts: Arc<Mutex<Hosts>>,
     ) -> Result<LocalWaypoint, AddressPoolError> {
         let (owner, waypoint) = (ControlOwner::new(epoch), Waypoint::new(pool)?);
-        Ok(LocalWaypoint { owner, waypoint, hosts, path: None, promises: Promises::default() })
+        Ok(LocalWaypoint { owner, waypoint, hosts, path: None, promises: Promises::default(), news: None })
     }
 
     /// Packets will follow its promises; nobody is told yet.
@@ -93,6 +97,24 @@ impl LocalWaypoint {
         if let Some(path) = &mut self.path {
             path.begin(packets);
         }
+    }
+
+    /// Knows bindings of an earlier life of the process, and lets somebody take what packets do from now on.
+    pub(super) fn remember(&mut self, earlier: &[StoredBinding], now: u64) {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        for StoredBinding { key, gateway, host, ago } in earlier {
+            let target = Target { peer: *gateway, host: *host };
+            let reached = Reached { key: *key, target, quarantined: true };
+            if let Some(path) = &self.path {
+                path.note(&mut self.waypoint, &[reached], &hosts, now.saturating_sub(*ago));
+            }
+        }
+        self.news = Some(HashMap::new());
+    }
+
+    /// What packets have done since this was asked last.
+    pub(super) fn take_reached(&mut self) -> Vec<Reached> {
+        self.news.as_mut().map(|news| news.drain().map(|(_, reached)| reached).collect()).unwrap_or_default()
     }
 
     /// Whether packets follow its promises.
@@ -112,7 +134,7 @@ impl LocalWaypoint {
 
     /// Takes an ask of a peer, and gives its answer. When it accepts, packets know the promise.
     pub(crate) fn heard(&mut self, peer: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
-        let LocalWaypoint { owner, waypoint, hosts, path, promises } = self;
+        let LocalWaypoint { owner, waypoint, hosts, path, promises, .. } = self;
         let hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let carry_out = |body: &AskBody| {
             let AskBody::SetUp(ask) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
@@ -187,7 +209,10 @@ impl LocalWaypoint {
     pub(super) fn compare(&mut self, now: u64) {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = &mut self.path {
-            path.compare(&mut self.waypoint, &hosts, now);
+            let found = path.compare(&mut self.waypoint, &hosts, now);
+            if let Some(news) = &mut self.news {
+                news.extend(found.into_iter().map(|one| (one.key, one)));
+            }
         }
     }
 
@@ -198,6 +223,9 @@ impl LocalWaypoint {
         path.note(&mut self.waypoint, &[Reached { key, target, quarantined: false }], &hosts, now);
         if over {
             self.waypoint.end(&key, now);
+        }
+        if let Some(news) = &mut self.news {
+            news.insert(key, Reached { key, target, quarantined: over });
         }
     }
 }

@@ -1,0 +1,153 @@
+//! What a process that answers for names keeps over its end: a file, and the thread that writes what packets
+//! do.
+
+mod redb_store;
+#[cfg(test)]
+mod tests;
+
+use super::packets::Reached;
+use super::view::NameWish;
+use super::waypoint::{SharedWaypoint, locked};
+use crate::config::names::NamesConfig;
+use naming::BindingKey;
+use naming::limits::QUARANTINE;
+use naming::store::{
+    self, Store, StoreChange, StoreError, StorePart, StoredBinding, StoredError, begin_life,
+};
+use redb_store::RedbStore;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often bindings are written: what was bound in so long a time before a kill is not known afterwards.
+const WRITTEN: Duration = Duration::from_millis(200);
+
+/// How often the clock is written where nothing else is.
+const CLOCK: Duration = Duration::from_secs(10);
+
+/// The time since 1970 in nanoseconds, by which lives of the process are compared.
+pub(super) fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What was stored before this life.
+pub(super) struct Earlier {
+    /// Larger than that of each life before.
+    pub(super) epoch: u64,
+    pub(super) names: Vec<NameWish>,
+    /// Over, and in quarantine.
+    pub(super) bindings: Vec<StoredBinding>,
+}
+
+/// The store of this process.
+pub(super) struct Kept {
+    store: Mutex<Box<dyn Store>>,
+    epoch: u64,
+}
+
+impl Kept {
+    /// Begins a life with the store of the file, if it names one.
+    ///
+    /// # Errors
+    /// The store cannot be used, in words.
+    pub(super) fn open(config: &NamesConfig) -> Result<Option<(Kept, Earlier)>, String> {
+        let Some(path) = &config.store else { return Ok(None) };
+        let about = |why: String| format!("{}: {why}", path.display());
+        let store = RedbStore::open(path).map_err(|error| about(error.to_string()))?;
+        Kept::begin(Box::new(store), wall()).map(Some).map_err(|error| about(error.to_string()))
+    }
+
+    fn begin(mut store: Box<dyn Store>, now: u64) -> Result<(Kept, Earlier), StoredError> {
+        let (epoch, bindings) = begin_life(store.as_mut(), now)?;
+        let names = store.all(StorePart::Names)?.into_iter();
+        let damaged = |_| StoredError::Damaged(StorePart::Names);
+        let names = names.map(|(_, value)| serde_json::from_slice(&value).map_err(damaged));
+        let names = names.collect::<Result<_, _>>()?;
+        Ok((Kept { store: Mutex::new(store), epoch }, Earlier { epoch, names, bindings }))
+    }
+
+    fn commit(&self, mut changes: Vec<StoreChange>) -> Result<(), StoreError> {
+        changes.push(store::life(self.epoch, wall()));
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).commit(&changes)
+    }
+
+    /// Keeps a name that was added, or forgets it.
+    ///
+    /// # Errors
+    /// It is not certain that it is kept.
+    pub(super) fn name(&self, name: &str, wish: Option<&NameWish>) -> Result<(), StoreError> {
+        let value =
+            wish.map(serde_json::to_vec).transpose().map_err(|error| StoreError(error.to_string()))?;
+        self.commit(vec![StoreChange { part: StorePart::Names, key: name.as_bytes().to_vec(), value }])
+    }
+
+    /// Writes what packets do until `ended` is true.
+    pub(super) fn follow(&self, waypoint: &SharedWaypoint, earlier: &[StoredBinding], ended: &AtomicBool) {
+        let mut journal = Journal::default();
+        let now = wall();
+        earlier.iter().for_each(|one| journal.over(one.key, now.saturating_sub(one.ago)));
+        let mut idle = Duration::ZERO;
+        loop {
+            let ends = ended.load(Ordering::SeqCst);
+            let reached = locked(waypoint).take_reached();
+            let changes = journal.changes(reached, wall());
+            if changes.is_empty() && idle < CLOCK && !ends {
+                idle += WRITTEN;
+            } else {
+                idle = Duration::ZERO;
+                // A disk that is full now may have room later: what packets did is written with the next.
+                if self.commit(changes.clone()).is_err() {
+                    journal.unwritten = changes;
+                }
+            }
+            if ends {
+                return;
+            }
+            thread::sleep(WRITTEN);
+        }
+    }
+}
+
+/// What is to be written of bindings, and what is to be forgotten.
+#[derive(Default)]
+struct Journal {
+    /// When bindings ended that are stored as over.
+    over: HashMap<BindingKey, u64>,
+    /// The same in order.
+    forgotten: VecDeque<(u64, BindingKey)>,
+    unwritten: Vec<StoreChange>,
+}
+
+impl Journal {
+    fn over(&mut self, key: BindingKey, ended: u64) {
+        self.over.insert(key, ended);
+        self.forgotten.push_back((ended, key));
+    }
+
+    fn changes(&mut self, reached: Vec<Reached>, now: u64) -> Vec<StoreChange> {
+        let mut changes = std::mem::take(&mut self.unwritten);
+        for Reached { key, target, quarantined } in reached {
+            if quarantined {
+                self.over(key, now);
+            } else {
+                self.over.remove(&key);
+            }
+            changes.push(store::binding(&key, target.peer, target.host, if quarantined { now } else { 0 }));
+        }
+        while let Some(&(ended, key)) = self.forgotten.front() {
+            if ended.saturating_add(QUARANTINE) > now {
+                break;
+            }
+            self.forgotten.pop_front();
+            // It may have begun or ended once more.
+            if self.over.get(&key) == Some(&ended) {
+                self.over.remove(&key);
+                changes.push(store::no_binding(&key));
+            }
+        }
+        changes
+    }
+}
