@@ -5,7 +5,7 @@
 
 mod net;
 
-use net::{Net, binary, installed, text};
+use net::{Net, binary, installed, program, text};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -120,13 +120,16 @@ fn start(net: &Net, host: &str, file: &str, key: String) -> Gateway {
     let path = net.path(&format!("{host}.toml"));
     fs::write(&path, file).expect("can be written");
     let mut command = net.at("g", binary(), &["serve", &path.display().to_string(), "--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ravelin runs");
+    let errors = net.path(&format!("{host}.errors"));
+    let said = fs::File::create(&errors).expect("can be written");
+    let child = command.stdout(Stdio::piped()).stderr(said).spawn().expect("ravelin runs");
     let control = net.path(&format!("{host}.sock")).display().to_string();
     let mut gateway = Gateway { child, file: path, control, key };
     let end = Instant::now() + Duration::from_secs(30);
     while !net.ravelin(&["show", "run", "--total", "--control", &gateway.control]).status.success() {
         assert!(Instant::now() < end, "the gateway does not answer");
-        assert!(gateway.child.try_wait().is_ok_and(|ended| ended.is_none()), "the gateway ended");
+        let ended = gateway.child.try_wait().is_ok_and(|ended| ended.is_some());
+        assert!(!ended, "the gateway ended: {:?}", fs::read_to_string(&errors));
         thread::sleep(Duration::from_millis(50));
     }
     gateway
@@ -427,4 +430,69 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
     for gateway in [home, waypoint] {
         gateway.stop(&net);
     }
+}
+
+/// A host behind a gateway behind a NAT answers at the waypoint's address, and sees who asks: the programs of
+/// names at both ends of the tunnel, with what their texts promise.
+#[test]
+fn an_initiator_reaches_a_host_by_the_address_of_a_waypoint() {
+    let test = "an_initiator_reaches_a_host_by_the_address_of_a_waypoint";
+    if !installed(test, &["iperf3", "python3"]) {
+        return;
+    }
+    let Some(net) = Net::new(test) else { return };
+    net.ip(&["-n", &net.name("g"), "link", "set", "lo", "up"]);
+    let at = |host: &str, arguments: &[&str]| net.ip(&[&["-n", &net.name(host)], arguments].concat());
+    at("a", &["address", "flush", "dev", "eth0"]);
+    at("a", &["address", "add", "10.0.0.80/24", "dev", "eth0"]);
+    at("a", &["route", "add", "default", "via", "10.0.0.1"]);
+    at("b", &["address", "flush", "dev", "eth0"]);
+    at("b", &["address", "add", "203.0.113.9/32", "dev", "eth0"]);
+    at("b", &["route", "add", "198.51.100.0/28", "dev", "eth0", "src", "203.0.113.9"]);
+    let _relay = Relay::start(&net);
+    let keys = ["a", "b"].map(|host| new_key(&net.path(&format!("{host}.key"))));
+    let head = |name: &str, host: &str| {
+        let (program, socket) = (program(name), net.path(&format!("{host}.sock")));
+        format!("program = \"{}\"\ncontrol = \"{}\"\n", program.display(), socket.display())
+    };
+    let (cable, tunnel) = (
+        |host: &str| format!("[[port]]\ninterface = \"to-{host}\"\npromiscuous = true\n"),
+        |host: &str, listen: u16| {
+            format!("[[port]]\nkind = \"tunnel\"\nlisten = \"127.0.0.1:{listen}\"\nkey = \"{host}.key\"\n")
+        },
+    );
+    let [home_key, waypoint_key] = keys;
+    let waypoint_file = head("waypoint.rav", "b")
+        + "[set]\nROUTER = \"02:00:00:00:00:02\"\n"
+        + &cable("b")
+        + &tunnel("b", SECOND)
+        + &peer("home", 1, &home_key, "");
+    let waypoint = start(&net, "b", &waypoint_file, waypoint_key);
+    let home_file = head("names_gateway.rav", "a")
+        + &tunnel("a", FIRST)
+        + &peer("waypoint", 9, &waypoint.key, &format!("endpoint = \"127.0.0.1:{NAT}\"\n"))
+        + &cable("a");
+    let home = start(&net, "a", &home_file, home_key);
+    wait_until("the host answers pings to the waypoint", || {
+        let said = text(&net.run("b", "ping", &["-c", "5", "-i", "0.2", "-W", "2", "198.51.100.1"]));
+        if said.contains("5 received") { Ok(()) } else { Err(said) }
+    });
+    let serve = ["30", "iperf3", "-s", "-1", "-p", "80"];
+    let server = net.at("a", "timeout", &serve).stdout(Stdio::piped()).spawn().expect("iperf3 runs");
+    let mut stream = Value::Null;
+    wait_until("the host takes a connection", || {
+        let client = ["20", "iperf3", "-c", "198.51.100.1", "-p", "80", "-t", "2", "-J"];
+        let output = net.run("b", "timeout", &client);
+        stream = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        if output.status.success() { Ok(()) } else { Err(text(&output)) }
+    });
+    assert!(stream["end"]["sum_received"]["bytes"].as_u64() > Some(1_000_000), "{stream}");
+    let said = text(&server.wait_with_output().expect("the server ends"));
+    assert!(said.contains("Accepted connection from 203.0.113.9"), "{said}");
+    // Nobody is promised anything else, and nothing else was there.
+    let refused = text(&net.run("b", "ping", &["-c", "2", "-i", "0.2", "-W", "1", "198.51.100.5"]));
+    assert!(refused.contains(" 0 received"), "{refused}");
+    let report = waypoint.stop(&net);
+    assert_eq!(report["drops"]["no_expectation"], 2, "{report}");
+    home.stop(&net);
 }
