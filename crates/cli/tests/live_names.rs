@@ -207,6 +207,12 @@ impl Home {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Lets a name with a shared address lead to a host.
+    fn add_pi(&self, host: &str) -> String {
+        let to = ["--gateway", "home", "--address", host, "--service", "tcp/8080", "--ipv4", "shared"];
+        self.names(&[&["add", "pi"][..], &to].concat())
+    }
+
     fn drops(&self, reason: &str) -> u64 {
         let shown = self.net.ask(&["show", "run", "--total"]);
         let drops = &shown["now"]["report"]["drops"];
@@ -227,10 +233,17 @@ fn clients_reach_hosts_by_the_names_that_they_asked_for() {
     let before = home.drops("no_expectation");
     assert_eq!(home.get(9, "http://198.51.100.1/"), None);
     assert!(home.drops("no_expectation") > before);
+    let why = |client: &str| home.names(&["why", client, "198.51.100.1", "tcp/80"]);
+    let said = why("203.0.113.9");
+    assert!(said.starts_with("no expectation: ") && said.contains("last dropped: no_expectation"), "{said}");
     // Two clients, one address, one port, two hosts.
     assert_eq!(home.dig(9, "one"), "198.51.100.1");
     assert_eq!(home.dig(10, "two"), "198.51.100.1");
+    let said = why("203.0.113.9");
+    assert!(said.starts_with("its first packet would reach 10.0.0.80 behind `home`\n"), "{said}");
+    assert!(said.contains("promised to others: 10.0.0.81 behind `home` to 203.0.113.10, for "), "{said}");
     assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
+    assert!(why("203.0.113.9").starts_with("it reaches 10.0.0.80 behind `home`\n"));
     assert_eq!(home.get(10, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
     for (host, client, other) in [("10.0.0.80", 9, 10), ("10.0.0.81", 10, 9)] {
         let log = fs::read_to_string(home.net.path(&format!("{host}-80.log"))).expect("a log");
@@ -293,6 +306,8 @@ fn a_waypoint_that_was_killed_honours_who_was_bound_and_has_the_names_that_were_
     let add = ["add", "three", "--gateway", "home", "--address", "10.0.0.81", "--service", "tcp/80"];
     let said = home.names(&[&add[..], &["--ipv4", "per-initiator"]].concat());
     assert!(said.contains("three.home.example leads to 10.0.0.81"), "{said}");
+    assert!(home.add_pi("10.0.0.81").contains("leads to 10.0.0.81"));
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), Some("10.0.0.81 8080".to_owned()));
     // What packets do is written five times a second.
     thread::sleep(Duration::from_secs(1));
     for _ in 0..2 {
@@ -305,6 +320,14 @@ fn a_waypoint_that_was_killed_honours_who_was_bound_and_has_the_names_that_were_
         assert!(!home.dig(9, "three").contains("198.51.100"), "{}", home.dig(9, "three"));
         assert!(!home.dig(9, "two").contains("198.51.100"), "{}", home.dig(9, "two"));
     }
+    // A shared address leads everybody to another host from now on, but not who has just reached the first.
+    home.names(&["remove", "pi"]);
+    assert!(home.add_pi("10.0.0.80").contains("leads to 10.0.0.80"));
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), None);
+    let said = home.names(&["why", "203.0.113.9", "198.51.100.3", "tcp/8080"]);
+    let quarantined = "quarantined: it has reached 10.0.0.81 behind `home` a short time ago";
+    assert!(said.starts_with(quarantined) && said.contains("last dropped: quarantined"), "{said}");
+    assert!(said.contains("promised: 10.0.0.80 behind `home` to any, whoever asks"), "{said}");
     assert_eq!(home.dig(9, "one"), "198.51.100.1");
     assert_eq!(home.get(9, "http://198.51.100.1/"), Some("10.0.0.80 80".to_owned()));
     assert_eq!(home.dig(10, "three"), "198.51.100.1");

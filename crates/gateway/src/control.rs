@@ -14,6 +14,8 @@
 //! ← {"neighbours":{…}}
 //! → {"ask":"names"}                       what the name server of this process does
 //! ← {"names":{…}}
+//! → {"ask":"whyname","initiator":"203.0.113.9","address":"198.51.100.1","service":"tcp/22"}
+//! ← {"whyname":{…}}                       what becomes of a first packet, and why
 //! → {"ask":"addname","name":"nas","gateway":"home","address":"192.168.1.10","services":["tcp/22"]}
 //! ← {"done":"…"} or {"error":"…"}
 //! → {"ask":"removename","name":"nas"}
@@ -34,7 +36,7 @@
 
 use crate::leases::LeasesView;
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
-use crate::names::{NameWish, NamesView};
+use crate::names::{NameWish, NamesView, WhyNameView, WhyNameWish};
 use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
 use client::ProgramSchema;
@@ -72,6 +74,8 @@ pub enum Asked {
     Neighbours,
     /// What the name server does.
     Names,
+    /// What becomes of a first packet to an address of a waypoint.
+    WhyName(WhyNameWish),
     /// Add a name that leads to a host.
     AddName(NameWish),
     /// Remove a name that leads to a host.
@@ -112,6 +116,8 @@ pub enum ControlAnswer {
     Neighbours(Box<NeighboursView>),
     /// What the name server does.
     Names(Box<NamesView>),
+    /// What becomes of a first packet to an address of a waypoint.
+    WhyName(Box<WhyNameView>),
     /// A sign that the watch goes on, while no packet comes.
     Watching(bool),
     /// A packet of a watch.

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
 use crate::leases::Leasing;
 use crate::metrics::Seen;
-use crate::names::Names;
+use crate::names::{Names, WhyNameView, WhyNameWish};
 use crate::open_ports::OpenPort;
 use crate::reload::Reloading;
 use crate::routing::Routing;
@@ -144,12 +144,15 @@ impl ControlServer {
             Asked::Reload => self.reload(),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
-            asked @ (Asked::Names | Asked::AddName(_) | Asked::RemoveName { .. }) => match &self.names {
-                Some(names) => names.answer(&asked),
-                None => ControlAnswer::Error(
-                    "this gateway answers for no names: its file has no `[names]`".to_owned(),
-                ),
-            },
+            Asked::WhyName(wish) if self.names.is_some() => self.why_name(&wish),
+            asked @ (Asked::Names | Asked::WhyName(_) | Asked::AddName(_) | Asked::RemoveName { .. }) => {
+                match &self.names {
+                    Some(names) => names.answer(&asked),
+                    None => ControlAnswer::Error(
+                        "this gateway answers for no names: its file has no `[names]`".to_owned(),
+                    ),
+                }
+            }
             Asked::Measure { seconds } => self.measure(seconds),
             Asked::Tables { version } => match self.tables(version) {
                 Ok(known) => {
@@ -159,6 +162,20 @@ impl ControlServer {
                 Err(error) => ControlAnswer::Error(error),
             },
             Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
+        }
+    }
+
+    /// What becomes of a first packet, with the last one that was dropped.
+    fn why_name(&self, wish: &WhyNameWish) -> ControlAnswer {
+        let Some(why) = self.names.as_ref().map(|names| names.why(wish)) else { return ended() };
+        let filter = format!("src host {} and dst host {}", wish.initiator, wish.address);
+        let refused = match seeing::why(&self.remote, &filter, 1) {
+            ControlAnswer::Why(packets) => packets.into_iter().next_back(),
+            _ => None,
+        };
+        match why {
+            Ok(why) => ControlAnswer::WhyName(Box::new(WhyNameView { refused, ..why })),
+            Err(error) => ControlAnswer::Error(error),
         }
     }
 

@@ -92,6 +92,10 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
     let drops = by("reason", &mut view.drops.iter().map(|(name, count)| (name.as_str(), *count)));
     out.counters("names_drops", "Queries and connections without a reply, by reason", None, drops)?;
     out.gauges("names_held", "Queries that wait for a waypoint", None, one(view.held))?;
+    let entries = "Promises that packets know, each service by itself";
+    out.gauges("names_expectations", entries, None, one(view.expectations))?;
+    let known = "Bindings that the waypoint knows, those included that are over and not forgotten";
+    out.gauges("names_bindings", known, None, one(view.bindings))?;
     out.gauges("names_hosts", "Names that lead to hosts", None, one(view.host_count))?;
     out.gauges("names_connections", "Connections of TCP to the name server", None, one(view.connections))
 }

@@ -12,6 +12,8 @@ pub(crate) enum NamesCommand {
     List(Socket),
     /// The addresses that were promised to initiators, and where they lead
     Bindings(Socket),
+    /// What becomes of the first packet of a client to an address of the waypoint, and why
+    Why(WhyNameArguments),
     /// Let a name lead to a host, until the process ends
     Add(AddNameArguments),
     /// Let a name lead to no host any more
@@ -41,6 +43,21 @@ pub(crate) struct AddNameArguments {
     /// The address of IPv6 that always leads to it
     #[arg(long)]
     pub(crate) ipv6: Option<Ipv6Addr>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin names why`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  ravelin names why 192.0.2.9 203.0.113.16 tcp/22")]
+pub(crate) struct WhyNameArguments {
+    /// The client
+    pub(crate) initiator: Ipv4Addr,
+    /// The address that it sends to
+    pub(crate) address: Ipv4Addr,
+    /// The protocol and port there, such as tcp/22, udp/53 or icmp
+    pub(crate) service: String,
     #[command(flatten)]
     pub(crate) socket: Socket,
 }

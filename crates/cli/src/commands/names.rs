@@ -1,7 +1,7 @@
 //! `ravelin names`: the names of a running process.
 
 use super::show;
-use crate::arguments::names::NamesCommand;
+use crate::arguments::names::{NamesCommand, WhyNameArguments};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::answer::{list, number, text, whole};
@@ -9,7 +9,7 @@ use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
 use gateway::config::HostPlace;
 use gateway::control::{self, Asked};
-use gateway::names::NameWish;
+use gateway::names::{NameWish, WhyNameWish};
 use serde_json::Value;
 
 /// Runs the command.
@@ -17,6 +17,16 @@ pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
     let (socket, told): (_, fn(&Value) -> String) = match what {
         NamesCommand::List(socket) => (socket, names),
         NamesCommand::Bindings(socket) => (socket, promises),
+        NamesCommand::Why(why) => {
+            let WhyNameArguments { initiator, address, ref service, .. } = *why;
+            let wish = WhyNameWish { initiator, address, service: service.clone() };
+            let answer = control::ask(&why.socket.control, Asked::WhyName(wish))?;
+            let view = &answer["whyname"];
+            if json {
+                return Ok(render::json(view)?);
+            }
+            return Ok(render::text(&reason(view))?);
+        }
         NamesCommand::Add(add) => {
             let wish = NameWish {
                 name: add.name.clone(),
@@ -37,6 +47,53 @@ pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
         return Ok(render::json(view)?);
     }
     Ok(render::text(&told(view))?)
+}
+
+/// What becomes of a first packet, in sentences.
+fn reason(view: &Value) -> String {
+    let host = |what: &str| {
+        let to = &view[what];
+        format!("{} behind `{}`", text(to, "host"), text(to, "gateway"))
+    };
+    let seconds = |what: &str| format!("{:.0} s", number(view, what));
+    let mut told = match text(view, "outcome") {
+        "reaches" if view["proved"] == true => format!("it reaches {}\n", host("bound")),
+        "reaches" => format!("it reaches {}, and has not proved itself yet\n", host("bound")),
+        "quarantined" => format!(
+            "quarantined: it has reached {} a short time ago, and reaches no other host here for {}\n",
+            host("quarantined"),
+            seconds("quarantine_seconds")
+        ),
+        "embryonic_full" => format!(
+            "embryonic full: {} bindings have not proved themselves, as many as there may be\n",
+            count(whole(view, "young"))
+        ),
+        "would_reach" => format!("its first packet would reach {}\n", host("expected")),
+        _ => "no expectation: no name that leads there was asked for by this client or its resolver\n"
+            .to_owned(),
+    };
+    if !view["expected"].is_null() {
+        let until = if view["expected_seconds"].is_null() {
+            "whoever asks".to_owned()
+        } else {
+            format!("for {} more", seconds("expected_seconds"))
+        };
+        told += &format!("promised: {} to {}, {until}\n", host("expected"), text(view, "initiators"));
+    }
+    for other in list(view, "others") {
+        told += &format!(
+            "promised to others: {} behind `{}` to {}, for {:.0} s more\n",
+            text(other, "host"),
+            text(other, "gateway"),
+            text(other, "initiators"),
+            number(other, "seconds")
+        );
+    }
+    let refused = &view["refused"];
+    if !refused.is_null() {
+        told += &format!("last dropped: {} ({})\n", text(refused, "reason"), text(refused, "help"));
+    }
+    told
 }
 
 fn words(value: &Value, name: &str) -> String {

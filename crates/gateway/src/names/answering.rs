@@ -9,7 +9,7 @@ use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled};
 use crate::names::store::{Kept, wall};
 use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
-use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked};
+use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
     NameServer, Resumed, Zone, ZoneError,
@@ -389,11 +389,7 @@ impl Answering {
         let promise = |one: &Expected| PromiseView {
             address: one.promise.address,
             to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
-            initiators: match one.ask.initiators {
-                Initiators::Exact(address) => address.to_string(),
-                Initiators::Prefix(address, length) => format!("{address}/{length}"),
-                Initiators::Any => "any".to_owned(),
-            },
+            initiators: shown(one.ask.initiators),
             resolver: one.ask.resolver,
             exclusive_seconds: seconds(one.promise.exclusive_until),
             seconds: seconds(one.at + TAIL),

@@ -22,7 +22,7 @@ mod waypoint;
 
 pub(crate) use packet_tables::EXPECTATIONS;
 pub use packet_tables::PacketTables;
-pub use view::{NameWish, NamesView};
+pub use view::{NameWish, NamesView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
 
 use crate::config::names::NamesConfig;
@@ -30,9 +30,9 @@ use crate::control::{Asked, ControlAnswer};
 use answering::Answering;
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
-use naming::AddressPoolError;
 use naming::dns::ZoneError;
 use naming::store::StoredBinding;
+use naming::{AddressPoolError, BindingKey, ServiceTextError};
 use packets::{LivePackets, Target, binding_entry};
 use ports::live::clock::{Clock, MachineClock};
 use std::io;
@@ -216,12 +216,28 @@ impl Names {
         let changed =
             match asked {
                 Asked::Names => return ControlAnswer::Names(Box::new(self.view())),
+                Asked::WhyName(wish) => match self.why(wish) {
+                    Ok(view) => return ControlAnswer::WhyName(Box::new(view)),
+                    Err(error) => Err(error),
+                },
                 Asked::AddName(wish) => self.answering().add(wish),
                 Asked::RemoveName { name } => self.answering().remove(name),
                 _ => Err("this process answers for names and has no ports: `ravelin names list` asks it"
                     .to_owned()),
             };
         changed.map_or_else(ControlAnswer::Error, ControlAnswer::Done)
+    }
+
+    /// What becomes of a first packet.
+    ///
+    /// # Errors
+    /// There is no such service, or no packets follow a waypoint of this process.
+    pub(crate) fn why(&self, wish: &WhyNameWish) -> Result<WhyNameView, String> {
+        let service = wish.service.parse().map_err(|error: ServiceTextError| error.to_string())?;
+        let key = BindingKey { initiator: wish.initiator, address: wish.address, service };
+        let waypoint =
+            self.waypoint().ok_or("this process is no waypoint: its file has no `[names.waypoint]`")?;
+        locked(&waypoint).why(&key, MachineClock.program())
     }
 
     /// What there is to see.

@@ -18,6 +18,8 @@ pub struct PacketTables {
     /// How many entries they take.
     pub(super) room: usize,
     pub(super) bound: [u32; 4],
+    /// How many bindings there may be that have not proved themselves.
+    pub(super) young: usize,
     pub(super) quarantine: u32,
 }
 
@@ -74,6 +76,7 @@ impl PacketTables {
             held += found.map_or(0, |(_, table)| table.capacity as usize);
             found.map(|(place, _)| place).ok_or_else(|| lacks(&wanted))
         };
+        let young = find(BOUND[0]).map_or(0, |(_, table)| table.capacity as usize);
         let (bound, quarantine) =
             ([exact(BOUND[0])?, exact(BOUND[1])?, exact(BOUND[2])?, exact(BOUND[3])?], exact(QUARANTINE)?);
         if held > MOST_BINDINGS {
@@ -89,6 +92,6 @@ impl PacketTables {
             let found = program.events.iter().find(|event| event.name == name);
             found.filter(|event| are(&event.params, &params)).ok_or_else(|| lacks(&wanted))?;
         }
-        Ok(PacketTables { expectations, room: table.capacity as usize, bound, quarantine })
+        Ok(PacketTables { expectations, room: table.capacity as usize, bound, young, quarantine })
     }
 }

@@ -45,6 +45,19 @@ pub(super) enum PathRefusal {
     Failed(String),
 }
 
+/// What packets know of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KeyState {
+    /// The host that the initiator reaches, and whether it has proved itself.
+    pub(super) bound: Option<(Target, bool)>,
+    /// The host that it has reached a short time ago, and when that is over.
+    pub(super) quarantined: Option<(Target, u64)>,
+    /// The host that is expected, and for how many bits of the initiator's address.
+    pub(super) expected: Option<(Target, u8)>,
+    /// Bindings that have not proved themselves, and how many there may be.
+    pub(super) young: (u64, u64),
+}
+
 /// The packets of a waypoint.
 pub(super) trait DataPath: Send {
     /// Changes entries before the next packet. Removals are always made.
@@ -58,6 +71,9 @@ pub(super) trait DataPath: Send {
 
     /// Whether these bindings are there at this moment, if the packet loop runs.
     fn hold(&mut self, keys: &[BindingKey]) -> Option<Vec<bool>>;
+
+    /// What becomes of a first packet of this key at this moment, if the packet loop runs.
+    fn state(&mut self, key: &BindingKey) -> Option<KeyState>;
 
     /// Another program has taken over.
     fn took_over(&mut self, tables: PacketTables, generation: u64);
@@ -178,9 +194,45 @@ impl DataPath for LivePackets {
         Some(all)
     }
 
+    fn state(&mut self, key: &BindingKey) -> Option<KeyState> {
+        let key = *key;
+        self.ask(move |tables, backend| {
+            let columns = binding_matches(&key);
+            let [young, proved] = tables.bound;
+            let at = |backend: &dyn Backend, table| {
+                let entry = backend.entry(table, &columns, 0)?;
+                reached_by(&entry, false).map(|reached| reached.target)
+            };
+            let bound = at(backend, proved).map(|target| (target, true));
+            let bound = bound.or_else(|| at(backend, young).map(|target| (target, false)));
+            let quarantined = at(backend, tables.quarantine);
+            let ends = backend.age_of(tables.quarantine, &columns, 0);
+            KeyState {
+                bound,
+                quarantined: quarantined.zip(ends),
+                expected: (0..=32).rev().find_map(|length| expected(tables, backend, &key, length)),
+                young: (backend.entries_held(young), tables.young as u64),
+            }
+        })
+    }
+
     fn took_over(&mut self, tables: PacketTables, generation: u64) {
         (self.tables, self.generation) = (tables, generation);
     }
+}
+
+/// The expectation for a network of this length with the initiator in it.
+fn expected(
+    tables: &PacketTables,
+    backend: &dyn Backend,
+    key: &BindingKey,
+    length: u8,
+) -> Option<(Target, u8)> {
+    let initiators = Initiators::Prefix(key.initiator, length);
+    let key = PathKey { address: key.address, service: key.service, initiators };
+    let entry = backend.entry(tables.expectations, &matches(&key), 0)?;
+    let &[peer, host] = entry.value.as_slice() else { return None };
+    Some((Target { peer: peer as u32, host: ip4(host) }, length))
 }
 
 fn make(tables: &PacketTables, backend: &mut dyn Backend, rows: &[Row]) -> Result<(), PathRefusal> {

@@ -2,7 +2,7 @@
 //! one host.
 
 use super::packet_tables::PacketTables;
-use super::packets::{DataPath, PathRefusal, Reached, Row, Target, entry};
+use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
 use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Waypoint};
@@ -182,6 +182,17 @@ impl PacketPath {
                 waypoint.note_bound(key, responder, now);
             }
         }
+    }
+
+    /// What becomes of a first packet of this key, if the packet loop runs.
+    pub(super) fn state(&mut self, key: &BindingKey) -> Option<KeyState> {
+        self.packets.as_mut()?.state(key)
+    }
+
+    /// The name of the gateway with this number in the tunnel; the number if no gateway of the file has it.
+    pub(super) fn gateway(&self, target: Target) -> String {
+        let known = self.peers.iter().find(|(_, peer)| **peer == target.peer);
+        known.map_or_else(|| format!("number {}", target.peer), |(name, _)| name.clone())
     }
 
     /// Compares what a waypoint knows with the bindings that there are, as after events were lost. Says what

@@ -7,7 +7,7 @@ use crate::limits::NAMED_HOSTS;
 use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY, NAME_SERVER_ADDRESSES};
 use crate::names::asking::{Asking, WaypointLink};
 use crate::names::packet_tables::PacketTables;
-use crate::names::packets::{DataPath, PathRefusal, Reached, Row, Target};
+use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
 use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
 use naming::dns::Ipv4Mode;
@@ -494,6 +494,10 @@ impl DataPath for Faster {
         Some(vec![true; keys.len()])
     }
 
+    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
+        None
+    }
+
     fn took_over(&mut self, _: PacketTables, _: u64) {}
 }
 
@@ -505,7 +509,7 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2], quarantine: 3 };
+    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2], young: 4, quarantine: 3 };
     let gateway = GatewayDescription { name: "home".into(), networks: Vec::new(), peer: Some(7) };
     waypoint.carry(&tables, &[gateway]);
     let service = Service { protocol: 6, port: 22 };

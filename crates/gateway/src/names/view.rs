@@ -1,6 +1,7 @@
 //! What a name server and its waypoint tell of themselves.
 
 use crate::config::names::HostPlace;
+use crate::seeing::PacketView;
 use naming::dns::Ipv4Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -88,10 +89,50 @@ pub struct PromiseView {
 }
 
 /// The host to which a promise leads.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PromisedTo {
     /// Its gateway.
     pub gateway: String,
     /// Its address there.
     pub host: Ipv4Addr,
+}
+
+/// Of which packets it is asked what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhyNameWish {
+    /// The client.
+    pub initiator: Ipv4Addr,
+    /// The address that it sends to.
+    pub address: Ipv4Addr,
+    /// The protocol and port there, such as `tcp/22`.
+    pub service: String,
+}
+
+/// What becomes of a first packet of an initiator.
+#[derive(Clone, Debug, Serialize)]
+pub struct WhyNameView {
+    /// `reaches`, `would_reach`, `no_expectation`, `quarantined` or `embryonic_full`.
+    pub outcome: &'static str,
+    /// The host that it reaches.
+    pub bound: Option<PromisedTo>,
+    /// Whether the initiator has proved itself there.
+    pub proved: bool,
+    /// The host that it has reached a short time ago.
+    pub quarantined: Option<PromisedTo>,
+    /// For how many seconds no other takes its place.
+    pub quarantine_seconds: Option<f64>,
+    /// The host that is expected.
+    pub expected: Option<PromisedTo>,
+    /// For which initiators.
+    pub initiators: Option<String>,
+    /// For how many seconds; none where an address always leads to one host.
+    pub expected_seconds: Option<f64>,
+    /// Bindings that have not proved themselves.
+    pub young: u64,
+    /// How many there may be.
+    pub young_room: u64,
+    /// What is promised of this address and service to other initiators, the latest first.
+    pub others: Vec<PromiseView>,
+    /// The last packet of the initiator to this address that was dropped.
+    pub refused: Option<PacketView>,
 }

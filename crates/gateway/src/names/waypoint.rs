@@ -6,14 +6,17 @@ use super::path::PacketPath;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::PROMISES_SHOWN;
 use crate::names::asking::WaypointLink;
+use crate::names::view::{PromiseView, PromisedTo, WhyNameView};
 use exec::Backend;
 use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer, Peer, Rejection};
+use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, PathKey, Promise, Responder, Services, SetUpError,
-    Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, Initiators, PathKey, Promise, Responder, Services,
+    SetUpError, Waypoint,
 };
 use std::collections::{HashMap, VecDeque};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The name server of the same process, among those who ask.
@@ -21,6 +24,18 @@ const OWN: Peer = Peer(0);
 
 /// How often another address is tried because packets have bound an initiator meanwhile.
 const ATTEMPTS: usize = 4;
+
+/// How many promises to others are shown beside one.
+const OTHERS_SHOWN: usize = 8;
+
+/// Initiators, in words.
+pub(super) fn shown(initiators: Initiators) -> String {
+    match initiators {
+        Initiators::Exact(address) => address.to_string(),
+        Initiators::Prefix(address, length) => format!("{address}/{length}"),
+        Initiators::Any => "any".to_owned(),
+    }
+}
 
 /// What first packets may do from now on.
 #[derive(Clone, Debug)]
@@ -152,6 +167,65 @@ impl LocalWaypoint {
         };
         // Without room it drops the ask, which is carried again.
         owner.heard(peer, ask, now, carry_out).ok()
+    }
+
+    /// What becomes of a first packet, and who else is expected there.
+    ///
+    /// # Errors
+    /// No packets follow this waypoint.
+    pub(super) fn why(&mut self, key: &BindingKey, now: u64) -> Result<WhyNameView, String> {
+        let none = "no packets follow this waypoint: ask the process that has `[[port]]`";
+        let path = self.path.as_mut().ok_or(none)?;
+        let state = path.state(key).ok_or("the packet loop has ended")?;
+        let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
+        let to = |target: Target| PromisedTo { gateway: path.gateway(target), host: target.host };
+        let told = state.expected.map(|(target, length)| {
+            let initiators = match length {
+                32 => Initiators::Exact(key.initiator),
+                0 => Initiators::Any,
+                length => {
+                    let shift = 32 - u32::from(length);
+                    Initiators::Prefix(Ipv4Addr::from_bits(key.initiator.to_bits() >> shift << shift), length)
+                }
+            };
+            let key = PathKey { address: key.address, service: key.service, initiators };
+            let until = self.waypoint.promised(&key, now).map(|entry| entry.until);
+            (to(target), shown(initiators), until.map(seconds))
+        });
+        let (young, room) = state.young;
+        let outcome = match (&state.bound, &told, &state.quarantined) {
+            (Some(_), ..) => "reaches",
+            (None, None, _) => "no_expectation",
+            (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",
+            _ if young >= room => "embryonic_full",
+            _ => "would_reach",
+        };
+        let others = self.promises.0.iter().rev().filter(|one| {
+            let there = one.promise.address == key.address && one.ask.services.contains(key.service);
+            there && one.at + TAIL > now && !one.ask.initiators.contain(key.initiator)
+        });
+        let other = |one: &Expected| PromiseView {
+            address: one.promise.address,
+            to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
+            initiators: shown(one.ask.initiators),
+            resolver: one.ask.resolver,
+            exclusive_seconds: seconds(one.promise.exclusive_until),
+            seconds: seconds(one.at + TAIL),
+        };
+        Ok(WhyNameView {
+            outcome,
+            bound: state.bound.map(|(target, _)| to(target)),
+            proved: state.bound.is_some_and(|(_, proved)| proved),
+            quarantined: state.quarantined.map(|(target, _)| to(target)),
+            quarantine_seconds: state.quarantined.map(|(_, ends)| seconds(ends)),
+            expected: told.as_ref().map(|(to, ..)| to.clone()),
+            initiators: told.as_ref().map(|(_, initiators, _)| initiators.clone()),
+            expected_seconds: told.and_then(|(.., seconds)| seconds),
+            young,
+            young_room: room,
+            others: others.take(OTHERS_SHOWN).map(other).collect(),
+            refused: None,
+        })
     }
 
     /// Takes from packets what is over. Says when the next is due.
