@@ -438,9 +438,12 @@ impl Config {
         let names = file.names.map(|names| names::read(names, true, &at)).transpose()?;
         let names = names.map(|names| names.in_directory(directory));
         let peers = ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
-        let peers: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
-        let register = file.register.map(|register| register::read(&register, &peers)).transpose();
+        let peer_names: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
+        let register = file.register.map(|register| register::read(&register, &peer_names)).transpose();
         let register = register.map_err(|(span, message)| at(Some(span), message))?;
+        if let Some(message) = names.as_ref().and_then(|names| tunnel::other_number(names, &ports)) {
+            return Err(at(None, message));
+        }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),

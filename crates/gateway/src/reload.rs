@@ -189,6 +189,8 @@ impl ControlServer {
                 if let (Some(waypoint), Some(tables)) = (&mut waypoint, followed) {
                     waypoint.took_over(tables, *generations, MachineClock.program());
                 }
+                // A registration that ends takes the waypoint for itself.
+                drop(waypoint);
                 *self.config() = config;
                 if let Err(error) = self.speak() {
                     ports += &format!("; nothing is said over new tunnels: {error}");

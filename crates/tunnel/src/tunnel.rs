@@ -198,8 +198,9 @@ impl Tunnel {
     /// There is no such peer.
     pub fn remove_peer(&mut self, id: PeerId) -> Result<(), TunnelSetupError> {
         let slot = self.slot(id)?;
-        self.end_sessions(slot, |_, _| true);
+        // With nothing that waits, no new handshake begins when the sessions end.
         self.discard_queue(slot);
+        self.end_sessions(slot, |_, _| true);
         self.by_id.remove(&id);
         self.by_key.retain(|_, of| *of != slot);
         self.peers[slot] = None;

@@ -5,7 +5,6 @@
 //! is that of the peer's name, and its networks in the file say which hosts it may have.
 
 use crate::config::HostPlace;
-use crate::control::{Asked, ControlAnswer};
 use crate::leases::view::GatewayLeaseView;
 use crate::names::{NameWish, Names};
 use naming::control::{
@@ -134,8 +133,7 @@ fn add(
 ) -> Result<(), Rejection> {
     let name = format!("{}.", offer.name);
     if registered.remove(&offer.name) {
-        // If somebody has removed it by hand, it is to come back.
-        names.answer(&Asked::RemoveName { name: name.clone() });
+        names.end_lease(&name);
     }
     let wish = NameWish {
         name,
@@ -144,19 +142,15 @@ fn add(
         ipv4: Ipv4Mode::Automatic,
         ipv6: offer.ipv6,
     };
-    match names.answer(&Asked::AddName(wish)) {
-        ControlAnswer::Done(_) => {
-            registered.insert(offer.name.clone());
-            Ok(())
-        }
-        _ => Err(Rejection::NotAllowed),
-    }
+    names.lease(&wish).map_err(|_| Rejection::NotAllowed)?;
+    registered.insert(offer.name.clone());
+    Ok(())
 }
 
 fn remove(names: &Names, registered: &mut BTreeSet<DnsName>, change: LeaseChange) {
     if let LeaseChange::Withdrawn(_, name) = change
         && registered.remove(&name)
     {
-        names.answer(&Asked::RemoveName { name: format!("{name}.") });
+        names.end_lease(&format!("{name}."));
     }
 }

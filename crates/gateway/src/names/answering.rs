@@ -148,7 +148,8 @@ impl Answering {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }
 
-    fn add_unkept(&mut self, wish: &NameWish) -> Result<String, String> {
+    /// The same, without keeping it.
+    pub(super) fn add_unkept(&mut self, wish: &NameWish) -> Result<String, String> {
         let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
         if self.carries() && gateway.peer.is_none() {
             return Err(no_peer(&gateway.name));
@@ -196,7 +197,8 @@ impl Answering {
         Ok(done)
     }
 
-    fn remove_unkept(&mut self, name: &str) -> Result<String, String> {
+    /// The same, without noting it.
+    pub(super) fn remove_unkept(&mut self, name: &str) -> Result<String, String> {
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
         let name = zone.name(name).map_err(told)?;
@@ -366,10 +368,26 @@ impl Answering {
 
     /// The figures, names with their hosts, and promises.
     pub(super) fn view(&self) -> NamesView {
+        let now = MachineClock.program();
+        let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
+        let promise = |one: &Expected| PromiseView {
+            address: one.promise.address,
+            to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
+            initiators: shown(one.ask.initiators),
+            resolver: one.ask.resolver,
+            exclusive_seconds: seconds(one.promise.exclusive_until),
+            seconds: seconds(one.at + TAIL),
+        };
+        let live = |waypoint: &SharedWaypoint| -> Vec<PromiseView> {
+            locked(waypoint).promises().rev().filter(|one| one.at + TAIL > now).map(promise).collect()
+        };
+        // The waypoint takes the hosts while it is taken itself, so they are taken last here.
+        let promises = self.waypoint.as_ref().map(live).unwrap_or_default();
+        let figures = self.figures();
         let zone = self.server.zone();
-        let hosts = lock(&self.hosts);
+        let known = lock(&self.hosts);
         let host = |(name, described): (&String, &NameDescription)| {
-            let place = hosts.place(described.responder)?;
+            let place = known.place(described.responder)?;
             let mode = zone.mode(&zone.name(&described.name).ok()?)?;
             Some(NamedHostView {
                 name: name.clone(),
@@ -384,24 +402,8 @@ impl Answering {
                 ipv6: described.ipv6,
             })
         };
-        let now = MachineClock.program();
-        let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
-        let promise = |one: &Expected| PromiseView {
-            address: one.promise.address,
-            to: PromisedTo { gateway: one.place.gateway.clone(), host: one.place.address },
-            initiators: shown(one.ask.initiators),
-            resolver: one.ask.resolver,
-            exclusive_seconds: seconds(one.promise.exclusive_until),
-            seconds: seconds(one.at + TAIL),
-        };
-        let live = |waypoint: &SharedWaypoint| -> Vec<PromiseView> {
-            locked(waypoint).promises().rev().filter(|one| one.at + TAIL > now).map(promise).collect()
-        };
-        NamesView {
-            hosts: self.named.iter().filter_map(host).take(NAMES_SHOWN).collect(),
-            promises: self.waypoint.as_ref().map(live).unwrap_or_default(),
-            ..self.figures()
-        }
+        let hosts = self.named.iter().filter_map(host).take(NAMES_SHOWN).collect();
+        NamesView { hosts, promises, ..figures }
     }
 }
 

@@ -205,6 +205,20 @@ impl Names {
         }
     }
 
+    /// Adds a name for as long as a gateway has a lease for it, with the checks of the file. It is not kept
+    /// over a restart: the gateway registers it again.
+    ///
+    /// # Errors
+    /// Why it cannot be there.
+    pub(crate) fn lease(&self, wish: &NameWish) -> Result<(), String> {
+        self.answering().add_unkept(wish).map(drop)
+    }
+
+    /// Removes a name whose lease is over. Somebody may have removed it before.
+    pub(crate) fn end_lease(&self, name: &str) {
+        let _ = self.answering().remove_unkept(name);
+    }
+
     /// The figures, without lists.
     pub(crate) fn figures(&self) -> NamesView {
         let connections = self.connections.count();

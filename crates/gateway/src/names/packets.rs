@@ -198,12 +198,12 @@ impl DataPath for LivePackets {
         let key = *key;
         self.ask(move |tables, backend| {
             let columns = binding_matches(&key);
-            let [young, proved] = tables.bound;
+            let [young, proved @ ..] = tables.bound;
             let at = |backend: &dyn Backend, table| {
                 let entry = backend.entry(table, &columns, 0)?;
                 reached_by(&entry, false).map(|reached| reached.target)
             };
-            let bound = at(backend, proved).map(|target| (target, true));
+            let bound = proved.into_iter().find_map(|table| at(backend, table)).map(|target| (target, true));
             let bound = bound.or_else(|| at(backend, young).map(|target| (target, false)));
             let quarantined = at(backend, tables.quarantine);
             let ends = backend.age_of(tables.quarantine, &columns, 0);
@@ -248,21 +248,20 @@ fn make(tables: &PacketTables, backend: &mut dyn Backend, rows: &[Row]) -> Resul
             (Some(_), _) => {}
         }
     }
-    if !reached.is_empty() {
-        return Err(PathRefusal::Reached(reached));
+    let refusal = if reached.is_empty() {
+        let mut wanted = rows.iter().filter_map(|(key, target)| Some(entry(key, (*target)?)));
+        wanted
+            .find_map(|entry| backend.insert(tables.expectations, &entry).err())
+            .map(|error| PathRefusal::Failed(error.to_string()))
+    } else {
+        Some(PathRefusal::Reached(reached))
+    };
+    let Some(refusal) = refusal else { return Ok(()) };
+    // Whoever asked forgets these keys, so what they led to before must not stay either.
+    for (key, _) in rows {
+        backend.remove(tables.expectations, &matches(key), 0);
     }
-    for (index, (key, target)) in rows.iter().enumerate() {
-        let Some(target) = target else { continue };
-        if let Err(error) = backend.insert(tables.expectations, &entry(key, *target)) {
-            for (key, target) in &rows[..index] {
-                if target.is_some() {
-                    backend.remove(tables.expectations, &matches(key), 0);
-                }
-            }
-            return Err(PathRefusal::Failed(error.to_string()));
-        }
-    }
-    Ok(())
+    Err(refusal)
 }
 
 /// The other host that an initiator reaches by this key, or has reached a short time ago.

@@ -509,7 +509,7 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2], young: 4, quarantine: 3 };
+    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2, 4, 5], young: 4, quarantine: 3 };
     let gateway = GatewayDescription { name: "home".into(), networks: Vec::new(), peer: Some(7) };
     waypoint.carry(&tables, &[gateway]);
     let service = Service { protocol: 6, port: 22 };

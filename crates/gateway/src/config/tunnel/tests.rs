@@ -136,3 +136,18 @@ fn a_reload_keeps_a_tunnel_with_other_peers() {
     let moved = config(&HEAD.replace("5282", "5283"));
     assert!(one.takes(&moved).is_err());
 }
+
+/// What a gateway registers must lead to the peer that has registered it.
+#[test]
+fn a_gateway_of_names_has_the_number_of_the_peer_with_its_name() {
+    let names = |number: u32| {
+        format!(
+            "{HEAD}{}[names]\nlisten = [\"192.0.2.53:53\"]\nzone = \"home.example\"\n[[names.server]]\nname = \"ns1\"\n\
+             addresses = [\"192.0.2.53\"]\n[[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\npeer = {number}\n",
+            peer("home", 1, 1, "")
+        )
+    };
+    assert!(read(&names(1)).is_ok());
+    let error = read(&names(2)).expect_err("another number");
+    assert!(error.message.contains("another number than the peer `home`"), "{error}");
+}
