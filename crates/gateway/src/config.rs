@@ -441,7 +441,7 @@ impl Config {
         let peer_names: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
         let register = file.register.map(|register| register::read(&register, &peer_names)).transpose();
         let register = register.map_err(|(span, message)| at(Some(span), message))?;
-        if let Some(message) = names.as_ref().and_then(|names| tunnel::other_number(names, &ports)) {
+        if let Some(message) = names.as_ref().and_then(|names| names::other_number(names, &ports)) {
             return Err(at(None, message));
         }
         Ok(Config {

@@ -11,7 +11,7 @@ import logging
 import sys
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
-from scapy.all import DNS, ICMP, IP, TCP, UDP, Ether, PcapReader, raw  # noqa: E402
+from scapy.all import DNS, ICMP, IP, TCP, UDP, IPerror, PcapReader, raw  # noqa: E402
 
 FOLDER = sys.argv[1]
 POOL = ipaddress.ip_network("198.51.100.0/28")
@@ -51,8 +51,6 @@ def has_right_checksums(packet):
     if copy.frag == 0 and not copy.flags.MF:
         for layer in (TCP, UDP, ICMP):
             if layer in copy and copy.getlayer(layer).underlayer.name == "IP" and copy.getlayer(layer).underlayer is copy:
-                if layer is UDP and copy[UDP].chksum == 0:
-                    continue
                 del copy[layer].chksum
     return raw(copy) == whole
 
@@ -65,7 +63,10 @@ for link in PUBLIC + ["lan", "uplink"]:
             fault("I4", "%s: %s" % (link, packet.summary()))
         if link in PUBLIC:
             looked["I8"] += 1
-            ends = (packet[IP].src, packet[IP].dst)
+            ends = [packet[IP].src, packet[IP].dst]
+            if IPerror in packet:
+                looked["I8 quotes"] += 1
+                ends += [packet[IPerror].src, packet[IPerror].dst]
             if any(within(end, network) for end in ends for network in PRIVATE):
                 fault("I8", "%s: %s" % (link, packet.summary()))
 
@@ -103,7 +104,7 @@ for packet in packets("public"):
         if key:
             asked.setdefault((packet[IP].src,) + key, []).append((float(packet.time), packet[IP].dst))
 
-# I1: a packet reaches only the host whose name the address was given for. I2: what an address and service mean for
+# I1: a packet reaches only the host whose name the address was given for last, before its flow began. I2: what an address and service mean for
 # a client does not change. I5: the host sees the client's own address.
 bound = {}
 for packet in packets("lan"):
@@ -125,13 +126,10 @@ for packet in packets("lan"):
         fault("I1", "nobody sent it: " + packet.summary())
         continue
     address = came[-1]
-    given = [
-        host
-        for time, who, at, host in answers
-        if at == address and who in (RESOLVER, ip.src) and time <= float(packet.time)
-    ]
-    if ip.dst not in given:
-        fault("I1", "%s was never given for %s: %s" % (address, ip.dst, packet.summary()))
+    begun = asked[(ip.src,) + key][0][0]
+    given = [host for time, who, at, host in answers if at == address and who in (RESOLVER, ip.src) and time <= begun]
+    if given[-1:] != [ip.dst]:
+        fault("I1", "%s was given for %s: %s" % (address, given[-1:], packet.summary()))
     looked["I2"] += 1
     service = (ip.src, address, key[0], key[2])
     if bound.setdefault(service, ip.dst) != ip.dst:

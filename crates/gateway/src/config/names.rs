@@ -53,6 +53,7 @@ use naming::dns::{
 };
 use naming::limits::MOST_ADDRESSES;
 use naming::{AddressPool, Waypoint};
+use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -304,6 +305,21 @@ pub(crate) fn no_peer(gateway: &str) -> String {
     format!(
         "packets cannot be sent to the gateway `{gateway}`: give it `peer = 1`, or whatever its number in the tunnel is"
     )
+}
+
+/// What is wrong if a gateway of names has another number than the peer of its name: what it registers would
+/// go to somebody else.
+pub(super) fn other_number(names: &NamesConfig, ports: &[WantedPort]) -> Option<String> {
+    let peers = || ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
+    let numbered = names.gateways.iter().filter_map(|gateway| Some((gateway, gateway.peer?)));
+    let other = |(gateway, number): (&GatewayDescription, u32)| {
+        peers().find(|peer| peer.name == gateway.name && peer.number != number)
+    };
+    let peer = numbered.filter_map(other).next()?;
+    Some(format!(
+        "the gateway `{0}` of names has another number than the peer `{0}` of a tunnel, which is {1}: what it registers would go to somebody else",
+        peer.name, peer.number
+    ))
 }
 
 fn contains(pool: &AddressPool, address: Ipv4Addr) -> bool {

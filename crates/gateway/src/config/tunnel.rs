@@ -15,11 +15,10 @@
 //! keepalive = 25                     # seconds; this is the default for who has an endpoint, others get none
 //! ```
 
-use super::names::{GatewayDescription, NamesConfig};
 use ::tunnel::limits::{MOST_KEYS_OF_PEER, MOST_PEERS, MOST_SECRETS, SECOND};
 use ::tunnel::{GREATEST_PEER_NUMBER, PublicKey};
+use ports::live::TunnelWishes;
 use ports::live::tunnel::WantedPeer;
-use ports::live::{TunnelWishes, WantedPort};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -184,21 +183,6 @@ fn peers(peers: &[Spanned<FilePeer>]) -> Result<Vec<WantedPeer>, Wrong> {
         all.push(WantedPeer { name, number, keys, endpoint, keepalive });
     }
     Ok(all)
-}
-
-/// What is wrong if a gateway of names has another number than the peer of its name: what it registers would
-/// go to somebody else.
-pub(super) fn other_number(names: &NamesConfig, ports: &[WantedPort]) -> Option<String> {
-    let peers = || ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
-    let numbered = names.gateways.iter().filter_map(|gateway| Some((gateway, gateway.peer?)));
-    let other = |(gateway, number): (&GatewayDescription, u32)| {
-        peers().find(|peer| peer.name == gateway.name && peer.number != number)
-    };
-    let peer = numbered.filter_map(other).next()?;
-    Some(format!(
-        "the gateway `{0}` of names has another number than the peer `{0}` of a tunnel, which is {1}: what it registers would go to somebody else",
-        peer.name, peer.number
-    ))
 }
 
 #[cfg(test)]
