@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,17 @@ addresses = ["10.0.2.1/24", "fd00:2::1/64"]
 host = true
 host_interface = "uplink"
 "#;
+
+/// Whoever measures what floods take from other traffic runs with no other test at its side.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn beside() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn served(test: &str, file: &str) -> Option<Net> {
     let mut net = Net::routed(test)?;
@@ -95,6 +107,7 @@ fn routes(net: &Net) -> String {
 
 #[test]
 fn linux_answers_behind_the_ports_and_its_addresses_change_while_packets_flow() {
+    let _beside = beside();
     let Some(mut net) = served("linux_answers_behind_the_ports", FILE) else { return };
     let shown = text(&net.run("g", "ip", &["-br", "address"]));
     assert!(shown.contains("h-to-a") && shown.contains("uplink"), "{shown}");
@@ -139,6 +152,7 @@ fn linux_answers_behind_the_ports_and_its_addresses_change_while_packets_flow() 
 
 #[test]
 fn a_program_that_names_from_host_decides_about_what_the_machine_sends() {
+    let _beside = beside();
     let Some(mut net) = Net::routed("a_program_that_names_from_host") else { return };
     let router = std::fs::read_to_string(program("router.rav")).expect("the router");
     let start = "start decoder frame(eth: ethernet) {\n";
@@ -177,6 +191,7 @@ fn a_program_that_names_from_host_decides_about_what_the_machine_sends() {
 
 #[test]
 fn a_host_interface_whose_name_is_taken_is_an_error_at_its_place() {
+    let _beside = beside();
     let Some(net) = Net::routed("a_host_interface_whose_name_is_taken") else { return };
     ip(&net, "g", "link add uplink type bridge");
     let file = net.path("gateway.toml");
@@ -251,6 +266,7 @@ fn address_of(net: &Net, host: &str, interface: &str, begins: &str) -> Option<St
 
 #[test]
 fn a_dhcp_client_of_the_machine_gives_the_gateway_its_address_and_its_default_route() {
+    let _beside = beside();
     let test = "a_dhcp_client_of_the_machine";
     if !net::installed(test, &["dnsmasq", "dhclient"]) {
         return;
@@ -288,6 +304,7 @@ fn a_dhcp_client_of_the_machine_gives_the_gateway_its_address_and_its_default_ro
 
 #[test]
 fn a_dhcp_and_dns_server_of_the_machine_serves_the_hosts_on_the_link() {
+    let _beside = beside();
     let test = "a_dhcp_and_dns_server_of_the_machine";
     if !net::installed(test, &["dnsmasq", "dhclient", "dig"]) {
         return;
@@ -316,6 +333,7 @@ fn host_figure(net: &Net, port: usize, what: &str) -> u64 {
 
 #[test]
 fn a_machine_that_floods_and_one_that_is_flooded_take_nothing_from_what_is_forwarded() {
+    let _alone = alone();
     let Some(mut net) = served("a_machine_that_floods", FILE) else { return };
     let flood = "import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -367,6 +385,7 @@ print(sent)";
 
 #[test]
 fn a_host_interface_follows_its_port_and_is_made_again_when_somebody_deletes_it() {
+    let _beside = beside();
     let Some(mut net) = served("a_host_interface_follows_its_port", FILE) else { return };
     let shown = |net: &Net| text(&net.run("g", "ip", &["link", "show", "dev", "h-to-a"]));
     ip(&net, "g", "link set to-a mtu 1400");
@@ -385,6 +404,7 @@ fn a_host_interface_follows_its_port_and_is_made_again_when_somebody_deletes_it(
 
 #[test]
 fn a_reload_gives_the_machine_the_addresses_of_the_file_and_leaves_those_of_others() {
+    let _beside = beside();
     let Some(mut net) = served("a_reload_gives_the_machine", FILE) else { return };
     let addresses = |net: &Net| text(&net.run("g", "ip", &["-br", "address", "show", "dev", "h-to-a"]));
     ip(&net, "g", "address add 10.0.1.77/24 dev h-to-a");
@@ -419,6 +439,7 @@ fn chosen(capture: &Path, filter: &str) -> usize {
 
 #[test]
 fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
+    let _beside = beside();
     let test = "each_question_on_the_link_has_one_answer";
     if !net::installed(test, &[&sshd::PROGRAMS[..], &["tcpdump", "tshark"]].concat()) {
         return;
@@ -464,6 +485,7 @@ fn is_duplicate(net: &Net, host: &str, interface: &str) -> bool {
 
 #[test]
 fn duplicate_addresses_are_detected_in_both_directions() {
+    let _beside = beside();
     let Some(mut net) = served("duplicate_addresses_are_detected", FILE) else { return };
     // Of a host on the link: the machine finds that out, and the gateway does not take the address.
     ip(&net, "g", "address add fd00:1::2/64 dev h-to-a");
@@ -479,6 +501,7 @@ fn duplicate_addresses_are_detected_in_both_directions() {
 
 #[test]
 fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
+    let _beside = beside();
     let test = "router_advertisements_are_made_and_taken";
     if !net::installed(test, &["radvd"]) {
         return;
@@ -524,6 +547,8 @@ fn router_advertisements_are_made_and_taken_by_daemons_behind_the_ports() {
     ip(&net, "g", "address add 2001:db8:7::1/64 dev h-to-a nodad");
     let _upstream = advertise("b", "eth0", "2001:db8:4::/64");
     let _own = advertise("g", "h-to-a", "2001:db8:7::/64");
+    // From now on the host may send from either network.
+    ip(&net, "b", &format!("-6 route add 2001:db8:7::/64 via {own}"));
     wait_until("another address of the gateway", || {
         let other = address_of(&net, "g", "h-to-b", "2001:db8:4:");
         other.is_some_and(|other| routes(&net).contains(&format!("{other}/128")))
@@ -544,6 +569,7 @@ fn neighbour(net: &Net, address: &str) -> (String, String) {
 
 #[test]
 fn neighbours_that_tools_set_are_the_gateway_s_until_they_are_set_no_more() {
+    let _beside = beside();
     let Some(mut net) = served("neighbours_that_tools_set", FILE) else { return };
     let link = text(&net.run("b", "cat", &["/sys/class/net/eth0/address"])).trim().to_owned();
     const NOBODY: &str = "02:00:00:00:00:77";
@@ -585,6 +611,7 @@ fn leads_to_b(net: &Net, network: &str) -> bool {
 
 #[test]
 fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_ends() {
+    let _beside = beside();
     let test = "routes_that_frr_learns";
     if !net::installed(test, &["zebra", "bgpd", "ospfd"]) {
         return;
