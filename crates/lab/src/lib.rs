@@ -1,5 +1,5 @@
-//! Experiments that repeat the evaluation of the original language honestly, and their reports. No product
-//! code depends on this crate.
+//! Experiments that repeat the evaluation of the original language honestly, and their reports; and the
+//! demonstration of names. No product code depends on this crate.
 
 #![forbid(unsafe_code)]
 
