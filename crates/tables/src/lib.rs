@@ -13,3 +13,4 @@ pub mod pool;
 pub mod register;
 pub mod rules;
 pub mod sizes;
+mod work;

@@ -23,7 +23,6 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod walk512;
 mod words;
-mod work;
 
 #[cfg(test)]
 mod tests;

@@ -491,21 +491,17 @@ impl<R: Rules> ProgramRules<R> {
             }
         };
         let (rule, row) = self.hold(entry);
-        let before = known.and_then(|known| self.search.remove(known));
-        if let Err(cause) = self.search.insert(order, &rule, row) {
-            self.rows.release(row);
-            if let Some(before) = before
-                && self.search.insert(order, &rule, before).is_err()
-            {
+        if known.is_some() {
+            if let Some(before) = self.search.set_value(order, row) {
                 self.rows.release(before);
-                self.forget(order);
             }
+        } else if let Err(cause) = self.search.insert(order, &rule, row) {
+            self.rows.release(row);
             return Err(match cause {
                 rules::RulesInsertError::Full { capacity } => EntryError::Full { capacity },
                 cause => EntryError::Refused(cause.to_string()),
             });
         }
-        before.into_iter().for_each(|before| self.rows.release(before));
         self.age(order, now, row);
         if known.is_none() {
             self.note(entry, order);
@@ -599,6 +595,7 @@ impl<R: Rules> ProgramRules<R> {
             *steps = left;
             self.end(order);
         }
+        *steps = self.search.sweep(*steps as usize) as u32;
     }
 
     /// Takes out all rules that have ended.

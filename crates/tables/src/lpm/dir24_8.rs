@@ -15,7 +15,7 @@ use super::layout::DIRECT_BITS;
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Code, Interval, NO_CODE, Region, Routes, extend};
 use super::trie::{self, MOST_ANEW, Source};
-use super::work;
+use crate::work;
 
 /// Which cells send their lookups on to the tree.
 #[derive(Default)]

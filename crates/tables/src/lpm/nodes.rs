@@ -12,7 +12,7 @@ use super::epoch::Epochs;
 use super::layout::GRANULE;
 use super::lookup::{Cell, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST};
 use super::reader::Snapshot;
-use super::work;
+use crate::work;
 
 /// The heap has no room left; the image must be made again with more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::spec::{Prefix, leading};
-use super::work;
+use crate::work;
 use crate::sizes;
 
 /// The number of a value in the image; [`NO_CODE`] where nothing matches.

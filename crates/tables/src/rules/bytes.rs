@@ -53,6 +53,9 @@ pub enum RulesImageError {
 impl RulesImage {
     /// The bytes of the image, in which nothing depends on where they lie.
     pub fn to_bytes(&self) -> Vec<u8> {
+        if self.dead > 0 {
+            return self.without_dead().to_bytes();
+        }
         let counts = self.counts();
         let mut bytes = MAGIC.to_vec();
         bytes.extend((self.layout.widths.len() as u32).to_le_bytes());

@@ -221,6 +221,14 @@ pub enum RulesInsertError {
         /// The declared capacity.
         capacity: usize,
     },
+    /// The rule overlaps so many others that putting it in alone would hold packets up.
+    #[error(
+        "the rule overlaps so many others that putting it in alone takes more than {most} steps: replace all rules at once"
+    )]
+    Spread {
+        /// The most steps of one change.
+        most: usize,
+    },
     /// The table would become too large.
     #[error(
         "with this rule the table has {bytes} bytes, more than the {limit} allowed: raise the limit or rebuild it"

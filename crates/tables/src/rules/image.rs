@@ -18,6 +18,7 @@ use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, ele
 use super::wide::Packing;
 use super::{Hit, NONE};
 use crate::sizes::{self, room};
+use std::collections::HashSet;
 
 /// Bit of an entry: it names a node.
 pub(super) const NODE: u32 = 1 << 31;
@@ -52,11 +53,17 @@ pub struct RulesImage {
     pub(super) checks: Vec<[u32; CHECK_WORDS]>,
     /// Whether rules with larger numbers have larger orders.
     pub(super) ranked: bool,
+    /// How many rules are dead: removed, but still named by leaves. Their value is [`NONE`].
+    pub(super) dead: usize,
     #[cfg(target_arch = "x86_64")]
     wide: Option<Packing>,
 }
 
 impl RulesImage {
+    /// Bytes of one rule and of one check.
+    pub(super) const RULE_BYTES: usize = 16;
+    pub(super) const CHECK_BYTES: usize = 4 * CHECK_WORDS;
+
     /// An image without trees.
     pub(super) fn new(layout: Layout) -> RulesImage {
         let mut image = RulesImage::bare(layout);
@@ -79,6 +86,7 @@ impl RulesImage {
             rules: Vec::new(),
             checks: Vec::new(),
             ranked: true,
+            dead: 0,
         }
     }
 
@@ -108,6 +116,11 @@ impl RulesImage {
         (self.layout.words() + 1).next_multiple_of(2)
     }
 
+    /// Bytes of one block with its ids.
+    pub(super) fn block_bytes(&self) -> usize {
+        64 * self.block_lines() + 4 * self.slots()
+    }
+
     /// About what one more rule in a leaf costs, its part of a block and of a node's table.
     pub(super) fn slot_bytes(&self) -> usize {
         64 * self.block_lines() / self.slots() + 8
@@ -120,8 +133,8 @@ impl RulesImage {
             + 4 * self.children.len()
             + 64 * self.blocks.len()
             + 4 * self.ids.len()
-            + 16 * self.rules.len()
-            + 4 * CHECK_WORDS * self.checks.len()
+            + RulesImage::RULE_BYTES * self.rules.len()
+            + RulesImage::CHECK_BYTES * self.checks.len()
     }
 
     /// Bytes of all its parts, their spare room included.
@@ -166,20 +179,37 @@ impl RulesImage {
         }
     }
 
-    /// Puts a leaf of these rules behind the last block and answers its entry.
-    pub(super) fn push_leaf(&mut self, encoded: &Encoded, list: &[u32]) -> u32 {
-        if list.is_empty() {
-            return 0;
-        }
+    /// Puts so many empty blocks behind the last, and answers the number of the first.
+    pub(super) fn push_blocks(&mut self, blocks: usize) -> u32 {
         let (slots, lines) = (self.slots(), self.block_lines());
-        let first = self.ids.len() / slots;
-        let blocks = list.len().div_ceil(slots);
+        let first = self.block_count();
         room(&mut self.blocks, blocks * lines);
         self.blocks.resize(self.blocks.len() + blocks * lines, Line([0; LINE_ELEMENTS]));
         room(&mut self.ids, blocks * slots);
         self.ids.resize(self.ids.len() + blocks * slots, NO_RULE);
-        self.write_leaf(encoded, first as u32, list);
         first as u32
+    }
+
+    /// How many blocks there are, the empty one included.
+    pub(super) fn block_count(&self) -> usize {
+        self.ids.len() / self.slots()
+    }
+
+    /// Makes the slots of blocks free that belong to no leaf any more.
+    pub(super) fn clear_blocks(&mut self, first: u32, blocks: usize) {
+        let slots = self.slots();
+        self.ids[first as usize * slots..][..blocks * slots].fill(NO_RULE);
+    }
+
+    /// Cuts off all blocks from `blocks` on.
+    pub(super) fn truncate_blocks(&mut self, blocks: usize) {
+        self.ids.truncate(blocks * self.slots());
+        self.blocks.truncate(blocks * self.block_lines());
+    }
+
+    /// Whether the leaf at `block` holds no rule.
+    pub(super) fn is_empty_leaf(&self, block: u32) -> bool {
+        self.ids[block as usize * self.slots()] & NO_RULE == NO_RULE
     }
 
     /// Writes `list` into the leaf at `block`, which has room for it, and frees the slots behind.
@@ -249,23 +279,28 @@ impl RulesImage {
         blocks
     }
 
-    /// Copies a leaf of another image of the same layout behind the last block and answers its entry.
-    pub(super) fn push_copy(&mut self, from: &RulesImage, block: u32) -> u32 {
-        let (slots, lines) = (self.slots(), self.block_lines());
-        let (first, block, blocks) = (self.ids.len() / slots, block as usize, from.leaf_blocks(block));
-        room(&mut self.blocks, blocks * lines);
-        self.blocks.extend_from_slice(&from.blocks[block * lines..(block + blocks) * lines]);
-        room(&mut self.ids, blocks * slots);
-        self.ids.extend_from_slice(&from.ids[block * slots..(block + blocks) * slots]);
-        first as u32
-    }
-
     /// The bits of the packed key that the node of `entry` picks, lowest first, and where its children begin.
     pub(super) fn node_bits(&self, entry: u32) -> (Vec<usize>, usize) {
         let words = self.layout.words();
         let node = &self.nodes[(entry & !NODE) as usize * self.node_words()..][..words + 1];
         let bits = (0..64 * words).filter(|bit| node[bit / 64] >> (bit % 64) & 1 == 1).collect();
         (bits, node[words] as usize)
+    }
+
+    /// Writes the checks of one rule where as many free ones begin, or else behind the last, and answers
+    /// where they begin; 0 if the rule has none.
+    pub(super) fn put_checks(&mut self, used: Option<u32>, checks: &[[u32; CHECK_WORDS]]) -> u32 {
+        if checks.is_empty() {
+            return 0;
+        }
+        let Some(first) = used else {
+            let first = self.checks.len() as u32;
+            room(&mut self.checks, checks.len());
+            self.checks.extend_from_slice(checks);
+            return first;
+        };
+        self.checks[first as usize..][..checks.len()].copy_from_slice(checks);
+        first
     }
 
     /// Gives rule `id`, the next free number or one in use, its order, value and first check.
@@ -280,6 +315,33 @@ impl RulesImage {
         }
         let follows = at == 0 || self.order(id - 1) < order;
         self.ranked &= follows && (at + 1 == self.rules.len() || order < self.order(id + 1));
+    }
+
+    /// Marks a rule as removed while leaves name it.
+    pub(super) fn bury(&mut self, id: u32) {
+        self.rules[id as usize][2] = NONE;
+        self.dead += 1;
+    }
+
+    /// Whether a rule is removed, which leaves may still name.
+    #[inline]
+    fn is_dead(&self, id: u32) -> bool {
+        self.rules.get(id as usize).is_some_and(|rule| rule[2] == NONE)
+    }
+
+    /// The same image, in which no leaf names a dead rule.
+    pub(super) fn without_dead(&self) -> RulesImage {
+        let mut image = self.clone();
+        let (mut rules, mut seen) = (Vec::new(), HashSet::new());
+        for &leaf in self.roots.iter().chain(&self.children).filter(|entry| **entry & NODE == 0) {
+            if seen.insert(leaf) {
+                self.leaf(leaf, &mut rules);
+                let dead = rules.iter().filter(|id| self.is_dead(**id));
+                dead.for_each(|&id| image.remove_from_leaf(leaf, id));
+            }
+        }
+        image.dead = 0;
+        image
     }
 
     /// The order of rule `id`.
@@ -303,7 +365,7 @@ impl RulesImage {
     /// If `key` has not [`RulesImage::key_words`] words.
     pub fn find_past(&self, key: &[u64], over: impl Fn(u32) -> bool) -> Option<Hit> {
         assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
-        let counts = |id: u32| !over(self.rules[id as usize][2]);
+        let counts = |id: u32| !self.is_dead(id) && !over(self.rules[id as usize][2]);
         self.hit(self.first_in(key, counts))
     }
 
@@ -327,7 +389,9 @@ impl RulesImage {
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
         assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
         #[cfg(target_arch = "x86_64")]
-        if let Some(packing) = &self.wide {
+        if let Some(packing) = &self.wide
+            && self.dead == 0
+        {
             return packing.find_bulk(self, keys, values);
         }
         for (key, value) in keys.chunks_exact(self.key_words()).zip(values) {
@@ -340,9 +404,12 @@ impl RulesImage {
         assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
         #[cfg(target_arch = "x86_64")]
         if let Some(packing) = &self.wide {
-            return packing.find(self, key);
+            let id = packing.find(self, key);
+            if self.dead == 0 || !self.is_dead(id) {
+                return id;
+            }
         }
-        self.first_in(key, |_| true)
+        self.first_in(key, |id| !self.is_dead(id))
     }
 
     /// The first rule that fits among those that count.

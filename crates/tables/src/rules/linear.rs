@@ -58,6 +58,10 @@ impl Rules for Linear {
         Ok(())
     }
 
+    fn set_value(&mut self, order: u64, value: u32) -> Option<u32> {
+        self.rules.get_mut(&order).map(|rule| std::mem::replace(&mut rule.1, value))
+    }
+
     fn remove(&mut self, order: u64) -> Option<u32> {
         self.rules.remove(&order).map(|(_, value)| value)
     }

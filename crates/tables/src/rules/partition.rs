@@ -8,7 +8,8 @@
 
 use super::encode::{Encoded, Layout};
 use super::image::RulesImage;
-use super::tree::{Grower, Region};
+use super::leaves::{Exhausted, Leaves};
+use super::tree::{Grower, Region, Spread};
 use std::collections::HashSet;
 
 /// What one more tree costs a lookup, in blocks compared.
@@ -29,10 +30,16 @@ enum Sharing {
 }
 
 /// Grows trees for all rules of `encoded`, whose numbers are in order, into `image`, which has none yet, with
-/// `limit` as a bound of its bytes that only leaves which cannot be split exceed.
-pub(super) fn grow(encoded: &Encoded, image: &mut RulesImage, limit: usize) {
+/// `growth` as a bound of its bytes that only leaves which cannot be split exceed, and `limit` as one that
+/// nothing exceeds. Answers where the leaves stand, and in which tree each rule is.
+pub(super) fn grow(
+    encoded: &Encoded,
+    image: &mut RulesImage,
+    growth: usize,
+    limit: usize,
+) -> Result<(Leaves, Vec<u32>), Exhausted> {
     if encoded.len() == 0 {
-        return;
+        return Ok((Leaves::new(limit), Vec::new()));
     }
     let mut sharings = vec![Sharing::One];
     if encoded.len() > 64 {
@@ -42,26 +49,51 @@ pub(super) fn grow(encoded: &Encoded, image: &mut RulesImage, limit: usize) {
             sharings.extend([Sharing::Three(first, second), Sharing::Three(second, first)]);
         }
     }
-    let mut best: Option<(f64, RulesImage)> = None;
+    let mut best: Option<(f64, Sharing, RulesImage, Leaves)> = None;
+    let mut refused = Exhausted { bytes: image.bytes() };
     for sharing in sharings {
-        let mut grown = image.clone();
-        let mut work = 0.0;
-        for rules in share(encoded, &image.layout, sharing) {
-            let count = rules.len() as f64;
-            let mut grower = Grower::new(encoded, &mut grown, limit);
-            let root = grower.grow(rules, &Region::whole(image.layout.words()));
-            work += TREE_WORK + grower.work / count;
-            grown.roots.push(root);
-        }
+        let (mut grown, mut leaves) = (image.clone(), Leaves::new(limit));
+        let work = match trees(encoded, &mut grown, &mut leaves, sharing, growth) {
+            Ok(work) => work,
+            Err(exhausted) => {
+                refused = exhausted;
+                continue;
+            }
+        };
         let far = (grown.bytes() as f64 / NEAR_BYTES).max(1.0).log2() / FAR_DOUBLINGS;
         let cost = work * (1.0 + far);
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, grown));
+        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+            best = Some((cost, sharing, grown, leaves));
         }
     }
-    if let Some((_, grown)) = best {
-        *image = grown;
+    let (_, sharing, grown, leaves) = best.ok_or(refused)?;
+    *image = grown;
+    let mut homes = vec![0; encoded.len()];
+    for (tree, rules) in share(encoded, &image.layout, sharing).into_iter().enumerate() {
+        rules.iter().for_each(|&(id, _)| homes[id as usize] = tree as u32);
     }
+    Ok((leaves, homes))
+}
+
+/// Grows the trees of one way to share the rules, and answers what they cost lookups.
+fn trees(
+    encoded: &Encoded,
+    image: &mut RulesImage,
+    leaves: &mut Leaves,
+    sharing: Sharing,
+    growth: usize,
+) -> Result<f64, Exhausted> {
+    let mut work = 0.0;
+    let whole = Region::whole(image.layout.words());
+    for rules in share(encoded, &image.layout, sharing) {
+        let count = rules.len() as f64;
+        let mut grower = Grower::new(encoded, image, leaves, growth, Spread::BUILD);
+        let root = grower.grow(rules, &whole)?;
+        work += TREE_WORK + grower.work / count;
+        image.roots.push(root);
+        leaves.name(root);
+    }
+    Ok(work)
 }
 
 /// The rules of each tree, each with one packet.

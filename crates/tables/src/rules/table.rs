@@ -1,9 +1,11 @@
 //! The fast table of rules: trees lead to leaves of a few rules, which are compared at once; changes concern
 //! one rule at a time.
 
+use super::dead::{DeadRule, DeadRules, SweepStep};
 use super::encode::{Encoded, Layout, checks};
 use super::image::RulesImage;
-use super::update::{Update, compacted};
+use super::leaves::{Exhausted, Leaves};
+use super::update::{MOST_STEPS, Update};
 use super::{Hit, Rule, RuleField, Rules, RulesBuildError, RulesInsertError, RulesSpec, partition};
 use crate::sizes::{self, room};
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use std::collections::BTreeMap;
 /// What a table may have besides, bytes; a small one has so many for every rule.
 const BASE_LIMIT: usize = 8 << 20;
 const SMALL_LIMIT: usize = 16 << 10;
+/// Blocks that the sweep for dead rules goes over with each change.
+const SWEPT: usize = 32;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
 
@@ -40,12 +44,17 @@ pub struct RulesTable {
     spec: RulesSpec,
     limit: usize,
     image: RulesImage,
+    pub(super) leaves: Leaves,
     encoded: Encoded,
     /// The rules by their number; free numbers hold none.
     rules: Vec<Option<Rule>>,
+    /// The tree that each is in.
+    homes: Vec<u32>,
     free: Vec<u32>,
     orders: BTreeMap<u64, u32>,
-    garbage: usize,
+    /// Where free checks begin, by how many there are in a row.
+    free_checks: Vec<Vec<u32>>,
+    dead: DeadRules,
 }
 
 /// What a table is made of.
@@ -74,9 +83,15 @@ impl RulesSpec {
             return u64::MAX;
         }
         let rules = self.capacity as u64;
-        let kept = Encoded::rule_bytes(&Layout::new(self)) + size_of::<Option<Rule>>() as u64;
+        let kept = Encoded::rule_bytes(&Layout::new(self)) + (size_of::<Option<Rule>>() + size_of::<u32>()) as u64;
         let fields = (size_of::<RuleField>() * self.widths.len()) as u64;
-        sizes::roomy(limit(self.capacity) as u64)
+        let limit = limit(self.capacity) as u64;
+        let image = RulesImage::new(Layout::new(self));
+        let lists = size_of::<Vec<u32>>() as u64 * (self.widths.len() as u64 + 1);
+        sizes::roomy(limit)
+            .saturating_add(Leaves::at_most(limit / image.block_bytes() as u64))
+            .saturating_add(sizes::grown::<u32>(limit / RulesImage::CHECK_BYTES as u64))
+            .saturating_add(lists)
             .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
             .saturating_add(rules.saturating_mul(fields))
             .saturating_add(sizes::grown::<u32>(rules))
@@ -126,27 +141,34 @@ impl RulesTable {
             spec: spec.clone(),
             limit,
             image: RulesImage::new(layout.clone()),
+            leaves: Leaves::new(limit),
             encoded: Encoded::new(&layout),
             rules: Vec::with_capacity(rules.len()),
+            homes: Vec::new(),
             free: Vec::new(),
             orders: BTreeMap::new(),
-            garbage: 0,
+            free_checks: vec![Vec::new(); spec.widths.len() + 1],
+            dead: DeadRules::default(),
         };
         let least = rules.len() * (table.image.slot_bytes() + 16);
         if least > limit {
             return Err(RulesBuildError::Memory { rules: rules.len(), bytes: least, limit });
         }
+        let count = rules.len();
+        let refused = |Exhausted { bytes }| RulesBuildError::Memory { rules: count, bytes, limit };
         for (order, rule, value) in rules {
-            table.note(order, rule, value);
+            table.note(order, rule, value).map_err(refused)?;
         }
         table.encoded.shrink();
         // So that the map is as small as one can be that was filled one by one.
         table.orders = std::mem::take(&mut table.orders).into_iter().collect();
-        partition::grow(&table.encoded, &mut table.image, growth(limit));
+        (table.leaves, table.homes) =
+            partition::grow(&table.encoded, &mut table.image, growth(limit), limit).map_err(refused)?;
         table.image.shrink();
+        table.leaves.shrink();
         let bytes = table.image.bytes();
         if bytes > limit {
-            return Err(RulesBuildError::Memory { rules: table.rules.len(), bytes, limit });
+            return Err(refused(Exhausted { bytes }));
         }
         Ok(table)
     }
@@ -179,8 +201,13 @@ impl RulesTable {
         self.image.allocated()
             + self.encoded.allocated()
             + sizes::vector(&self.rules)
+            + sizes::vector(&self.homes)
             + self.rules.iter().flatten().map(|rule| sizes::vector(&rule.fields)).sum::<u64>()
+            + self.leaves.allocated()
+            + self.dead.allocated()
             + sizes::vector(&self.free)
+            + sizes::vector(&self.free_checks)
+            + self.free_checks.iter().map(sizes::vector).sum::<u64>()
             + sizes::ordered::<u64, u32>(rules)
     }
 
@@ -208,17 +235,22 @@ impl RulesTable {
         self.image.find_bulk(keys, values);
     }
 
-    /// Gives a rule that suits the table a number, without putting it into a tree.
-    fn note(&mut self, order: u64, rule: Rule, value: u32) -> u32 {
+    /// Gives a rule that suits the table a number, without putting it into a tree. Where the image has no room
+    /// for it, nothing has changed.
+    fn note(&mut self, order: u64, rule: Rule, value: u32) -> Result<u32, Exhausted> {
+        let checks = checks(&self.image.layout, &rule);
+        let used = self.free_checks[checks.len()].pop();
+        let new_checks = if used.is_none() { checks.len() } else { 0 };
+        let bytes = self.image.bytes()
+            + size_of_val(&checks[..new_checks])
+            + if self.free.is_empty() { RulesImage::RULE_BYTES } else { 0 };
+        if bytes > self.limit {
+            self.free_checks[checks.len()].extend(used);
+            return Err(Exhausted { bytes });
+        }
         let id = self.free.pop().unwrap_or(self.rules.len() as u32);
         self.encoded.set(&self.image.layout, id, &rule);
-        let mut first = 0;
-        if !self.encoded.exact(id) {
-            first = self.image.checks.len() as u32;
-            let checks = checks(&self.image.layout, &rule);
-            room(&mut self.image.checks, checks.len());
-            self.image.checks.extend(checks);
-        }
+        let first = self.image.put_checks(used, &checks);
         self.image.set_rule(id, order, value, first);
         if id as usize == self.rules.len() {
             room(&mut self.rules, 1);
@@ -227,30 +259,45 @@ impl RulesTable {
             self.rules[id as usize] = Some(rule);
         }
         self.orders.insert(order, id);
-        id
+        Ok(id)
     }
 
-    fn change(&mut self, id: u32, put: bool) {
+    /// Undoes [`RulesTable::note`].
+    fn take_back(&mut self, order: u64, id: u32) {
+        self.orders.remove(&order);
+        let rule = self.dead_rule(id);
+        self.make_free(rule);
+    }
+
+    /// Takes the rule from its number.
+    fn dead_rule(&mut self, id: u32) -> DeadRule {
+        let rule = self.rules[id as usize].take();
+        DeadRule { id, checks: rule.map_or(0, |rule| checks(&self.image.layout, &rule).len()) as u32 }
+    }
+
+    /// Makes the number and the checks of a rule that no leaf names any more free.
+    fn make_free(&mut self, rule: DeadRule) {
+        if rule.checks > 0 {
+            self.free_checks[rule.checks as usize].push(self.image.rules[rule.id as usize][3]);
+        }
+        self.free.push(rule.id);
+    }
+
+    fn set_home(&mut self, id: u32, tree: u32) {
+        if id as usize == self.homes.len() {
+            room(&mut self.homes, 1);
+            self.homes.push(tree);
+        } else {
+            self.homes[id as usize] = tree;
+        }
+    }
+
+    /// Runs one change of one rule.
+    fn update<R>(&mut self, id: u32, change: impl FnOnce(&mut Update) -> R) -> R {
         let rules = &self.rules;
         let live = |id: u32| rules[id as usize].is_some();
-        let mut update = Update::new(&self.encoded, &mut self.image, &live, id, growth(self.limit));
-        if put {
-            update.put();
-        } else {
-            update.take();
-        }
-        self.garbage += update.garbage;
-        if self.garbage > self.image.ids.len() / self.image.slots() / 2 || self.image.bytes() > self.limit {
-            self.image = compacted(&self.image);
-            self.image.checks.clear();
-            for (id, rule) in self.rules.iter().enumerate() {
-                let Some(rule) = rule else { continue };
-                self.image.rules[id][3] = self.image.checks.len() as u32;
-                self.image.checks.extend(checks(&self.image.layout, rule));
-            }
-            self.image.shrink();
-            self.garbage = 0;
-        }
+        let (image, leaves) = (&mut self.image, &mut self.leaves);
+        change(&mut Update::new(&self.encoded, image, leaves, &live, id, growth(self.limit)))
     }
 }
 
@@ -270,25 +317,63 @@ impl Rules for RulesTable {
         if self.orders.len() >= self.spec.capacity {
             return Err(RulesInsertError::Full { capacity: self.spec.capacity });
         }
-        let id = self.note(order, rule.clone(), value);
-        self.change(id, true);
-        let bytes = self.image.bytes();
-        if bytes > self.limit {
+        let limit = self.limit;
+        let refused = |Exhausted { bytes }| RulesInsertError::Memory { bytes, limit };
+        let id = self.note(order, rule.clone(), value).map_err(refused)?;
+        let Some(home) = self.update(id, |update| update.tree()) else {
+            self.take_back(order, id);
+            return Err(RulesInsertError::Spread { most: MOST_STEPS });
+        };
+        self.set_home(id, home);
+        let put = self.update(id, |update| update.put(home));
+        if put.is_err() {
             self.remove(order);
-            return Err(RulesInsertError::Memory { bytes, limit: self.limit });
         }
-        Ok(())
+        self.sweep(SWEPT);
+        put.map_err(refused)
+    }
+
+    fn set_value(&mut self, order: u64, value: u32) -> Option<u32> {
+        let &id = self.orders.get(&order)?;
+        Some(std::mem::replace(&mut self.image.rules[id as usize][2], value))
     }
 
     fn remove(&mut self, order: u64) -> Option<u32> {
         let id = self.orders.remove(&order)?;
         let value = self.image.rules[id as usize][2];
-        self.change(id, false);
-        let rule = self.rules[id as usize].take();
-        // Its checks stay behind like a block that no entry names.
-        self.garbage += rule.map_or(0, |rule| checks(&self.image.layout, &rule).len());
-        self.free.push(id);
+        let home = self.homes[id as usize];
+        let taken = self.update(id, |update| update.take(home));
+        let dead = self.dead_rule(id);
+        if taken {
+            self.make_free(dead);
+        } else {
+            self.image.bury(id);
+            self.dead.add(dead);
+        }
+        self.sweep(SWEPT);
         Some(value)
+    }
+
+    fn sweep(&mut self, steps: usize) -> usize {
+        let mut left = steps;
+        while left > 0
+            && let Some(step) = self.dead.step(self.image.block_count())
+        {
+            match step {
+                SweepStep::Leaf(block) => {
+                    let live = |id: u32| self.rules[id as usize].is_some();
+                    let held = self.leaves.sweep(&mut self.image, block, live);
+                    self.dead.passed(held);
+                    left = left.saturating_sub(held);
+                }
+                SweepStep::Free(rule) => {
+                    self.image.dead -= 1;
+                    self.make_free(rule);
+                    left -= 1;
+                }
+            }
+        }
+        left
     }
 
     fn find(&self, key: &[u64]) -> Option<Hit> {

@@ -5,6 +5,8 @@ use super::fields::{ones, prefix_mask};
 use super::*;
 use proptest::prelude::*;
 
+mod changes;
+
 /// Widths that lie below, at and above the borders of elements and words.
 fn widths() -> impl Strategy<Value = Vec<u8>> {
     let width = prop_oneof![1u8..=128, Just(8), Just(16), Just(32), Just(128)];

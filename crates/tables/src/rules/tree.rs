@@ -8,7 +8,9 @@
 
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
+use super::leaves::{Exhausted, Leaves};
 use crate::sizes::room;
+use crate::work;
 use std::collections::HashMap;
 
 /// A part of so many rules, or of one block if that holds more, is not split further.
@@ -17,10 +19,24 @@ const LEAF: usize = 4;
 const NODE_RULES: usize = 16;
 /// The most bits of a node.
 const NODE_BITS: u32 = 16;
-/// The most child entries of a node, for each of its rules.
-const CHILDREN: usize = 32;
-/// The most leaf slots of a node, for each of its rules.
-const SPREAD: usize = 16;
+/// How far a node may spread its rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    /// The most child entries for each rule.
+    children: usize,
+    /// The most leaf slots for each rule.
+    slots: usize,
+    /// How many rules may be looked at to choose bits, counted again for each bit.
+    looks: usize,
+}
+
+impl Spread {
+    /// For a table that is built.
+    pub(super) const BUILD: Spread = Spread { children: 32, slots: 16, looks: usize::MAX };
+    /// For a leaf that is cut between two batches of packets.
+    pub(super) const CUT: Spread = Spread { children: 4, slots: 4, looks: 512 };
+}
+
 /// A bit is picked if what remains to be compared falls below this part of what there was.
 const GAIN: f32 = 0.95;
 
@@ -68,8 +84,10 @@ struct Part {
 pub(super) struct Grower<'a> {
     encoded: &'a Encoded,
     image: &'a mut RulesImage,
+    places: &'a mut Leaves,
     /// Nothing is split any more when the image has so many bytes.
     limit: usize,
+    spread: Spread,
     /// Leaf slots that parts which are yet to be grown need at least.
     owed: usize,
     leaf_rules: usize,
@@ -80,14 +98,35 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    pub(super) fn new(encoded: &'a Encoded, image: &'a mut RulesImage, limit: usize) -> Grower<'a> {
+    pub(super) fn new(
+        encoded: &'a Encoded,
+        image: &'a mut RulesImage,
+        places: &'a mut Leaves,
+        limit: usize,
+        spread: Spread,
+    ) -> Grower<'a> {
         let tally = Tally::new(64 * image.layout.words());
         let leaf_rules = image.slots().max(LEAF);
-        Grower { encoded, image, limit, owed: 0, leaf_rules, leaves: HashMap::new(), work: 0.0, tally }
+        let leaves = HashMap::new();
+        Grower { encoded, image, places, limit, spread, owed: 0, leaf_rules, leaves, work: 0.0, tally }
+    }
+
+    /// [`Grower::grow`]; where there is no room for it, the image is as before.
+    pub(super) fn grow_or_undo(mut self, rules: Weighed, region: &Region) -> Result<u32, Exhausted> {
+        let (nodes, children) = (self.image.nodes.len(), self.image.children.len());
+        let grown = self.grow(rules, region);
+        if grown.is_err() {
+            self.image.nodes.truncate(nodes);
+            self.image.children.truncate(children);
+            for &leaf in self.leaves.values() {
+                self.places.discard(self.image, leaf);
+            }
+        }
+        grown
     }
 
     /// Grows a tree for `rules`, in order, over `region` and answers its entry.
-    pub(super) fn grow(&mut self, rules: Weighed, region: &Region) -> u32 {
+    pub(super) fn grow(&mut self, rules: Weighed, region: &Region) -> Result<u32, Exhausted> {
         let count = rules.len();
         let free = self.limit.saturating_sub(self.image.bytes()) / self.image.slot_bytes();
         let room = free.saturating_sub(self.owed);
@@ -95,15 +134,18 @@ impl<'a> Grower<'a> {
             return self.leaf(&rules);
         }
         // A quarter of what is free may become this node's table, of four bytes a child.
-        let most = (count * CHILDREN).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS)
+        let most = (count * self.spread.children).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS)
             as usize;
-        let room = (room * 3 / 4).min(count * SPREAD).max(count);
+        let room = (room * 3 / 4).min(count * self.spread.slots).max(count);
         let mut chosen: Vec<usize> = Vec::new();
         let mut known = region.mask.clone();
         let mut active = vec![Part { path: 0, rules }];
         let mut done: Vec<(u32, usize, u32)> = Vec::new();
         let mut settled = 0;
         while chosen.len() < most && !active.is_empty() {
+            let looks: usize = active.iter().map(|part| part.rules.len()).sum();
+            let Some(left) = self.spread.looks.checked_sub(looks) else { break };
+            self.spread.looks = left;
             let Some(bit) = self.tally.best(self.encoded, &active, &known) else { break };
             let parts = self.split(&active, region, &chosen, bit);
             let slots: usize = parts.iter().map(|part| part.rules.len()).sum();
@@ -116,7 +158,7 @@ impl<'a> Grower<'a> {
             for part in parts {
                 if part.rules.len() <= self.leaf_rules {
                     settled += part.rules.len();
-                    done.push((part.path, chosen.len(), self.leaf(&part.rules)));
+                    done.push((part.path, chosen.len(), self.leaf(&part.rules)?));
                 } else {
                     active.push(part);
                 }
@@ -135,7 +177,7 @@ impl<'a> Grower<'a> {
         chosen: &[usize],
         active: Vec<Part>,
         done: Vec<(u32, usize, u32)>,
-    ) -> u32 {
+    ) -> Result<u32, Exhausted> {
         let words = self.image.layout.words();
         let mut masks = vec![0u64; words];
         for &bit in chosen {
@@ -143,6 +185,7 @@ impl<'a> Grower<'a> {
         }
         let number = self.image.nodes.len() / self.image.node_words();
         let first = self.image.children.len();
+        work::note(1 << chosen.len());
         room(&mut self.image.children, 1 << chosen.len());
         self.image.children.resize(first + (1 << chosen.len()), 0);
         let end = self.image.nodes.len() + self.image.node_words();
@@ -162,6 +205,7 @@ impl<'a> Grower<'a> {
             let base = first + scattered(path);
             for rest in 0..1u32 << (chosen.len() - depth) {
                 self.image.children[base + scattered(rest << depth)] = entry;
+                self.places.name(entry);
             }
         }
         self.owed += active.iter().map(|part| part.rules.len()).sum::<usize>();
@@ -173,15 +217,18 @@ impl<'a> Grower<'a> {
             }
             let place = first + scattered(part.path);
             self.work += f64::from(part.rules.iter().map(|rule| rule.1).sum::<f32>());
-            self.image.children[place] = self.grow(part.rules, &inner);
+            let entry = self.grow(part.rules, &inner)?;
+            self.image.children[place] = entry;
+            self.places.name(entry);
         }
-        NODE | number as u32
+        Ok(NODE | number as u32)
     }
 
     /// Both halves of every part.
     fn split(&self, parts: &[Part], region: &Region, chosen: &[usize], bit: usize) -> Vec<Part> {
         let (element, place) = (bit / 16, bit % 16);
         let mut halves = Vec::with_capacity(2 * parts.len());
+        work::note(parts.iter().map(|part| part.rules.len()).sum());
         for part in parts {
             let (mut mask, mut bits) = region.element(element);
             for (at, &other) in chosen.iter().enumerate().filter(|(_, other)| **other / 16 == element) {
@@ -208,17 +255,17 @@ impl<'a> Grower<'a> {
         halves
     }
 
-    fn leaf(&mut self, rules: &[(u32, f32)]) -> u32 {
+    fn leaf(&mut self, rules: &[(u32, f32)]) -> Result<u32, Exhausted> {
         let slots = self.image.slots();
         self.work +=
             rules.len().div_ceil(slots) as f64 * f64::from(rules.iter().map(|rule| rule.1).sum::<f32>());
         let list: Vec<u32> = rules.iter().map(|rule| rule.0).collect();
         if let Some(&entry) = self.leaves.get(&list) {
-            return entry;
+            return Ok(entry);
         }
-        let entry = self.image.push_leaf(self.encoded, &list);
+        let entry = self.places.put(self.image, self.encoded, &list)?;
         self.leaves.insert(list, entry);
-        entry
+        Ok(entry)
     }
 }
 

@@ -1,25 +1,28 @@
 //! Inserts one rule into a tree, or removes it, without building the tree again.
 //!
 //! The idea: the change visits the leaves whose part of the key space the rule meets, rewrites them where
-//! they are if they have room and otherwise behind the last block, and cuts a leaf that has become long into
-//! a tree of its own. Leaves are shared by entries; a rule that is written into a shared leaf in place may
+//! they are if they have room and otherwise in free blocks, and cuts a leaf that has become long into a tree
+//! of its own. Leaves are shared by entries; a rule that is written into a shared leaf in place may
 //! thereby reach entries it does not meet, which is harmless, since what a leaf holds is compared in full.
 
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
-use super::tree::{Grower, Region};
-use crate::sizes::room;
-use std::collections::{HashMap, HashSet};
+use super::leaves::{Exhausted, Leaves};
+use super::tree::{Grower, Region, Spread};
+use crate::work;
+use std::collections::HashMap;
 
-/// A leaf is cut when it has grown to this many rules, and again at every doubling.
-const CUT_RULES: usize = 32;
-
+/// A leaf is cut when it has grown to so many rules, and once more at the doubling; one that is longer then
+/// is not worth the time.
+const CUTS_AT: [usize; 2] = [32, 64];
 /// The most leaves that one change cuts, since cutting takes longest.
-const MOST_CUTS: usize = 32;
-/// A rule that meets so few leaves suits the tree.
-const FEW_LEAVES: usize = 32;
-/// A rule that meets this many leaves suits it not at all.
-const MOST_LEAVES: usize = 2048;
+const MOST_CUTS: usize = 1;
+/// A rule that takes so few steps suits the tree.
+const FEW_STEPS: usize = 128;
+/// The most steps of a change in a tree: entries looked at, and rules of leaves written.
+pub(super) const MOST_STEPS: usize = 1024;
+/// The most trees whose leaves are cut. Behind them comes one leaf for rules that take too many steps in all.
+const MOST_TREES: usize = 4;
 
 /// Where an entry stands.
 #[derive(Clone, Copy)]
@@ -40,75 +43,86 @@ enum Act {
 pub(super) struct Update<'a> {
     encoded: &'a Encoded,
     image: &'a mut RulesImage,
+    leaves: &'a mut Leaves,
     /// Whether a rule number is in use.
     live: &'a dyn Fn(u32) -> bool,
     id: u32,
     limit: usize,
     act: Act,
-    /// What became of leaves that the rule was put into already.
+    /// What became of leaves that the rule was put into or taken from already.
     moved: HashMap<u32, u32>,
-    /// The blocks of leaves that it was taken from already.
-    visited: Vec<bool>,
-    counted: usize,
+    steps: usize,
     cuts: usize,
-    /// Blocks that no entry names any more, at least as far as this change knows.
-    pub(super) garbage: usize,
+    /// The tree that is changed.
+    tree: usize,
+    /// That there was no room to put the rule into a leaf.
+    exhausted: Option<Exhausted>,
 }
 
 impl<'a> Update<'a> {
     pub(super) fn new(
         encoded: &'a Encoded,
         image: &'a mut RulesImage,
+        leaves: &'a mut Leaves,
         live: &'a dyn Fn(u32) -> bool,
         id: u32,
         limit: usize,
     ) -> Update<'a> {
         let act = Act::Count { most: 0 };
-        Update {
-            encoded,
-            image,
-            live,
-            id,
-            limit,
-            act,
-            moved: HashMap::new(),
-            visited: Vec::new(),
-            counted: 0,
-            cuts: 0,
-            garbage: 0,
-        }
+        let (moved, exhausted) = Default::default();
+        Update { encoded, image, leaves, live, id, limit, act, moved, steps: 0, cuts: 0, tree: 0, exhausted }
     }
 
-    /// Puts the rule into the first tree where it meets few leaves; if there is none, into that where it
-    /// meets the fewest; and into a new one if those are [`MOST_LEAVES`] or more.
-    pub(super) fn put(&mut self) {
-        let mut best = (MOST_LEAVES, self.image.roots.len());
-        for tree in 0..self.image.roots.len() {
-            if best.0 <= FEW_LEAVES {
+    /// The tree for the rule: the first where it takes few steps; if there is none, that where it takes the
+    /// fewest; and a new one if those are [`MOST_STEPS`] or more. `None` if the last one is full.
+    pub(super) fn tree(&mut self) -> Option<u32> {
+        let trees = self.image.roots.len();
+        let mut best = (MOST_STEPS, trees.min(MOST_TREES));
+        for tree in 0..trees.min(MOST_TREES) {
+            if best.0 <= FEW_STEPS {
                 break;
             }
-            self.counted = 0;
-            self.run(tree, Act::Count { most: best.0 });
-            if self.counted < best.0 {
-                best = (self.counted, tree);
+            let steps = self.count(tree, best.0);
+            if steps < best.0 {
+                best = (steps, tree);
             }
         }
-        if best.1 == self.image.roots.len() {
+        if best.1 == trees {
             self.image.roots.push(0);
+        } else if best.0 == MOST_STEPS && self.count(best.1, MOST_STEPS) >= MOST_STEPS {
+            return None;
         }
-        self.run(best.1, Act::Put);
+        Some(best.1 as u32)
     }
 
-    /// Takes the rule out of all trees.
-    pub(super) fn take(&mut self) {
-        self.visited = vec![false; self.image.ids.len() / self.image.slots()];
-        for tree in 0..self.image.roots.len() {
-            self.run(tree, Act::Take);
+    /// Steps of a change in a tree, counted up to `most`.
+    fn count(&mut self, tree: usize, most: usize) -> usize {
+        self.steps = 0;
+        self.run(tree, Act::Count { most });
+        self.moved.clear();
+        self.steps
+    }
+
+    /// Puts the rule into `tree`. Where there is no room in the image, the rule may be in some leaves, from
+    /// which [`Update::take`] takes it.
+    pub(super) fn put(&mut self, tree: u32) -> Result<(), Exhausted> {
+        self.run(tree as usize, Act::Put);
+        self.exhausted.map_or(Ok(()), Err)
+    }
+
+    /// Takes the rule out of `tree`, and the last trees away, if they are empty then; answers whether that is
+    /// done, which it is not if it takes [`MOST_STEPS`].
+    pub(super) fn take(&mut self, tree: u32) -> bool {
+        if self.count(tree as usize, MOST_STEPS) >= MOST_STEPS {
+            return false;
         }
+        self.run(tree as usize, Act::Take);
+        while self.image.roots.pop_if(|root| *root == 0).is_some() {}
+        true
     }
 
     fn run(&mut self, tree: usize, act: Act) {
-        self.act = act;
+        (self.act, self.tree) = (act, tree);
         let mut region = Region::whole(self.image.layout.words());
         self.visit(Place::Root(tree), &mut region);
     }
@@ -119,17 +133,22 @@ impl<'a> Update<'a> {
             Place::Child(child) => self.image.children[child],
         };
         if entry & NODE == 0 {
-            let entry = match self.act {
-                Act::Count { .. } => {
-                    self.counted += 1;
-                    return;
-                }
-                Act::Put => self.put_into(entry, region),
-                Act::Take => return self.take_from(entry),
+            work::note(1);
+            let now = match self.act {
+                Act::Count { .. } => return self.count_leaf(entry),
+                Act::Put => match self.put_into(entry, region) {
+                    Ok(now) => now,
+                    Err(exhausted) => return self.exhausted = Some(exhausted),
+                },
+                Act::Take => self.take_from(entry),
             };
-            match place {
-                Place::Root(tree) => self.image.roots[tree] = entry,
-                Place::Child(child) => self.image.children[child] = entry,
+            if now != entry {
+                match place {
+                    Place::Root(tree) => self.image.roots[tree] = now,
+                    Place::Child(child) => self.image.children[child] = now,
+                }
+                self.leaves.name(now);
+                self.leaves.unname(self.image, entry);
             }
             return;
         }
@@ -139,7 +158,7 @@ impl<'a> Update<'a> {
 
     /// Visits the children under `child` that differ in `bits`, where the rule meets them.
     fn choose(&mut self, bits: &[usize], child: usize, region: &mut Region) {
-        if matches!(self.act, Act::Count { most } if self.counted >= most) {
+        if self.exhausted.is_some() || matches!(self.act, Act::Count { most } if self.steps >= most) {
             return;
         }
         let Some((&bit, rest)) = bits.split_last() else { return self.visit(Place::Child(child), region) };
@@ -153,36 +172,49 @@ impl<'a> Update<'a> {
         }
     }
 
+    fn count_leaf(&mut self, entry: u32) {
+        self.steps += 1;
+        if self.moved.insert(entry, entry).is_none() {
+            self.steps += self.image.leaf_blocks(entry) * self.image.slots();
+        }
+    }
+
     /// The entry that stands for leaf `entry` once the rule is in it.
-    fn put_into(&mut self, entry: u32, region: &Region) -> u32 {
+    fn put_into(&mut self, entry: u32, region: &Region) -> Result<u32, Exhausted> {
         if let Some(&moved) = self.moved.get(&entry) {
-            return moved;
+            return Ok(moved);
         }
         let mut list = self.current(entry);
         let place = list.partition_point(|&other| self.image.order(other) < self.image.order(self.id));
         list.insert(place, self.id);
-        if list.len() >= CUT_RULES && list.len().is_power_of_two() && self.cuts < MOST_CUTS {
+        work::note(list.len());
+        if self.tree < MOST_TREES && CUTS_AT.contains(&list.len()) && self.cuts < MOST_CUTS {
             self.cuts += 1;
             // Grown for this region only, so other entries of the leaf are not led to it.
-            let rules = list.into_iter().map(|id| (id, 1.0)).collect();
-            return Grower::new(self.encoded, self.image, self.limit).grow(rules, region);
+            let rules = list.iter().map(|&id| (id, 1.0)).collect();
+            let grower = Grower::new(self.encoded, self.image, self.leaves, self.limit, Spread::CUT);
+            if let Ok(grown) = grower.grow_or_undo(rules, region) {
+                return Ok(grown);
+            }
         }
-        let held = self.image.leaf_blocks(entry);
-        let moved = if entry != 0 && list.len() <= held * self.image.slots() {
-            self.image.write_leaf(self.encoded, entry, &list);
+        let moved = if entry != 0 && list.len() <= self.image.leaf_blocks(entry) * self.image.slots() {
+            self.leaves.rewrite(self.image, self.encoded, entry, &list);
             entry
         } else {
-            self.garbage += held;
-            self.image.push_leaf(self.encoded, &list)
+            self.leaves.put(self.image, self.encoded, &list)?
         };
         self.moved.insert(entry, moved);
-        moved
+        Ok(moved)
     }
 
-    fn take_from(&mut self, entry: u32) {
-        if !std::mem::replace(&mut self.visited[entry as usize], true) {
-            self.image.remove_from_leaf(entry, self.id);
+    /// The entry that stands for leaf `entry` once the rule is not in it.
+    fn take_from(&mut self, entry: u32) -> u32 {
+        if let Some(&left) = self.moved.get(&entry) {
+            return left;
         }
+        let left = self.leaves.remove(self.image, entry, self.id);
+        self.moved.insert(entry, left);
+        left
     }
 
     /// The rules of a leaf as they are now. A leaf may name rules that it had no part in any more when they
@@ -190,50 +222,9 @@ impl<'a> Update<'a> {
     fn current(&self, entry: u32) -> Vec<u32> {
         let mut list = Vec::new();
         self.image.leaf(entry, &mut list);
-        let mut seen = HashSet::new();
-        list.retain(|&other| other != self.id && (self.live)(other) && seen.insert(other));
+        list.retain(|&other| other != self.id && (self.live)(other));
         list.sort_by_key(|&other| self.image.order(other));
+        list.dedup();
         list
     }
-}
-
-/// The image without the nodes and blocks that no entry names.
-pub(super) fn compacted(image: &RulesImage) -> RulesImage {
-    let mut compact = RulesImage::new(image.layout.clone());
-    compact.rules.clone_from(&image.rules);
-    compact.checks.clone_from(&image.checks);
-    compact.ranked = image.ranked;
-    // For each block where a leaf begins, where its copy does; 0 for those not copied yet, and for the empty
-    // leaf.
-    let mut leaves = vec![0; image.ids.len() / image.slots()];
-    for &root in &image.roots {
-        let root = copied(image, root, &mut compact, &mut leaves);
-        compact.roots.push(root);
-    }
-    compact
-}
-
-fn copied(image: &RulesImage, entry: u32, to: &mut RulesImage, leaves: &mut [u32]) -> u32 {
-    if entry & NODE == 0 {
-        let copy = &mut leaves[entry as usize];
-        if *copy == 0 && entry != 0 {
-            *copy = to.push_copy(image, entry);
-        }
-        return *copy;
-    }
-    let (bits, from) = image.node_bits(entry);
-    let (words, size) = (image.layout.words(), image.node_words());
-    let number = to.nodes.len() / size;
-    let first = to.children.len();
-    let start = (entry & !NODE) as usize * size;
-    room(&mut to.nodes, size);
-    to.nodes.extend_from_slice(&image.nodes[start..start + size]);
-    to.nodes[number * size + words] = first as u64;
-    room(&mut to.children, 1 << bits.len());
-    to.children.resize(first + (1 << bits.len()), 0);
-    for child in 0..1 << bits.len() {
-        let copy = copied(image, image.children[from + child], to, leaves);
-        to.children[first + child] = copy;
-    }
-    NODE | number as u32
 }

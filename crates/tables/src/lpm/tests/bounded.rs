@@ -1,6 +1,7 @@
 //! What one change does, in words written and prefixes passed over, does not grow with the table.
 
-use super::super::{Lpm, LpmModel, LpmSpec, LpmTable, Prefix, Variant, work};
+use super::super::{Lpm, LpmModel, LpmSpec, LpmTable, Prefix, Variant};
+use crate::work;
 use super::{addresses, agree, leading};
 use crate::generate::Random;
 

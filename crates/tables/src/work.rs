@@ -7,7 +7,7 @@ thread_local! {
 
 /// So many words were written, or prefixes passed over.
 #[inline(always)]
-pub(super) fn note(steps: usize) {
+pub(crate) fn note(steps: usize) {
     #[cfg(test)]
     DONE.with(|done| done.set(done.get() + steps as u64));
     #[cfg(not(test))]
@@ -16,6 +16,6 @@ pub(super) fn note(steps: usize) {
 
 /// How many this thread has noted so far.
 #[cfg(test)]
-pub(super) fn done() -> u64 {
+pub(crate) fn done() -> u64 {
     DONE.with(std::cell::Cell::get)
 }
