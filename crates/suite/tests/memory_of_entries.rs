@@ -24,7 +24,7 @@ fn program(declaration: &str, entries: Vec<Entry>) -> Program {
     program
 }
 
-/// Bytes of memory that an image of prefixes has been given: the system maps it, no allocator, and asks for
+/// Bytes of memory that images have been given: the system maps it, no allocator, and is told whether to give
 /// large pages.
 fn mapped() -> i64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
@@ -32,7 +32,9 @@ fn mapped() -> i64 {
     for line in maps.lines() {
         if let Some(rest) = line.strip_prefix("Rss:") {
             resident = rest.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0);
-        } else if line.strip_prefix("VmFlags:").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hg"))
+        } else if line
+            .strip_prefix("VmFlags:")
+            .is_some_and(|flags| flags.split(' ').any(|flag| ["hg", "nh"].contains(&flag)))
         {
             all += resident * 1024;
         }

@@ -11,6 +11,7 @@ pub mod meter;
 pub mod patterns;
 pub mod pool;
 pub mod register;
+mod reserved;
 pub mod rules;
 pub mod sizes;
 mod work;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::spec::{Prefix, leading};
-use crate::work;
 use crate::sizes;
+use crate::work;
 
 /// The number of a value in the image; [`NO_CODE`] where nothing matches.
 pub(super) type Code = u32;

@@ -16,6 +16,7 @@
 use super::encode::{CHECK_LAST, CHECK_RANGE, CHECK_WORDS, LINE_ELEMENTS, Layout};
 use super::fields::RulesSpec;
 use super::image::{CHECKED, Line, MORE, NO_RULE, NODE, RulesImage};
+use crate::reserved::Reserved;
 
 const MAGIC: &[u8; 8] = b"RVRULES1";
 const SECTIONS: usize = 7;
@@ -112,14 +113,14 @@ impl RulesImage {
         }
         let [roots, nodes, children, blocks, ids, rules, checks] = sections;
         let words = |section: &[u8]| section.chunks_exact(4).map(word).collect::<Vec<u32>>();
-        let mut image = RulesImage::bare(layout);
+        let mut image = RulesImage::bare(layout, 0);
         image.roots = words(roots);
-        image.nodes = nodes.chunks_exact(8).map(long).collect();
-        image.children = words(children);
-        image.blocks = blocks.chunks_exact(64).map(line).collect();
-        image.ids = words(ids);
-        image.rules = words(rules).as_chunks().0.to_vec();
-        image.checks = words(checks).as_chunks().0.to_vec();
+        image.nodes = Reserved::from(nodes.chunks_exact(8).map(long).collect::<Vec<u64>>());
+        image.children = Reserved::from(words(children));
+        image.blocks = Reserved::from(blocks.chunks_exact(64).map(line).collect::<Vec<Line>>());
+        image.ids = Reserved::from(words(ids));
+        image.rules = Reserved::from(words(rules).as_chunks().0.to_vec());
+        image.checks = Reserved::from(words(checks).as_chunks().0.to_vec());
         image.check()?;
         image.ranked = (1..image.rules.len() as u32).all(|id| image.order(id - 1) < image.order(id));
         Ok(image)

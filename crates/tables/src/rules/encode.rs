@@ -7,7 +7,7 @@
 //! the rule is marked, and what it really asks is checked after a hit.
 
 use super::fields::{Rule, RuleField, RulesSpec, ones, prefix_mask};
-use crate::sizes::{self, room};
+use crate::reserved::Reserved;
 
 /// Elements in one vector of 512 bits.
 pub(super) const LINE_ELEMENTS: usize = 32;
@@ -90,26 +90,27 @@ pub(super) struct Encoded {
     words: usize,
     stride: usize,
     /// The lowest and the highest value of each element that fit.
-    low: Vec<u16>,
-    high: Vec<u16>,
+    low: Reserved<u16>,
+    high: Reserved<u16>,
     /// The bits of a packed key that a rule fixes, and to what.
-    care: Vec<u64>,
-    fixed: Vec<u64>,
+    care: Reserved<u64>,
+    fixed: Reserved<u64>,
     /// Whether the elements say exactly what the rule means.
-    exact: Vec<bool>,
+    exact: Reserved<bool>,
 }
 
 impl Encoded {
-    pub(super) fn new(layout: &Layout) -> Encoded {
+    /// Without rules, for at most so many bytes of each part.
+    pub(super) fn new(layout: &Layout, limit: usize) -> Encoded {
         let (words, stride) = (layout.words(), layout.stride);
         Encoded {
             words,
             stride,
-            low: Vec::new(),
-            high: Vec::new(),
-            care: Vec::new(),
-            fixed: Vec::new(),
-            exact: Vec::new(),
+            low: Reserved::new(limit),
+            high: Reserved::new(limit),
+            care: Reserved::new(limit),
+            fixed: Reserved::new(limit),
+            exact: Reserved::new(limit),
         }
     }
 
@@ -117,15 +118,10 @@ impl Encoded {
     pub(super) fn set(&mut self, layout: &Layout, id: u32, rule: &Rule) {
         let id = id as usize;
         if id == self.exact.len() {
-            room(&mut self.exact, 1);
             self.exact.push(true);
-            room(&mut self.low, self.stride);
             self.low.resize(self.low.len() + self.stride, 0);
-            room(&mut self.high, self.stride);
             self.high.resize(self.high.len() + self.stride, 0);
-            room(&mut self.care, self.words);
             self.care.resize(self.care.len() + self.words, 0);
-            room(&mut self.fixed, self.words);
             self.fixed.resize(self.fixed.len() + self.words, 0);
         }
         let mut exact = true;
@@ -167,11 +163,7 @@ impl Encoded {
 
     /// Bytes of all, their spare room included.
     pub(super) fn allocated(&self) -> u64 {
-        sizes::vector(&self.low)
-            + sizes::vector(&self.high)
-            + sizes::vector(&self.care)
-            + sizes::vector(&self.fixed)
-            + sizes::vector(&self.exact)
+        self.low.taken() + self.high.taken() + self.care.taken() + self.fixed.taken() + self.exact.taken()
     }
 
     /// Bytes of one rule.

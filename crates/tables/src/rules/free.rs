@@ -61,7 +61,8 @@ impl FreeRuns {
     /// The most bytes of the runs among so many places.
     pub(super) fn at_most(places: u64) -> u64 {
         let runs = places.div_ceil(2);
-        sizes::ordered_at_most::<u32, u32>(runs).saturating_add(sizes::ordered_at_most::<(u32, u32), ()>(runs))
+        sizes::ordered_at_most::<u32, u32>(runs)
+            .saturating_add(sizes::ordered_at_most::<(u32, u32), ()>(runs))
     }
 
     /// The most bytes of the runs that there are.

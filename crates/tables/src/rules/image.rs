@@ -17,7 +17,8 @@ use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, ele
 #[cfg(target_arch = "x86_64")]
 use super::wide::Packing;
 use super::{Hit, NONE};
-use crate::sizes::{self, room};
+use crate::reserved::Reserved;
+use crate::sizes;
 use std::collections::HashSet;
 
 /// Bit of an entry: it names a node.
@@ -45,12 +46,12 @@ pub struct RulesImage {
     pub(super) layout: Layout,
     /// One entry a tree.
     pub(super) roots: Vec<u32>,
-    pub(super) nodes: Vec<u64>,
-    pub(super) children: Vec<u32>,
-    pub(super) blocks: Vec<Line>,
-    pub(super) ids: Vec<u32>,
-    pub(super) rules: Vec<[u32; 4]>,
-    pub(super) checks: Vec<[u32; CHECK_WORDS]>,
+    pub(super) nodes: Reserved<u64>,
+    pub(super) children: Reserved<u32>,
+    pub(super) blocks: Reserved<Line>,
+    pub(super) ids: Reserved<u32>,
+    pub(super) rules: Reserved<[u32; 4]>,
+    pub(super) checks: Reserved<[u32; CHECK_WORDS]>,
     /// Whether rules with larger numbers have larger orders.
     pub(super) ranked: bool,
     /// How many rules are dead: removed, but still named by leaves. Their value is [`NONE`].
@@ -64,27 +65,27 @@ impl RulesImage {
     pub(super) const RULE_BYTES: usize = 16;
     pub(super) const CHECK_BYTES: usize = 4 * CHECK_WORDS;
 
-    /// An image without trees.
-    pub(super) fn new(layout: Layout) -> RulesImage {
-        let mut image = RulesImage::bare(layout);
+    /// An image without trees, which will have so many bytes at most.
+    pub(super) fn new(layout: Layout, limit: usize) -> RulesImage {
+        let mut image = RulesImage::bare(layout, limit);
         image.blocks.resize(image.block_lines(), Line([0; LINE_ELEMENTS]));
         image.ids.resize(image.slots(), NO_RULE);
         image
     }
 
     /// An image without anything, not even the empty leaf.
-    pub(super) fn bare(layout: Layout) -> RulesImage {
+    pub(super) fn bare(layout: Layout, limit: usize) -> RulesImage {
         RulesImage {
             #[cfg(target_arch = "x86_64")]
             wide: Packing::of(&layout),
             layout,
             roots: Vec::new(),
-            nodes: Vec::new(),
-            children: Vec::new(),
-            blocks: Vec::new(),
-            ids: Vec::new(),
-            rules: Vec::new(),
-            checks: Vec::new(),
+            nodes: Reserved::new(limit),
+            children: Reserved::new(limit),
+            blocks: Reserved::new(limit),
+            ids: Reserved::new(limit),
+            rules: Reserved::new(limit),
+            checks: Reserved::new(limit),
             ranked: true,
             dead: 0,
         }
@@ -140,12 +141,12 @@ impl RulesImage {
     /// Bytes of all its parts, their spare room included.
     pub(super) fn allocated(&self) -> u64 {
         sizes::vector(&self.roots)
-            + sizes::vector(&self.nodes)
-            + sizes::vector(&self.children)
-            + sizes::vector(&self.blocks)
-            + sizes::vector(&self.ids)
-            + sizes::vector(&self.rules)
-            + sizes::vector(&self.checks)
+            + self.nodes.taken()
+            + self.children.taken()
+            + self.blocks.taken()
+            + self.ids.taken()
+            + self.rules.taken()
+            + self.checks.taken()
     }
 
     /// Gives back the room that its parts have spare.
@@ -183,9 +184,7 @@ impl RulesImage {
     pub(super) fn push_blocks(&mut self, blocks: usize) -> u32 {
         let (slots, lines) = (self.slots(), self.block_lines());
         let first = self.block_count();
-        room(&mut self.blocks, blocks * lines);
         self.blocks.resize(self.blocks.len() + blocks * lines, Line([0; LINE_ELEMENTS]));
-        room(&mut self.ids, blocks * slots);
         self.ids.resize(self.ids.len() + blocks * slots, NO_RULE);
         first as u32
     }
@@ -295,7 +294,6 @@ impl RulesImage {
         }
         let Some(first) = used else {
             let first = self.checks.len() as u32;
-            room(&mut self.checks, checks.len());
             self.checks.extend_from_slice(checks);
             return first;
         };
@@ -308,7 +306,6 @@ impl RulesImage {
         let words = [order as u32, (order >> 32) as u32, value, check];
         let at = id as usize;
         if at == self.rules.len() {
-            room(&mut self.rules, 1);
             self.rules.push(words);
         } else {
             self.rules[at] = words;
@@ -333,7 +330,7 @@ impl RulesImage {
     pub(super) fn without_dead(&self) -> RulesImage {
         let mut image = self.clone();
         let (mut rules, mut seen) = (Vec::new(), HashSet::new());
-        for &leaf in self.roots.iter().chain(&self.children).filter(|entry| **entry & NODE == 0) {
+        for &leaf in self.roots.iter().chain(self.children.iter()).filter(|entry| **entry & NODE == 0) {
             if seen.insert(leaf) {
                 self.leaf(leaf, &mut rules);
                 let dead = rules.iter().filter(|id| self.is_dead(**id));

@@ -8,7 +8,8 @@
 use super::encode::Encoded;
 use super::free::FreeRuns;
 use super::image::{NODE, RulesImage};
-use crate::sizes::{self, room, roomy};
+use crate::reserved::Reserved;
+use crate::sizes::roomy;
 use crate::work;
 
 /// The image may not have as many bytes as a change needs.
@@ -22,7 +23,7 @@ pub(super) struct Exhausted {
 #[derive(Clone, Debug)]
 pub(super) struct Leaves {
     /// The entries that name the leaf that begins at each block.
-    names: Vec<u32>,
+    names: Reserved<u32>,
     free: FreeRuns,
     /// The most bytes of the image.
     limit: usize,
@@ -31,7 +32,9 @@ pub(super) struct Leaves {
 impl Leaves {
     /// For an image without leaves but the empty one.
     pub(super) fn new(limit: usize) -> Leaves {
-        Leaves { names: vec![0], free: FreeRuns::default(), limit }
+        let mut names = Reserved::new(limit);
+        names.push(0);
+        Leaves { names, free: FreeRuns::default(), limit }
     }
 
     /// Writes a leaf of these rules into free blocks, and answers its entry, which nothing names yet.
@@ -52,7 +55,6 @@ impl Leaves {
                 if bytes > self.limit {
                     return Err(Exhausted { bytes });
                 }
-                room(&mut self.names, blocks);
                 self.names.resize(self.names.len() + blocks, 0);
                 image.push_blocks(blocks)
             }
@@ -148,7 +150,7 @@ impl Leaves {
 
     /// Bytes of what it keeps, spare room included.
     pub(super) fn allocated(&self) -> u64 {
-        sizes::vector(&self.names) + self.free.allocated()
+        self.names.taken() + self.free.allocated()
     }
 
     /// How many entries name the leaf at each block.

@@ -31,15 +31,16 @@ enum Sharing {
 
 /// Grows trees for all rules of `encoded`, whose numbers are in order, into `image`, which has none yet, with
 /// `growth` as a bound of its bytes that only leaves which cannot be split exceed, and `limit` as one that
-/// nothing exceeds. Answers where the leaves stand, and in which tree each rule is.
+/// nothing exceeds. Notes in `homes` which tree each rule is in, and answers where the leaves stand.
 pub(super) fn grow(
     encoded: &Encoded,
     image: &mut RulesImage,
+    homes: &mut [u32],
     growth: usize,
     limit: usize,
-) -> Result<(Leaves, Vec<u32>), Exhausted> {
+) -> Result<Leaves, Exhausted> {
     if encoded.len() == 0 {
-        return Ok((Leaves::new(limit), Vec::new()));
+        return Ok(Leaves::new(limit));
     }
     let mut sharings = vec![Sharing::One];
     if encoded.len() > 64 {
@@ -68,11 +69,10 @@ pub(super) fn grow(
     }
     let (_, sharing, grown, leaves) = best.ok_or(refused)?;
     *image = grown;
-    let mut homes = vec![0; encoded.len()];
     for (tree, rules) in share(encoded, &image.layout, sharing).into_iter().enumerate() {
         rules.iter().for_each(|&(id, _)| homes[id as usize] = tree as u32);
     }
-    Ok((leaves, homes))
+    Ok(leaves)
 }
 
 /// Grows the trees of one way to share the rules, and answers what they cost lookups.

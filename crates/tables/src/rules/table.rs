@@ -5,9 +5,10 @@ use super::dead::{DeadRule, DeadRules, SweepStep};
 use super::encode::{Encoded, Layout, checks};
 use super::image::RulesImage;
 use super::leaves::{Exhausted, Leaves};
-use super::update::{MOST_STEPS, Update};
+use super::update::{MOST_SHORT_STEPS, Update};
 use super::{Hit, Rule, RuleField, Rules, RulesBuildError, RulesInsertError, RulesSpec, partition};
-use crate::sizes::{self, room};
+use crate::reserved::Reserved;
+use crate::sizes;
 use std::collections::BTreeMap;
 
 /// What a table may have besides, bytes; a small one has so many for every rule.
@@ -15,6 +16,8 @@ const BASE_LIMIT: usize = 8 << 20;
 const SMALL_LIMIT: usize = 16 << 10;
 /// Blocks that the sweep for dead rules goes over with each change.
 const SWEPT: usize = 32;
+/// The home of a rule that is in no tree.
+const NOWHERE: u32 = u32::MAX;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
 
@@ -46,12 +49,11 @@ pub struct RulesTable {
     image: RulesImage,
     pub(super) leaves: Leaves,
     encoded: Encoded,
-    /// The rules by their number; free numbers hold none.
-    rules: Vec<Option<Rule>>,
-    /// The tree that each is in.
-    homes: Vec<u32>,
-    free: Vec<u32>,
-    orders: BTreeMap<u64, u32>,
+    /// The tree that each rule is in, by the rule's number; [`NOWHERE`] for those that are free or dead.
+    homes: Reserved<u32>,
+    free: Reserved<u32>,
+    /// The number of each rule, and the rule.
+    orders: BTreeMap<u64, (u32, Rule)>,
     /// Where free checks begin, by how many there are in a row.
     free_checks: Vec<Vec<u32>>,
     dead: DeadRules,
@@ -83,10 +85,10 @@ impl RulesSpec {
             return u64::MAX;
         }
         let rules = self.capacity as u64;
-        let kept = Encoded::rule_bytes(&Layout::new(self)) + (size_of::<Option<Rule>>() + size_of::<u32>()) as u64;
+        let kept = Encoded::rule_bytes(&Layout::new(self)) + size_of::<u32>() as u64;
         let fields = (size_of::<RuleField>() * self.widths.len()) as u64;
         let limit = limit(self.capacity) as u64;
-        let image = RulesImage::new(Layout::new(self));
+        let image = RulesImage::new(Layout::new(self), 0);
         let lists = size_of::<Vec<u32>>() as u64 * (self.widths.len() as u64 + 1);
         sizes::roomy(limit)
             .saturating_add(Leaves::at_most(limit / image.block_bytes() as u64))
@@ -95,7 +97,7 @@ impl RulesSpec {
             .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
             .saturating_add(rules.saturating_mul(fields))
             .saturating_add(sizes::grown::<u32>(rules))
-            .saturating_add(sizes::ordered_at_most::<u64, u32>(rules))
+            .saturating_add(sizes::ordered_at_most::<u64, (u32, Rule)>(rules))
     }
 }
 
@@ -140,12 +142,11 @@ impl RulesTable {
         let mut table = RulesTable {
             spec: spec.clone(),
             limit,
-            image: RulesImage::new(layout.clone()),
+            image: RulesImage::new(layout.clone(), limit),
             leaves: Leaves::new(limit),
-            encoded: Encoded::new(&layout),
-            rules: Vec::with_capacity(rules.len()),
-            homes: Vec::new(),
-            free: Vec::new(),
+            encoded: Encoded::new(&layout, limit),
+            homes: Reserved::new(limit),
+            free: Reserved::new(limit),
             orders: BTreeMap::new(),
             free_checks: vec![Vec::new(); spec.widths.len() + 1],
             dead: DeadRules::default(),
@@ -162,8 +163,9 @@ impl RulesTable {
         table.encoded.shrink();
         // So that the map is as small as one can be that was filled one by one.
         table.orders = std::mem::take(&mut table.orders).into_iter().collect();
-        (table.leaves, table.homes) =
-            partition::grow(&table.encoded, &mut table.image, growth(limit), limit).map_err(refused)?;
+        table.leaves =
+            partition::grow(&table.encoded, &mut table.image, &mut table.homes, growth(limit), limit)
+                .map_err(refused)?;
         table.image.shrink();
         table.leaves.shrink();
         let bytes = table.image.bytes();
@@ -200,15 +202,14 @@ impl RulesTable {
         let rules = self.orders.len() as u64;
         self.image.allocated()
             + self.encoded.allocated()
-            + sizes::vector(&self.rules)
-            + sizes::vector(&self.homes)
-            + self.rules.iter().flatten().map(|rule| sizes::vector(&rule.fields)).sum::<u64>()
+            + self.homes.taken()
+            + self.orders.values().map(|(_, rule)| sizes::vector(&rule.fields)).sum::<u64>()
             + self.leaves.allocated()
             + self.dead.allocated()
-            + sizes::vector(&self.free)
+            + self.free.taken()
             + sizes::vector(&self.free_checks)
             + self.free_checks.iter().map(sizes::vector).sum::<u64>()
-            + sizes::ordered::<u64, u32>(rules)
+            + sizes::ordered::<u64, (u32, Rule)>(rules)
     }
 
     /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a
@@ -248,31 +249,28 @@ impl RulesTable {
             self.free_checks[checks.len()].extend(used);
             return Err(Exhausted { bytes });
         }
-        let id = self.free.pop().unwrap_or(self.rules.len() as u32);
+        let id = match self.free.last() {
+            Some(&id) => {
+                self.free.truncate(self.free.len() - 1);
+                id
+            }
+            None => {
+                self.homes.push(NOWHERE);
+                self.homes.len() as u32 - 1
+            }
+        };
         self.encoded.set(&self.image.layout, id, &rule);
         let first = self.image.put_checks(used, &checks);
         self.image.set_rule(id, order, value, first);
-        if id as usize == self.rules.len() {
-            room(&mut self.rules, 1);
-            self.rules.push(Some(rule));
-        } else {
-            self.rules[id as usize] = Some(rule);
-        }
-        self.orders.insert(order, id);
+        self.orders.insert(order, (id, rule));
         Ok(id)
     }
 
-    /// Undoes [`RulesTable::note`].
-    fn take_back(&mut self, order: u64, id: u32) {
-        self.orders.remove(&order);
-        let rule = self.dead_rule(id);
-        self.make_free(rule);
-    }
-
-    /// Takes the rule from its number.
-    fn dead_rule(&mut self, id: u32) -> DeadRule {
-        let rule = self.rules[id as usize].take();
-        DeadRule { id, checks: rule.map_or(0, |rule| checks(&self.image.layout, &rule).len()) as u32 }
+    /// Takes the rule at `order` from its number; also the reverse of [`RulesTable::note`].
+    fn take_back(&mut self, order: u64) -> Option<DeadRule> {
+        let (id, rule) = self.orders.remove(&order)?;
+        self.homes[id as usize] = NOWHERE;
+        Some(DeadRule { id, checks: checks(&self.image.layout, &rule).len() as u32 })
     }
 
     /// Makes the number and the checks of a rule that no leaf names any more free.
@@ -283,19 +281,10 @@ impl RulesTable {
         self.free.push(rule.id);
     }
 
-    fn set_home(&mut self, id: u32, tree: u32) {
-        if id as usize == self.homes.len() {
-            room(&mut self.homes, 1);
-            self.homes.push(tree);
-        } else {
-            self.homes[id as usize] = tree;
-        }
-    }
-
     /// Runs one change of one rule.
     fn update<R>(&mut self, id: u32, change: impl FnOnce(&mut Update) -> R) -> R {
-        let rules = &self.rules;
-        let live = |id: u32| rules[id as usize].is_some();
+        let homes = &self.homes;
+        let live = |id: u32| homes[id as usize] != NOWHERE;
         let (image, leaves) = (&mut self.image, &mut self.leaves);
         change(&mut Update::new(&self.encoded, image, leaves, &live, id, growth(self.limit)))
     }
@@ -321,10 +310,10 @@ impl Rules for RulesTable {
         let refused = |Exhausted { bytes }| RulesInsertError::Memory { bytes, limit };
         let id = self.note(order, rule.clone(), value).map_err(refused)?;
         let Some(home) = self.update(id, |update| update.tree()) else {
-            self.take_back(order, id);
-            return Err(RulesInsertError::Spread { most: MOST_STEPS });
+            self.take_back(order).into_iter().for_each(|rule| self.make_free(rule));
+            return Err(RulesInsertError::Spread { most: MOST_SHORT_STEPS });
         };
-        self.set_home(id, home);
+        self.homes[id as usize] = home;
         let put = self.update(id, |update| update.put(home));
         if put.is_err() {
             self.remove(order);
@@ -334,16 +323,16 @@ impl Rules for RulesTable {
     }
 
     fn set_value(&mut self, order: u64, value: u32) -> Option<u32> {
-        let &id = self.orders.get(&order)?;
+        let id = self.orders.get(&order)?.0;
         Some(std::mem::replace(&mut self.image.rules[id as usize][2], value))
     }
 
     fn remove(&mut self, order: u64) -> Option<u32> {
-        let id = self.orders.remove(&order)?;
+        let id = self.orders.get(&order)?.0;
         let value = self.image.rules[id as usize][2];
         let home = self.homes[id as usize];
         let taken = self.update(id, |update| update.take(home));
-        let dead = self.dead_rule(id);
+        let dead = self.take_back(order)?;
         if taken {
             self.make_free(dead);
         } else {
@@ -361,7 +350,7 @@ impl Rules for RulesTable {
         {
             match step {
                 SweepStep::Leaf(block) => {
-                    let live = |id: u32| self.rules[id as usize].is_some();
+                    let live = |id: u32| self.homes[id as usize] != NOWHERE;
                     let held = self.leaves.sweep(&mut self.image, block, live);
                     self.dead.passed(held);
                     left = left.saturating_sub(held);
@@ -385,15 +374,12 @@ impl Rules for RulesTable {
     }
 
     fn value(&self, order: u64) -> Option<u32> {
-        self.orders.get(&order).map(|&id| self.image.rules[id as usize][2])
+        self.orders.get(&order).map(|&(id, _)| self.image.rules[id as usize][2])
     }
 
     fn entries(&self) -> Vec<(u64, Rule, u32)> {
-        let entry = |(&order, &id): (&u64, &u32)| {
-            let rule = self.rules[id as usize].clone()?;
-            Some((order, rule, self.image.rules[id as usize][2]))
-        };
-        self.orders.iter().filter_map(entry).collect()
+        let value = |id: u32| self.image.rules[id as usize][2];
+        self.orders.iter().map(|(&order, (id, rule))| (order, rule.clone(), value(*id))).collect()
     }
 
     fn len(&self) -> usize {

@@ -9,7 +9,6 @@
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
 use super::leaves::{Exhausted, Leaves};
-use crate::sizes::room;
 use crate::work;
 use std::collections::HashMap;
 
@@ -34,7 +33,7 @@ impl Spread {
     /// For a table that is built.
     pub(super) const BUILD: Spread = Spread { children: 32, slots: 16, looks: usize::MAX };
     /// For a leaf that is cut between two batches of packets.
-    pub(super) const CUT: Spread = Spread { children: 4, slots: 4, looks: 512 };
+    pub(super) const CUT: Spread = Spread { children: 4, slots: 4, looks: 128 };
 }
 
 /// A bit is picked if what remains to be compared falls below this part of what there was.
@@ -134,8 +133,11 @@ impl<'a> Grower<'a> {
             return self.leaf(&rules);
         }
         // A quarter of what is free may become this node's table, of four bytes a child.
-        let most = (count * self.spread.children).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS)
-            as usize;
+        let most = (count * self.spread.children)
+            .min(room * self.image.slot_bytes() / 16)
+            .max(2)
+            .ilog2()
+            .min(NODE_BITS) as usize;
         let room = (room * 3 / 4).min(count * self.spread.slots).max(count);
         let mut chosen: Vec<usize> = Vec::new();
         let mut known = region.mask.clone();
@@ -186,11 +188,8 @@ impl<'a> Grower<'a> {
         let number = self.image.nodes.len() / self.image.node_words();
         let first = self.image.children.len();
         work::note(1 << chosen.len());
-        room(&mut self.image.children, 1 << chosen.len());
         self.image.children.resize(first + (1 << chosen.len()), 0);
         let end = self.image.nodes.len() + self.image.node_words();
-        let words_of_node = self.image.node_words();
-        room(&mut self.image.nodes, words_of_node);
         self.image.nodes.extend_from_slice(&masks);
         self.image.nodes.push(first as u64);
         self.image.nodes.resize(end, 0);

@@ -19,8 +19,10 @@ const CUTS_AT: [usize; 2] = [32, 64];
 const MOST_CUTS: usize = 1;
 /// A rule that takes so few steps suits the tree.
 const FEW_STEPS: usize = 128;
-/// The most steps of a change in a tree: entries looked at, and rules of leaves written.
-pub(super) const MOST_STEPS: usize = 1024;
+/// The most steps of an insert in a tree: entries looked at, and rules of leaves written.
+const MOST_STEPS: usize = 512;
+/// The most steps of a removal in a tree, which are shorter, and of an insert into the last leaf.
+pub(super) const MOST_SHORT_STEPS: usize = 1024;
 /// The most trees whose leaves are cut. Behind them comes one leaf for rules that take too many steps in all.
 const MOST_TREES: usize = 4;
 
@@ -89,7 +91,7 @@ impl<'a> Update<'a> {
         }
         if best.1 == trees {
             self.image.roots.push(0);
-        } else if best.0 == MOST_STEPS && self.count(best.1, MOST_STEPS) >= MOST_STEPS {
+        } else if best.0 == MOST_STEPS && self.count(best.1, MOST_SHORT_STEPS) >= MOST_SHORT_STEPS {
             return None;
         }
         Some(best.1 as u32)
@@ -111,9 +113,9 @@ impl<'a> Update<'a> {
     }
 
     /// Takes the rule out of `tree`, and the last trees away, if they are empty then; answers whether that is
-    /// done, which it is not if it takes [`MOST_STEPS`].
+    /// done, which it is not if it takes [`MOST_SHORT_STEPS`].
     pub(super) fn take(&mut self, tree: u32) -> bool {
-        if self.count(tree as usize, MOST_STEPS) >= MOST_STEPS {
+        if self.count(tree as usize, MOST_SHORT_STEPS) >= MOST_SHORT_STEPS {
             return false;
         }
         self.run(tree as usize, Act::Take);

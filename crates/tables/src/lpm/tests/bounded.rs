@@ -1,9 +1,9 @@
 //! What one change does, in words written and prefixes passed over, does not grow with the table.
 
 use super::super::{Lpm, LpmModel, LpmSpec, LpmTable, Prefix, Variant};
-use crate::work;
 use super::{addresses, agree, leading};
 use crate::generate::Random;
+use crate::work;
 
 /// The most that one change does besides a step for each prefix that its own contains.
 const MOST: u64 = 1 << 16;

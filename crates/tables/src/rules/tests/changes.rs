@@ -13,7 +13,7 @@ fn places_are_whole(table: &RulesTable) {
     let image = table.image();
     let blocks = image.ids.len() / image.slots();
     let mut names = vec![0; blocks];
-    for &entry in image.roots.iter().chain(&image.children).filter(|entry| **entry & NODE == 0) {
+    for &entry in image.roots.iter().chain(image.children.iter()).filter(|entry| **entry & NODE == 0) {
         names[entry as usize] += u32::from(entry != 0);
     }
     let mut owners = vec![0; blocks];
