@@ -6,12 +6,13 @@
 
 mod net;
 
+use net::capture::Capture;
 use net::frr::frr;
 use net::sshd::{self, Shell};
 use net::{Net, Running, program, text};
+use rig::{Namespace, NumberedFlow};
 use serde_json::Value;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -433,14 +434,6 @@ fn a_reload_gives_the_machine_the_addresses_of_the_file_and_leaves_those_of_othe
     net.stop();
 }
 
-/// How many packets of a capture a filter of tshark chooses.
-fn chosen(capture: &Path, filter: &str) -> usize {
-    let output = Command::new("tshark").args(["-n", "-Y", filter, "-r"]).arg(capture).output();
-    let output = output.expect("tshark runs");
-    // While the capture is written its end may be missing.
-    String::from_utf8_lossy(&output.stdout).lines().count()
-}
-
 #[test]
 fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
     let _beside = beside();
@@ -449,11 +442,7 @@ fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
         return;
     }
     let Some(mut net) = served(test, FILE) else { return };
-    let captured = net.path("a.pcap");
-    let capture =
-        ["-i", "eth0", "--immediate-mode", "-U", "-Z", "root", "-w", &captured.display().to_string()];
-    let watching = Running::start(&mut net.at("a", "tcpdump", &capture));
-    wait_until("the capture begins", || captured.exists());
+    let capture = Capture::at(&net, "a", "eth0");
     let ssh = Shell::at(&net, "10.0.1.1");
     let client: Vec<&str> = ssh.client.iter().map(String::as_str).collect();
     let (shell, here) = (|| text(&net.run("a", client[0], &client[1..])), sshd::expected());
@@ -468,18 +457,55 @@ fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
     assert!(ping(&net, "a", "10.0.1.1").contains(" 3 received"));
     net.stop();
     let echoes = "icmp.type == 8 || icmp.type == 0 || icmpv6.type == 128 || icmpv6.type == 129";
-    wait_until("the capture is whole", || chosen(&captured, echoes) == 12);
-    drop(watching);
-    let asked = chosen(&captured, "arp.opcode == 1 && arp.dst.proto_ipv4 == 10.0.1.1");
-    let told = chosen(&captured, "arp.opcode == 2 && arp.src.proto_ipv4 == 10.0.1.1");
+    capture.until(echoes, |packets| packets == 12);
+    let asked = capture.chosen("arp.opcode == 1 && arp.dst.proto_ipv4 == 10.0.1.1");
+    let told = capture.chosen("arp.opcode == 2 && arp.src.proto_ipv4 == 10.0.1.1");
     assert!(asked > 0 && asked == told, "ARP: {asked} questions, {told} answers");
     let asked =
-        chosen(&captured, "icmpv6.type == 135 && icmpv6.nd.ns.target_address == fd00:1::1 && ipv6.src != ::");
-    let told = chosen(&captured, "icmpv6.type == 136 && icmpv6.nd.na.target_address == fd00:1::1");
+        capture.chosen("icmpv6.type == 135 && icmpv6.nd.ns.target_address == fd00:1::1 && ipv6.src != ::");
+    let told = capture.chosen("icmpv6.type == 136 && icmpv6.nd.na.target_address == fd00:1::1");
     assert!(asked > 0 && asked == told, "neighbour discovery: {asked} questions, {told} answers");
-    let resets = chosen(&captured, "tcp.flags.reset == 1 && tcp.srcport == 2222 && tcp.seq == 1");
+    let resets = capture.chosen("tcp.flags.reset == 1 && tcp.srcport == 2222 && tcp.seq == 1");
     assert!(resets > 0, "Linux says that nobody listens");
-    assert_eq!(chosen(&captured, "icmp.type == 3"), 0, "and the gateway says nothing besides");
+    assert_eq!(capture.chosen("icmp.type == 3"), 0, "and the gateway says nothing besides");
+}
+
+/// Says who is at an interface, as IEEE 802.1AB wants it: by which address and interface, for how long, and
+/// its name.
+const LLDP: &str = r"import socket, sys
+interface, name = sys.argv[1:]
+link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind((interface, 0))
+own = link.getsockname()[4]
+def part(kind, value):
+    return (kind << 9 | len(value)).to_bytes(2, 'big') + value
+parts = [(1, b'\x04' + own), (2, b'\x05' + interface.encode()), (3, bytes([0, 120])), (5, name.encode()), (0, b'')]
+link.send(bytes.fromhex('0180c200000e') + own + bytes.fromhex('88cc') + b''.join(part(*one) for one in parts))";
+
+#[test]
+fn neighbours_and_the_machine_hear_each_other_s_lldp_each_at_its_own_port() {
+    let _beside = beside();
+    let test = "neighbours_and_the_machine_hear_each_other_s_lldp";
+    if !net::installed(test, &["python3", "tcpdump", "tshark"]) {
+        return;
+    }
+    let Some(mut net) = served(test, FILE) else { return };
+    // The ends of both links, at the host and at the machine.
+    let links = [[("a", "eth0"), ("g", "h-to-a")], [("b", "eth0"), ("g", "uplink")]];
+    let captures = links.map(|ends| ends.map(|(at, interface)| Capture::at(&net, at, interface)));
+    let name = |(at, interface)| format!("{interface} of {at}");
+    for end in links.concat() {
+        let said = net.run(end.0, "python3", &["-c", LLDP, end.1, &name(end)]);
+        assert!(said.status.success(), "{}", text(&said));
+    }
+    for (ends, captures) in links.iter().zip(&captures) {
+        let both = ends.map(name);
+        for capture in captures {
+            let heard = || capture.values("lldp && eth.dst == 01:80:c2:00:00:0e", "lldp.tlv.system.name");
+            wait_for_or(20, || format!("{both:?} are to be heard, not {:?}", heard()), || heard() == both);
+        }
+    }
+    net.stop();
 }
 
 /// Whether an address of an interface is a duplicate of somebody else's.
@@ -622,9 +648,18 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
     }
     let Some(mut net) = served(test, FILE) else { return };
     ip(&net, "b", "route del default");
-    for address in ["198.51.100.1/24", "203.0.113.1/24"] {
+    for address in ["198.51.100.1/24", "203.0.113.1/24", "192.0.2.1/32"] {
         ip(&net, "b", &format!("address add {address} dev lo"));
     }
+    // Packets of a route that no daemon has, from before the first route of one to behind the last.
+    ip(&net, "g", "route add 192.0.2.0/24 via 10.0.2.2 dev uplink");
+    wait_until("the flow's route", || leads_to_b(&net, "192.0.2.0/24"));
+    for (host, to) in [("a", "10.0.1.1"), ("b", "10.0.2.1")] {
+        assert!(ping(&net, host, to).contains(" 3 received"), "both hosts are known");
+    }
+    let [a, b] = ["a", "b"].map(|host| Namespace::named(&net.name(host)).expect("it is there"));
+    let every = Duration::from_millis(2);
+    let flow = NumberedFlow::start(&a, &b, ([192, 0, 2, 1], 7000).into(), every).expect("a flow");
     // One of both connects, so that two connections never get in each other's way; and a network is told of
     // without zebra being asked for it.
     let bgp = |own: u16, last: u8, other: u16, network: &str, how: &str| {
@@ -668,5 +703,9 @@ fn routes_that_frr_learns_by_bgp_and_by_ospf_are_the_gateway_s_until_the_daemon_
             !leads_to_b(&net, "198.51.100.0/24") && !leads_to_b(&net, "203.0.113.1/32")
         });
     }
+    let flowed = flow.stop().expect("the flow ends");
+    let said = net.ask(&["show", "drops", "--total"]);
+    assert!(flowed.sent > 500, "{}", flowed.sent);
+    assert_eq!((flowed.missing, flowed.doubled), (vec![], 0), "of {}: {said}", flowed.sent);
     net.stop();
 }

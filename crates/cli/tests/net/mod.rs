@@ -6,6 +6,7 @@
 
 #![allow(dead_code, reason = "every test uses another part")]
 
+pub(crate) mod capture;
 pub(crate) mod frr;
 pub(crate) mod sshd;
 pub(crate) mod udp_stream;
