@@ -138,3 +138,27 @@ fn routes_by_bgp_are_measured_beside_the_kernel_s() {
     let lost = rows.iter().filter(|row| row["unit"] == "packets").map(|row| row["ours"]["median"].as_f64());
     assert_eq!((rows.len(), lost.collect::<Vec<_>>()), (8, vec![Some(0.0); 2]), "{report}");
 }
+
+#[test]
+fn host_traffic_is_measured_beside_linux_and_so_is_what_forwarded_packets_lose_by_it() {
+    if !net::installed("host_traffic_is_measured", &["iperf3"]) {
+        return;
+    }
+    let Some(report) = lab(&["host-traffic", "--quick", "--rounds", "1"]) else { return };
+    let median = |case: &str, what: &str, who: &str| {
+        let mut rows = report["rows"].as_array().into_iter().flatten();
+        let row =
+            rows.find(|row| row["case"].as_str().is_some_and(|of| of.ends_with(case)) && row["what"] == what);
+        row.and_then(|row| row[who]["median"].as_f64()).unwrap_or_else(|| panic!("{case}, {what}: {report}"))
+    };
+    let stream = "one TCP stream to the machine";
+    let forwarded = "UDP of 512 bytes, 50 % of what the gateway carries";
+    for case in [format!("nothing forwarded, {stream}"), format!("{forwarded}, {stream}")] {
+        assert!(["ours", "other"].iter().all(|who| median(&case, "TCP payload", who) > 0.0), "{report}");
+    }
+    for (case, who) in [("no stream", "ours"), (stream, "ours"), (stream, "other")] {
+        let of = |what| median(&format!("{forwarded}, {case}"), what, who);
+        assert!((0.0..=100.0).contains(&of("packets lost")), "{report}");
+        assert!(of("delay of 50 %") <= of("delay of 99 %"), "{report}");
+    }
+}

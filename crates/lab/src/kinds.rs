@@ -44,6 +44,9 @@ pub enum ExperimentKind {
     /// Routes that FRR learns by BGP, beside the kernel's own table; as
     /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Routes,
+    /// A TCP stream with the gateway's own address, and forwarded packets beside it; as
+    /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
+    HostTraffic,
 }
 
 /// An experiment in words.
@@ -58,7 +61,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 17] = [
+const EXPERIMENTS: [Entry; 18] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -160,6 +163,12 @@ const EXPERIMENTS: [Entry; 17] = [
         name: "routes",
         help: "10,000 to 900,000 routes by BGP with FRR: how soon the gateway has them, beside the kernel, and whether packets are lost",
         about: "How soon a gateway has the routes that FRR learns by BGP, beside the kernel's own table.",
+    },
+    Entry {
+        kind: ExperimentKind::HostTraffic,
+        name: "host-traffic",
+        help: "A TCP stream between a host and the gateway's own address, beside one with Linux, and what forwarded packets lose by it",
+        about: "A TCP stream between a host and the gateway's own address, beside one with Linux over the same kind of cable, and forwarded packets meanwhile.",
     },
 ];
 

@@ -14,6 +14,10 @@ mod experiment;
 #[cfg(target_os = "linux")]
 pub mod forwarding;
 mod hermes;
+#[cfg(target_os = "linux")]
+mod host_traffic;
+#[cfg(target_os = "linux")]
+mod hosted;
 mod kinds;
 mod learn;
 mod load_result;

@@ -13,20 +13,19 @@
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::forwarding::net::{B, CableOffloads, Net, TO_A, TO_B, Way};
 use crate::forwarding::{no_networks, steady};
+use crate::hosted::{Daemon, HostedGateway, HostedPort, START, until};
 use crate::measure::SEED;
 use crate::plan::LabPlan;
-use crate::programs::PROGRAMS;
 use crate::traffic::LabError;
 use rig::{BgpSpeaker, NumberedFlow, frr_command, frr_daemon, zebra_socket};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tables::generate::Random;
@@ -38,8 +37,7 @@ const QUICK: [u32; 1] = [1_000];
 const MOST6: u32 = 250_000;
 /// How many of them change in a burst at most.
 const BURST: usize = 100_000;
-/// How long daemons may take to begin, and a table to be as wanted.
-const START: Duration = Duration::from_secs(30);
+/// How long a table may take to be as wanted.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Looks take at most about so large a part of the time, and come no sooner after each other than this.
 const LOOKS: u32 = 10;
@@ -130,21 +128,11 @@ fn of(case: &str, samples: &[Sample]) -> Vec<Row> {
 
 /// A gateway with FRR behind it, between its hosts.
 struct Setting {
-    net: Net,
-    children: Vec<Child>,
-    folder: std::path::PathBuf,
-    control: BufReader<UnixStream>,
     speaker: BgpSpeaker,
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    _daemons: [Daemon; 2],
+    gateway: HostedGateway,
+    folder: std::path::PathBuf,
+    net: Net,
 }
 
 impl Setting {
@@ -169,58 +157,28 @@ impl Setting {
         for own in &LINK6[1..] {
             ip(&net.b, &format!("address add {own}/64 dev eth0 nodad"))?;
         }
-        let socket = folder.join("control.sock");
-        let program = PROGRAMS.iter().find(|(name, _)| *name == "router").map_or("", |(_, text)| text);
-        fs::write(folder.join("program.rav"), program).map_err(system)?;
-        let mut text = format!("program = \"program.rav\"\ncontrol = {:?}\n", socket.display().to_string());
         let six = format!(", \"{}/64\"", LINK6[0]);
-        for (interface, own, more) in [("to-a", TO_A.1, ""), ("to-b", TO_B.1, &six)] {
-            text.push_str(&format!(
-                "[[port]]\ninterface = \"{interface}\"\naddresses = [\"{own}/24\"{more}]\nhost = true\n"
-            ));
-        }
-        fs::write(folder.join("gateway.toml"), text).map_err(system)?;
-        let mut children = Vec::new();
-        let begun = (|| {
-            let binary = std::env::current_exe().map_err(system)?;
-            let mut gateway = net.gateway.command(binary, None);
-            children.push(started(gateway.arg("serve").arg(folder.join("gateway.toml"))).map_err(system)?);
-            let control = until(START, "the gateway begins", || {
-                let mut control = BufReader::new(UnixStream::connect(&socket).ok()?);
-                ask(&mut control, "picture").ok().map(|_| control)
-            })?;
-            ip(&net.gateway, &format!("route add {BEHIND}/32 via {} dev h-to-b", B.1))?;
-            let frr = |daemon: &str, text: &str| {
-                let command = frr_command(&net.gateway, &folder.join("frr"), daemon, text);
-                command.and_then(|mut command| started(&mut command)).map_err(system)
-            };
-            children.push(frr("zebra", "")?);
-            until(START, "zebra begins", || zebra_socket(&folder.join("frr")).exists().then_some(()))?;
-            let bgpd = format!(
-                "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n neighbor {} remote-as 65002\n neighbor {} passive\n address-family ipv6 unicast\n  neighbor {} activate\n exit-address-family\n",
-                TO_B.1, B.1, B.1, B.1
-            );
-            children.push(frr("bgpd", &bgpd)?);
-            let speaker = BgpSpeaker::open(&net.b, 65002, TO_B.1, START).map_err(system)?;
-            until(START, "the hosts reach each other", || {
-                let ping = net.a.run("ping", &["-c", "1", "-W", "1", &BEHIND.to_string()], "").ok()?;
-                ping.status.success().then_some(())
-            })?;
-            Ok((control, speaker))
-        })();
-        match begun {
-            Ok((control, speaker)) => {
-                Ok(Setting { net, children, folder: folder.to_owned(), control, speaker })
-            }
-            Err(why) => {
-                for child in &mut children {
-                    // It may have ended by itself.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                }
-                Err(why)
-            }
-        }
+        let port = |interface, own, others| HostedPort { interface, own, others, kind: "af_packet" };
+        let ports = [port("to-a", TO_A.1, ""), port("to-b", TO_B.1, &six)];
+        let gateway = HostedGateway::start(&net.gateway, folder, "", &ports)?;
+        ip(&net.gateway, &format!("route add {BEHIND}/32 via {} dev h-to-b", B.1))?;
+        let frr = |daemon: &str, text: &str| {
+            let command = frr_command(&net.gateway, &folder.join("frr"), daemon, text);
+            command.and_then(|mut command| Daemon::start(&mut command)).map_err(system)
+        };
+        let zebra = frr("zebra", "")?;
+        until(START, "zebra begins", || zebra_socket(&folder.join("frr")).exists().then_some(()))?;
+        let bgpd = format!(
+            "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n neighbor {} remote-as 65002\n neighbor {} passive\n address-family ipv6 unicast\n  neighbor {} activate\n exit-address-family\n",
+            TO_B.1, B.1, B.1, B.1
+        );
+        let daemons = [frr("bgpd", &bgpd)?, zebra];
+        let speaker = BgpSpeaker::open(&net.b, 65002, TO_B.1, START).map_err(system)?;
+        until(START, "the hosts reach each other", || {
+            let ping = net.a.run("ping", &["-c", "1", "-W", "1", &BEHIND.to_string()], "").ok()?;
+            ping.status.success().then_some(())
+        })?;
+        Ok(Setting { speaker, _daemons: daemons, gateway, folder: folder.to_owned(), net })
     }
 
     fn run(&mut self, count: u32, family: Family) -> Result<Sample, String> {
@@ -228,7 +186,8 @@ impl Setting {
         let all = Prefixes::of(count, family);
         let flow =
             NumberedFlow::start(&self.net.a, &self.net.b, (BEHIND, 7000).into(), EVERY).map_err(system)?;
-        let before = (self.kernel(family)?, self.gateway(family)?);
+        let before =
+            (prefixes_of_kernel(&self.net, family)?, prefixes_of_gateway(&mut self.gateway, family)?);
         let has = |more: usize| (before.0 + more as u64, before.1 + more as u64);
         let count = count as usize;
         let half = count.min(BURST) / 2;
@@ -253,7 +212,7 @@ impl Setting {
         grows: bool,
         send: impl FnOnce(&mut BgpSpeaker) -> io::Result<()> + Send,
     ) -> Result<Seconds, String> {
-        let Setting { net, control, speaker, .. } = self;
+        let Setting { net, gateway, speaker, .. } = self;
         let is_there = |has: u64, wanted: u64| if grows { has >= wanted } else { has <= wanted };
         let (begun, mut kernel) = (Instant::now(), None);
         thread::scope(|scope| {
@@ -264,11 +223,11 @@ impl Setting {
                     kernel = Some(begun.elapsed().as_secs_f64());
                 }
                 if let Some(kernel) = kernel
-                    && is_there(prefixes_of_gateway(control, family)?, wanted.1)
+                    && is_there(prefixes_of_gateway(gateway, family)?, wanted.1)
                 {
-                    let gateway = begun.elapsed().as_secs_f64();
+                    let both = (kernel, begun.elapsed().as_secs_f64());
                     let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                    return sent.map(|()| (kernel, gateway)).map_err(|error| error.to_string());
+                    return sent.map(|()| both).map_err(|error| error.to_string());
                 }
                 if begun.elapsed() > PATIENCE {
                     return Err(format!("it does not come to {wanted:?} prefixes in {PATIENCE:?}"));
@@ -276,14 +235,6 @@ impl Setting {
                 thread::sleep(PAUSE.max(look.elapsed() * LOOKS));
             }
         })
-    }
-
-    fn kernel(&self, family: Family) -> Result<u64, String> {
-        prefixes_of_kernel(&self.net, family)
-    }
-
-    fn gateway(&mut self, family: Family) -> Result<u64, String> {
-        prefixes_of_gateway(&mut self.control, family)
     }
 
     /// Compares both tables, prefix by prefix, until they are alike: each next hop of the kernel has a number
@@ -302,7 +253,7 @@ impl Setting {
             let mut command = Command::new(std::env::current_exe().ok()?);
             command
                 .args(["table", "show", family.table(), "--control"])
-                .arg(self.folder.join("control.sock"));
+                .arg(HostedGateway::socket(&self.folder));
             let shown = String::from_utf8_lossy(&command.output().ok()?.stdout).into_owned();
             let gateway: std::collections::BTreeMap<&str, &str> =
                 shown.lines().filter_map(|line| line.split_once(" => ")).collect();
@@ -336,36 +287,10 @@ fn prefixes_of_kernel(net: &Net, family: Family) -> Result<u64, String> {
 }
 
 /// How many prefixes the program in the gateway has.
-fn prefixes_of_gateway(control: &mut BufReader<UnixStream>, family: Family) -> Result<u64, String> {
-    let picture = ask(control, "picture").map_err(|error| format!("control: {error}"))?;
+fn prefixes_of_gateway(gateway: &mut HostedGateway, family: Family) -> Result<u64, String> {
     let place = format!("/picture/report/tables/{}/entries", family.table());
-    let entries = picture.pointer(&place).and_then(Value::as_u64);
+    let entries = gateway.picture()?.pointer(&place).and_then(Value::as_u64);
     entries.ok_or_else(|| "the gateway does not say how many routes it has".to_owned())
-}
-
-fn ask(control: &mut BufReader<UnixStream>, what: &str) -> io::Result<Value> {
-    control.get_mut().write_all(format!("{{\"ask\":\"{what}\"}}\n").as_bytes())?;
-    let mut line = String::new();
-    control.read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
-}
-
-fn started(command: &mut Command) -> io::Result<Child> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-}
-
-/// Tries until something is there.
-fn until<T>(limit: Duration, what: &str, mut there: impl FnMut() -> Option<T>) -> Result<T, String> {
-    let end = Instant::now() + limit;
-    loop {
-        if let Some(found) = there() {
-            return Ok(found);
-        }
-        if Instant::now() > end {
-            return Err(format!("in {limit:?} it does not come about that {what}"));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// The prefixes of a run are of one family.

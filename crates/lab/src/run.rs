@@ -41,7 +41,8 @@ pub fn run(
             ExperimentKind::Forwarding
             | ExperimentKind::Latency
             | ExperimentKind::Soak
-            | ExperimentKind::Routes => {
+            | ExperimentKind::Routes
+            | ExperimentKind::HostTraffic => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 if *kind == ExperimentKind::Soak {
@@ -49,6 +50,9 @@ pub fn run(
                 }
                 if *kind == ExperimentKind::Routes {
                     length = "each until both tables are as announced".to_owned();
+                }
+                if *kind == ExperimentKind::HostTraffic {
+                    length = "whole seconds a run, at least one".to_owned();
                 }
                 rows
             }
@@ -99,6 +103,7 @@ fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) ->
         ExperimentKind::Latency => crate::forwarding::latency::rows(plan, progress),
         ExperimentKind::Soak => crate::soak::rows(plan, progress),
         ExperimentKind::Routes => crate::routes::rows(plan, progress),
+        ExperimentKind::HostTraffic => crate::host_traffic::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

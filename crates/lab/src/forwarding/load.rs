@@ -4,9 +4,10 @@
 use super::DISCARD;
 use super::delay::AFTER;
 use super::net::{B, Net};
-use rig::{BurstSender, FrameSender, hold};
+use rig::{BurstSender, FrameSender, Namespace, hold};
 use serde_json::Value;
 use std::io;
+use std::net::Ipv4Addr;
 use std::process::{Child, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -125,24 +126,39 @@ pub enum TrafficDirection {
     Back,
 }
 
-/// Bits a second that arrive in one TCP stream of iperf3 of so many seconds.
+/// Between whom a TCP stream is.
+#[derive(Clone, Copy)]
+pub struct StreamEnds<'a> {
+    /// The host that begins.
+    pub client: &'a Namespace,
+    /// The other one.
+    pub server: &'a Namespace,
+    /// By which address it is reached.
+    pub address: Ipv4Addr,
+}
+
+/// Bits a second that arrive in one TCP stream of iperf3 of so many seconds, before which there are others
+/// that do not count.
 ///
 /// # Errors
 /// It is not installed, or the hosts do not reach each other.
 pub fn tcp(
-    net: &Net,
+    ends: StreamEnds<'_>,
     direction: TrafficDirection,
+    before: u64,
     seconds: u64,
-    processor: Option<usize>,
 ) -> Result<f64, String> {
-    let start = |host: &rig::Namespace, arguments: &[&str]| -> Result<Child, String> {
-        let mut command = host.command("iperf3", processor);
+    let start = |host: &Namespace, arguments: &[&str]| -> Result<Child, String> {
+        let mut command = host.command("iperf3", None);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| format!("iperf3: {error}"))
     };
-    let mut server = start(&net.b, &["--server", "--one-off", "--port", "5201"])?;
-    let (address, seconds_text) = (B.1.to_string(), seconds.to_string());
-    let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &seconds_text, "--json"];
+    let mut server = start(ends.server, &["--server", "--one-off", "--port", "5201"])?;
+    let (address, omitted, counted) = (ends.address.to_string(), before.to_string(), seconds.to_string());
+    let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &counted, "--json"];
+    if before > 0 {
+        arguments.extend(["--omit", &omitted]);
+    }
     if direction == TrafficDirection::Back {
         arguments.push("--reverse");
     }
@@ -150,7 +166,7 @@ pub fn tcp(
     // The server may not listen yet.
     for _ in 0..20 {
         thread::sleep(Duration::from_millis(50));
-        let output = ended(start(&net.a, &arguments)?, Duration::from_secs(seconds + 4));
+        let output = ended(start(ends.client, &arguments)?, Duration::from_secs(before + seconds + 4));
         let Ok(output) = output else {
             result = Err("a TCP stream does not get through".to_owned());
             break;

@@ -17,14 +17,14 @@ use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use drain::drain;
 use gateways::{Gateway, Make};
-use load::{Processors, SentAs, TrafficDirection, cuts_bursts, flood, ping, tcp};
-use net::{CableOffloads, Net, Way};
+use load::{Processors, SentAs, StreamEnds, TrafficDirection, cuts_bursts, flood, ping, tcp};
+use net::{B, CableOffloads, Net, Way};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 /// Frames of a flood differ in their source ports.
-const FLOWS: u16 = 64;
+pub(crate) const FLOWS: u16 = 64;
 /// The port to which they go (RFC 863).
 pub(crate) const DISCARD: u16 = 9;
 /// Lengths of frames with their check sequences.
@@ -157,7 +157,7 @@ impl Turn<'_> {
             let net = make(self.gateway.way, offloads).map_err(|error| error.to_string())?;
             let running = self.gateway.start(&net, self.processors, self.directory)?;
             self.shown.said.clone_from(&running.said);
-            let whole_seconds = (seconds(self.plan).round() as u64).max(1);
+            let whole_seconds = whole_seconds(self.plan);
             if on {
                 let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
                 let checksums = |on| net.a.links()?.checksums("eth0", on);
@@ -205,7 +205,8 @@ impl Turn<'_> {
                 self.keep(Measure::Ping, || ping(&net, PINGS));
             }
             if whole {
-                let stream = |direction| Ok(tcp(&net, direction, whole_seconds, None)? / 1e9);
+                let ends = StreamEnds { client: &net.a, server: &net.b, address: B.1 };
+                let stream = |direction| Ok(tcp(ends, direction, 0, whole_seconds)? / 1e9);
                 self.keep(Measure::TcpThere(on), || stream(TrafficDirection::There));
                 self.keep(Measure::TcpBack(on), || stream(TrafficDirection::Back));
             }
@@ -233,6 +234,11 @@ pub(crate) fn seconds(plan: &LabPlan) -> f64 {
         // So many repeats say nothing of packets that come from elsewhere.
         Length::Repeat(_) => 1.0,
     }
+}
+
+/// The same for programs that know whole seconds only.
+pub(crate) fn whole_seconds(plan: &LabPlan) -> u64 {
+    (seconds(plan).round() as u64).max(1)
 }
 
 /// The sender's is the first one that may be used, the gateway's the last.

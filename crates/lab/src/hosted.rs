@@ -1,0 +1,121 @@
+//! A gateway that runs `router` and whose machine is a host on its links; and what experiments need of the
+//! programs beside it.
+
+use crate::programs::PROGRAMS;
+use rig::Namespace;
+use serde_json::Value;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long programs may take to begin.
+pub(crate) const START: Duration = Duration::from_secs(30);
+
+/// A program in the background, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Daemon(Child);
+
+impl Daemon {
+    /// Starts one whose words nobody hears.
+    pub(crate) fn start(command: &mut Command) -> io::Result<Daemon> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Daemon)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port with `host = true`.
+pub(crate) struct HostedPort<'a> {
+    /// Its interface.
+    pub(crate) interface: &'a str,
+    /// The gateway's address there, in a network of 24 bits.
+    pub(crate) own: Ipv4Addr,
+    /// Further addresses, as the file has them.
+    pub(crate) others: &'a str,
+    /// The kind of the port, as the file has it.
+    pub(crate) kind: &'a str,
+}
+
+/// The gateway at work; it ends when it is dropped.
+pub(crate) struct HostedGateway {
+    control: BufReader<UnixStream>,
+    _process: Daemon,
+}
+
+impl HostedGateway {
+    /// Starts our own binary with these ports and, on top of its file, this; and waits until it answers. Its
+    /// files are in `folder`.
+    pub(crate) fn start(
+        network: &Namespace,
+        folder: &Path,
+        top: &str,
+        ports: &[HostedPort<'_>],
+    ) -> Result<HostedGateway, String> {
+        let system = |error: io::Error| error.to_string();
+        let socket = HostedGateway::socket(folder);
+        let program = PROGRAMS.iter().find(|(name, _)| *name == "router").map_or("", |(_, text)| text);
+        fs::write(folder.join("program.rav"), program).map_err(system)?;
+        let mut text =
+            format!("program = \"program.rav\"\ncontrol = {:?}\n{top}", socket.display().to_string());
+        for HostedPort { interface, own, others, kind } in ports {
+            text.push_str(&format!(
+                "[[port]]\ninterface = \"{interface}\"\nkind = \"{kind}\"\naddresses = [\"{own}/24\"{others}]\nhost = true\n"
+            ));
+        }
+        let file = folder.join("gateway.toml");
+        fs::write(&file, text).map_err(system)?;
+        let mut command = network.command(std::env::current_exe().map_err(system)?, None);
+        let process = Daemon::start(command.arg("serve").arg(file)).map_err(system)?;
+        let control = until(START, "the gateway begins", || {
+            let mut control = BufReader::new(UnixStream::connect(&socket).ok()?);
+            picture(&mut control).ok().map(|_| control)
+        })?;
+        Ok(HostedGateway { control, _process: process })
+    }
+
+    /// Where its control socket is.
+    pub(crate) fn socket(folder: &Path) -> std::path::PathBuf {
+        folder.join("control.sock")
+    }
+
+    /// What it tells of itself.
+    pub(crate) fn picture(&mut self) -> Result<Value, String> {
+        picture(&mut self.control).map_err(|error| format!("control: {error}"))
+    }
+}
+
+fn picture(control: &mut BufReader<UnixStream>) -> io::Result<Value> {
+    control.get_mut().write_all(b"{\"ask\":\"picture\"}\n")?;
+    let mut line = String::new();
+    control.read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// Tries until something is there.
+pub(crate) fn until<T>(
+    limit: Duration,
+    what: &str,
+    mut there: impl FnMut() -> Option<T>,
+) -> Result<T, String> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(found) = there() {
+            return Ok(found);
+        }
+        if Instant::now() > end {
+            return Err(format!("in {limit:?} it does not come about that {what}"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
