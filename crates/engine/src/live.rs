@@ -27,7 +27,7 @@ pub use crew::{Core, Ended, run};
 pub use crossing::{load_steering, parcel_memory, worker_of};
 pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
-pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
+pub use punts::{Injected, PuntQueue, Punted, PuntedPackets, Urgency, Urgent};
 pub use recent::{Example, Recent};
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
@@ -377,7 +377,7 @@ impl Remote {
     /// A queue with copies of all packets that the program punts from now on; an earlier queue gets no more
     /// packets. A packet that finds no room is counted in [`Generation::punts_lost`]. Urgent packets have
     /// room of their own.
-    pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<Punted> {
+    pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<PuntedPackets> {
         let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets

@@ -10,9 +10,10 @@
 
 use packet::{Batch, PortNumber, VerdictKind, VirtioHeader};
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, SendError};
 
 /// The largest number of packets that wait for the control plane, and their bytes together.
 const WAITING: Size = Size { packets: 4096, bytes: 8 << 20 };
@@ -47,20 +48,69 @@ pub enum Urgent {
 pub type Urgency = fn(reason: &str, frame: &[u8]) -> Option<Urgent>;
 
 /// A packet that the program punted, as it was then.
-#[derive(Debug)]
-pub struct Punted {
+#[derive(Clone, Copy, Debug)]
+pub struct Punted<'a> {
     /// The reason's name.
-    pub reason: Arc<str>,
+    pub reason: &'a Arc<str>,
     /// The port that it came in by.
     pub port: PortNumber,
     /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes
     /// one for people.
     pub time: u64,
     /// The whole frame, with right checksums.
-    pub bytes: Vec<u8>,
+    pub bytes: &'a [u8],
     /// How the packet is to be cut when it leaves, if it is a segment that is longer than an MTU.
     pub virtio: VirtioHeader,
-    _held: Held,
+}
+
+/// Packets that the program punted, in order, which go to the control plane together: it is woken once for
+/// them, and their memory is one piece. Each has room in the queue until this is dropped.
+#[derive(Debug)]
+pub struct PuntedPackets {
+    bytes: Vec<u8>,
+    copies: Vec<PuntedCopy>,
+    rooms: Arc<Rooms>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct PuntedCopy {
+    /// The number of the reason, and its name.
+    number: usize,
+    reason: Arc<str>,
+    port: PortNumber,
+    time: u64,
+    /// Where its bytes are.
+    bytes: Range<usize>,
+    virtio: VirtioHeader,
+    /// The share in which it has room.
+    share: Share,
+}
+
+impl PuntedPackets {
+    /// The most packets that go together.
+    pub const MOST: usize = 64;
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// One of them, counted from 0.
+    pub fn packet(&self, index: usize) -> Option<Punted<'_>> {
+        let PuntedCopy { reason, port, time, bytes, virtio, .. } = self.copies.get(index)?;
+        let bytes = &self.bytes[bytes.clone()];
+        Some(Punted { reason, port: *port, time: *time, bytes, virtio: *virtio })
+    }
+}
+
+impl Drop for PuntedPackets {
+    fn drop(&mut self) {
+        for PuntedCopy { share, bytes, .. } in &self.copies {
+            self.rooms.give_back(*share, bytes.len());
+        }
+    }
 }
 
 /// A number of packets and bytes.
@@ -197,38 +247,27 @@ impl Rooms {
         }
     }
 
-    fn take(self: &Arc<Rooms>, share: Share, bytes: usize, now: u64) -> Option<Held> {
+    /// Takes room for a packet in its share, if there is enough. Returns whether there was.
+    fn take(&self, share: Share, bytes: usize, now: u64) -> bool {
         let room = self.share(share);
         if !room.take(bytes) {
-            return None;
+            return false;
         }
-        if let Share::Questions(number) = share
-            && !self.questions[number].rate.take(now)
-        {
+        let may_go_on = match share {
+            Share::Reason(_) => self.all.take(bytes),
+            Share::Questions(number) => self.questions[number].rate.take(now),
+            Share::Answers(_) => true,
+        };
+        if !may_go_on {
             room.give_back(bytes);
-            return None;
         }
-        if matches!(share, Share::Reason(_)) && !self.all.take(bytes) {
-            room.give_back(bytes);
-            return None;
-        }
-        Some(Held { rooms: self.clone(), share, bytes })
+        may_go_on
     }
-}
 
-/// The room that a packet takes, until this is dropped.
-#[derive(Debug)]
-struct Held {
-    rooms: Arc<Rooms>,
-    share: Share,
-    bytes: usize,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.rooms.share(self.share).give_back(self.bytes);
-        if matches!(self.share, Share::Reason(_)) {
-            self.rooms.all.give_back(self.bytes);
+    fn give_back(&self, share: Share, bytes: usize) {
+        self.share(share).give_back(bytes);
+        if matches!(share, Share::Reason(_)) {
+            self.all.give_back(bytes);
         }
     }
 }
@@ -248,14 +287,14 @@ pub struct Injected {
 #[derive(Clone, Debug)]
 pub struct PuntQueue {
     /// The channel, which the room bounds.
-    queue: mpsc::Sender<Punted>,
+    queue: mpsc::Sender<PuntedPackets>,
     rooms: Arc<Rooms>,
     urgency: Urgency,
 }
 
 impl PuntQueue {
     /// An empty queue, and its receiving end.
-    pub(super) fn new(urgency: Urgency) -> (PuntQueue, mpsc::Receiver<Punted>) {
+    pub(super) fn new(urgency: Urgency) -> (PuntQueue, mpsc::Receiver<PuntedPackets>) {
         let (queue, packets) = mpsc::channel();
         (PuntQueue { queue, rooms: Arc::new(Rooms::new()), urgency }, packets)
     }
@@ -263,33 +302,57 @@ impl PuntQueue {
     /// Copies every punted packet of the batch; packets that find no room are counted in `lost` by reason.
     /// `reasons` are the names of the program's reasons.
     pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
-        for (index, verdict) in batch.verdicts().iter().enumerate() {
-            if verdict.kind() != VerdictKind::Punt {
+        let is_punted = |index: &usize| batch.verdict[*index].kind() == VerdictKind::Punt;
+        let mut waiting: Option<PuntedPackets> = None;
+        for index in (0..batch.len).filter(is_punted) {
+            let (port, time, virtio) = (batch.port[index], batch.time[index], batch.virtio(index));
+            let bytes = batch.bytes(memory, index).unwrap_or_default();
+            let number = usize::from(batch.verdict[index].argument());
+            let Some(reason) = reasons.get(number) else { continue };
+            let share = match (self.urgency)(reason, bytes) {
+                Some(urgent) => self.rooms.of_urgent(urgent, port, bytes),
+                None => self.rooms.of_reason(number),
+            };
+            if !self.rooms.take(share, bytes.len(), time) {
+                count_lost(number, lost);
                 continue;
             }
-            let bytes = batch.bytes(memory, index).unwrap_or_default();
-            let number = usize::from(verdict.argument());
-            let (Some(reason), Some(lost)) = (reasons.get(number), lost.get_mut(number)) else { continue };
-            *lost += u64::from(!self.push(number, reason, bytes, batch, index));
+            let packets = waiting.get_or_insert_with(|| {
+                let to_come = (index..batch.len).filter(is_punted).take(PuntedPackets::MOST);
+                let bytes = to_come.map(|index| batch.captured[index] as usize).sum();
+                let rooms = self.rooms.clone();
+                PuntedPackets { bytes: Vec::with_capacity(bytes), copies: Vec::new(), rooms }
+            });
+            let begin = packets.bytes.len();
+            packets.bytes.extend_from_slice(bytes);
+            let bytes = begin..packets.bytes.len();
+            packets.copies.push(PuntedCopy {
+                number,
+                reason: reason.clone(),
+                port,
+                time,
+                bytes,
+                virtio,
+                share,
+            });
+            if packets.len() == PuntedPackets::MOST {
+                self.send(waiting.take(), lost);
+            }
         }
+        self.send(waiting, lost);
     }
 
-    fn push(&self, number: usize, reason: &Arc<str>, bytes: &[u8], batch: &Batch, index: usize) -> bool {
-        let port = batch.port[index];
-        let share = match (self.urgency)(reason, bytes) {
-            Some(urgent) => self.rooms.of_urgent(urgent, port, bytes),
-            None => self.rooms.of_reason(number),
-        };
-        let Some(held) = self.rooms.take(share, bytes.len(), batch.time[index]) else { return false };
-        let punted = Punted {
-            reason: reason.clone(),
-            port,
-            time: batch.time[index],
-            bytes: bytes.to_vec(),
-            virtio: batch.virtio(index),
-            _held: held,
-        };
-        self.queue.send(punted).is_ok()
+    /// Hands packets over. Where nobody takes them any more they are lost.
+    fn send(&self, packets: Option<PuntedPackets>, lost: &mut [u64]) {
+        if let Some(Err(SendError(packets))) = packets.map(|packets| self.queue.send(packets)) {
+            packets.copies.iter().for_each(|copy| count_lost(copy.number, lost));
+        }
+    }
+}
+
+fn count_lost(number: usize, lost: &mut [u64]) {
+    if let Some(lost) = lost.get_mut(number) {
+        *lost += 1;
     }
 }
 
@@ -329,12 +392,27 @@ mod tests {
         }
         assert_eq!(lost, [more as u64; 2]);
         let first = packets.recv().expect("is there");
-        assert_eq!((&*first.reason, first.port, first.time), ("mine", 3, 7));
-        assert_eq!(first.bytes, &memory[..20]);
-        assert_eq!(&*packets.recv().expect("is there").reason, "arp");
+        let told = |index| first.packet(index).map(|of| (&**of.reason, of.port, of.time, of.bytes));
+        assert_eq!(told(0), Some(("mine", 3, 7, &memory[..20])));
+        assert_eq!(told(1), Some(("arp", 3, 7, &memory[..20])));
+        assert_eq!((told(2), first.len()), (None, 2));
         drop(first);
         drop(packets);
         assert_eq!(left(&queue.rooms), left(&Rooms::new()), "all came back");
+    }
+
+    #[test]
+    fn packets_of_a_batch_go_together_and_those_that_nobody_takes_are_lost() {
+        let (queue, packets) = PuntQueue::new(|_, _| None);
+        let (memory, mut lost, reasons) = ([0; 60], [0], [Arc::from("mine")]);
+        let many = PuntedPackets::MOST + 5;
+        queue.copy(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
+        let together: Vec<usize> = packets.try_iter().map(|some| some.len()).collect();
+        assert_eq!((together, lost), (vec![PuntedPackets::MOST, 5], [0]));
+        drop(packets);
+        queue.copy(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
+        assert_eq!(lost, [many as u64]);
+        assert_eq!(left(&queue.rooms), left(&Rooms::new()), "they keep no room");
     }
 
     #[test]
@@ -359,7 +437,9 @@ mod tests {
         );
         assert_eq!(flood(5, 100), 100, "whatever else waits");
         assert_eq!(flood(5, 100), ANSWERS.packets - 100);
-        assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), ANSWERS.packets);
+        let all: Vec<PuntedPackets> = packets.try_iter().collect();
+        let reasons = all.iter().flat_map(|some| &some.copies).map(|copy| &*copy.reason);
+        assert_eq!(reasons.filter(|reason| *reason == "arp").count(), ANSWERS.packets);
         assert_eq!(lost[5], 200 - ANSWERS.packets as u64);
     }
 

@@ -54,7 +54,7 @@ pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView
 use crate::limits::HOST_ADDRESSES;
 use crate::remarks::Remarks;
 use effects::{Effects, Filled};
-use engine::live::{Punted, Remote};
+use engine::live::{Punted, PuntedPackets, Remote};
 use exec::Backend;
 use filled_tables::FilledTables;
 use follower::Follower;
@@ -70,8 +70,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use turns::{Cause, EffectQueue, PacketLoop};
 
-/// The most packets that control reads before it applies their effects.
-const PACKETS: usize = 64;
+/// After so many packets control applies their effects. Packets that come together are read together.
+const PACKETS: usize = PuntedPackets::MOST;
 /// The most changes that control takes from the kernel before it applies their effects, and the most
 /// messages that it reads for them.
 const TOLD: usize = 512;
@@ -319,16 +319,26 @@ impl Routing {
         self.lock().router.neighbours_picture(self.now())
     }
 
-    fn serve_packets(&self, punts: &Receiver<Punted>, remote: &Remote) {
+    fn serve_packets(&self, punts: &Receiver<PuntedPackets>, remote: &Remote) {
+        let packet = |Punted { reason, port, bytes, virtio, .. }: Punted<'_>| {
+            (reason.clone(), Packet { port, bytes: bytes.to_vec(), virtio })
+        };
         let some = |patience| {
-            let first = match punts.recv_timeout(patience) {
-                Ok(packet) => Some(packet),
+            let mut first = match punts.recv_timeout(patience) {
+                Ok(packets) => Some(packets),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return None,
             };
-            let packet =
-                |Punted { reason, port, bytes, virtio, .. }| (reason, Packet { port, bytes, virtio });
-            Some(first.into_iter().chain(punts.try_iter()).take(PACKETS).map(packet))
+            let mut read = 0;
+            let together = std::iter::from_fn(move || {
+                let packets =
+                    first.take().or_else(|| if read < PACKETS { punts.try_recv().ok() } else { None })?;
+                read += packets.len();
+                Some(packets)
+            });
+            Some(together.flat_map(move |packets| {
+                (0..packets.len()).filter_map(move |index| packets.packet(index).map(packet))
+            }))
         };
         while self.serve_some(some, remote) {}
     }
