@@ -287,6 +287,17 @@ fn names_that_are_added_and_removed_change_what_packets_do() {
     let before = home.drops("no_expectation");
     assert_eq!(home.get(10, "http://198.51.100.3:8080/"), None);
     assert!(home.drops("no_expectation") > before);
+    // Who reached a host there before could mean it by a new connection, or the one that the name has now.
+    assert!(home.add_pi("10.0.0.80").contains("leads to 10.0.0.80"));
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), None);
+    let said = home.names(&["why", "203.0.113.9", "198.51.100.3", "tcp/8080"]);
+    assert!(said.starts_with("ambiguous: it reaches 10.0.0.81 behind `home`, and another host "), "{said}");
+    assert!(said.contains("last dropped: ambiguous"), "{said}");
+    home.names(&["remove", "pi"]);
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), None);
+    assert!(home.names(&["why", "203.0.113.9", "198.51.100.3", "tcp/8080"]).starts_with("ambiguous: "));
+    assert!(home.add_pi("10.0.0.81").contains("leads to 10.0.0.81"));
+    assert_eq!(home.get(9, "http://198.51.100.3:8080/"), Some("10.0.0.81 8080".to_owned()));
     // A promise ends with its name.
     assert_eq!(home.dig(12, "one"), "198.51.100.1");
     home.names(&["remove", "one"]);

@@ -6,7 +6,7 @@ use crate::plan::LabPlan;
 use crate::traffic::LabError;
 use naming::limits::{EXCLUSIVE_AT_FIRST, SECOND};
 use naming::{
-    AddressPool, Admission, Ask, BindingKey, FirstPacket, Initiators, Responder, Service, Services,
+    AddressPool, Admission, Ask, BindingKey, FirstPacket, Hold, Initiators, Responder, Service, Services,
     SetUpError, Waypoint,
 };
 use std::net::Ipv4Addr;
@@ -70,7 +70,8 @@ struct Tries {
 fn simulate(seed: u64, load: u64, set_ups: u64) -> Tries {
     let rate = load as f64 / 100.0 * f64::from(ADDRESSES) / (EXCLUSIVE_AT_FIRST as f64 / SECOND as f64);
     let mut random = Random::new(seed);
-    let Ok(mut waypoint) = Waypoint::new(pool(0, ADDRESSES)) else { unreachable!("the pool is good") };
+    let Ok(waypoint) = Waypoint::new(pool(0, ADDRESSES)) else { unreachable!("the pool is good") };
+    let mut waypoint = waypoint.holding(Hold::Measured);
     let mut busy_until = vec![0; ADDRESSES as usize];
     let (mut now, mut failed, mut failed_at_random) = (0, 0, 0);
     for _ in 0..set_ups {

@@ -50,6 +50,37 @@ pub(crate) struct Binding {
     pub(crate) service: Service,
     pub(crate) responder: Responder,
     pub(crate) state: State,
+    /// A packet of its initiator could have been for another responder: it lets no new connection through
+    /// until its own responder is promised again.
+    pub(crate) contested: bool,
+}
+
+/// How many bindings each address and service has, in all and to each responder, those included that are over
+/// and not forgotten.
+#[derive(Debug, Default)]
+struct Census {
+    all: HashMap<(Ipv4Addr, Service), u32>,
+    of: HashMap<(Ipv4Addr, Service, Responder), u32>,
+}
+
+impl Census {
+    fn add(&mut self, (address, service): (Ipv4Addr, Service), responder: Responder) {
+        *self.all.entry((address, service)).or_default() += 1;
+        *self.of.entry((address, service, responder)).or_default() += 1;
+    }
+
+    fn take(&mut self, (address, service): (Ipv4Addr, Service), responder: Responder) {
+        fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: K) {
+            if let Some(count) = counts.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&key);
+                }
+            }
+        }
+        less(&mut self.all, (address, service));
+        less(&mut self.of, (address, service, responder));
+    }
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +94,8 @@ pub(crate) struct Bindings {
     ended: VecDeque<(u64, BindingKey)>,
     /// How long an ended binding is remembered if there is room; [`QUARANTINE`] at least.
     remembered: u64,
+    /// For those who ask who is bound at an address, whoever is the initiator.
+    census: Option<Census>,
 }
 
 fn network(initiator: Ipv4Addr) -> u32 {
@@ -72,6 +105,30 @@ fn network(initiator: Ipv4Addr) -> u32 {
 impl Bindings {
     pub(crate) fn new(remembered: u64) -> Bindings {
         Bindings { remembered: remembered.max(QUARANTINE), ..Bindings::default() }
+    }
+
+    /// The same, with an account of each address.
+    pub(crate) fn counted(remembered: u64) -> Bindings {
+        Bindings { census: Some(Census::default()), ..Bindings::new(remembered) }
+    }
+
+    /// Whether initiators are bound at this address and service to this responder, and to others.
+    pub(crate) fn at(&self, address: Ipv4Addr, service: Service, responder: Responder) -> (bool, bool) {
+        let Some(census) = &self.census else { return (false, false) };
+        let all = census.all.get(&(address, service)).copied().unwrap_or(0);
+        let own = census.of.get(&(address, service, responder)).copied().unwrap_or(0);
+        (own > 0, all > own)
+    }
+
+    fn recount(&mut self, key: &BindingKey, before: Option<Responder>, after: Option<Responder>) {
+        let Some(census) = &mut self.census else { return };
+        let place = (key.address, key.service);
+        if let Some(responder) = before {
+            census.take(place, responder);
+        }
+        if let Some(responder) = after {
+            census.add(place, responder);
+        }
     }
 
     /// All entries of an initiator.
@@ -113,7 +170,9 @@ impl Bindings {
         }
         let state = State::Embryonic { since: now };
         if let Some(binding) = self.get_mut(&key) {
-            (binding.responder, binding.state) = (responder, state);
+            let before = binding.responder;
+            *binding = Binding { responder, state, contested: false, ..*binding };
+            self.recount(&key, Some(before), Some(responder));
         } else {
             if self.ended.len() >= 2 * MOST_BINDINGS {
                 return Err(Denial::BindingsFull);
@@ -125,8 +184,10 @@ impl Bindings {
             if of.len() >= MOST_OF_INITIATOR {
                 return Err(Denial::BindingsFull);
             }
-            of.push(Binding { address: key.address, service: key.service, responder, state });
+            let (address, service) = (key.address, key.service);
+            of.push(Binding { address, service, responder, state, contested: false });
             self.count += 1;
+            self.recount(&key, None, Some(responder));
         }
         self.embryonic.push_back((now, key));
         self.embryonic_count += 1;
@@ -139,13 +200,16 @@ impl Bindings {
     pub(crate) fn note(&mut self, key: BindingKey, responder: Responder) {
         self.prove(&key);
         if let Some(binding) = self.get_mut(&key) {
+            let before = binding.responder;
             (binding.responder, binding.state) = (responder, State::Live);
+            self.recount(&key, Some(before), Some(responder));
             return;
         }
         let (address, service) = (key.address, key.service);
         let of = self.of.entry(key.initiator).or_default();
-        of.push(Binding { address, service, responder, state: State::Live });
+        of.push(Binding { address, service, responder, state: State::Live, contested: false });
         self.count += 1;
+        self.recount(&key, None, Some(responder));
     }
 
     /// Every binding that is not over.
@@ -165,6 +229,13 @@ impl Bindings {
         {
             binding.state = State::Live;
             self.no_longer_embryonic(key.initiator);
+        }
+    }
+
+    /// Notes whether a new connection of the initiator could be for somebody else.
+    pub(crate) fn contest(&mut self, key: &BindingKey, contested: bool) {
+        if let Some(binding) = self.get_mut(key) {
+            binding.contested = contested;
         }
     }
 
@@ -236,11 +307,12 @@ impl Bindings {
                 && one.state == State::Quarantined { since }
         };
         let Some(place) = of.iter().position(same) else { return false };
-        of.swap_remove(place);
+        let Binding { responder, .. } = of.swap_remove(place);
         if of.is_empty() {
             self.of.remove(&key.initiator);
         }
         self.count -= 1;
+        self.recount(key, Some(responder), None);
         true
     }
 }

@@ -41,4 +41,4 @@ pub use expectation::{Ask, Displaced, Initiators, Responder};
 pub use network::network;
 pub use path::{NoRoom, PathChange, PathEntries, PathEntry, PathKey};
 pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};
-pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Promise, SetUpError, Waypoint};
+pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Hold, Promise, SetUpError, Waypoint};

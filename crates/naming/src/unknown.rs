@@ -1,11 +1,14 @@
 //! Addresses for initiators that are not known when a name is asked for, or of which only a network is known.
 //!
 //! Two expectations that could claim the same packet for different responders are never at one address at the
-//! same time, so N addresses carry N set-ups of one service in the time of a window. The waypoint knows what
-//! is free, so a set-up fails only when nothing is: the loss is Erlang's, and not that of a random choice.
-//! Among free addresses it takes the one whose last conflicting promise is longest ago, since a client that
-//! kept an address too long does the least harm there.
+//! same time, so N addresses carry N set-ups of one service in the time for which an address is kept. The
+//! waypoint knows what is free, so a set-up fails only when nothing is: the loss is Erlang's, and not that of a
+//! random choice. Among free addresses it takes one that led to this responder before, then one where nobody
+//! is bound to another responder, since a new connection of whoever is could be for either, then the one whose
+//! last conflicting promise is longest ago, since a client that kept an address too long does the least harm
+//! there.
 
+use crate::bindings::Bindings;
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::fairness::Shares;
 use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
@@ -42,10 +45,14 @@ struct Fitness {
     /// It did not lead to this responder last. A client that has a binding there reaches it by no other
     /// address.
     was_of_other: bool,
+    /// Nobody is bound to this responder there.
+    is_strange: bool,
     /// The clients of this resolver may still keep this address for another responder.
     same_network: bool,
     /// Somebody else's promise has to go.
     displaces: bool,
+    /// Somebody is bound to another responder there.
+    has_others: bool,
     /// When it was last used.
     used: Option<u64>,
 }
@@ -60,6 +67,7 @@ impl Unknown {
     pub(crate) fn promise(
         &mut self,
         promised: Expectation,
+        bindings: &Bindings,
         now: u64,
         displaced: &mut Vec<Displaced>,
     ) -> Result<Ipv4Addr, Shortage> {
@@ -67,7 +75,7 @@ impl Unknown {
         let mut best: Option<(Fitness, usize)> = None;
         let mut free = 0;
         for (place, slot) in self.slots.iter().enumerate() {
-            let Some(fitness) = slot.fitness(ask, now) else { continue };
+            let Some(fitness) = slot.fitness(ask, bindings, now) else { continue };
             free += 1;
             if best.is_none_or(|(least, _)| fitness < least) {
                 best = Some((fitness, place));
@@ -154,7 +162,7 @@ impl Unknown {
 
 impl Slot {
     /// How well this address fits; none if it is taken.
-    fn fitness(&self, ask: &Ask, now: u64) -> Option<Fitness> {
+    fn fitness(&self, ask: &Ask, bindings: &Bindings, now: u64) -> Option<Fitness> {
         let live = self.expectations.iter().filter(|one| one.until > now);
         let (mut new, mut displaces, mut same_network, mut count) = (true, false, false, 0);
         for one in live {
@@ -171,6 +179,13 @@ impl Slot {
         let is_full = new && !displaces && count >= MOST_AT_ADDRESS;
         let was_of_other = self.used.is_none_or(|(_, responder)| responder != ask.responder);
         let used = self.used.map(|(at, _)| at);
-        (!is_full).then_some(Fitness { new, was_of_other, same_network, displaces, used })
+        let (mut is_strange, mut has_others) = (true, false);
+        for service in ask.services.iter() {
+            let (own, others) = bindings.at(self.address, service, ask.responder);
+            is_strange &= !own;
+            has_others |= others;
+        }
+        let fitness = Fitness { new, was_of_other, is_strange, same_network, displaces, has_others, used };
+        (!is_full).then_some(fitness)
     }
 }

@@ -9,6 +9,7 @@ use crate::path::{PathEntry, PathKey};
 use crate::service::Services;
 use crate::unknown::{Shortage, Unknown};
 use crate::window::Window;
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
@@ -21,6 +22,18 @@ pub struct AddressPool {
     pub known: Vec<Ipv4Addr>,
     /// For those of which at most a network is known.
     pub unknown: Vec<Ipv4Addr>,
+}
+
+/// For how long an address that was promised to initiators that are not known is kept from other responders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// As long as the promise lasts ([`TAIL`]): who uses the answer within this time reaches nobody else.
+    #[default]
+    Whole,
+    /// For twice the time within which 99 of 100 first packets came: more set-ups, but who uses the answer later
+    /// for the first time may reach the responder that the address was promised to meanwhile.
+    Measured,
 }
 
 /// A pool that cannot be used.
@@ -66,6 +79,9 @@ pub struct FirstPacket {
     pub begins: bool,
 }
 
+/// The protocol whose packets say whether they begin a connection.
+const TCP: u8 = 6;
+
 /// The initiators that an address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -84,6 +100,7 @@ pub struct Waypoint {
     /// For whom each address of the pool is.
     parts: HashMap<Ipv4Addr, Part>,
     window: Window,
+    hold: Hold,
     /// What had to go for the last promise.
     displaced: Vec<Displaced>,
 }
@@ -112,10 +129,17 @@ impl Waypoint {
             known: Known::new(pool.known),
             unknown: Unknown::new(pool.unknown),
             known_bindings: Bindings::new(QUARANTINE),
-            unknown_bindings: Bindings::new(REMEMBERED),
+            unknown_bindings: Bindings::counted(REMEMBERED),
             window: Window::default(),
+            hold: Hold::default(),
             displaced: Vec::new(),
         })
+    }
+
+    /// The same, with another time for addresses of initiators that are not known.
+    #[must_use]
+    pub fn holding(self, hold: Hold) -> Waypoint {
+        Waypoint { hold, ..self }
     }
 
     /// Promises an address for what a name server asks for.
@@ -126,7 +150,10 @@ impl Waypoint {
     pub fn set_up(&mut self, ask: &Ask, now: u64) -> Result<Promise, SetUpError> {
         self.advance(now);
         self.displaced.clear();
-        let exclusive_until = now + self.window.length();
+        let exclusive_until = match (ask.initiators, self.hold) {
+            (Initiators::Exact(_), _) | (_, Hold::Measured) => now + self.window.length(),
+            (_, Hold::Whole) => now + TAIL,
+        };
         let promised = Expectation { ask: ask.clone(), asked: now, exclusive_until, until: now + TAIL };
         let address = if let Initiators::Exact(initiator) = ask.initiators {
             let address = self
@@ -138,7 +165,8 @@ impl Waypoint {
             }
             address
         } else {
-            self.unknown.promise(promised, now, &mut self.displaced).map_err(|shortage| match shortage {
+            let promised = self.unknown.promise(promised, &self.unknown_bindings, now, &mut self.displaced);
+            promised.map_err(|shortage| match shortage {
                 Shortage::Full => SetUpError::Full,
                 Shortage::Share => SetUpError::Share,
             })?
@@ -199,18 +227,25 @@ impl Waypoint {
             }
         };
         let before = bindings.get(&packet.key).filter(|one| bindings.keeps(one, now));
-        let before = before.map(|one| (one.responder, one.state));
-        if let Some((responder, State::Embryonic { .. } | State::Live)) = before {
-            let other =
-                expected.is_some_and(|one| one.ask.responder != responder && one.exclusive_until > now);
-            if packet.begins && other {
-                return Err(Denial::Ambiguous);
+        let before = before.map(|one| (one.responder, one.state, one.contested));
+        if let Some((responder, state @ (State::Embryonic { .. } | State::Live), contested)) = before {
+            if packet.begins {
+                let own = expected.map(|one| one.ask.responder == responder);
+                if own == Some(false) || own.is_none() && contested {
+                    if service.protocol == TCP && state == State::Live {
+                        bindings.contest(&packet.key, true);
+                    } else {
+                        bindings.end(&packet.key, now);
+                    }
+                    return Err(Denial::Ambiguous);
+                }
+                bindings.contest(&packet.key, false);
             }
             return Ok(Admission::Bound(responder));
         }
         let expected = expected.ok_or(if waits { Denial::NotOffered } else { Denial::NoExpectation })?;
         let responder = expected.ask.responder;
-        if before.is_some_and(|(earlier, _)| earlier != responder) {
+        if before.is_some_and(|(earlier, ..)| earlier != responder) {
             return Err(Denial::Quarantined);
         }
         let delay = now - expected.asked;

@@ -73,6 +73,14 @@ fn packets_know_what_the_waypoint_has_promised_and_nothing_else() {
                 let true_now = waypoint.promised(key, now).map(|entry| entry.responder);
                 assert_eq!(true_now, Some(*responder), "{key:?}");
             }
+            for (one, responder) in &packets.0 {
+                let meets = |other: &PathKey| {
+                    let same = other.address == one.address && other.service == one.service;
+                    same && other.initiators.overlap(one.initiators)
+                };
+                let mut others = packets.0.iter().filter(|(other, _)| meets(other));
+                assert!(others.all(|(_, other)| other == responder), "{one:?} could be for another one");
+            }
             if full == 0 && most > 100 {
                 // Whoever may begin at the waypoint may do so at the packets.
                 for last in 1..=4 {

@@ -1,8 +1,8 @@
 //! The programs `waypoint` and `names_gateway`, one behind the other, judged by what names promise.
 //!
 //! A packet reaches the host that its initiator was promised and no other, with the initiator's own
-//! address; who is bound to a host is bound to no other one within two minutes; only the gateway of a
-//! binding answers for it; nobody gets more than three times what it sent before it has shown that it gets
+//! address; who is bound to a host is bound to no other one within two minutes; what could be for the host
+//! of a binding or for the one that is promised goes to neither; only the gateway of a binding answers for it; nobody gets more than three times what it sent before it has shown that it gets
 //! answers; checksums stay right; and no private address gets outside. The judge knows promises and
 //! packets, nothing of the programs' tables.
 
@@ -109,7 +109,7 @@ fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
 }
 
 /// What the judge has seen of a claim.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     gateway: u8,
     host: Address,
@@ -119,6 +119,10 @@ struct Seen {
     /// What acknowledges the latest answer.
     next: u32,
     proved: bool,
+    /// A packet could have been for another host: until this one is promised again nothing new reaches it.
+    contested: bool,
+    /// The same, and what was there has ended with it.
+    over: bool,
 }
 
 /// Waypoint address, protocol, port and, where only one is meant, initiator.
@@ -227,6 +231,25 @@ impl<'a> Judge<'a> {
         let sent = frame((ROUTER, WAYPOINT), said);
         let outcome = self.waypoint.packet(PUBLIC, &sent, self.now);
         self.count(0, &outcome);
+        let number = if said.proto == ICMP { 0 } else { said.ports.1 };
+        let claim = (said.from, said.to, said.proto, number);
+        let promised = self.promises.get(&(said.to, said.proto, number, Some(said.from)));
+        let promised = promised.or_else(|| self.promises.get(&(said.to, said.proto, number, None))).copied();
+        let opens = said.proto != TCP || said.flags & (SYN | ACK | RST | FIN) == SYN;
+        if reason(self.programs[0], &outcome) == Some("ambiguous") {
+            let seen = self.seen.get_mut(&claim).expect("it reached somebody before");
+            assert!(opens, "{said:?} belongs to what was there");
+            match promised {
+                Some(other) => assert_ne!(other, (seen.gateway, seen.host), "{said:?} is for this one"),
+                None => assert!(seen.contested, "{said:?} can be for {seen:?} alone"),
+            }
+            seen.contested = true;
+            if said.proto != TCP || !seen.proved {
+                let Seen { gateway, host, .. } = *seen;
+                *seen =
+                    Seen { gateway, host, last: self.now, contested: true, over: true, ..Seen::default() };
+            }
+        }
         let (_, left) = outcome.left.first()?;
         assert_eq!((outcome.left.len(), outcome.left[0].0), (1, TUNNEL), "one packet, into the tunnel");
         let found = carried(&sent, left);
@@ -235,14 +258,17 @@ impl<'a> Judge<'a> {
         let (gateway, host) = (left[5], found.dst.0);
         assert_eq!(found.src.0, said.from, "the host sees the initiator");
 
-        let number = if said.proto == ICMP { 0 } else { said.ports.1 };
-        let claim = (said.from, said.to, said.proto, number);
-        let promised = self.promises.get(&(said.to, said.proto, number, Some(said.from)));
-        let promised = promised.or_else(|| self.promises.get(&(said.to, said.proto, number, None)));
-        let mut seen = Seen { gateway, host, last: 0, came: 0, left: 0, next: 0, proved: false };
+        let mut seen = Seen { gateway, host, ..Seen::default() };
         match self.seen.get(&claim) {
             Some(known) if (known.gateway, known.host) == (gateway, host) => {
                 seen = *known;
+                let is_its = promised == Some((gateway, host));
+                assert!(!opens || is_its || promised.is_none(), "{said:?} could be for {promised:?}");
+                assert!(!opens || is_its || !seen.contested, "{said:?} may still be for somebody else");
+                assert!(opens || !seen.over, "{said:?} belongs to what has ended");
+                if opens {
+                    (seen.contested, seen.over) = (false, false);
+                }
                 let answered = seen.left > 0;
                 let acknowledges = said.flags & (SYN | ACK | RST) == ACK && said.ack == seen.next;
                 let proves = said.proto != TCP || acknowledges;
@@ -252,9 +278,9 @@ impl<'a> Judge<'a> {
             }
             Some(known) => {
                 assert!(self.now - known.last >= QUARANTINE, "{claim:?} was {known:?}, is {host:?} too soon");
-                assert_eq!(promised, Some(&(gateway, host)), "{claim:?} was promised something else");
+                assert_eq!(promised, Some((gateway, host)), "{claim:?} was promised something else");
             }
-            None => assert_eq!(promised, Some(&(gateway, host)), "{claim:?} was promised something else"),
+            None => assert_eq!(promised, Some((gateway, host)), "{claim:?} was promised something else"),
         }
         seen.came += usize::from(ends::number(left, 16));
         seen.last = self.now;
@@ -319,6 +345,7 @@ impl<'a> Judge<'a> {
         let seen = self.seen.get_mut(&(said.to, found.src.0, said.proto, number));
         let seen = seen.unwrap_or_else(|| panic!("nobody asked for {said:?}, which left as {found:?}"));
         assert_eq!((seen.gateway, seen.host), (gateway, said.from), "only the host that was asked answers");
+        assert!(!seen.over, "nobody waits for {said:?} any more");
         seen.left += usize::from(ends::number(left, 16));
         seen.last = self.now;
         seen.next = said.next();
@@ -403,6 +430,7 @@ fn initiators_reach_what_they_were_promised_and_nothing_else() {
             "not_its_binding",
             "bound_elsewhere",
             "quarantined",
+            "ambiguous",
             "unproven",
             "martian",
             "resolving",

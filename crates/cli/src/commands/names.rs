@@ -59,6 +59,10 @@ fn reason(view: &Value) -> String {
     let mut told = match text(view, "outcome") {
         "reaches" if view["proved"] == true => format!("it reaches {}\n", host("bound")),
         "reaches" => format!("it reaches {}, and has not proved itself yet\n", host("bound")),
+        "ambiguous" => format!(
+            "ambiguous: it reaches {}, and another host has been promised since: nothing new goes to either\n",
+            host("bound")
+        ),
         "quarantined" => format!(
             "quarantined: it has reached {} a short time ago, and reaches no other host here for {}\n",
             host("quarantined"),

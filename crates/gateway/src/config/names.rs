@@ -38,6 +38,7 @@
 //! [names.waypoint]                # the public addresses that names share; without it no name is `per-initiator`
 //! known = ["203.0.113.16/28"]     # for initiators that are known when a name is asked for
 //! unknown = ["203.0.113.32/28"]   # for the others
+//! hold = "whole"                  # how long one of these stays with its host: 65 s, the default; or "measured"
 //! ```
 //!
 //! With hosts there are three keys more at the top: `shared_address`, at which names with different services
@@ -52,7 +53,7 @@ use naming::dns::{
     Unverified, Zone, ZoneDescription, ZoneError,
 };
 use naming::limits::MOST_ADDRESSES;
-use naming::{AddressPool, Waypoint};
+use naming::{AddressPool, Hold, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -74,6 +75,8 @@ pub struct NamesConfig {
     pub gateways: Vec<GatewayDescription>,
     /// The addresses of the waypoint of this process, if it is one.
     pub pool: Option<AddressPool>,
+    /// For how long an address for unknown initiators is kept from other hosts.
+    pub hold: Hold,
     /// Line and column of `[names.waypoint]`.
     pub(crate) waypoint_place: (usize, usize),
     /// The file that keeps over a restart what is to be kept, if there is to be one.
@@ -130,6 +133,7 @@ struct FileWaypoint {
     known: Vec<Spanned<String>>,
     #[serde(default)]
     unknown: Vec<Spanned<String>>,
+    hold: Option<Spanned<Hold>>,
 }
 
 #[derive(Deserialize)]
@@ -189,6 +193,12 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
     }
     let waypoint = at(file.waypoint.as_ref().map(Spanned::span), String::new());
     let shares = file.shared_address.is_some();
+    let hold = file.waypoint.as_ref().and_then(|waypoint| waypoint.get_ref().hold.as_ref());
+    if let Some(hold) = hold.filter(|hold| *hold.get_ref() == Hold::Measured && described.binding_ttl > 0) {
+        let message = "`hold = \"measured\"` counts from the answer, which resolvers keep for `binding_ttl`: leave one of them out";
+        return Err(at(Some(hold.span()), message.to_owned()));
+    }
+    let hold = hold.map_or(Hold::default(), |hold| *hold.get_ref());
     let pool = file.waypoint.map(|waypoint| pool(waypoint, shares, at)).transpose()?;
     let in_pool = |address: Ipv4Addr| pool.as_ref().is_some_and(|pool| contains(pool, address));
     if let Some(shared) = file.shared_address.filter(|shared| in_pool(*shared.get_ref())) {
@@ -236,6 +246,7 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
         hosts,
         gateways,
         pool,
+        hold,
         waypoint_place,
         store: file.store,
         policy,
@@ -395,7 +406,7 @@ fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, Con
 /// The addresses of the waypoint, all of a network each.
 fn pool(waypoint: Spanned<FileWaypoint>, shares: bool, at: &At<'_>) -> Result<AddressPool, ConfigError> {
     let whole = waypoint.span();
-    let FileWaypoint { known, unknown } = waypoint.into_inner();
+    let FileWaypoint { known, unknown, .. } = waypoint.into_inner();
     if known.is_empty() && unknown.is_empty() && !shares {
         let message = "a waypoint has addresses: write `unknown`, `known` or both, or a `shared_address`";
         return Err(at(Some(whole), message.to_owned()));

@@ -89,7 +89,10 @@ impl Answering {
         // Without a store, the start is the best number that there is.
         let epoch = epoch.unwrap_or_else(wall);
         let waypoint = match &config.pool {
-            Some(pool) => Some(Arc::new(Mutex::new(LocalWaypoint::new(epoch, pool.clone(), hosts.clone())?))),
+            Some(pool) => {
+                let waypoint = LocalWaypoint::new(epoch, pool.clone(), hosts.clone())?;
+                Some(Arc::new(Mutex::new(waypoint.holding(config.hold))))
+            }
             None => None,
         };
         let asking = waypoint.clone().map(|waypoint| Asking::new(epoch, Box::new(waypoint)));

@@ -50,6 +50,8 @@ pub(super) enum PathRefusal {
 pub(super) struct KeyState {
     /// The host that the initiator reaches, and whether it has proved itself.
     pub(super) bound: Option<(Target, bool)>,
+    /// Another host has been promised since, and nothing new reaches this one.
+    pub(super) contested: bool,
     /// The host that it has reached a short time ago, and when that is over.
     pub(super) quarantined: Option<(Target, u64)>,
     /// The host that is expected, and for how many bits of the initiator's address.
@@ -205,10 +207,12 @@ impl DataPath for LivePackets {
             };
             let bound = proved.into_iter().find_map(|table| at(backend, table)).map(|target| (target, true));
             let bound = bound.or_else(|| at(backend, young).map(|target| (target, false)));
+            let tcp = backend.entry(proved[0], &columns, 0);
             let quarantined = at(backend, tables.quarantine);
             let ends = backend.age_of(tables.quarantine, &columns, 0);
             KeyState {
                 bound,
+                contested: tcp.is_some_and(|entry| entry.value.get(2) == Some(&1)),
                 quarantined: quarantined.zip(ends),
                 expected: (0..=32).rev().find_map(|length| expected(tables, backend, &key, length)),
                 young: (backend.entries_held(young), tables.young as u64),

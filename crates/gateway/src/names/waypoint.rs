@@ -12,7 +12,7 @@ use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Initiators, PathKey, Promise, Responder, Services,
+    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Services,
     SetUpError, Waypoint,
 };
 use std::collections::{HashMap, VecDeque};
@@ -100,6 +100,11 @@ impl LocalWaypoint {
     ) -> Result<LocalWaypoint, AddressPoolError> {
         let (owner, waypoint) = (ControlOwner::new(epoch), Waypoint::new(pool)?);
         Ok(LocalWaypoint { owner, waypoint, hosts, path: None, promises: Promises::default(), news: None })
+    }
+
+    /// The same, with another time for addresses of initiators that are not known.
+    pub(super) fn holding(self, hold: Hold) -> LocalWaypoint {
+        LocalWaypoint { waypoint: self.waypoint.holding(hold), ..self }
     }
 
     /// Packets will follow its promises; nobody is told yet.
@@ -194,6 +199,8 @@ impl LocalWaypoint {
         });
         let (young, room) = state.young;
         let outcome = match (&state.bound, &told, &state.quarantined) {
+            (Some((target, _)), Some((expected, ..)), _) if *expected != to(*target) => "ambiguous",
+            (Some(_), None, _) if state.contested => "ambiguous",
             (Some(_), ..) => "reaches",
             (None, None, _) => "no_expectation",
             (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",

@@ -2,7 +2,7 @@
 
 use naming::limits::{QUARANTINE, TAIL};
 use naming::{Admission, Ask, BindingKey, Denial, FirstPacket, Initiators, Promise as Answer, Responder};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// Everything that a waypoint has promised and done.
@@ -11,6 +11,8 @@ pub(crate) struct Chronicle {
     promises: BTreeMap<Ipv4Addr, Vec<Promise>>,
     /// The responder that a key led to last, and when that ended; none while it has not.
     led: BTreeMap<BindingKey, (Responder, Option<u64>)>,
+    /// Keys of which a packet could have been for another responder than that to which they lead.
+    contested: BTreeSet<BindingKey>,
     /// How often each kind of event was seen.
     pub(crate) seen: BTreeMap<&'static str, usize>,
 }
@@ -102,6 +104,7 @@ impl Chronicle {
                     );
                 }
                 self.led.insert(key, (responder, None));
+                self.contested.remove(&key);
                 self.count("admitted");
             }
             Admission::Bound(responder) => {
@@ -111,6 +114,10 @@ impl Chronicle {
                     && exclusive_until > now
                 {
                     assert_eq!(other, responder, "at {now}: {packet:?} belongs to the newer answer");
+                }
+                if packet.begins && self.contested.remove(&key) {
+                    let meant = meant.map(|(one, _)| one);
+                    assert_eq!(meant, Some(responder), "at {now}: {packet:?} may be for another one");
                 }
                 self.count("bound");
             }
@@ -129,8 +136,10 @@ impl Chronicle {
                     Denial::Ambiguous => {
                         let (earlier, ended) = led.expect("it leads somewhere");
                         assert!(ended.is_none() && packet.begins);
-                        assert!(alone.is_some_and(|(one, _)| one != earlier));
-                        self.count("ambiguous");
+                        let is_new = self.contested.insert(key);
+                        let other = meant.is_some_and(|(one, _)| one != earlier);
+                        assert!(other || !is_new, "at {now}: {packet:?} can be for {earlier:?} alone");
+                        self.count(if other { "ambiguous" } else { "ambiguous since" });
                     }
                     Denial::NetworkFull | Denial::EmbryonicFull | Denial::BindingsFull => {
                         self.count("full");
