@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What a gateway learns of its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HolderEvent {
-    /// The registrar refuses this name; it is offered again with the next renewal.
+    /// The registrar refuses this name; it is offered again after a third of a lease.
     Refused(DnsName, Rejection),
     /// Another start of the same gateway has the lease: this one must end, since two with one key cannot both
     /// be reached.
@@ -40,6 +40,8 @@ pub struct LeaseHolder {
     under_way: Option<(u64, Registration)>,
     until: u64,
     renew_at: u64,
+    /// When refused names are offered again.
+    retry_at: u64,
     is_superseded: bool,
     /// The life of the registrar that knows what is known.
     registrar: u64,
@@ -82,14 +84,18 @@ impl LeaseHolder {
             return Ok(());
         }
         let registrar = std::mem::replace(&mut self.registrar, asker.owner_epoch());
-        if now >= self.until || registrar != 0 && registrar != self.registrar {
-            // The registrar has forgotten everything, or never knew, or has started anew.
+        let has_started_anew = registrar != 0 && registrar != self.registrar;
+        if now >= self.until || has_started_anew {
+            // The registrar has forgotten everything, or never knew. What it refuses must not keep others
+            // waiting.
             self.unwanted.clear();
-            self.wanted.values_mut().for_each(|wanted| wanted.known = Known::No);
+            let known = self.wanted.values_mut().filter(|wanted| wanted.known == Known::Yes);
+            known.for_each(|wanted| wanted.known = Known::No);
         }
-        if now >= self.renew_at {
+        if now >= self.retry_at || has_started_anew {
             let refused = self.wanted.values_mut().filter(|wanted| wanted.known == Known::Refused);
             refused.for_each(|wanted| wanted.known = Known::No);
+            self.retry_at = now + LEASE / 3;
         }
         let untold = || self.wanted.values().find(|wanted| wanted.known == Known::No);
         let next = if let Some((name, ())) = self.unwanted.first_key_value() {

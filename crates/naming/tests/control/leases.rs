@@ -219,6 +219,30 @@ fn names_and_gateways_are_limited_and_a_name_has_one_gateway() {
     assert_eq!((leases.names().count(), leases.holder(Peer(1), LEASE)), (0, None));
 }
 
+/// A name that is refused before there is a lease does not keep others waiting.
+#[test]
+fn what_is_refused_first_is_offered_behind_all_others() {
+    let mut random = Random::new(5);
+    let (mut asker, mut holder) = (ControlAsker::new(1), LeaseHolder::new());
+    (1..=3).for_each(|number| holder.offer(offer(&mut random, number)).expect("there is room"));
+    let mut offered = Vec::new();
+    for now in 0..4 {
+        holder.poll(&mut asker, now).expect("there is room");
+        let Some(AskerAction::Send(ask)) = asker.poll(now) else { panic!("it asks") };
+        let AskBody::Register(Registration::Offer(offer)) = ask.body else { break };
+        offered.push(offer.name);
+        let answer = Rejection::NotAllowed;
+        holder.ended(ask.serial, AskOutcome::Rejected(answer)).expect("the name is refused");
+    }
+    assert_eq!(offered, [name(1), name(2), name(3)]);
+    assert!(holder.refused().eq(&offered));
+    // After a third of a lease it tries again.
+    let serial = 4;
+    assert_eq!(holder.ended(serial, AskOutcome::Leased(LEASE)), None);
+    holder.poll(&mut asker, LEASE / 3).expect("there is room");
+    assert_eq!(holder.refused().count(), 0);
+}
+
 #[test]
 fn a_gateway_hears_why_and_asks_again() {
     let mut random = Random::new(81);
