@@ -355,7 +355,8 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
     let Some((net, _relay, [mut home, waypoint])) = joined(test) else { return };
     let zone = "[names]\nlisten = [\"127.0.0.1:5353\"]\nzone = \"home.example\"\nshared_address = \"203.0.113.7\"\n\
                 [[names.server]]\nname = \"ns1\"\naddresses = [\"192.0.2.53\"]\n\
-                [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\n";
+                [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\n\
+                names = [\"nas\", \"tv\", \"far\"]\n";
     let peer_of_waypoint = peer("home", 1, &home.key, "");
     let waypoint_file = head(&net, "b", SECOND) + &peer_of_waypoint + zone;
     let key = waypoint.key.clone();
@@ -375,12 +376,13 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
             if seen == wanted { Ok(()) } else { Err(format!("{seen:?}")) }
         });
     };
-    // One is of another zone, and one not behind this gateway.
+    // One is of another zone, one not behind this gateway, and one is not given to it.
     let all = register(
         &[
             host("nas.home.example", 80, "tcp/22"),
             host("tv.home.example", 81, "tcp/443"),
             host("nas.away.example", 82, "tcp/80"),
+            host("pi.home.example", 82, "tcp/80"),
         ]
         .concat(),
     ) + "[[register.host]]\nname = \"far.home.example\"\naddress = \"10.9.0.1\"\nservices = [\"icmp\"]\n";
@@ -392,9 +394,9 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
     wait_until("both ends show the registration", || {
         let (own, there) = (leases(&home), leases(&waypoint));
         let (own, there) = (&own["waypoints"][0], &there["gateways"][0]);
-        let refused = serde_json::json!(["far.home.example", "nas.away.example"]);
+        let refused = serde_json::json!(["pi.home.example", "far.home.example", "nas.away.example"]);
         let shown =
-            own["name"] == "away" && own["names"] == 4 && own["leased"] == true && own["refused"] == refused;
+            own["name"] == "away" && own["names"] == 5 && own["leased"] == true && own["refused"] == refused;
         if shown && there["name"] == "home" && there["names"] == 2 {
             Ok(())
         } else {

@@ -59,6 +59,7 @@
 mod addresses;
 mod alone;
 mod changes;
+mod name_pattern;
 pub(crate) mod names;
 mod places;
 mod register;

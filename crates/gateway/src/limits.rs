@@ -68,6 +68,8 @@ pub(crate) const DNS_CONNECTION_BYTES: usize = 1 << 20;
 pub(crate) const LEASE_CLOCK: Duration = Duration::from_millis(100);
 /// The most gateways with hosts that names lead to.
 pub(crate) const NAMED_GATEWAYS: usize = 1 << 12;
+/// The most networks of resolvers that are believed about their clients.
+pub(crate) const NAMED_RESOLVERS: usize = 1 << 8;
 /// The most hosts that names have led to in one life of the process.
 pub(crate) const NAMED_HOSTS: usize = 1 << 17;
 /// The most promises that are kept to be shown; older ones give way.

@@ -9,3 +9,16 @@ pub fn network(address: IpAddr) -> u128 {
         IpAddr::V6(address) => address.to_bits() >> 72 << 72,
     }
 }
+
+/// Whether an address begins with these bits of a network. The two kinds never meet.
+pub(crate) fn is_in(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
+    let differ = match (address, network) {
+        (IpAddr::V4(address), IpAddr::V4(network)) => u128::from(address.to_bits() ^ network.to_bits())
+            .checked_shr(32_u32.saturating_sub(length.into())),
+        (IpAddr::V6(address), IpAddr::V6(network)) => {
+            (address.to_bits() ^ network.to_bits()).checked_shr(128_u32.saturating_sub(length.into()))
+        }
+        _ => return false,
+    };
+    differ.unwrap_or(0) == 0
+}

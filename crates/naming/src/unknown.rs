@@ -2,11 +2,11 @@
 //!
 //! Two expectations that could claim the same packet for different responders are never at one address at the
 //! same time, so N addresses carry N set-ups of one service in the time for which an address is kept. The
-//! waypoint knows what is free, so a set-up fails only when nothing is: the loss is Erlang's, and not that of a
-//! random choice. Among free addresses it takes one that led to this responder before, then one where nobody
-//! is bound to another responder, since a new connection of whoever is could be for either, then the one whose
-//! last conflicting promise is longest ago, since a client that kept an address too long does the least harm
-//! there.
+//! waypoint knows what is free, so a set-up fails only when nothing is: the loss is Erlang's, and not that of
+//! a random choice. Among free addresses it takes one that led to this responder before, then one where
+//! nobody is bound to another responder, since a new connection of whoever is could be for either, then the
+//! one whose last conflicting promise is longest ago, since a client that kept an address too long does the
+//! least harm there.
 
 use crate::bindings::Bindings;
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};

@@ -31,8 +31,8 @@ pub enum Hold {
     /// As long as the promise lasts ([`TAIL`]): who uses the answer within this time reaches nobody else.
     #[default]
     Whole,
-    /// For twice the time within which 99 of 100 first packets came: more set-ups, but who uses the answer later
-    /// for the first time may reach the responder that the address was promised to meanwhile.
+    /// For twice the time within which 99 of 100 first packets came: more set-ups, but who uses the answer
+    /// later for the first time may reach the responder that the address was promised to meanwhile.
     Measured,
 }
 

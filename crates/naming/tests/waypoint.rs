@@ -318,8 +318,8 @@ fn addresses_that_run_short_are_shared_fairly() {
     assert!(waypoint.set_up(&by(3, 10), TAIL).is_ok());
 }
 
-/// A waypoint with one address for initiators that are not known, at which one is bound to responder 1 and has
-/// proved itself; and its packet.
+/// A waypoint with one address for initiators that are not known, at which one is bound to responder 1 and
+/// has proved itself; and its packet.
 fn bound_by_one_address(service: Service) -> (Waypoint, FirstPacket) {
     let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown: vec![address(1)] }).expect("good");
     waypoint.set_up(&ask(1, &[service], Initiators::Any), 0).expect("it is free");

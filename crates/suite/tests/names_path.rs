@@ -2,9 +2,10 @@
 //!
 //! A packet reaches the host that its initiator was promised and no other, with the initiator's own
 //! address; who is bound to a host is bound to no other one within two minutes; what could be for the host
-//! of a binding or for the one that is promised goes to neither; only the gateway of a binding answers for it; nobody gets more than three times what it sent before it has shown that it gets
-//! answers; checksums stay right; and no private address gets outside. The judge knows promises and
-//! packets, nothing of the programs' tables.
+//! of a binding or for the one that is promised goes to neither; only the gateway of a binding answers for
+//! it; nobody gets more than three times what it sent before it has shown that it gets answers; checksums
+//! stay right; and no private address gets outside. The judge knows promises and packets, nothing of the
+//! programs' tables.
 
 mod ends;
 mod names_messages;

@@ -24,6 +24,7 @@
 //! [[names.gateway]]               # who has hosts with private addresses behind it, and which
 //! name = "home"
 //! networks = ["192.168.1.0/24"]
+//! names = ["printer", "*.lab"]    # that it may register: single ones, or all below one; none by default
 //! peer = 1                        # its number in the tunnel; needed beside ports, whose packets go there
 //!
 //! [[names.host]]                  # a name that leads to such a host
@@ -43,16 +44,18 @@
 //!
 //! With hosts there are three keys more at the top: `shared_address`, at which names with different services
 //! are, `binding_ttl`, for how many seconds a promise may be kept (0 to 5; 0 is the default), and `clients`,
-//! networks whose hosts ask for themselves.
+//! networks whose hosts ask for themselves. `resolvers` are networks of resolvers that are believed when they
+//! tell the whole address of a client.
 
+use super::name_pattern::NamePattern;
 use super::{At, ConfigError};
-use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS};
+use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
 use crate::routing::IpPrefix;
 use naming::dns::{
     DnsPolicy, HttpsDescription, Ipv4Mode, NameDescription, NameServerDescription, RecordDescription,
     Unverified, Zone, ZoneDescription, ZoneError,
 };
-use naming::limits::MOST_ADDRESSES;
+use naming::limits::{MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
 use naming::{AddressPool, Hold, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
@@ -92,6 +95,8 @@ pub struct GatewayDescription {
     pub name: String,
     /// The networks behind it.
     pub networks: Vec<IpPrefix>,
+    /// The names that it may register.
+    pub names: Vec<NamePattern>,
     /// Its number in the tunnel, by which packets are sent to it.
     pub peer: Option<u32>,
 }
@@ -110,6 +115,8 @@ pub struct HostPlace {
 struct FileGateway {
     name: Spanned<String>,
     networks: Vec<Spanned<String>>,
+    #[serde(default)]
+    names: Vec<Spanned<String>>,
     peer: Option<Spanned<u32>>,
 }
 
@@ -152,6 +159,8 @@ pub(super) struct FileNames {
     binding_ttl: Option<u32>,
     #[serde(default)]
     clients: Vec<Spanned<String>>,
+    #[serde(default)]
+    resolvers: Vec<Spanned<String>>,
     #[serde(default, rename = "gateway")]
     gateways: Vec<FileGateway>,
     #[serde(default, rename = "host")]
@@ -205,7 +214,7 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
         let message = format!("{} is in the pool of `[names.waypoint]`: it has one owner", shared.get_ref());
         return Err(at(Some(shared.span()), message));
     }
-    let gateways = gateways(file.gateways, ports && pool.is_some(), at)?;
+    let gateways = gateways(file.gateways, (&zone, ports && pool.is_some()), at)?;
     let mut hosts = Hosts::default();
     for host in file.hosts {
         let span = host.span();
@@ -238,6 +247,7 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
         unverified: file.unverified.unwrap_or(default.unverified),
         replies_per_second: file.replies_per_second.unwrap_or(default.replies_per_second),
         clients: clients.collect(),
+        resolvers: resolvers(&file.resolvers, at)?,
     };
     let waypoint_place = (waypoint.line, waypoint.column);
     Ok(NamesConfig {
@@ -360,7 +370,7 @@ pub(crate) fn reachable(zone: &Zone, name: &str, has_pool: bool) -> Result<(), S
 
 fn gateways(
     files: Vec<FileGateway>,
-    need_peers: bool,
+    (zone, need_peers): (&Zone, bool),
     at: &At<'_>,
 ) -> Result<Vec<GatewayDescription>, ConfigError> {
     let mut gateways: Vec<GatewayDescription> = Vec::with_capacity(files.len());
@@ -385,9 +395,47 @@ fn gateways(
                 format!("gateway `{}` has this `peer` already: each has a number of its own", other.name);
             return Err(at(Some(file.name.span()), message));
         }
-        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)?, peer });
+        if let Some(many) = file.names.get(MOST_NAMES_OF_GATEWAY) {
+            let message =
+                format!("a gateway has at most {MOST_NAMES_OF_GATEWAY} `names`: write `*.` and a name");
+            return Err(at(Some(many.span()), message));
+        }
+        let pattern = |text: &Spanned<String>| {
+            NamePattern::parse(text.get_ref(), zone).map_err(|message| at(Some(text.span()), message))
+        };
+        let names = file.names.iter().map(pattern).collect::<Result<_, _>>()?;
+        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)?, names, peer });
     }
     Ok(gateways)
+}
+
+/// Networks of resolvers that are believed. Everybody cannot be: this is what the list is for.
+fn resolvers(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<(IpAddr, u8)>, ConfigError> {
+    let wrong = |text: &Spanned<String>, message: String| Err(at(Some(text.span()), message));
+    let mut all = Vec::with_capacity(texts.len());
+    for text in texts {
+        if all.len() >= NAMED_RESOLVERS {
+            return wrong(text, format!("there are at most {NAMED_RESOLVERS} networks of `resolvers`"));
+        }
+        let one = text.get_ref().parse().map(IpPrefix::host);
+        let prefix: Option<IpPrefix> = one.ok().or_else(|| text.get_ref().parse().ok());
+        match prefix {
+            Some(prefix) if prefix.length() > 0 => all.push((prefix.address(), prefix.length())),
+            Some(_) => {
+                let message =
+                    "whoever asks would be believed about other clients: write the resolvers that are yours";
+                return wrong(text, message.to_owned());
+            }
+            None => {
+                let message = format!(
+                    "`{}` is not an address or a network of resolvers, such as 192.0.2.53",
+                    text.get_ref()
+                );
+                return wrong(text, message);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Networks of IPv4.

@@ -2,7 +2,8 @@
 //! zone.
 //!
 //! A name is in the zone as long as its lease lasts, with the same checks as one of `names add`: the gateway
-//! is that of the peer's name, and its networks in the file say which hosts it may have.
+//! is that of the peer's name; its `names` in the file say which it may register, and its networks which
+//! hosts it may have.
 
 use crate::config::HostPlace;
 use crate::leases::view::GatewayLeaseView;
@@ -132,6 +133,9 @@ fn add(
     offer: &HostOffer,
 ) -> Result<(), Rejection> {
     let name = format!("{}.", offer.name);
+    if !names.gives(gateway, &offer.name) {
+        return Err(Rejection::NotGiven);
+    }
     if registered.remove(&offer.name) {
         names.end_lease(&name);
     }

@@ -30,7 +30,7 @@ use crate::control::{Asked, ControlAnswer};
 use answering::Answering;
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
-use naming::dns::ZoneError;
+use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;
 use naming::{AddressPoolError, BindingKey, ServiceTextError};
 use packets::{LivePackets, Target, binding_entry};
@@ -203,6 +203,13 @@ impl Names {
             let due = self.answering().turn().map_or(CLOCK, Duration::from_nanos);
             thread::sleep(due.clamp(CLOCK / 50, CLOCK));
         }
+    }
+
+    /// Whether the file lets a gateway register a name.
+    pub(crate) fn gives(&self, gateway: &str, name: &DnsName) -> bool {
+        let answering = self.answering();
+        let described = answering.gateways().iter().find(|one| one.name == gateway);
+        described.is_some_and(|one| one.names.iter().any(|pattern| pattern.holds(name)))
     }
 
     /// Adds a name for as long as a gateway has a lease for it, with the checks of the file. It is not kept

@@ -340,6 +340,29 @@ fn hosts_that_nobody_serves_and_addresses_with_two_owners_are_shown_at_their_pla
             changed("192.168.1.0/24", "192.168.1.1/24"),
             "line 13, column 13: `192.168.1.1/24` is not a network",
         ),
+        (
+            changed("networks = [\"192.168.1.0/24\"]", "networks = [\"192.168.1.0/24\"]\nnames = [\"n*s\"]"),
+            "line 14, column 10: `n*s` is no name: write a name such as `nas`, or `*.` and a name",
+        ),
+        (
+            changed(
+                "networks = [\"192.168.1.0/24\"]",
+                "networks = [\"192.168.1.0/24\"]\nnames = [\"*.example.\"]",
+            ),
+            "line 14, column 10: example is not in the zone home.example",
+        ),
+        (
+            format!("resolvers = [\"0.0.0.0/0\"]\n{head}{HOSTS}{POOL}"),
+            "line 2, column 14: whoever asks would be believed about other clients",
+        ),
+        (
+            format!("resolvers = [\"192.0.2.1/24\"]\n{head}{HOSTS}{POOL}"),
+            "line 2, column 14: `192.0.2.1/24` is not an address or a network of resolvers",
+        ),
+        (
+            format!("binding_ttl = 5\n{head}{HOSTS}{POOL}hold = \"measured\"\n"),
+            "line 28, column 8: `hold = \"measured\"` counts from the answer",
+        ),
         (changed("[names.waypoint]", "[names.x]"), "line 24, column 8: unknown field `x`"),
         (
             format!("{head}{HOSTS}"),
@@ -510,7 +533,8 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
     let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2, 4, 5], young: 4, quarantine: 3 };
-    let gateway = GatewayDescription { name: "home".into(), networks: Vec::new(), peer: Some(7) };
+    let gateway =
+        GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
     waypoint.carry(&tables, &[gateway]);
     let service = Service { protocol: 6, port: 22 };
     let key = BindingKey { initiator, address: address(1), service };

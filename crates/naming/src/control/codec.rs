@@ -50,7 +50,7 @@ pub enum ControlCodecError {
 }
 
 /// Reasons and their numbers.
-const REASONS: [(Rejection, u8); 9] = [
+const REASONS: [(Rejection, u8); 10] = [
     (Rejection::SetUp(SetUpError::Full), 1),
     (Rejection::SetUp(SetUpError::Share), 2),
     (Rejection::SetUp(SetUpError::InitiatorFull), 3),
@@ -60,6 +60,7 @@ const REASONS: [(Rejection, u8); 9] = [
     (Rejection::NoRoom, 7),
     (Rejection::Superseded, 8),
     (Rejection::Unsupported, 9),
+    (Rejection::NotGiven, 10),
 ];
 
 /// Writes a message over what `out` holds.

@@ -104,6 +104,11 @@ pub enum Rejection {
     /// The name may not be registered by this gateway.
     #[error("this gateway may not have this name")]
     NotAllowed,
+    /// The waypoint's file does not give this name to this gateway.
+    #[error(
+        "the waypoint's file does not give this gateway the name: `names` of its `[[names.gateway]]` does"
+    )]
+    NotGiven,
     /// More names or gateways than there may be.
     #[error("no room for another name or gateway")]
     NoRoom,

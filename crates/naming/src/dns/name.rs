@@ -67,6 +67,11 @@ impl DnsName {
         DnsName::from_wire(&wire).ok_or_else(|| DnsNameError(format!("{self}.{parent}")))
     }
 
+    /// Whether this name is below another one, which is not itself.
+    pub fn is_below(&self, parent: &DnsName) -> bool {
+        ancestors(&self.0).skip(1).any(|name| name == &parent.0[..])
+    }
+
     /// This name for the builder of messages.
     pub(crate) fn to_domain(&self) -> Name<Vec<u8>> {
         Name::from_octets(self.0.to_vec()).expect("a name of this type is a name there")

@@ -9,7 +9,7 @@ use crate::dns::reply::{Answers, Reply, udp_limit};
 use crate::dns::zone::{Found, NamedHost, Zone};
 use crate::expectation::{Ask, Initiators};
 use crate::limits::{HELD_UNDER_LOAD, MOST_AMPLIFICATION, REPLIES_PER_SECOND};
-use crate::network::network;
+use crate::network::{is_in, network};
 use crate::waypoint::SetUpError;
 use domain::base::iana::{Class, OptRcode, Rtype};
 use domain::base::opt::Cookie;
@@ -35,6 +35,9 @@ pub struct DnsPolicy {
     /// Networks whose hosts ask for themselves and not for others, such as the intranet: first bits and how
     /// many.
     pub clients: Vec<(Ipv4Addr, u8)>,
+    /// Resolvers that are believed when they tell the whole address of a client (RFC 7871): first bits and
+    /// how many.
+    pub resolvers: Vec<(IpAddr, u8)>,
     /// Replies by UDP to one network, of one kind and about one name, in a second, to sources that could be
     /// forged; 0 for no limit.
     pub replies_per_second: u32,
@@ -43,7 +46,12 @@ pub struct DnsPolicy {
 impl Default for DnsPolicy {
     fn default() -> DnsPolicy {
         let unverified = Unverified::default();
-        DnsPolicy { unverified, clients: Vec::new(), replies_per_second: REPLIES_PER_SECOND }
+        DnsPolicy {
+            unverified,
+            clients: Vec::new(),
+            resolvers: Vec::new(),
+            replies_per_second: REPLIES_PER_SECOND,
+        }
     }
 }
 
@@ -202,9 +210,11 @@ impl NameServer {
     /// From where the first packet will come, and for how many bits of the told network that holds.
     fn initiators(&self, query: &Query<'_>, asker: &Querier) -> (Initiators, u8) {
         if let Some((address, length)) = query.edns.as_ref().and_then(|edns| edns.ipv4_subnet()) {
-            // What is told of one host counts only from those who can be found again.
+            // Anybody can tell anything of another host, also by TCP and with a cookie.
+            let is_believed = asker.source == IpAddr::V4(address)
+                || self.policy.resolvers.iter().any(|&network| is_in(asker.source, network));
             let initiators = match length {
-                32 if asker.is_verified => Initiators::Exact(address),
+                32 if asker.is_verified && is_believed => Initiators::Exact(address),
                 _ => Initiators::Prefix(address, length),
             };
             return (initiators, length);

@@ -65,5 +65,6 @@ fn rejection(random: &mut Random) -> Rejection {
         Rejection::NoRoom,
         Rejection::Superseded,
         Rejection::Unsupported,
-    ][random.below(9) as usize]
+        Rejection::NotGiven,
+    ][random.below(10) as usize]
 }

@@ -98,8 +98,37 @@ fn a_cookie_alone_may_be_asked_for() {
 }
 
 #[test]
+fn a_whole_address_is_believed_from_itself_and_from_listed_resolvers_alone() {
+    let resolvers = vec![([192, 0, 2, 48].into(), 28), (from("[2001:db8:7::]:0").ip(), 48)];
+    let mut server = server(DnsPolicy { resolvers, ..policy() });
+    let client = [203, 0, 113, 7];
+    let bytes = query(&[(SUBNET, &[&[0, 1, 32, 0], &client[..]].concat())]);
+    for (source, is_believed) in [
+        ("192.0.2.53:9", true),
+        ("192.0.2.63:9", true),
+        ("192.0.2.64:9", false),
+        ("198.51.100.1:9", false),
+        ("203.0.113.7:9", true),
+        ("203.0.113.8:9", false),
+        ("[2001:db8:7:ff::1]:9", true),
+        ("[2001:db8:8::1]:9", false),
+    ] {
+        let wanted = if is_believed {
+            Initiators::Exact(client.into())
+        } else {
+            Initiators::Prefix(client.into(), 32)
+        };
+        let arrival = Arrival { from: from(source), ..by_tcp(&bytes) };
+        assert_eq!(held(&mut server, &arrival).0.initiators, wanted, "{source}");
+        let unproved = Arrival { from: from(source), ..by_udp(&bytes) };
+        let wanted = Initiators::Prefix(client.into(), 32);
+        assert_eq!(held(&mut server, &unproved).0.initiators, wanted, "{source} by UDP");
+    }
+}
+
+#[test]
 fn the_network_of_a_client_limits_the_promise_and_is_told_back() {
-    let mut server = server(policy());
+    let mut server = server(DnsPolicy { resolvers: vec![([192, 0, 2, 53].into(), 32)], ..policy() });
     let network = |last: &[u8]| [&[0, 1, 8 * (last.len() as u8 + 1), 0, 198][..], last].concat();
     let cases: [(&[u8], Initiators, Initiators, u8); 5] = [
         (

@@ -104,6 +104,8 @@ addresses = [\"{machine}\"]
 name = \"home\"
 peer = 1
 networks = [\"{lan_network}\"]
+# What it may register by itself, such as \"nas\", or all names below one.
+names = [\"*.@\"]
 
 [names.waypoint]
 known = [{known}]
