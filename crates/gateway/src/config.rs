@@ -436,7 +436,7 @@ impl Config {
         let tables = tables(text, file.table, &at_interfaces, directory, &at)?;
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = wanted(ports, &at_interfaces, directory, &at)?;
-        let names = file.names.map(|names| names::read(names, true, &at)).transpose()?;
+        let names = file.names.map(|names| names::read(names, Some((&ports, &settings)), &at)).transpose()?;
         let names = names.map(|names| names.in_directory(directory));
         let peers = ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
         let peer_names: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();

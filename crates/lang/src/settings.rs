@@ -23,6 +23,15 @@ pub struct Settings {
     pub values: Vec<SetValue>,
 }
 
+impl Settings {
+    /// The text of a value that has one part; none if it is not set.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let value = self.values.iter().find(|value| value.name == name)?;
+        let [part] = &value.parts[..] else { return None };
+        self.text.get(part.clone())
+    }
+}
+
 /// A value for something that a program declares as settable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetValue {

@@ -70,7 +70,7 @@ impl ProcessConfig {
             ),
             None => None,
         };
-        let names = names::read(file.names, false, &at)?.in_directory(directory);
+        let names = names::read(file.names, None, &at)?.in_directory(directory);
         let control = file.control.unwrap_or_else(|| PathBuf::from(CONTROL));
         Ok(ProcessConfig::Names(Box::new(AloneConfig { control, metrics, names })))
     }

@@ -45,18 +45,21 @@
 //! With hosts there are three keys more at the top: `shared_address`, at which names with different services
 //! are, `binding_ttl`, for how many seconds a promise may be kept (0 to 5; 0 is the default), and `clients`,
 //! networks whose hosts ask for themselves. `resolvers` are networks of resolvers that are believed when they
-//! tell the whole address of a client.
+//! tell the whole address of a client. `machine_services` is what the machine itself listens at besides its
+//! name server and tunnels, such as `["tcp/22"]`, which is the default: no name gets it at the machine's own
+//! addresses.
 
 use super::name_pattern::NamePattern;
 use super::{At, ConfigError};
 use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
 use crate::routing::IpPrefix;
+use lang::settings::Settings;
 use naming::dns::{
-    DnsPolicy, HttpsDescription, Ipv4Mode, NameDescription, NameServerDescription, RecordDescription,
-    Unverified, Zone, ZoneDescription, ZoneError,
+    DnsPolicy, HttpsDescription, Ipv4Mode, MachineServices, NameDescription, NameServerDescription,
+    RecordDescription, Unverified, Zone, ZoneDescription, ZoneError,
 };
 use naming::limits::{MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
-use naming::{AddressPool, Hold, Waypoint};
+use naming::{AddressPool, Hold, MOST_SERVICES, Service, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -161,6 +164,7 @@ pub(super) struct FileNames {
     clients: Vec<Spanned<String>>,
     #[serde(default)]
     resolvers: Vec<Spanned<String>>,
+    machine_services: Option<Vec<Spanned<String>>>,
     #[serde(default, rename = "gateway")]
     gateways: Vec<FileGateway>,
     #[serde(default, rename = "host")]
@@ -172,8 +176,13 @@ pub(super) struct FileNames {
     records: Vec<Spanned<RecordDescription>>,
 }
 
-/// Checks the part, and gives what is wrong at its place. With `ports` the process also carries packets.
-pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesConfig, ConfigError> {
+/// Checks the part, and gives what is wrong at its place. `beside` it the process may carry packets.
+pub(super) fn read(
+    file: FileNames,
+    beside: Option<(&[WantedPort], &Settings)>,
+    at: &At<'_>,
+) -> Result<NamesConfig, ConfigError> {
+    let ports = beside.is_some();
     let listen = listen(&file.listen, at)?;
     let whole = file.zone.span();
     let wrong = |span: &Range<usize>, error: ZoneError| at(Some(span.clone()), error.to_string());
@@ -184,6 +193,7 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
     described.negative_ttl = file.negative_ttl.unwrap_or(described.negative_ttl);
     described.binding_ttl = file.binding_ttl.unwrap_or(0);
     described.shared_address = file.shared_address.as_ref().map(|address| *address.get_ref());
+    described.machine = machine_services(file.machine_services.as_deref(), &listen, beside, at)?;
     if file.servers.is_empty() {
         let message = "the zone needs a name server: add `[[names.server]]` with `name` and `addresses`";
         return Err(at(Some(whole), message.to_owned()));
@@ -213,6 +223,15 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
     if let Some(shared) = file.shared_address.filter(|shared| in_pool(*shared.get_ref())) {
         let message = format!("{} is in the pool of `[names.waypoint]`: it has one owner", shared.get_ref());
         return Err(at(Some(shared.span()), message));
+    }
+    let of_machine = |pool: &AddressPool| {
+        pool.known.iter().chain(&pool.unknown).find(|one| described.machine.has(**one)).copied()
+    };
+    if let Some(own) = pool.as_ref().and_then(of_machine) {
+        let message = format!(
+            "{own} in the pool of `[names.waypoint]` is the machine's own: names share it as `shared_address`, which takes none of its services"
+        );
+        return Err(ConfigError { message, ..waypoint });
     }
     let gateways = gateways(file.gateways, (&zone, ports && pool.is_some()), at)?;
     let mut hosts = Hosts::default();
@@ -407,6 +426,47 @@ fn gateways(
         gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)?, names, peer });
     }
     Ok(gateways)
+}
+
+/// What the machine itself listens at, and at which addresses: those of its name server and of its tunnels,
+/// and those that the file says that the program shares (`OURS`).
+fn machine_services(
+    texts: Option<&[Spanned<String>]>,
+    listen: &[SocketAddr],
+    beside: Option<(&[WantedPort], &Settings)>,
+    at: &At<'_>,
+) -> Result<MachineServices, ConfigError> {
+    let mut machine = MachineServices::default();
+    for text in texts.unwrap_or_default() {
+        let service = text
+            .get_ref()
+            .parse()
+            .map_err(|error: naming::ServiceTextError| at(Some(text.span()), error.to_string()))?;
+        machine.services.insert(service);
+    }
+    if texts.is_none() {
+        machine.services.insert(Service { protocol: 6, port: 22 });
+    }
+    let ports = beside.map_or(&[][..], |(ports, _)| ports);
+    let tunnels = ports.iter().filter_map(|port| Some(port.tunnel.as_ref()?.listen));
+    let (udp, tcp) = (|port| Service { protocol: 17, port }, |port| Service { protocol: 6, port });
+    machine.services.extend(listen.iter().flat_map(|one| [udp(one.port()), tcp(one.port())]));
+    machine.services.extend(tunnels.clone().map(|one| udp(one.port())));
+    if machine.services.len() > MOST_SERVICES {
+        let message = format!("a machine has at most {MOST_SERVICES} services of its own beside names");
+        return Err(at(texts.and_then(|texts| Some(texts.last()?.span())), message));
+    }
+    let specified = listen.iter().copied().chain(tunnels).filter_map(|one| match one.ip() {
+        IpAddr::V4(address) if !address.is_unspecified() => Some((address, 32)),
+        _ => None,
+    });
+    machine.addresses.extend(specified);
+    let set = beside.and_then(|(_, settings)| settings.value("OURS"));
+    let shared: Option<IpPrefix> = set.and_then(|text| text.trim_matches('"').parse().ok());
+    if let Some((IpAddr::V4(address), length)) = shared.map(|one| (one.address(), one.length())) {
+        machine.addresses.push((address, length));
+    }
+    Ok(machine)
 }
 
 /// Networks of resolvers that are believed. Everybody cannot be: this is what the list is for.

@@ -18,7 +18,7 @@ use naming::limits::TAIL;
 use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, SetUpError};
 use ports::live::clock::{Clock, MachineClock};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::SyncSender;
@@ -61,6 +61,8 @@ pub(super) struct Answering {
     named: BTreeMap<String, NameDescription>,
     gateways: Vec<GatewayDescription>,
     pool: Option<AddressPool>,
+    /// What the machine itself listens at.
+    pub(super) machine: BTreeSet<Service>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
     /// What keeps names that are added over the end of the process.
@@ -105,6 +107,7 @@ impl Answering {
             named,
             gateways,
             pool,
+            machine: config.zone.machine.services.clone(),
             waypoint,
             kept: None,
             later,

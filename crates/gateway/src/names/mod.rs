@@ -161,7 +161,7 @@ impl Names {
     ) -> Result<(), NamesError> {
         let answering = self.answering();
         let Some(waypoint) = answering.waypoint.clone() else { return Ok(()) };
-        locked(&waypoint).carry(&tables, answering.gateways());
+        locked(&waypoint).carry(&tables, answering.gateways(), &answering.machine);
         answering.stand().map_err(NamesError::Packets)?;
         locked(&waypoint).fill(&tables, backend).map_err(NamesError::Packets)?;
         if self.kept.is_some() {

@@ -8,6 +8,8 @@ pub(crate) const EXPECTATIONS: &str = "expectations";
 /// Who reaches whom, proved and not, and who has done so until a short time ago.
 const BOUND: [&str; 4] = ["young_bindings", "tcp_bindings", "echo_bindings", "datagram_bindings"];
 const QUARANTINE: &str = "quarantine";
+/// What the machine itself listens at.
+const MACHINE: &str = "machine_services";
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
 pub(super) const EVENTS: [&str; 3] = ["promised", "bound", "unbound"];
 
@@ -21,6 +23,7 @@ pub struct PacketTables {
     /// How many bindings there may be that have not proved themselves.
     pub(super) young: usize,
     pub(super) quarantine: u32,
+    pub(super) machine: u32,
 }
 
 const IP4: (ColumnKind, u8) = (ColumnKind::Ip4, 32);
@@ -79,6 +82,11 @@ impl PacketTables {
         let young = find(BOUND[0]).map_or(0, |(_, table)| table.capacity as usize);
         let (bound, quarantine) =
             ([exact(BOUND[0])?, exact(BOUND[1])?, exact(BOUND[2])?, exact(BOUND[3])?], exact(QUARANTINE)?);
+        let wanted = format!("a table `{MACHINE}: exact(proto: u8, number: u16)`");
+        let (machine, _) = find(MACHINE)
+            .filter(|(_, table)| table.kind == TableKind::Exact)
+            .filter(|(_, table)| are(&table.keys, &[uint(8), uint(16)]) && table.values.is_empty())
+            .ok_or_else(|| lacks(&wanted))?;
         if held > MOST_BINDINGS {
             return Err(format!(
                 "the program's tables of bindings hold {held} entries, and a waypoint knows {MOST_BINDINGS} at most: lower `MOST_BINDINGS` by `[set]`"
@@ -92,6 +100,6 @@ impl PacketTables {
             let found = program.events.iter().find(|event| event.name == name);
             found.filter(|event| are(&event.params, &params)).ok_or_else(|| lacks(&wanted))?;
         }
-        Ok(PacketTables { expectations, room: table.capacity as usize, bound, young, quarantine })
+        Ok(PacketTables { expectations, room: table.capacity as usize, bound, young, quarantine, machine })
     }
 }

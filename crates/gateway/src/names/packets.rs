@@ -109,6 +109,12 @@ fn matches(key: &PathKey) -> Vec<Match> {
     exact.into_iter().chain([initiators]).collect()
 }
 
+/// The entry of the table of what the machine itself listens at.
+pub(super) fn machine_entry(service: Service) -> Entry {
+    let key = [u128::from(service.protocol), service.port.into()].map(Match::Exact).to_vec();
+    Entry { key, value: Vec::new(), priority: 0 }
+}
+
 /// The entry of a table of bindings.
 pub(super) fn binding_entry(key: &BindingKey, target: Target) -> Entry {
     let value = vec![target.peer.into(), target.host.to_bits().into()];

@@ -2,11 +2,11 @@
 //! one host.
 
 use super::packet_tables::PacketTables;
-use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry};
+use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry, machine_entry};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
-use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Waypoint};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Service, Waypoint};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 /// A host of which nothing is known any more: bindings may lead to it.
@@ -22,14 +22,21 @@ pub(super) struct PacketPath {
     standing: HashMap<PathKey, Target>,
     /// The numbers of gateways in the tunnel.
     peers: BTreeMap<String, u32>,
+    /// What the machine itself listens at, whatever is promised.
+    machine: BTreeSet<Service>,
 }
 
 impl PacketPath {
     /// Nothing has been told yet, and nobody is there to be told.
-    pub(super) fn new(tables: &PacketTables, gateways: &[GatewayDescription]) -> PacketPath {
+    pub(super) fn new(
+        tables: &PacketTables,
+        gateways: &[GatewayDescription],
+        machine: &BTreeSet<Service>,
+    ) -> PacketPath {
         let peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
         let (room, standing) = (tables.room, HashMap::new());
-        PacketPath { packets: None, room, entries: PathEntries::new(room), standing, peers }
+        let (entries, machine) = (PathEntries::new(room), machine.clone());
+        PacketPath { packets: None, room, entries, standing, peers, machine }
     }
 
     /// From now on these packets are told of changes.
@@ -144,7 +151,7 @@ impl PacketPath {
         self.entries.resize(self.room - self.standing.len());
     }
 
-    /// Fills the table of a program that does not run yet, in place of the examples in its text.
+    /// Fills the tables of a program that does not run yet, in place of the examples in its text.
     ///
     /// # Errors
     /// It does not take all.
@@ -160,6 +167,8 @@ impl PacketPath {
             .filter_map(|(key, responder)| Some(entry(key, self.target(hosts.place(responder.0)?)?)));
         let standing = self.standing.iter().map(|(key, target)| entry(key, *target));
         let all = standing.chain(promised).collect();
+        let machine = self.machine.iter().map(|&service| machine_entry(service)).collect();
+        backend.replace(tables.machine, machine).map_err(|error| format!("`machine_services`: {error}"))?;
         backend.replace(tables.expectations, all).map_err(|error| format!("`expectations`: {error}"))
     }
 

@@ -12,6 +12,7 @@ use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
 use naming::dns::Ipv4Mode;
 use naming::{AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -363,6 +364,22 @@ fn hosts_that_nobody_serves_and_addresses_with_two_owners_are_shown_at_their_pla
             format!("binding_ttl = 5\n{head}{HOSTS}{POOL}hold = \"measured\"\n"),
             "line 28, column 8: `hold = \"measured\"` counts from the answer",
         ),
+        (
+            format!(
+                "shared_address = \"127.0.0.1\"\n{head}{}",
+                HOSTS.replace("tcp/22\"]", "tcp/22\"]\nipv4 = \"shared\"")
+            ),
+            "line 15, column 1: nas.home.example offers tcp/22, and the machine itself listens there at 127.0.0.1",
+        ),
+        (
+            format!(
+                "shared_address = \"127.0.0.1\"\n{head}{}",
+                HOSTS.replace("tcp/22\"]", "udp/1\"]\nipv4 = \"shared\"")
+            ),
+            "line 15, column 1: nas.home.example offers udp/1, and the machine itself listens there at 127.0.0.1",
+        ),
+        (changed("203.0.113.32/31", "127.0.0.0/30"), "line 24, column 1: 127.0.0.1 in the pool"),
+        (format!("machine_services = [\"ssh\"]\n{head}"), "line 2, column 21: `ssh` is not a service"),
         (changed("[names.waypoint]", "[names.x]"), "line 24, column 8: unknown field `x`"),
         (
             format!("{head}{HOSTS}"),
@@ -532,10 +549,11 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let tables = PacketTables { expectations: 0, room: 8, bound: [1, 2, 4, 5], young: 4, quarantine: 3 };
+    let tables =
+        PacketTables { expectations: 0, room: 8, bound: [1, 2, 4, 5], young: 4, quarantine: 3, machine: 6 };
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
-    waypoint.carry(&tables, &[gateway]);
+    waypoint.carry(&tables, &[gateway], &BTreeSet::new());
     let service = Service { protocol: 6, port: 22 };
     let key = BindingKey { initiator, address: address(1), service };
     let target = Target { peer: 7, host: [192, 168, 1, 11].into() };

@@ -12,10 +12,10 @@ use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Services,
-    SetUpError, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Service,
+    Services, SetUpError, Waypoint,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -108,8 +108,13 @@ impl LocalWaypoint {
     }
 
     /// Packets will follow its promises; nobody is told yet.
-    pub(super) fn carry(&mut self, tables: &PacketTables, gateways: &[GatewayDescription]) {
-        self.path = Some(PacketPath::new(tables, gateways));
+    pub(super) fn carry(
+        &mut self,
+        tables: &PacketTables,
+        gateways: &[GatewayDescription],
+        machine: &BTreeSet<Service>,
+    ) {
+        self.path = Some(PacketPath::new(tables, gateways, machine));
     }
 
     /// From now on these packets are told.

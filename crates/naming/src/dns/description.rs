@@ -1,6 +1,9 @@
 //! A zone as a person or a file writes it.
 
+use crate::expectation::Initiators;
+use crate::service::{Service, Services};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A zone. Names that end with a dot are whole, `@` is the zone itself, and others are below the zone.
@@ -28,12 +31,36 @@ pub struct ZoneDescription {
     pub name_servers: Vec<NameServerDescription>,
     /// The public address that names with different services share.
     pub shared_address: Option<Ipv4Addr>,
+    /// What no name gets, since the machine of the waypoint listens there itself.
+    #[serde(skip)]
+    pub machine: MachineServices,
     /// Hosts that are reached by this zone.
     #[serde(default)]
     pub names: Vec<NameDescription>,
     /// Other records.
     #[serde(default)]
     pub records: Vec<RecordDescription>,
+}
+
+/// What a machine listens at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineServices {
+    /// Protocols and ports.
+    pub services: BTreeSet<Service>,
+    /// Its addresses: first bits and how many.
+    pub addresses: Vec<(Ipv4Addr, u8)>,
+}
+
+impl MachineServices {
+    /// Whether the machine has this address.
+    pub fn has(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|&(network, length)| Initiators::Prefix(network, length).contain(address))
+    }
+
+    /// A service that the machine has at this address itself, if there is one among these.
+    pub(crate) fn meets(&self, address: Ipv4Addr, services: &Services) -> Option<Service> {
+        services.iter().find(|service| self.services.contains(service)).filter(|_| self.has(address))
+    }
 }
 
 impl ZoneDescription {
@@ -48,6 +75,7 @@ impl ZoneDescription {
             binding_ttl: 0,
             name_servers: Vec::new(),
             shared_address: None,
+            machine: MachineServices::default(),
             names: Vec::new(),
             records: Vec::new(),
         }

@@ -24,7 +24,8 @@ mod zone_error;
 pub use arrival::{Arrival, DnsMoment, DnsTransport};
 pub use cookies::CookieSecrets;
 pub use description::{
-    HttpsDescription, Ipv4Mode, NameDescription, NameServerDescription, RecordDescription, ZoneDescription,
+    HttpsDescription, Ipv4Mode, MachineServices, NameDescription, NameServerDescription, RecordDescription,
+    ZoneDescription,
 };
 pub use name::{DnsName, DnsNameError};
 pub use name_server::{DnsAnswer, DnsPolicy, HeldQuery, NameServer, Resumed, Unverified};

@@ -1,7 +1,7 @@
 //! A zone: which names there are, what is known of each, and which of them need a promise of a waypoint.
 
 use crate::dns::description::{
-    Ipv4Mode, NameDescription, NameServerDescription, RecordDescription, ZoneDescription,
+    Ipv4Mode, MachineServices, NameDescription, NameServerDescription, RecordDescription, ZoneDescription,
 };
 use crate::dns::name::{DnsName, LONGEST_NAME, ancestors};
 use crate::dns::records::{ZoneRecord, host_data, resolve, seconds, static_data};
@@ -61,6 +61,7 @@ pub struct Zone {
     ttl: Ttl,
     binding_ttl: Ttl,
     shared_address: Option<Ipv4Addr>,
+    machine: MachineServices,
 }
 
 impl Zone {
@@ -93,6 +94,7 @@ impl Zone {
             ttl,
             binding_ttl: Ttl::from_secs(description.binding_ttl),
             shared_address: description.shared_address,
+            machine: description.machine.clone(),
             apex,
         };
         let apex = zone.apex.clone();
@@ -206,21 +208,27 @@ impl Zone {
             let shared = |host: &NamedHost| host.mode == Ipv4Mode::Shared && host.services.meet(services);
             hosts().find(|(_, host)| shared(host))
         };
+        let of_machine = |address| match self.machine.meets(address, services) {
+            Some(service) => Err(ZoneError::OfMachine(name.clone(), service, address)),
+            None => Ok(()),
+        };
+        let shared = self.shared_address.map_or(Ok(()), of_machine);
         match wanted {
-            Ipv4Mode::Automatic if self.shared_address.is_none() || in_way().is_some() => {
+            Ipv4Mode::Automatic if self.shared_address.is_none() || in_way().is_some() || shared.is_err() => {
                 Ok(Ipv4Mode::PerInitiator)
             }
             Ipv4Mode::Shared if self.shared_address.is_none() => {
                 Err(ZoneError::NoSharedAddress(name.clone()))
             }
             Ipv4Mode::Automatic | Ipv4Mode::Shared => match in_way() {
-                None => Ok(Ipv4Mode::Shared),
+                None => shared.map(|()| Ipv4Mode::Shared),
                 Some((other, _)) => Err(ZoneError::Overlap(name.clone(), who(other))),
             },
             Ipv4Mode::Dedicated(address) => {
                 if self.shared_address == Some(address) {
                     return Err(ZoneError::AddressShared(address, name.clone()));
                 }
+                of_machine(address)?;
                 match hosts().find(|(_, host)| host.mode == wanted) {
                     Some((other, _)) => Err(ZoneError::AddressTaken(address, name.clone(), who(other))),
                     None => Ok(wanted),

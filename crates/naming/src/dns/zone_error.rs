@@ -2,7 +2,7 @@
 
 use crate::dns::name::{DnsName, DnsNameError};
 use crate::limits::{LONGEST_BINDING_TTL, LONGEST_TEXT, MOST_NAME_SERVERS, MOST_NAMES, MOST_RECORDS_AT_NAME};
-use crate::service::{ServiceTextError, TooManyServices};
+use crate::service::{Service, ServiceTextError, TooManyServices};
 use std::net::Ipv4Addr;
 
 /// Why a zone or a change of it is refused.
@@ -35,6 +35,12 @@ pub enum ZoneError {
          another port"
     )]
     Overlap(DnsName, DnsName),
+    /// The machine of the waypoint has this service itself.
+    #[error(
+        "{0} offers {1}, and the machine itself listens there at {2}: give it `per-initiator`, another address or \
+         another port, or change `machine_services`"
+    )]
+    OfMachine(DnsName, Service, Ipv4Addr),
     /// The mode needs an address that the zone does not have.
     #[error("{0} wants the shared address, and the zone has none: set `shared_address`")]
     NoSharedAddress(DnsName),

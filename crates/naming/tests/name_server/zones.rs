@@ -2,7 +2,9 @@
 
 use crate::wire::asked;
 use crate::{SECRETS, policy, twin, whole, zone};
-use naming::dns::{DnsName, Ipv4Mode, NameDescription, NameServer, Zone, ZoneDescription, ZoneError};
+use naming::dns::{
+    DnsName, Ipv4Mode, MachineServices, NameDescription, NameServer, Zone, ZoneDescription, ZoneError,
+};
 use naming::limits::{MOST_NAMES, MOST_RECORDS_AT_NAME};
 use naming::{Responder, Service, Services};
 
@@ -63,6 +65,32 @@ fn a_zone_that_cannot_be_is_refused_with_what_to_do() {
         zone.names[0].ipv4 = Ipv4Mode::Shared;
     });
     assert!(said.contains("set `shared_address`"), "{said}");
+}
+
+#[test]
+fn what_the_machine_itself_listens_at_is_for_no_name_at_its_addresses() {
+    let mut described = description();
+    let shared = described.shared_address.expect("there is one");
+    let [ssh, other] = [22, 8_022].map(|port| Service { protocol: 6, port });
+    described.machine = MachineServices { services: [ssh].into(), addresses: vec![(shared, 32)] };
+    described.names.clear();
+    let mut zone = Zone::new(&described).expect("a zone");
+    let mut add = |of: &str, services: Services, mode| {
+        let one = name(of);
+        let added = zone.add(&one, Responder(1), services, &host(mode));
+        added.map(|()| zone.mode(&one).expect("it is there"))
+    };
+    let own = add("a.home.example", tcp(22), Ipv4Mode::Shared);
+    assert_eq!(own, Err(ZoneError::OfMachine(name("a.home.example"), ssh, shared)));
+    assert_eq!(add("b.home.example", tcp(22), Ipv4Mode::Automatic), Ok(Ipv4Mode::PerInitiator));
+    assert_eq!(add("c.home.example", tcp(other.port), Ipv4Mode::Automatic), Ok(Ipv4Mode::Shared));
+    described.machine.addresses = vec![([203, 0, 113, 48].into(), 30)];
+    let mut zone = Zone::new(&described).expect("a zone");
+    let mut dedicated = |last: u8| {
+        let mode = Ipv4Mode::Dedicated([203, 0, 113, last].into());
+        zone.add(&name(&format!("d{last}.home.example")), Responder(1), tcp(22), &host(mode)).is_ok()
+    };
+    assert_eq!([47, 48, 51, 52].map(&mut dedicated), [true, false, false, true]);
 }
 
 #[test]
