@@ -57,6 +57,7 @@
 //! ```
 
 mod addresses;
+mod agreement;
 mod alone;
 mod changes;
 mod name_pattern;

@@ -249,6 +249,11 @@ fn loaded_filled(
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
     let mut program = (compiled.program.take())
         .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
+    let constant = |name: &str| {
+        let settable = compiled.settables.iter().find(|one| one.name == name)?;
+        Some(compiled.sources.text(*settable.set.first().unwrap_or(&settable.default)).to_owned())
+    };
+    config.agrees(&constant).map_err(|error| format!("{}: {error}", file.display()))?;
     for table in &config.tables {
         let mut again = program::refill(&mut program, table, allowance).map_err(|message| {
             let (line, column) = table.place;
