@@ -464,13 +464,90 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
         judge.answers(1, answer);
         let acknowledged = Said { flags: ACK, ack: answer.next(), ..known };
         assert!(judge.asks(acknowledged).is_some());
+        // One network (/24) has so many.
+        for low in 0..200 {
+            judge.asks(Said { from: [192, 3, 0, low], ..known });
+        }
+        assert_eq!(judge.reasons.get("network_full"), Some(&(200 - 64)));
+        // Each of another network: the host gets half of the places, since one more may want the same.
         for number in 0..5_000_u32 {
             let [_, _, high, low] = number.to_be_bytes();
-            judge.asks(Said { from: [192, 1, high, low], ..known });
+            judge.asks(Said { from: [192, 16 + high, low, 1], ..known });
         }
-        assert_eq!(judge.reasons.get("embryonic_full"), Some(&(5_000 - 4_096)));
+        assert_eq!(judge.reasons.get("host_full"), Some(&(5_000 - (2_048 - 64))));
+        judge.promise(at, TCP, 22, None, Some((2, [10, 0, 0, 81])));
+        judge.resolve(2, [10, 0, 0, 81]);
+        let other = Said { ports: (40_000, 22), ..known };
+        for number in 0..5_000_u32 {
+            let [_, _, high, low] = number.to_be_bytes();
+            judge.asks(Said { from: [192, 64 + high, low, 1], ..other });
+        }
+        // Two hosts, and one more that may want: a third each, of which the first has more already.
+        assert_eq!(judge.reasons.get("host_full"), Some(&(5_000 - (2_048 - 64) + 5_000 - 1_366)));
+        judge.promise(at, TCP, 443, None, Some((2, [10, 0, 0, 82])));
+        judge.resolve(2, [10, 0, 0, 82]);
+        assert!(judge.asks(Said { ports: (40_000, 443), ..known }).is_some(), "a host that nobody floods");
         assert!(judge.asks(Said { flags: ACK, ..known }).is_some(), "who is bound stays so");
         judge.now += 11 * SECOND;
-        assert!(judge.asks(Said { from: [192, 2, 0, 1], ..known }).is_some(), "their time is over");
+        assert!(judge.asks(Said { from: [192, 3, 0, 1], ..known }).is_some(), "their time is over");
+        for number in 0..1_000_u32 {
+            let [_, _, high, low] = number.to_be_bytes();
+            let from = [192, 16 + high, low, 1];
+            judge.now += SECOND / 1_000;
+            assert!(
+                judge.asks(Said { from, ..known }).is_some(),
+                "and their places are free: {number} {:?}",
+                judge.reasons
+            );
+        }
+    }
+}
+
+#[test]
+fn places_are_free_again_for_who_proves_itself() {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = [198, 51, 100, 1];
+        judge.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
+        judge.resolve(1, [10, 0, 0, 80]);
+        // More initiators of one network than there may be that prove nothing.
+        for last in 1..=200 {
+            let from = [203, 0, 113, last];
+            let ask = Said { from, to: at, proto: TCP, ports: (40_000, 80), flags: SYN, ack: 0, size: 0 };
+            assert!(judge.asks(ask).is_some(), "{last}");
+            let answer =
+                Said { from: [10, 0, 0, 80], to: from, ports: (80, 40_000), flags: SYN | ACK, ..ask };
+            judge.answers(1, answer);
+            assert!(judge.asks(Said { flags: ACK, ack: answer.next(), ..ask }).is_some());
+        }
+        assert_eq!(judge.reasons.get("network_full"), None);
+    }
+}
+
+#[test]
+fn a_silent_host_is_asked_for_once_a_second() {
+    let gateway = program("names_gateway");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut bench = PacketBench::new(&gateway, back_end, 2, 0).expect("it loads");
+        let ask = Said {
+            from: [203, 0, 113, 1],
+            to: [10, 0, 0, 80],
+            proto: UDP,
+            ports: (40_000, 53),
+            flags: 0,
+            ack: 0,
+            size: 8,
+        };
+        let mut asked = |said: Said, now: u64| {
+            let sent = frame((peer(0), peer(WAYPOINT_NUMBER)), said);
+            let outcome = bench.packet(GATEWAY_TUNNEL, &sent, now);
+            assert_eq!(reason(&gateway, &outcome), Some("resolving"));
+            outcome.left.len()
+        };
+        let times = [0, SECOND / 2, SECOND - 1, SECOND, SECOND * 3 / 2, 3 * SECOND];
+        assert_eq!(times.map(|now| asked(ask, now)), [1, 0, 0, 1, 0, 1]);
+        let other = Said { to: [10, 0, 0, 81], ..ask };
+        assert_eq!(asked(other, 3 * SECOND), 1, "another host");
     }
 }
