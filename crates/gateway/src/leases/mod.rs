@@ -21,13 +21,12 @@ use crate::names::Names;
 use naming::control::{ControlMessage, decode, encode};
 use ports::live::TunnelControl;
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::tunnel::PeerMessage;
+use ports::live::tunnel::PeerMessages;
 use registering::Registering;
 use registrar::Registrar;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -134,16 +133,12 @@ fn locked(conversations: &Mutex<Conversations>) -> MutexGuard<'_, Conversations>
 }
 
 /// Takes what peers say until the gateway ends, or the tunnel has gone.
-fn speak(
-    conversations: &Weak<Mutex<Conversations>>,
-    messages: &mpsc::Receiver<PeerMessage>,
-    ended: &AtomicBool,
-) {
+fn speak(conversations: &Weak<Mutex<Conversations>>, messages: &PeerMessages, ended: &AtomicBool) {
     while !ended.load(Ordering::SeqCst) {
-        let said = messages.recv_timeout(LEASE_CLOCK);
+        let said = messages.next(LEASE_CLOCK);
         let Some(conversations) = conversations.upgrade() else { return };
         let mut conversations = locked(&conversations);
-        if let Ok((peer, message)) = said {
+        if let Some((peer, message)) = said {
             conversations.heard(peer, &message);
         }
         conversations.turn();

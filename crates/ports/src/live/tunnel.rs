@@ -19,19 +19,21 @@ mod calls;
 mod control;
 mod incoming;
 pub mod key_file;
+mod mailbox;
 mod outlet;
 mod own_end;
 mod wanted;
 
-pub use control::{PeerMessage, TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
+pub use control::{TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
 pub use key_file::KeyFileError;
+pub use mailbox::{PeerMessage, PeerMessages};
 pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
 
 use super::clock::{Clock, MachineClock};
 use super::empty::Nothing;
 use super::{AttachError, Attached, Lane, Presence, Receiver, WantedPort};
-use control::ControlQueue;
 use incoming::Incoming;
+use mailbox::Mailbox;
 use outlet::Outlet;
 use own_end::Port;
 use packet::PortNumber;
@@ -42,7 +44,7 @@ use tunnel::{CipherSuite, PeerId, Tunnel, TunnelSetup};
 pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let wishes = wanted.tunnel.as_ref().ok_or_else(|| AttachError::NoInterface(wanted.interface.clone()))?;
     let port = Arc::new(open(wishes)?);
-    let control = Arc::<ControlQueue>::default();
+    let control = Arc::<Mailbox>::default();
     let lane = |index: u16| Lane {
         receive: match index {
             0 => Box::new(Incoming::new(port.clone(), number, control.clone())) as Box<dyn Receiver>,

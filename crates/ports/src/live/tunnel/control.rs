@@ -1,6 +1,7 @@
 //! What the control plane does with a running tunnel: it looks at it, changes its peers and keys, and
 //! exchanges control messages with peers.
 
+use super::mailbox::{Mailbox, PeerMessages};
 use super::own_end::{Port, TunnelRefusal};
 use super::wanted::{TunnelError, TunnelWishes, WantedPeer};
 use crate::live::clock::{Clock, MachineClock};
@@ -8,9 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunnel::{
     CipherSuite, PeerId, PublicKey, SecretKey, Tunnel, TunnelDrop, TunnelSendError, TunnelSetupError,
 };
@@ -56,32 +55,11 @@ pub struct TunnelPeerView {
     pub sent_bytes: u64,
 }
 
-/// Control messages that wait for the control plane; further ones are lost, and their senders repeat them.
-const WAITING_MESSAGES: usize = 256;
-
-/// A control message, and the number of the peer that has sent it.
-pub type PeerMessage = (u32, Vec<u8>);
-
-/// Control messages of peers, until the control plane takes them.
-#[derive(Default)]
-pub(super) struct ControlQueue {
-    taken: OnceLock<SyncSender<PeerMessage>>,
-    lost: AtomicU64,
-}
-
-impl ControlQueue {
-    /// Puts a message in, if somebody takes messages and there is room.
-    pub(super) fn put(&self, peer: u32, message: &[u8]) {
-        let put = self.taken.get().is_some_and(|queue| queue.try_send((peer, message.to_vec())).is_ok());
-        self.lost.fetch_add(u64::from(!put), Ordering::Relaxed);
-    }
-}
-
 /// A running tunnel, for the control plane.
 #[derive(Clone)]
 pub struct TunnelControl {
     port: Arc<Port>,
-    messages: Arc<ControlQueue>,
+    messages: Arc<Mailbox>,
     /// The peers in force, in the order of their numbers.
     peers: Arc<Mutex<Vec<WantedPeer>>>,
 }
@@ -100,7 +78,7 @@ pub struct TunnelChange {
 }
 
 impl TunnelControl {
-    pub(super) fn new(port: Arc<Port>, messages: Arc<ControlQueue>, peers: Vec<WantedPeer>) -> TunnelControl {
+    pub(super) fn new(port: Arc<Port>, messages: Arc<Mailbox>, peers: Vec<WantedPeer>) -> TunnelControl {
         TunnelControl { port, messages, peers: Arc::new(Mutex::new(sorted(peers))) }
     }
 
@@ -110,9 +88,8 @@ impl TunnelControl {
     }
 
     /// Takes control messages of peers from now on; nothing if somebody else does.
-    pub fn messages(&self) -> Option<mpsc::Receiver<PeerMessage>> {
-        let (put, taken) = mpsc::sync_channel(WAITING_MESSAGES);
-        self.messages.taken.set(put).is_ok().then_some(taken)
+    pub fn messages(&self) -> Option<PeerMessages> {
+        self.messages.open()
     }
 
     /// Sends a control message to a peer, or lets it wait until there is a session.
@@ -139,7 +116,7 @@ impl TunnelControl {
             peers: peers.iter().filter_map(|peer| view(&end.tunnel, peer, now)).collect(),
             drops: counted(TunnelDrop::ALL.map(TunnelDrop::name), end.drops),
             refusals: counted(TunnelRefusal::ALL.map(TunnelRefusal::name), end.refusals),
-            control_lost: self.messages.lost.load(Ordering::Relaxed),
+            control_lost: self.messages.lost(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! with Ethernet headers that say whose they are.
 
 use super::calls::{self, AT_ONCE, Arrived};
-use super::control::ControlQueue;
+use super::mailbox::Mailbox;
 use super::own_end::Port;
 use crate::live::clock::Now;
 use crate::live::{ReceiveLosses, Receiver};
@@ -24,7 +24,7 @@ const MEMORY: usize = 512 << 10;
 pub(super) struct Incoming {
     port: Arc<Port>,
     number: PortNumber,
-    control: Arc<ControlQueue>,
+    control: Arc<Mailbox>,
     /// Room for messages, and those that are there. All before `next` are done, and `offset` bytes of it.
     messages: Vec<u8>,
     arrived: [Arrived; AT_ONCE],
@@ -36,7 +36,7 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(port: Arc<Port>, number: PortNumber, control: Arc<ControlQueue>) -> Incoming {
+    pub(super) fn new(port: Arc<Port>, number: PortNumber, control: Arc<Mailbox>) -> Incoming {
         Incoming {
             port,
             number,
