@@ -13,8 +13,8 @@
 use crate::admission::Denial;
 use crate::expectation::Responder;
 use crate::limits::{
-    EMBRYONIC, FORGOTTEN_AT_ONCE, MOST_BINDINGS, MOST_EMBRYONIC, MOST_EMBRYONIC_OF_PREFIX, MOST_OF_INITIATOR,
-    QUARANTINE,
+    EMBRYONIC, FORGOTTEN_AT_ONCE, MOST_BINDINGS, MOST_EMBRYONIC, MOST_EMBRYONIC_OF_PREFIX, MOST_ENDED,
+    MOST_OF_INITIATOR, QUARANTINE,
 };
 use crate::service::Service;
 use std::collections::{HashMap, VecDeque};
@@ -94,6 +94,8 @@ pub(crate) struct Bindings {
     ended: VecDeque<(u64, BindingKey)>,
     /// How long an ended binding is remembered if there is room; [`QUARANTINE`] at least.
     remembered: u64,
+    /// How many ended ones are remembered for longer than that.
+    most_ended: usize,
     /// For those who ask who is bound at an address, whoever is the initiator.
     census: Option<Census>,
 }
@@ -104,7 +106,8 @@ fn network(initiator: Ipv4Addr) -> u32 {
 
 impl Bindings {
     pub(crate) fn new(remembered: u64) -> Bindings {
-        Bindings { remembered: remembered.max(QUARANTINE), ..Bindings::default() }
+        let remembered = remembered.max(QUARANTINE);
+        Bindings { remembered, most_ended: MOST_ENDED, ..Bindings::default() }
     }
 
     /// The same, with an account of each address.
@@ -251,6 +254,12 @@ impl Bindings {
                 self.no_longer_embryonic(key.initiator);
             }
         }
+        if self.ended.len() > self.most_ended && !self.forget_one(now, QUARANTINE) {
+            // Packets have a quarantine of their own.
+            if self.ended.len() > 2 * self.most_ended {
+                self.forget_one(now, 0);
+            }
+        }
     }
 
     fn no_longer_embryonic(&mut self, initiator: Ipv4Addr) {
@@ -314,5 +323,39 @@ impl Bindings {
         self.count -= 1;
         self.recount(key, Some(responder), None);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{REMEMBERED, SECOND};
+
+    /// Bindings that packets make and end, one a second: how many are remembered.
+    fn ended(bindings: &mut Bindings, numbers: std::ops::Range<u32>, pause: u64) -> usize {
+        for number in numbers {
+            let (initiator, address) = (Ipv4Addr::from_bits(number), Ipv4Addr::UNSPECIFIED);
+            let key = BindingKey { initiator, address, service: Service { protocol: 17, port: 53 } };
+            bindings.note(key, Responder(1));
+            bindings.end(&key, u64::from(number) * pause);
+        }
+        bindings.count()
+    }
+
+    #[test]
+    fn ended_bindings_are_remembered_for_long_only_where_they_are_few() {
+        let few = || Bindings { most_ended: 200, ..Bindings::counted(REMEMBERED) };
+        assert_eq!(ended(&mut few(), 0..150, SECOND), 150);
+        // More are forgotten when their quarantine is over, and not before.
+        let mut bindings = few();
+        assert_eq!(ended(&mut bindings, 0..1_000, SECOND), 200);
+        assert_eq!(ended(&mut few(), 0..300, SECOND / 10), 300);
+        // There is an end to that, too: the one that ended first goes.
+        let mut bindings = few();
+        assert_eq!(ended(&mut bindings, 0..1_000, 1), 400);
+        assert!(bindings.of(Ipv4Addr::from_bits(599)).is_empty());
+        assert_eq!(bindings.of(Ipv4Addr::from_bits(600)).len(), 1);
+        let service = Service { protocol: 17, port: 53 };
+        assert_eq!(bindings.at(Ipv4Addr::UNSPECIFIED, service, Responder(2)), (false, true));
     }
 }

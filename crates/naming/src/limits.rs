@@ -46,6 +46,10 @@ pub const MOST_EMBRYONIC_OF_PREFIX: u32 = 64;
 /// Bindings, quarantined ones included.
 pub const MOST_BINDINGS: usize = 1 << 21;
 
+/// Ended bindings that are remembered for longer than their quarantine. Twice as many are remembered at all;
+/// then the one that ended first is forgotten early.
+pub const MOST_ENDED: usize = 1 << 20;
+
 /// Ended bindings and embryonic ones that one call forgets.
 pub const FORGOTTEN_AT_ONCE: usize = 64;
 
