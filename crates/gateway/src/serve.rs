@@ -142,7 +142,7 @@ pub fn serve(
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
     if let (Some(names), Some(tables), Some(backend)) = (&names, carried, loaded.backends.first_mut()) {
-        names.carry(&remote, tables, backend.as_mut())?;
+        names.carry(&remote, tables, backend.as_mut(), telling.remark)?;
     }
     if let Some(path) = &config.snapshot {
         let now = Moment::now(clock.program());

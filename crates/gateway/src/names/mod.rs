@@ -33,7 +33,7 @@ use exec::Backend;
 use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;
 use naming::{AddressPoolError, BindingKey, ServiceTextError};
-use packets::{LivePackets, Target, binding_entry};
+use packets::{LivePackets, quarantine_earlier};
 use ports::live::clock::{Clock, MachineClock};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -158,6 +158,7 @@ impl Names {
         remote: &Remote,
         tables: PacketTables,
         backend: &mut dyn Backend,
+        remark: fn(&str),
     ) -> Result<(), NamesError> {
         let answering = self.answering();
         let Some(waypoint) = answering.waypoint.clone() else { return Ok(()) };
@@ -167,15 +168,12 @@ impl Names {
         if self.kept.is_some() {
             locked(&waypoint).remember(&self.earlier, MachineClock.program());
         }
-        for StoredBinding { key, gateway, host, .. } in &self.earlier {
-            let entry = binding_entry(key, Target { peer: *gateway, host: *host });
-            let learned = backend.learn(tables.quarantine, &entry, MachineClock.program());
-            learned.map_err(|error| {
-                NamesError::Packets(format!(
-                    "`quarantine` has no room for {} bindings of the time before ({error}): raise `MOST_BINDINGS` by `[set]`, or start in two minutes",
-                    self.earlier.len()
-                ))
-            })?;
+        let now = MachineClock.program();
+        if let Err((count, error)) = quarantine_earlier(backend, &tables, &self.earlier, now) {
+            remark(&format!(
+                "`quarantine` has room for {count} of {} bindings of the time before ({error}): clients whose binding ended before them may reach another host by its address at once; raise `MOST_BINDINGS` by `[set]`, or start in two minutes",
+                self.earlier.len()
+            ));
         }
         let live = LivePackets { remote: remote.clone(), tables, generation: 1 };
         locked(&waypoint).begin(Box::new(live));

@@ -9,8 +9,9 @@
 
 use super::packet_tables::PacketTables;
 use engine::live::{Generation, Remote};
-use exec::{Backend, EntryPlace};
+use exec::{Backend, EntryError, EntryPlace};
 use lang::ir::{Entry, Match};
+use naming::store::StoredBinding;
 use naming::{BindingKey, Initiators, PathKey, Service};
 use std::net::Ipv4Addr;
 
@@ -116,7 +117,7 @@ pub(super) fn machine_entry(service: Service) -> Entry {
 }
 
 /// The entry of a table of bindings.
-pub(super) fn binding_entry(key: &BindingKey, target: Target) -> Entry {
+fn binding_entry(key: &BindingKey, target: Target) -> Entry {
     let value = vec![target.peer.into(), target.host.to_bits().into()];
     Entry { key: binding_matches(key), value, priority: 0 }
 }
@@ -272,6 +273,24 @@ fn make(tables: &PacketTables, backend: &mut dyn Backend, rows: &[Row]) -> Resul
         backend.remove(tables.expectations, &matches(key), 0);
     }
     Err(refusal)
+}
+
+/// Lets initiators of an earlier life reach nobody else for a while; `earlier` has the one that ended first
+/// in front. Without room those that ended last have precedence.
+///
+/// # Errors
+/// How many there was room for, and why for no more.
+pub(super) fn quarantine_earlier(
+    backend: &mut dyn Backend,
+    tables: &PacketTables,
+    earlier: &[StoredBinding],
+    now: u64,
+) -> Result<(), (usize, EntryError)> {
+    for (count, StoredBinding { key, gateway, host, .. }) in earlier.iter().rev().enumerate() {
+        let entry = binding_entry(key, Target { peer: *gateway, host: *host });
+        backend.learn(tables.quarantine, &entry, now).map_err(|error| (count, error))?;
+    }
+    Ok(())
 }
 
 /// The other host that an initiator reaches by this key, or has reached a short time ago.

@@ -542,6 +542,37 @@ impl DataPath for Faster {
 }
 
 #[test]
+fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_last() {
+    let text = "table quarantine: exact(initiator: ip4, at: ip4, proto: u8, number: u16) -> (u24, ip4) {
+        capacity 4 age 120s evict refuse
+    }
+    start stage all() { match quarantine[1.1.1.1, 2.2.2.2, 6, 22] { some _ => flood, none => flood } }";
+    let options = lang::pipeline::CompileOptions::default();
+    let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &options);
+    let program = compiled.program.expect("compiles");
+    let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 1, 0).expect("it loads");
+    let tables =
+        PacketTables { expectations: 9, room: 0, bound: [9; 4], young: 0, quarantine: 0, machine: 9 };
+    let stored = |number: u8| {
+        let service = Service { protocol: 6, port: 22 };
+        let key = BindingKey { initiator: [203, 0, 113, number].into(), address: [1; 4].into(), service };
+        StoredBinding { key, gateway: 1, host: [10, 0, 0, 1].into(), ago: u64::from(100 - number) }
+    };
+    let earlier: Vec<StoredBinding> = (0..10).map(stored).collect();
+    let (count, _) = quarantine_earlier(backend.as_mut(), &tables, &earlier, 1).expect_err("too many");
+    assert_eq!(count, 4);
+    let (entries, _) = backend.entries_part(0, exec::EntryPlace::default(), 100);
+    let mut kept: Vec<u8> = Vec::new();
+    for entry in &entries {
+        let lang::ir::Match::Exact(initiator) = entry.key[0] else { panic!("{entry:?}") };
+        kept.push(initiator as u8);
+    }
+    kept.sort_unstable();
+    assert_eq!(kept, [6, 7, 8, 9]);
+    assert!(quarantine_earlier(backend.as_mut(), &tables, &earlier[7..], 1).is_ok());
+}
+
+#[test]
 fn packets_that_were_faster_than_their_event_are_believed() {
     let (initiator, address) = (Ipv4Addr::new(203, 0, 113, 9), |last| Ipv4Addr::new(198, 51, 100, last));
     let place = |last: u8| HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() };
