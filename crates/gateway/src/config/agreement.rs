@@ -24,8 +24,9 @@ impl Config {
             text?.trim_matches('"').parse().ok()
         }
         if let Some(longest) = read::<u16>(constant(TUNNEL_MTU)) {
-            let tunnels = (1..).zip(&self.ports).filter_map(|(port, one)| Some((port, one.tunnel.as_ref()?)));
-            for (port, tunnel) in tunnels.filter(|(_, tunnel)| tunnel.mtu < longest) {
+            let mut tunnels =
+                (1..).zip(&self.ports).filter_map(|(port, one)| Some((port, one.tunnel.as_ref()?)));
+            if let Some((port, tunnel)) = tunnels.find(|(_, tunnel)| tunnel.mtu < longest) {
                 let message = format!(
                     "this tunnel takes packets of {} bytes (`mtu`), and the program sends up to {longest}, which would be dropped: set `{TUNNEL_MTU} = {}` in `[set]`, or raise `mtu`",
                     tunnel.mtu, tunnel.mtu
