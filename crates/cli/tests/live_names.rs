@@ -262,6 +262,10 @@ fn clients_reach_hosts_by_the_names_that_they_asked_for() {
     assert_eq!(home.get(11, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
     assert!(!home.dig(9, "two").contains("198.51.100"));
     assert_eq!(home.get(10, "http://198.51.100.1/"), Some("10.0.0.81 80".to_owned()));
+    // What the machine itself listens at is kept for it: the name server, and SSH where nothing is said.
+    let control = home.net.path("control.sock").display().to_string();
+    let kept = text(&home.net.ravelin(&["table", "show", "machine_services", "--control", &control]));
+    assert!(["(6, 22)", "(6, 53)", "(17, 53)"].iter().all(|one| kept.contains(one)), "{kept}");
     // Whose time is over is let through no more, and nobody but the gateway changes the table.
     let listed = home.net.ravelin(&[
         "table",
