@@ -8,7 +8,7 @@
 //! one whose last conflicting promise is longest ago, since a client that kept an address too long does the
 //! least harm there.
 
-use crate::bindings::Bindings;
+use crate::bindings::{Binding, Bindings};
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::fairness::Shares;
 use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
@@ -163,6 +163,18 @@ impl Unknown {
 impl Slot {
     /// How well this address fits; none if it is taken.
     fn fitness(&self, ask: &Ask, bindings: &Bindings, now: u64) -> Option<Fitness> {
+        // Of a whole network nobody could be promised anything any more where one of its hosts is bound.
+        if let Initiators::Prefix(initiator, 32..) = ask.initiators {
+            let leads_elsewhere = |one: &Binding| {
+                one.address == self.address
+                    && one.responder != ask.responder
+                    && ask.services.contains(one.service)
+                    && bindings.keeps(one, now)
+            };
+            if bindings.of(initiator).iter().any(leads_elsewhere) {
+                return None;
+            }
+        }
         let live = self.expectations.iter().filter(|one| one.until > now);
         let (mut new, mut displaces, mut same_network, mut count) = (true, false, false, 0);
         for one in live {

@@ -363,6 +363,19 @@ fn a_datagram_that_could_be_for_two_responders_ends_its_binding() {
 }
 
 #[test]
+fn who_is_told_as_one_address_is_promised_no_address_by_which_it_is_bound_to_another_responder() {
+    let (mut waypoint, first) = bound_by_one_address(SSH);
+    let told = |last: u64| ask(2, &[SSH], Initiators::Prefix(client(last), 32));
+    assert_eq!(waypoint.set_up(&told(1), 2 * TAIL), Err(SetUpError::Full));
+    assert!(waypoint.set_up(&told(2), 2 * TAIL).is_ok(), "another one");
+    let other = ask(3, &[DNS], Initiators::Prefix(client(1), 32));
+    assert!(waypoint.set_up(&other, 2 * TAIL).is_ok(), "another service");
+    waypoint.end(&first.key, 2 * TAIL);
+    assert_eq!(waypoint.set_up(&told(1), 2 * TAIL + QUARANTINE - 1), Err(SetUpError::Full));
+    assert!(waypoint.set_up(&told(1), 2 * TAIL + 600 * SECOND).is_ok(), "it is forgotten");
+}
+
+#[test]
 fn an_address_where_nobody_is_bound_to_another_responder_is_promised_first() {
     let unknown = vec![address(1), address(2)];
     let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown }).expect("good");
