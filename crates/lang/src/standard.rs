@@ -53,4 +53,6 @@ const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/cl
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),
     ("std/names/messages.rav", include_str!("../../../std/names/messages.rav")),
+    ("std/names/six.rav", include_str!("../../../std/names/six.rav")),
+    ("std/names/neighbours.rav", include_str!("../../../std/names/neighbours.rav")),
 ];
