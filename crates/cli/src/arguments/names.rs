@@ -40,7 +40,7 @@ pub(crate) struct AddNameArguments {
     /// How it is reached by IPv4: automatic, shared, per-initiator, none, or an address of its own
     #[arg(long, default_value = "automatic", value_parser = mode)]
     pub(crate) ipv4: Ipv4Mode,
-    /// The address of IPv6 that always leads to it
+    /// Its address of IPv6: behind the gateway, or one that everybody reaches
     #[arg(long)]
     pub(crate) ipv6: Option<Ipv6Addr>,
     #[command(flatten)]

@@ -8,7 +8,7 @@
 //! name = "nas.home.example"       # the whole name
 //! address = "192.168.1.10"
 //! services = ["tcp/22", "tcp/443"]
-//! ipv6 = "2001:db8::10"           # the address that always leads to it; none by default
+//! ipv6 = "fd00:10::10"            # its address of IPv6: behind this gateway, or one that everybody reaches
 //! ```
 
 use naming::Services;

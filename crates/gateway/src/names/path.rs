@@ -3,11 +3,12 @@
 
 use super::packet_tables::PacketTables;
 use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry};
+use super::stable::{self, StableEntry, StableHost};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
-use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Waypoint};
+use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Service, Waypoint};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A host of which nothing is known any more: bindings may lead to it.
 const FORGOTTEN: Responder = Responder(u32::MAX);
@@ -20,6 +21,8 @@ pub(super) struct PacketPath {
     entries: PathEntries,
     /// Addresses that names share or have for themselves.
     standing: HashMap<PathKey, Target>,
+    /// Services of hosts by IPv6, and how many names have each.
+    stable: HashMap<(Ipv6Addr, Service), (StableEntry, usize)>,
     /// The numbers of gateways in the tunnel.
     peers: BTreeMap<String, u32>,
 }
@@ -28,8 +31,8 @@ impl PacketPath {
     /// Nothing has been told yet, and nobody is there to be told.
     pub(super) fn new(tables: &PacketTables, gateways: &[GatewayDescription]) -> PacketPath {
         let peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
-        let (room, standing) = (tables.room, HashMap::new());
-        PacketPath { packets: None, room, entries: PathEntries::new(room), standing, peers }
+        let (room, standing, stable) = (tables.room, HashMap::new(), HashMap::new());
+        PacketPath { packets: None, room, entries: PathEntries::new(room), standing, stable, peers }
     }
 
     /// From now on these packets are told of changes.
@@ -144,7 +147,54 @@ impl PacketPath {
         self.entries.resize(self.room - self.standing.len());
     }
 
-    /// Fills the table of a program that does not run yet, in place of the examples in its text.
+    /// Lets the address of a host lead to it, for one name more.
+    ///
+    /// # Errors
+    /// Why not; then nothing has changed.
+    pub(super) fn lead(&mut self, host: &StableHost) -> Result<(), String> {
+        let peer = *self.peers.get(&host.gateway).ok_or_else(|| no_peer(&host.gateway))?;
+        let mut new = Vec::new();
+        for entry in host.entries(peer) {
+            match self.stable.get(&(entry.at, entry.service)) {
+                None => new.push(entry),
+                Some((same, _)) if *same == entry => {}
+                Some((other, _)) => {
+                    return Err(format!(
+                        "{} leads to {} behind another gateway already: give {} another address behind `{}`",
+                        entry.at, other.host, entry.host, host.gateway
+                    ));
+                }
+            }
+        }
+        if let Some(packets) = &mut self.packets {
+            packets.lead(Vec::new(), new)?;
+        }
+        for entry in host.entries(peer) {
+            self.stable.entry((entry.at, entry.service)).or_insert((entry, 0)).1 += 1;
+        }
+        Ok(())
+    }
+
+    /// A name of a host is gone, and with the last one what leads there.
+    pub(super) fn forsake(&mut self, host: &StableHost) {
+        let Some(&peer) = self.peers.get(&host.gateway) else { return };
+        let mut gone = Vec::new();
+        for entry in host.entries(peer) {
+            let key = (entry.at, entry.service);
+            match self.stable.get_mut(&key) {
+                Some((_, names)) if *names > 1 => *names -= 1,
+                Some(_) => {
+                    self.stable.remove(&key);
+                    gone.push(entry);
+                }
+                None => {}
+            }
+        }
+        // Where the loop has ended there are no packets.
+        let _ = self.packets.as_mut().map(|packets| packets.lead(gone, Vec::new()));
+    }
+
+    /// Fills the tables of a program that does not run yet, in place of the examples in its text.
     ///
     /// # Errors
     /// It does not take all.
@@ -160,6 +210,9 @@ impl PacketPath {
             .filter_map(|(key, responder)| Some(entry(key, self.target(hosts.place(responder.0)?)?)));
         let standing = self.standing.iter().map(|(key, target)| entry(key, *target));
         let all = standing.chain(promised).collect();
+        if let Some(places) = tables.stable {
+            stable::fill(places, backend, self.stable.values().map(|(entry, _)| entry))?;
+        }
         backend.replace(tables.expectations, all).map_err(|error| format!("`expectations`: {error}"))
     }
 
