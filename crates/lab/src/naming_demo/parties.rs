@@ -72,6 +72,9 @@ impl Parties {
             ])
             .args(["--router", &ethernet(rig::ROUTER_ETHERNET), "--lan", "lan"])
             .args(["--lan-address", &SmallInternet::LAN_GATEWAY.to_string(), "--lan-network", "10.0.0.0/24"])
+            .args(["--pool6", &format!("{}/64", SmallInternet::STABLE_NETWORK)])
+            .args(["--lan-address6", &SmallInternet::LAN_GATEWAY6.to_string()])
+            .args(["--lan-network6", "fd00:10::/64"])
             .output()?;
         succeeded("ravelin naming init", &made)?;
         for (role, namespace) in [("waypoint", &self.internet.waypoint), ("gateway", &self.internet.gateway)]
@@ -103,8 +106,8 @@ impl Parties {
             let control = self.path("waypoint").join("ravelin.sock");
             let mut add = self.internet.waypoint.command(&plan.binary, None);
             add.args(["names", "add", &label(index), "--gateway", "home", "--ipv4", "per-initiator"]);
-            add.args(["--address", &SmallInternet::host_address(index).to_string(), "--control"])
-                .arg(control);
+            add.args(["--address", &SmallInternet::host_address(index).to_string()]);
+            add.args(["--ipv6", &SmallInternet::host_address6(index).to_string(), "--control"]).arg(control);
             for service in services {
                 add.args(["--service", service]);
             }
@@ -134,7 +137,7 @@ impl Parties {
                 "worker_processes 1;\nuser root;\npid {0}/nginx.pid;\nerror_log {0}/error.log;\nevents {{}}\nhttp {{\n \
                  access_log {0}/access.log;\n client_body_temp_path {0}/body;\n proxy_temp_path {0}/proxy;\n \
                  fastcgi_temp_path {0}/fastcgi;\n uwsgi_temp_path {0}/uwsgi;\n scgi_temp_path {0}/scgi;\n \
-                 server {{ listen 80; root {0}; }}\n}}\n",
+                 server {{ listen 80; listen [::]:80; root {0}; }}\n}}\n",
                 text(&root)
             );
             let file = root.join("nginx.conf");
@@ -172,7 +175,7 @@ impl Parties {
             succeeded("ssh-keygen", &made)?;
         }
         let configuration = format!(
-            "Port 2222\nListenAddress 0.0.0.0\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+            "Port 2222\nListenAddress 0.0.0.0\nListenAddress ::\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n",
             text(&self.path("host-key")),
             text(&self.path("user.pub"))
