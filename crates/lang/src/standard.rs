@@ -9,6 +9,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/translate" => TRANSLATE,
         "std/clamp" => CLAMP,
         "std/names" => NAMES,
+        "std/nat64" => NAT64,
         _ => &[],
     }
 }
@@ -49,6 +50,8 @@ const TRANSLATE: &[(&str, &str)] = &[
 ];
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
+
+const NAT64: &[(&str, &str)] = &[("std/nat64.rav", include_str!("../../../std/nat64.rav"))];
 
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),

@@ -11,7 +11,7 @@ use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashSet};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use suite::random::SuiteRandom;
 
 const TCP: u8 = 6;
@@ -127,7 +127,8 @@ fn packet(said: Said) -> Vec<u8> {
 }
 
 fn framed(cards: ([u8; 6], [u8; 6]), packet: &[u8]) -> Vec<u8> {
-    [&cards.0[..], &cards.1, &[0x86, 0xdd], packet].concat()
+    let kind = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
+    [&cards.0[..], &cards.1, &kind, packet].concat()
 }
 
 /// An error about a packet, as `from` makes it.
@@ -496,4 +497,171 @@ fn the_mss_of_ipv6_is_lowered_to_what_the_tunnel_takes() {
         assert_eq!(number(&got, 62), 1_420 - 60);
         assert_eq!(number(&got, 56), sum(outside(1), host(80), TCP, &got[40..], 16));
     }
+}
+
+/// A host that has IPv4 alone, as the waypoint names it.
+fn four(last: u8) -> Ipv6Addr {
+    Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped()
+}
+
+/// What a whole packet of IPv4 says, as a packet of IPv6 would. All its sums are right, also in what it
+/// quotes.
+fn read_four(packet: &[u8]) -> Said {
+    assert_eq!((packet[0], usize::from(number(packet, 2)) >= packet.len()), (0x45, true), "{packet:02x?}");
+    let of = |at: usize| {
+        let address: [u8; 4] = packet[at..at + 4].try_into().expect("four bytes");
+        Ipv4Addr::from(address).to_ipv6_mapped()
+    };
+    let mut header = packet[..20].to_vec();
+    assert_eq!(folded(&header), 0xffff, "the sum of the header");
+    let (from, to, body) = (of(12), of(16), &packet[20..]);
+    header.truncate(0);
+    let (proto, ports, head) = match packet[9] {
+        1 => (ECHO, (u16::from(body[0]), number(body, 4)), 8),
+        17 => (UDP, (number(body, 0), number(body, 2)), 8),
+        _ => (TCP, (number(body, 0), number(body, 2)), 20),
+    };
+    if proto != ECHO {
+        header.extend(&packet[12..20]);
+        header.extend([0, packet[9]]);
+        header.extend((body.len() as u16).to_be_bytes());
+    }
+    header.extend(body);
+    assert_eq!(folded(&header), 0xffff, "the sum of what follows: {packet:02x?}");
+    if proto == ECHO && matches!(body[0], 3 | 11) {
+        assert_eq!(read_four(&body[8..]).from, to, "an error goes to the sender of what it quotes");
+    }
+    Said { from, to, proto, ports, hops: packet[8], size: body.len() - head }
+}
+
+/// The sum of all words (RFC 1071).
+fn folded(bytes: &[u8]) -> u16 {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(bytes.len().next_multiple_of(2), 0);
+    let mut total: u32 = bytes.chunks(2).map(|word| u32::from(number(word, 0))).sum();
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}
+
+/// A packet of IPv4 with right sums.
+fn packet_four(said: Said) -> Vec<u8> {
+    let of = |address: Ipv6Addr| address.to_ipv4_mapped().expect("it is mapped").octets();
+    let mut body = packet(said)[40..].to_vec();
+    let place = place(said.proto);
+    put(&mut body, place, 0);
+    let mut header = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, said.hops, said.proto, 0, 0];
+    if said.proto == ECHO {
+        header[9] = 1;
+        body[0] = 0;
+    }
+    put(&mut header, 2, 20 + body.len() as u16);
+    header.extend(of(said.from));
+    header.extend(of(said.to));
+    let mut words = Vec::new();
+    if said.proto != ECHO {
+        words.extend(&header[12..20]);
+        words.extend([0, said.proto]);
+        words.extend((body.len() as u16).to_be_bytes());
+    }
+    words.extend(&body);
+    let right = !folded(&words);
+    put(&mut body, place, if right == 0 && said.proto == UDP { 0xffff } else { right });
+    let right = !folded(&header);
+    put(&mut header, 10, right);
+    [header, body].concat()
+}
+
+#[test]
+fn a_host_that_has_ipv4_alone_is_reached_by_ipv6_from_the_gateways_address() {
+    let programs = [program("waypoint"), program("names_gateway")];
+    for back_end in BACK_ENDS {
+        let mut six = Six::new(&programs, back_end);
+        for (proto, number) in SERVICES {
+            six.lead((pool(1), proto, number), Some((1, four(80))));
+        }
+        let mut arp =
+            [&GATEWAY[..], &HOST_CARD, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST_CARD, &[10, 0, 0, 80]].concat();
+        arp.resize(60, 0);
+        six.gateways[0].packet(IN, &arp, 0);
+        let mut random = SuiteRandom::new(7);
+        let mut ports = BTreeMap::new();
+        for _ in 0..1_000 {
+            let (proto, number) = *random.pick(&SERVICES);
+            let (from, other) = (outside(random.between(1, 30) as u16), 40_000 + random.below(30) as u16);
+            let ends = if proto == ECHO { (128, other) } else { (other, number) };
+            let size = random.below(60) as usize;
+            let ask = Said { from, to: pool(1), proto, ports: ends, hops: 60, size };
+            let (gateway, got) = six.asks(&packet(ask)).expect("it leads there");
+            let seen = read_four(&got);
+            let (port, kind) = if proto == ECHO { (seen.ports.1, 8) } else { (seen.ports.0, number) };
+            let ends = if proto == ECHO { (kind, port) } else { (port, kind) };
+            assert_eq!(
+                (gateway, seen),
+                (1, Said { from: four(1), to: four(80), ports: ends, hops: 58, ..ask })
+            );
+            assert_eq!(got[20 + place(proto) + 2..].len(), packet(ask)[40 + place(proto) + 2..].len());
+            // A connection keeps its port, and no two have the same.
+            let connection = (from, other);
+            assert_eq!(*ports.entry((proto, number, port)).or_insert(connection), connection);
+
+            let answer = Said { from: four(80), to: four(1), ports: (ends.1, ends.0), hops: 60, ..seen };
+            let answer = if proto == ECHO { Said { ports: (0, port), ..answer } } else { answer };
+            let inside = six.answers(1, &packet_four(answer)).expect("it was asked");
+            let left = six.returns(1, &inside).expect("it is of the service");
+            assert_eq!(read(&left), Said { hops: 58, ..turned(Said { to: pool(1), ..ask }, pool(1)) });
+            if proto == ECHO {
+                continue;
+            }
+            // Errors both ways, with all of what they quote and with a part.
+            let cut = random.between(28, got.len() as u64) as usize;
+            let cut = if proto == TCP { cut.max(40) } else { cut };
+            let about = if random.one_in(2) { &got[..] } else { &got[..cut] };
+            for (kind, wanted) in
+                [([3, 3, 0, 0], [1, 4, 0, 0]), ([3, 4, 4, 76], [2, 0, 5, 0]), ([11, 0, 0, 0], [3, 0, 0, 0])]
+            {
+                let mut body = vec![kind[0], kind[1], 0, 0, 0, 0, kind[2], kind[3]];
+                body.extend(about);
+                let right = !folded(&body);
+                put(&mut body, 2, right);
+                let mut told = packet_four(Said { size: 0, ..answer })[..20].to_vec();
+                (told[8], told[9]) = (60, 1);
+                put(&mut told, 2, 20 + body.len() as u16);
+                put(&mut told, 10, 0);
+                let right = !folded(&told);
+                put(&mut told, 10, right);
+                told.extend(body);
+                let inside = six.answers(1, &told).expect("it is about a connection");
+                let told = six.returns(1, &inside).expect("it is of the service");
+                assert_eq!((address(&told, 8), address(&told, 24)), (pool(1), from));
+                assert_eq!([told[40], told[41], told[46], told[47]], wanted);
+                assert_eq!(number_of_sum(&told), 0, "{told:02x?}");
+                assert_eq!((address(&told, 56), address(&told, 72)), (from, pool(1)));
+                // What is quoted is what was sent, as far as it goes.
+                assert_eq!(told[88..], packet(ask)[40..][..told.len() - 88], "{proto} {cut}");
+            }
+            let about = if random.one_in(2) { &left[..] } else { &left[..(cut + 20).min(left.len())] };
+            for (kind, wanted) in
+                [((1, 0), [3, 1, 0, 0]), ((2, 1_300), [3, 4, 5, 0]), ((3, 0), [11, 0, 0, 0])]
+            {
+                let told = error(outside(200), pool(1), kind, about);
+                let (_, told) = six.asks(&told).expect("it is about a connection");
+                assert_eq!((&told[12..16], &told[16..20]), (&[10, 0, 0, 1][..], &[10, 0, 0, 80][..]));
+                assert_eq!([told[20], told[21], told[26], told[27]], wanted);
+                assert_eq!(
+                    (folded(&told[..20]), folded(&told[20..]), folded(&told[28..48])),
+                    (0xffff, 0xffff, 0xffff)
+                );
+                assert_eq!(told[48..], packet_four(answer)[20..][..told.len() - 48]);
+            }
+        }
+        assert!(ports.len() > 500, "{} connections", ports.len());
+        assert_eq!(six.reasons.get("ports_full"), None);
+    }
+}
+
+/// What is wrong with the checksum of a packet of ICMPv6.
+fn number_of_sum(told: &[u8]) -> u16 {
+    number(told, 42) ^ sum(address(told, 8), address(told, 24), ECHO, &told[40..], 2)
 }
