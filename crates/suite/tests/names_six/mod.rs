@@ -191,6 +191,7 @@ struct Six<'a> {
     gateways: Vec<PacketBench<'a>>,
     programs: &'a [Program; 2],
     leads: BTreeMap<Service, (u8, Ipv6Addr)>,
+    now: u64,
     reasons: BTreeMap<String, u64>,
 }
 
@@ -202,6 +203,7 @@ impl<'a> Six<'a> {
             gateways: vec![bench(&programs[1]), bench(&programs[1])],
             programs,
             leads: BTreeMap::new(),
+            now: 0,
             reasons: BTreeMap::new(),
         };
         for name in ["stable6", "stable6_back"] {
@@ -273,7 +275,7 @@ impl<'a> Six<'a> {
 
     /// A packet from outside: the gateway that it came to, and the packet as it reached a host.
     fn asks(&mut self, packet: &[u8]) -> Option<(u8, Vec<u8>)> {
-        let outcome = self.waypoint.packet(OUT, &framed((WAYPOINT, ROUTER), packet), 0);
+        let outcome = self.waypoint.packet(OUT, &framed((WAYPOINT, ROUTER), packet), self.now);
         self.count(0, &outcome);
         let (port, left) = outcome.left.first()?;
         if *port == OUT {
@@ -282,7 +284,7 @@ impl<'a> Six<'a> {
         let gateway = left[5];
         assert_eq!((outcome.left.len(), &left[..12]), (1, &[peer(gateway), peer(0)].concat()[..]));
         let inside = framed((peer(0), peer(9)), &left[14..]);
-        let outcome = self.gateways[usize::from(gateway) - 1].packet(OUT, &inside, 0);
+        let outcome = self.gateways[usize::from(gateway) - 1].packet(OUT, &inside, self.now);
         self.count(1, &outcome);
         let (port, reached) = outcome.left.first()?;
         if *port == OUT {
@@ -294,8 +296,11 @@ impl<'a> Six<'a> {
 
     /// A packet of a host behind a gateway, as it left the gateway.
     fn answers(&mut self, gateway: u8, packet: &[u8]) -> Option<Vec<u8>> {
-        let outcome =
-            self.gateways[usize::from(gateway) - 1].packet(IN, &framed((GATEWAY, HOST_CARD), packet), 0);
+        let outcome = self.gateways[usize::from(gateway) - 1].packet(
+            IN,
+            &framed((GATEWAY, HOST_CARD), packet),
+            self.now,
+        );
         self.count(1, &outcome);
         let (port, left) = outcome.left.first()?;
         assert_eq!((*port, &left[..12]), (OUT, &[peer(9), peer(0)].concat()[..]));
@@ -304,7 +309,7 @@ impl<'a> Six<'a> {
 
     /// A packet that a gateway sends into the tunnel, as it left the waypoint.
     fn returns(&mut self, gateway: u8, packet: &[u8]) -> Option<Vec<u8>> {
-        let outcome = self.waypoint.packet(IN, &framed((peer(0), peer(gateway)), packet), 0);
+        let outcome = self.waypoint.packet(IN, &framed((peer(0), peer(gateway)), packet), self.now);
         self.count(0, &outcome);
         let (port, left) = outcome.left.first()?;
         assert_eq!((*port, &left[..12]), (OUT, &[ROUTER, WAYPOINT].concat()[..]));
@@ -659,6 +664,39 @@ fn a_host_that_has_ipv4_alone_is_reached_by_ipv6_from_the_gateways_address() {
         assert!(ports.len() > 500, "{} connections", ports.len());
         assert_eq!(six.reasons.get("ports_full"), None);
     }
+}
+
+#[test]
+fn who_forges_initiators_takes_the_ports_of_a_service_for_a_short_time_only() {
+    let programs = [program("waypoint"), program("names_gateway")];
+    let mut six = Six::new(&programs, BackendKind::Native);
+    six.lead((pool(1), TCP, 80), Some((1, four(80))));
+    let mut arp =
+        [&GATEWAY[..], &HOST_CARD, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST_CARD, &[10, 0, 0, 80]].concat();
+    arp.resize(60, 0);
+    let ask = Said { from: outside(1), to: pool(1), proto: TCP, ports: (40_000, 80), hops: 60, size: 0 };
+    let exchanged = |six: &mut Six, ask: Said| {
+        six.gateways[0].packet(IN, &arp, six.now);
+        let (_, got) = six.asks(&packet(ask))?;
+        let port = read_four(&got).ports.0;
+        let answer = Said { from: four(80), to: four(1), ports: (80, port), ..ask };
+        six.answers(1, &packet_four(answer)).map(|_| port)
+    };
+    let own = exchanged(&mut six, ask).expect("there is room");
+    assert_eq!(exchanged(&mut six, ask), Some(own), "it is proved from now on");
+    for number in 0..120_000_u32 {
+        let [_, third, high, low] = number.to_be_bytes().map(u16::from);
+        let from = Ipv6Addr::new(0x2001, 0xdb8, 9, third, high, low, 0, 2);
+        six.asks(&packet(Said { from, ..ask }));
+    }
+    assert!(six.reasons.get("ports_full").is_some_and(|full| *full > 50_000), "{:?}", six.reasons);
+    assert_eq!(exchanged(&mut six, ask), Some(own), "who is there stays");
+    let full = six.reasons.get("ports_full").copied();
+    six.now += 31_000_000_000;
+    for last in 3..103 {
+        assert!(exchanged(&mut six, Said { from: outside(last), ..ask }).is_some());
+    }
+    assert_eq!((exchanged(&mut six, ask), six.reasons.get("ports_full").copied()), (Some(own), full));
 }
 
 /// What is wrong with the checksum of a packet of ICMPv6.
