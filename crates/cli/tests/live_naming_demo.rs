@@ -79,7 +79,7 @@ fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
     let checks = report["checks"].as_array().unwrap_or_else(|| panic!("{}", text(&output)));
     let failed: Vec<&Value> = checks.iter().filter(|check| check["ok"] != true).collect();
     assert!(failed.is_empty() && output.status.success(), "{failed:#?}");
-    assert!(checks.len() >= 24, "{report}");
+    assert!(checks.len() >= 25, "{report}");
 
     let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/names_judge.py");
     let judged = std::process::Command::new("/usr/bin/python3")
@@ -99,6 +99,7 @@ fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
         ("I8", 1_000),
         ("I8 quotes", 2),
         ("F9", 4),
+        ("F9 translated", 5),
         ("I1 of IPv6", 50),
         ("I4 of IPv6", 1_000),
         ("I5 back of IPv6", 50),

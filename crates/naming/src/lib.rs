@@ -42,5 +42,5 @@ pub use expectation::{Ask, Displaced, Initiators, Responder};
 pub use network::network;
 pub use path::{NoRoom, PathChange, PathEntries, PathEntry, PathKey};
 pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};
-pub use stable::{StableNetwork, service_of_ipv6};
+pub use stable::{HostIpv6, HostIpv6Error, StableNetwork, service_of_ipv6};
 pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Promise, SetUpError, Waypoint};

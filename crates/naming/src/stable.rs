@@ -14,7 +14,8 @@
 use crate::service::Service;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 /// The network in which hosts have such addresses: its first 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,43 @@ impl StableNetwork {
     /// Whether an address is one of this network.
     pub fn contains(self, address: Ipv6Addr) -> bool {
         (address.to_bits() >> 64) as u64 == self.0
+    }
+}
+
+/// How a host is reached by IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostIpv6 {
+    /// It has this address.
+    Address(Ipv6Addr),
+    /// It has IPv4 alone: its gateway translates.
+    Translated,
+}
+
+impl HostIpv6 {
+    /// The address that a host with this address of IPv4 has behind its gateway (RFC 4291, 2.5.5.2, where it
+    /// is translated).
+    pub fn behind_gateway(self, host: Ipv4Addr) -> Ipv6Addr {
+        match self {
+            HostIpv6::Address(address) => address,
+            HostIpv6::Translated => host.to_ipv6_mapped(),
+        }
+    }
+}
+
+/// Text that says neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither an address of IPv6 nor `translated`")]
+pub struct HostIpv6Error(String);
+
+impl FromStr for HostIpv6 {
+    type Err = HostIpv6Error;
+
+    fn from_str(text: &str) -> Result<HostIpv6, HostIpv6Error> {
+        if text == "translated" {
+            return Ok(HostIpv6::Translated);
+        }
+        let address = text.parse().ok().filter(|address: &Ipv6Addr| address.to_ipv4_mapped().is_none());
+        address.map(HostIpv6::Address).ok_or_else(|| HostIpv6Error(text.to_owned()))
     }
 }
 
@@ -66,6 +104,17 @@ mod tests {
         let known: Ipv6Addr = "2001:db8:100:0:32ea:9eba:8918:77c9".parse().expect("an address");
         assert_eq!(network.address("home", host(0x80)), known);
         assert!(!network.contains(host(0x80)));
+    }
+
+    #[test]
+    fn a_host_has_an_address_or_is_translated() {
+        let host = Ipv4Addr::new(10, 0, 0, 80);
+        let behind = |text: &str| text.parse::<HostIpv6>().map(|six| six.behind_gateway(host).to_string());
+        assert_eq!(behind("fd00:10::80").as_deref(), Ok("fd00:10::80"));
+        assert_eq!(behind("translated").as_deref(), Ok("::ffff:10.0.0.80"));
+        for text in ["::ffff:10.0.0.81", "10.0.0.80", "none", ""] {
+            assert_eq!(behind(text), Err(HostIpv6Error(text.to_owned())));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
                 place: HostPlace { gateway: add.gateway.clone(), address: add.address },
                 services: add.services.clone(),
                 ipv4: add.ipv4,
-                ipv6: add.ipv6,
+                ipv6: add.ipv6.map(|six| six.behind_gateway(add.address)),
             };
             return show::ask(&add.socket, Asked::AddName(wish), json);
         }

@@ -233,6 +233,14 @@ for packet in packets("lan", IPv6):
         if not within(ip.src, CLIENTS6) or ip.dst not in {hosts6.get(at) for at in came}:
             fault("I1 of IPv6", "came to %s: %s" % (came, packet.summary()))
 
+# The gateway's own address asks only the host that has IPv4 alone.
+for packet in packets("lan"):
+    ip = packet[IP]
+    if ip.src == "10.0.0.1" and (TCP in ip or UDP in ip or (ICMP in ip and ip[ICMP].type == 8)) and IPerror not in ip:
+        looked["F9 translated"] += 1
+        if ip.dst != "10.0.0.85":
+            fault("F9 translated", packet.summary())
+
 # I5, back: the client sees the address that it has asked.
 for link in ["initiator%d" % i for i in range(10)]:
     for packet in packets(link, IPv6):

@@ -32,7 +32,7 @@
 //! address = "192.168.1.10"
 //! services = ["tcp/22", "tcp/443"]
 //! ipv4 = "per-initiator"          # also "automatic", which is the default, "shared", "none", { dedicated = "203.0.113.7" }
-//! ipv6 = "fd00:10::10"            # its address of IPv6: behind its gateway, or one that everybody reaches
+//! ipv6 = "fd00:10::10"            # its address behind its gateway, one that everybody reaches, or "translated"
 //! https = { alpn = ["h2"] }       # what browsers are told before they connect; nothing by default
 //!
 //! [names.waypoint]                # the public addresses that names share; without it no name is `per-initiator`
@@ -53,7 +53,7 @@ use naming::dns::{
     Unverified, Zone, ZoneDescription, ZoneError,
 };
 use naming::limits::MOST_ADDRESSES;
-use naming::{AddressPool, StableNetwork, Waypoint};
+use naming::{AddressPool, HostIpv6, HostIpv6Error, StableNetwork, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ struct FileHost {
     services: Vec<String>,
     #[serde(default)]
     ipv4: Ipv4Mode,
-    ipv6: Option<Spanned<Ipv6Addr>>,
+    ipv6: Option<Spanned<String>>,
     https: Option<HttpsDescription>,
 }
 
@@ -214,9 +214,12 @@ pub(super) fn read(file: FileNames, ports: bool, at: &At<'_>) -> Result<NamesCon
         })?;
         let wrong = |message: String| at(Some(span.clone()), message);
         own(pool.as_ref(), host.ipv4).map_err(wrong)?;
-        let ipv6 = host.ipv6.map(|inside| {
-            let told = |message: String| at(Some(inside.span()), message);
-            outside(network6, gateway, *inside.get_ref()).map_err(told).map(|ipv6| (ipv6, *inside.get_ref()))
+        let ipv6 = host.ipv6.map(|text| {
+            let wrong = |message: String| at(Some(text.span()), message);
+            let told: HostIpv6 =
+                text.get_ref().parse().map_err(|error: HostIpv6Error| wrong(error.to_string()))?;
+            let inside = told.behind_gateway(*host.address.get_ref());
+            outside(network6, gateway, inside).map_err(wrong).map(|ipv6| (ipv6, inside))
         });
         let ipv6 = ipv6.transpose()?;
         let named = NameDescription {
@@ -327,7 +330,7 @@ pub(crate) fn outside(
     gateway: &GatewayDescription,
     host: Ipv6Addr,
 ) -> Result<Ipv6Addr, String> {
-    let served = gateway.networks.iter().any(|prefix| prefix.contains(IpAddr::V6(host)));
+    let served = gateway.networks.iter().any(|prefix| prefix.contains(IpAddr::V6(host).to_canonical()));
     match network {
         Some(network) if served => Ok(network.address(&gateway.name, host)),
         None if served => Err(format!(
@@ -338,6 +341,9 @@ pub(crate) fn outside(
             "{host} is of the waypoint's own network: write the address that the host has behind `{}`, which is in `networks`",
             gateway.name
         )),
+        _ if host.to_ipv4_mapped().is_some() => {
+            Err(format!("nobody serves {host} behind `{}`", gateway.name))
+        }
         _ => Ok(host),
     }
 }

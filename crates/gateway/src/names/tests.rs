@@ -305,6 +305,14 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
     let shown: Vec<_> =
         hosts.iter().map(|host| (host.ipv6.map(|at| network.contains(at)), host.ipv6_host)).collect();
     assert_eq!(shown, [(Some(true), Some(inside)), (Some(true), wish.ipv6), (Some(false), None)]);
+    let four = Ipv4Addr::new(192, 168, 1, 13).to_ipv6_mapped();
+    let old = NameWish { name: "old".to_owned(), ipv6: Some(four), ..wish.clone() };
+    running.names.answering().add(&old).expect("its gateway translates");
+    assert_eq!(aaaa("old"), network.address("home", four));
+    let stranger =
+        NameWish { name: "own".to_owned(), ipv6: "::ffff:192.168.2.1".parse().ok(), ..wish.clone() };
+    let error = running.names.answering().add(&stranger).expect_err("nobody serves it");
+    assert!(error.starts_with("nobody serves ::ffff:192.168.2.1"), "{error}");
     let own = NameWish { name: "own".to_owned(), ipv6: Some(network.address("x", inside)), ..wish };
     let error = running.names.answering().add(&own).expect_err("nobody has it");
     assert!(error.contains("is of the waypoint's own network"), "{error}");

@@ -39,6 +39,7 @@ pub(super) const ALL: &[Check] = &[
     six::traceroute,
     six::datagrams,
     six::not_offered,
+    six::translated,
 ];
 
 pub(super) fn said(id: &str, what: &str, ok: bool, seen: impl Into<String>) -> io::Result<DemoCheck> {

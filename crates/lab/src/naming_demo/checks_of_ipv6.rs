@@ -2,7 +2,7 @@
 
 use super::DemoCheck;
 use super::checks::{datagrams_to, line, said, shell_by, told_mtu, traced};
-use super::parties::{DOWNLOAD, Parties, name, page};
+use super::parties::{DOWNLOAD, IPV4_ALONE, Parties, name, page};
 use rig::SmallInternet;
 use std::collections::BTreeSet;
 use std::fs;
@@ -111,4 +111,26 @@ pub(super) fn not_offered(parties: &mut Parties) -> io::Result<DemoCheck> {
     let ping = parties.client(1, "ping").args(["-6", "-c", "1", "-W", "2", &name(1)]).output()?;
     let ok = !curl.status.success() && !ping.status.success();
     said("F9 X7", "by IPv6 nobody reaches what a host does not offer", ok, line(&curl))
+}
+
+pub(super) fn translated(parties: &mut Parties) -> io::Result<DemoCheck> {
+    let url = format!("http://{}/", name(IPV4_ALONE));
+    let mut seen = Vec::new();
+    let before = parties.access_log(IPV4_ALONE)?.len();
+    let curl = parties.client(7, "curl").args(["-sS", "--ipv6", "--max-time", "8", &url]).output()?;
+    seen.push(line(&curl));
+    let ping = ["-6", "-c", "3", "-i", "0.2", "-W", "2", &name(IPV4_ALONE)];
+    let answered = line(&parties.client(7, "ping").args(ping).output()?).matches("bytes from").count();
+    seen.push(format!("{answered} of 3 pings"));
+    let log = parties.access_log(IPV4_ALONE)?;
+    let who = log[before..].split_whitespace().next().unwrap_or("nobody");
+    seen.push(format!("its log shows {who}"));
+    let ok = curl.stdout == page(IPV4_ALONE).as_bytes() && answered == 3;
+    let told = fs::read_to_string(parties.path("translated.log"))?;
+    let client = SmallInternet::initiator_address6(7).to_string();
+    let is_told = told.contains(&client);
+    seen.push(format!("the gateway tells {}", if is_told { &client } else { "nobody" }));
+    let ok = ok && is_told && who == SmallInternet::LAN_GATEWAY.to_string();
+    let what = "a host that has IPv4 alone is reached by IPv6; it sees the gateway, which tells who it was";
+    said("F9 translated", what, ok, seen.join(", "))
 }

@@ -21,6 +21,8 @@ const POOL: &str = "198.51.100.0/28";
 const SHARED: &str = "198.51.100.1";
 const KNOWN: &str = "198.51.100.2/31";
 const UNKNOWN: [&str; 2] = ["198.51.100.4/30", "198.51.100.8/29"];
+/// The host that is reached as if it had IPv4 alone.
+pub(super) const IPV4_ALONE: usize = 5;
 /// What the first host offers. The others offer a web page and nothing else.
 const SERVICES: [&str; 7] = ["tcp/80", "tcp/2222", "udp/53", "tcp/53", "tcp/5201", "udp/5201", "icmp"];
 /// How long a program may take until it answers.
@@ -101,13 +103,29 @@ impl Parties {
                 Error::other(format!("{error}: {}", log.trim()))
             })?;
         }
+        // Who reaches a host by translation is told by its gateway alone.
+        let mut watch = self.internet.gateway.command(&plan.binary, None);
+        watch
+            .args(["table", "watch", "translated", "--control"])
+            .arg(self.path("gateway").join("ravelin.sock"));
+        watch
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(self.path("translated.log"))?)
+            .stderr(Stdio::null());
+        self.children.push(watch.spawn()?);
         for index in 0..usize::from(HOSTS) {
-            let services: &[&str] = if index == 0 { &SERVICES } else { &SERVICES[..1] };
+            let services: &[&str] = match index {
+                0 => &SERVICES,
+                IPV4_ALONE => &["tcp/80", "icmp"],
+                _ => &SERVICES[..1],
+            };
             let control = self.path("waypoint").join("ravelin.sock");
             let mut add = self.internet.waypoint.command(&plan.binary, None);
             add.args(["names", "add", &label(index), "--gateway", "home", "--ipv4", "per-initiator"]);
             add.args(["--address", &SmallInternet::host_address(index).to_string()]);
-            add.args(["--ipv6", &SmallInternet::host_address6(index).to_string(), "--control"]).arg(control);
+            let own = SmallInternet::host_address6(index).to_string();
+            let six = if index == IPV4_ALONE { "translated" } else { &own };
+            add.args(["--ipv6", six, "--control"]).arg(control);
             for service in services {
                 add.args(["--service", service]);
             }
