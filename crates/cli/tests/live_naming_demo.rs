@@ -79,7 +79,7 @@ fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
     let checks = report["checks"].as_array().unwrap_or_else(|| panic!("{}", text(&output)));
     let failed: Vec<&Value> = checks.iter().filter(|check| check["ok"] != true).collect();
     assert!(failed.is_empty() && output.status.success(), "{failed:#?}");
-    assert!(checks.len() >= 25, "{report}");
+    assert!(checks.len() >= 26, "{report}");
 
     let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/names_judge.py");
     let judged = std::process::Command::new("/usr/bin/python3")

@@ -40,6 +40,7 @@ pub(super) const ALL: &[Check] = &[
     six::datagrams,
     six::not_offered,
     six::translated,
+    six::registered,
 ];
 
 pub(super) fn said(id: &str, what: &str, ok: bool, seen: impl Into<String>) -> io::Result<DemoCheck> {

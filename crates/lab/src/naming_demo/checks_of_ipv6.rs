@@ -2,7 +2,7 @@
 
 use super::DemoCheck;
 use super::checks::{datagrams_to, line, said, shell_by, told_mtu, traced};
-use super::parties::{DOWNLOAD, IPV4_ALONE, Parties, name, page};
+use super::parties::{DOWNLOAD, IPV4_ALONE, Parties, REGISTERED, name, page, registered_name, wait};
 use rig::SmallInternet;
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,6 +12,11 @@ use std::net::Ipv6Addr;
 /// The address of IPv6 of a host's name, by the resolver.
 fn address_of(parties: &Parties, host: usize) -> io::Result<String> {
     Ok(line(&parties.dig(0, &["+short", "AAAA", &name(host)])?))
+}
+
+/// The same of the name that the gateway registers, by the name server of the zone.
+fn registered_address(parties: &Parties) -> io::Result<String> {
+    Ok(line(&parties.dig_directly(0, &["+short", "AAAA", &registered_name()])?))
 }
 
 pub(super) fn stable_address(parties: &mut Parties) -> io::Result<DemoCheck> {
@@ -133,4 +138,14 @@ pub(super) fn translated(parties: &mut Parties) -> io::Result<DemoCheck> {
     let ok = ok && is_told && who == SmallInternet::LAN_GATEWAY.to_string();
     let what = "a host that has IPv4 alone is reached by IPv6; it sees the gateway, which tells who it was";
     said("F9 translated", what, ok, seen.join(", "))
+}
+
+pub(super) fn registered(parties: &mut Parties) -> io::Result<DemoCheck> {
+    wait("the gateway has registered a name", || Ok(!registered_address(parties)?.is_empty()))?;
+    let (own, first) = (registered_address(parties)?, address_of(parties, REGISTERED)?);
+    let url = format!("http://{}/", registered_name());
+    let curl = parties.client(8, "curl").args(["-sS", "--ipv6", "--max-time", "8", &url]).output()?;
+    let ok = own == first && curl.stdout == page(REGISTERED).as_bytes();
+    let what = "a name that its gateway registers has the address that the host has already";
+    said("F9 registered", what, ok, format!("{own}, {}", line(&curl)))
 }

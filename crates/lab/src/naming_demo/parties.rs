@@ -23,6 +23,8 @@ const KNOWN: &str = "198.51.100.2/31";
 const UNKNOWN: [&str; 2] = ["198.51.100.4/30", "198.51.100.8/29"];
 /// The host that is reached as if it had IPv4 alone.
 pub(super) const IPV4_ALONE: usize = 5;
+/// The host that has a second name, which its gateway registers.
+pub(super) const REGISTERED: usize = 3;
 /// What the first host offers. The others offer a web page and nothing else.
 const SERVICES: [&str; 7] = ["tcp/80", "tcp/2222", "udp/53", "tcp/53", "tcp/5201", "udp/5201", "icmp"];
 /// How long a program may take until it answers.
@@ -79,6 +81,15 @@ impl Parties {
             .args(["--lan-network6", "fd00:10::/64"])
             .output()?;
         succeeded("ravelin naming init", &made)?;
+        let file = self.path("gateway").join("gateway.toml");
+        let register = format!(
+            "\n[register]\nwaypoints = [\"waypoint\"]\n\n[[register.host]]\nname = \"{}\"\naddress = \"{}\"\n\
+             services = [\"tcp/80\"]\nipv6 = \"{}\"\n",
+            registered_name(),
+            SmallInternet::host_address(REGISTERED),
+            SmallInternet::host_address6(REGISTERED)
+        );
+        fs::write(&file, fs::read_to_string(&file)? + &register)?;
         for (role, namespace) in [("waypoint", &self.internet.waypoint), ("gateway", &self.internet.gateway)]
         {
             let file = self.path(role).join(format!("{role}.toml"));
@@ -292,6 +303,11 @@ pub(super) fn label(host: usize) -> String {
 /// The name of a host.
 pub(super) fn name(host: usize) -> String {
     format!("{}.{ZONE}", label(host))
+}
+
+/// The name that the gateway registers.
+pub(super) fn registered_name() -> String {
+    format!("registered.{ZONE}")
 }
 
 /// The page of a host.
