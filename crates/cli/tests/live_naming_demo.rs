@@ -18,6 +18,13 @@ fn init(directory: &Path) -> Command {
     command
 }
 
+/// With IPv6, all of it or nothing.
+fn init_with_ipv6(directory: &Path) -> Command {
+    let mut command = init(directory);
+    command.args(["--pool6", "2001:db8:100::/64", "--lan-network6", "fd00:10::/64"]);
+    command
+}
+
 #[test]
 fn both_files_are_right_and_never_written_over() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -25,6 +32,12 @@ fn both_files_are_right_and_never_written_over() {
     for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
         let path = directory.path().join(file);
         Command::new(binary()).arg("check").arg(&path).assert().success();
+    }
+    let six = tempfile::tempdir().expect("a directory");
+    init_with_ipv6(six.path()).assert().failure();
+    init_with_ipv6(six.path()).args(["--lan-address6", "fd00:10::1"]).assert().success();
+    for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
+        Command::new(binary()).arg("check").arg(six.path().join(file)).assert().success();
     }
     let before = std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key");
     init(directory.path()).assert().failure();
@@ -66,7 +79,7 @@ fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
     let checks = report["checks"].as_array().unwrap_or_else(|| panic!("{}", text(&output)));
     let failed: Vec<&Value> = checks.iter().filter(|check| check["ok"] != true).collect();
     assert!(failed.is_empty() && output.status.success(), "{failed:#?}");
-    assert!(checks.len() >= 14, "{report}");
+    assert!(checks.len() >= 26, "{report}");
 
     let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/names_judge.py");
     let judged = std::process::Command::new("/usr/bin/python3")
@@ -85,6 +98,13 @@ fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
         ("I6", 1),
         ("I8", 1_000),
         ("I8 quotes", 2),
+        ("F9", 4),
+        ("F9 translated", 5),
+        ("I1 of IPv6", 50),
+        ("I4 of IPv6", 1_000),
+        ("I5 back of IPv6", 50),
+        ("I8 of IPv6", 1_000),
+        ("I8 quotes of IPv6", 3),
     ] {
         let looked = report["looked"][invariant].as_u64().unwrap_or(0);
         assert!(looked >= least, "{invariant} was looked at {looked} times: {report}");

@@ -628,7 +628,7 @@ impl Config {
             let message = "each worker would know some of the bindings: a waypoint has `workers = 1`";
             return Err(wrong(message.to_owned()));
         }
-        PacketTables::of(program).map(Some).map_err(wrong)
+        PacketTables::of(program, names.network6.is_some()).map(Some).map_err(wrong)
     }
 
     /// An error about the snapshot, with its place in the file.

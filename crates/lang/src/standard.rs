@@ -9,6 +9,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/translate" => TRANSLATE,
         "std/clamp" => CLAMP,
         "std/names" => NAMES,
+        "std/nat64" => NAT64,
         _ => &[],
     }
 }
@@ -50,7 +51,11 @@ const TRANSLATE: &[(&str, &str)] = &[
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
 
+const NAT64: &[(&str, &str)] = &[("std/nat64.rav", include_str!("../../../std/nat64.rav"))];
+
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),
     ("std/names/messages.rav", include_str!("../../../std/names/messages.rav")),
+    ("std/names/six.rav", include_str!("../../../std/names/six.rav")),
+    ("std/names/neighbours.rav", include_str!("../../../std/names/neighbours.rav")),
 ];

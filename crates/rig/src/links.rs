@@ -5,7 +5,7 @@ use crate::sys;
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
@@ -17,7 +17,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Offloads of a network device, by the numbers that set them (linux/ethtool.h): checksums received and sent,
@@ -138,19 +138,21 @@ impl RigLinks<'_> {
         self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
-    /// Gives an interface an address with the length of its network's prefix.
+    /// Gives an interface an address with the length of its network's prefix. Nobody is asked whether one of
+    /// IPv6 is free.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn address(&self, interface: &str, address: Ipv4Addr, length: u8) -> io::Result<()> {
+    pub fn address(&self, interface: &str, address: impl Into<IpAddr>, length: u8) -> io::Result<()> {
+        let address = address.into();
         let mut message = AddressMessage::default();
-        message.header.family = AddressFamily::Inet;
+        message.header.family = family(address);
         message.header.prefix_len = length;
         message.header.index = self.index(interface)?;
-        message.attributes = vec![
-            AddressAttribute::Local(IpAddr::V4(address)),
-            AddressAttribute::Address(IpAddr::V4(address)),
-        ];
+        if address.is_ipv6() {
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
         self.make(RouteNetlinkMessage::NewAddress(message))
     }
 
@@ -176,14 +178,20 @@ impl RigLinks<'_> {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn default_route(&self, gateway: Ipv4Addr) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = AddressFamily::Inet;
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = RouteScope::Universe;
-        message.header.kind = RouteType::Unicast;
-        message.attributes = vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway))];
+    pub fn default_route(&self, gateway: impl Into<IpAddr>) -> io::Result<()> {
+        let gateway = gateway.into();
+        self.make(RouteNetlinkMessage::NewRoute(route(gateway)))
+    }
+
+    /// Sends what is for a network of IPv6 to a neighbour at this interface.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn route6(&self, to: (Ipv6Addr, u8), gateway: Ipv6Addr, interface: &str) -> io::Result<()> {
+        let mut message = route(gateway.into());
+        message.header.destination_prefix_length = to.1;
+        message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet6(to.0)));
+        message.attributes.push(RouteAttribute::Oif(self.index(interface)?));
         self.make(RouteNetlinkMessage::NewRoute(message))
     }
 
@@ -280,6 +288,25 @@ impl RigLinks<'_> {
             _ => Ok(None),
         }
     }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet }
+}
+
+/// A route to everything.
+fn route(gateway: IpAddr) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(gateway);
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::Unicast;
+    message.attributes = vec![RouteAttribute::Gateway(match gateway {
+        IpAddr::V4(gateway) => RouteAddress::Inet(gateway),
+        IpAddr::V6(gateway) => RouteAddress::Inet6(gateway),
+    })];
+    message
 }
 
 #[cfg(test)]

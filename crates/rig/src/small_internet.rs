@@ -12,13 +12,17 @@
 //!                          host 2 10.0.0.82 ─┘        10.0.0.1
 //! ```
 //!
+//! Initiators have an address of IPv6, too, 2001:db8:c:N::2, and hosts fd00:10::50 and further, with a route
+//! to fd00:10::1. The router sends 2001:db8:100::/64 to the address on the link of the waypoint's interface.
+//! What lies between has IPv4 alone.
+//!
 //! The interfaces `public` of the waypoint and `lan` of the gateway have no address: they are for a gateway's
 //! ports. Every other interface is Linux'.
 
 use crate::links::RigLinks;
 use crate::namespace::Namespace;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The networks of initiators have four bits of 203.0.113.0/24 each.
 pub const MOST_INITIATORS: usize = 16;
@@ -59,6 +63,11 @@ impl SmallInternet {
     /// The gateway as its hosts see it.
     pub const LAN_GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
+    /// The same by IPv6.
+    pub const LAN_GATEWAY6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, 1);
+    /// The network of IPv6 that is routed to the waypoint, of 64 bits.
+    pub const STABLE_NETWORK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x100, 0, 0, 0, 0, 0);
+
     /// Makes all of it. Forwarding begins at once; nothing else runs in it. The carrier translates by `nft`.
     /// Without `offloads` every packet on every cable has its checksums, and is no longer than the cable
     /// takes.
@@ -84,7 +93,14 @@ impl SmallInternet {
         };
         for (index, initiator) in internet.initiators.iter().enumerate() {
             let own = SmallInternet::initiator_address(index);
-            internet.attach(&format!("initiator{index}"), initiator, "eth0", own)?;
+            let name = format!("initiator{index}");
+            internet.attach(&name, initiator, "eth0", own)?;
+            let own = SmallInternet::initiator_address6(index);
+            let first = Ipv6Addr::from_bits(own.to_bits() & !0xffff | 1);
+            internet.router.links()?.address(&name, first, 64)?;
+            let there = initiator.links()?;
+            there.address("eth0", own, 64)?;
+            there.default_route(first)?;
         }
         internet.attach("resolver", &internet.resolver, "eth0", SmallInternet::RESOLVER)?;
         internet.attach("machine", &internet.waypoint, "machine", SmallInternet::WAYPOINT_MACHINE)?;
@@ -93,6 +109,7 @@ impl SmallInternet {
         internet.private_side()?;
         internet.private_network()?;
         internet.router.set("ipv4/ip_forward", "1")?;
+        internet.router.set("ipv6/conf/all/forwarding", "1")?;
         internet.carrier.set("ipv4/ip_forward", "1")?;
         let rules = "table ip carrier {\n chain out {\n  type nat hook postrouting priority srcnat\n  oifname \"public\" masquerade\n }\n}\n";
         let output = internet.carrier.run("nft", &["-f", "-"], rules)?;
@@ -106,6 +123,18 @@ impl SmallInternet {
     pub fn initiator_address(index: usize) -> Ipv4Addr {
         // There are 16 of them, 16 addresses apart.
         Ipv4Addr::new(203, 0, 113, (index * 16 + 2) as u8)
+    }
+
+    /// The address of IPv6 of an initiator.
+    pub fn initiator_address6(index: usize) -> Ipv6Addr {
+        // There are 16 of them.
+        Ipv6Addr::new(0x2001, 0xdb8, 0xc, index as u16, 0, 0, 0, 2)
+    }
+
+    /// The address of IPv6 of a host.
+    pub fn host_address6(index: usize) -> Ipv6Addr {
+        // There are 16 of them.
+        Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, 0x50 + index as u16)
     }
 
     /// The address of a host.
@@ -143,7 +172,10 @@ impl SmallInternet {
         here.cable(("public", ROUTER_ETHERNET), ("public", [2, 0, 0x5e, 0, 0, 1]), &self.waypoint)?;
         here.address("public", Ipv4Addr::new(198, 51, 100, 30), 27)?;
         self.on(&here, "public")?;
-        self.on(&self.waypoint.links()?, "public")
+        self.on(&self.waypoint.links()?, "public")?;
+        // The address that follows from the Ethernet address (RFC 4291, appendix A).
+        let waypoint = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x5eff, 0xfe00, 1);
+        here.route6((SmallInternet::STABLE_NETWORK, 64), waypoint, "public")
     }
 
     /// The gateway behind its carrier.
@@ -179,6 +211,8 @@ impl SmallInternet {
             there.address("eth0", SmallInternet::host_address(index), 24)?;
             self.on(&there, "eth0")?;
             there.default_route(SmallInternet::LAN_GATEWAY)?;
+            there.address("eth0", SmallInternet::host_address6(index), 64)?;
+            there.default_route(SmallInternet::LAN_GATEWAY6)?;
         }
         Ok(())
     }
@@ -204,6 +238,13 @@ mod tests {
         assert!(ping(first, SmallInternet::WAYPOINT_MACHINE));
         assert!(ping(&internet.gateway, SmallInternet::WAYPOINT_MACHINE), "through the carrier");
         assert!(ping(&internet.hosts[0], SmallInternet::host_address(2)));
+        let ping6 = |from: &Namespace, to: Ipv6Addr| {
+            let answered = from.run("ping", &["-6", "-c", "1", "-W", "2", &to.to_string()], "");
+            answered.expect("ping runs").status.success()
+        };
+        assert!(ping6(first, SmallInternet::initiator_address6(1)));
+        assert!(ping6(&internet.hosts[0], SmallInternet::host_address6(2)));
+        assert!(!ping6(first, SmallInternet::host_address6(0)));
         assert!(!ping(first, SmallInternet::GATEWAY_MACHINE));
         assert!(!ping(first, SmallInternet::host_address(0)));
     }

@@ -9,6 +9,7 @@
 
 mod ends;
 mod names_messages;
+mod names_six;
 
 use ends::{Ends, ICMP, TCP, UDP, ends, rewritten, valid, without_wrong};
 use engine::{PacketBench, PacketOutcome};

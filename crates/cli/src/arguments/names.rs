@@ -2,8 +2,9 @@
 
 use super::socket::Socket;
 use clap::{Args, Subcommand};
+use naming::HostIpv6;
 use naming::dns::Ipv4Mode;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 
 /// `ravelin names`
 #[derive(Debug, Subcommand)]
@@ -40,9 +41,10 @@ pub(crate) struct AddNameArguments {
     /// How it is reached by IPv4: automatic, shared, per-initiator, none, or an address of its own
     #[arg(long, default_value = "automatic", value_parser = mode)]
     pub(crate) ipv4: Ipv4Mode,
-    /// The address of IPv6 that always leads to it
+    /// Its address of IPv6: behind the gateway, or one that everybody reaches; or translated, if it has IPv4
+    /// alone: its log shows the gateway's address then
     #[arg(long)]
-    pub(crate) ipv6: Option<Ipv6Addr>,
+    pub(crate) ipv6: Option<HostIpv6>,
     #[command(flatten)]
     pub(crate) socket: Socket,
 }

@@ -1,7 +1,7 @@
 //! The command line of `ravelin naming`.
 
 use clap::{Args, Subcommand};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// `ravelin naming`
@@ -85,6 +85,15 @@ pub(crate) struct InitArguments {
     /// The network of the hosts
     #[arg(long)]
     pub(crate) lan_network: String,
+    /// The network of IPv6 that leads to the waypoint, of 64 bits: each host has an address of it
+    #[arg(long, requires_all = ["lan_address6", "lan_network6"])]
+    pub(crate) pool6: Option<String>,
+    /// The gateway's own address of IPv6 at the hosts
+    #[arg(long, requires = "pool6")]
+    pub(crate) lan_address6: Option<Ipv6Addr>,
+    /// The network of IPv6 of the hosts
+    #[arg(long, requires = "pool6")]
+    pub(crate) lan_network6: Option<String>,
 }
 
 /// `ravelin naming demo`

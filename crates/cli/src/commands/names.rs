@@ -33,7 +33,7 @@ pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
                 place: HostPlace { gateway: add.gateway.clone(), address: add.address },
                 services: add.services.clone(),
                 ipv4: add.ipv4,
-                ipv6: add.ipv6,
+                ipv6: add.ipv6.map(|six| six.behind_gateway(add.address)),
             };
             return show::ask(&add.socket, Asked::AddName(wish), json);
         }
@@ -110,9 +110,11 @@ fn names(view: &Value) -> String {
         let services: Vec<&str> = list(host, "services").iter().filter_map(Value::as_str).collect();
         let services = services.join(" ");
         let own = ["name", "gateway", "address"].map(|key| words(host, key));
-        [&own[..], &[services, words(host, "ipv4"), words(host, "ipv6")]].concat()
+        let six = ["ipv6", "ipv6_host"].map(|key| words(host, key));
+        [&own[..], &[services, words(host, "ipv4")], &six].concat()
     };
-    let columns = ["name", "gateway", "host", "services", "IPv4", "IPv6"].map(|name| (name, Side::Left));
+    let columns =
+        ["name", "gateway", "host", "services", "IPv4", "IPv6", "which is"].map(|name| (name, Side::Left));
     let all = whole(view, "host_count");
     let head =
         format!("{}, serial {}: {} for hosts\n", text(view, "zone"), whole(view, "serial"), of(all, "name"));

@@ -5,6 +5,7 @@ Usage: names_judge.py FOLDER
 """
 
 import collections
+import functools
 import ipaddress
 import json
 import logging
@@ -12,12 +13,17 @@ import sys
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 from scapy.all import DNS, ICMP, IP, TCP, UDP, IPerror, PcapReader, raw  # noqa: E402
+from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPerror6, IPv6, in6_chksum  # noqa: E402
 
 FOLDER = sys.argv[1]
 POOL = ipaddress.ip_network("198.51.100.0/28")
 CLIENTS = ipaddress.ip_network("203.0.113.0/24")
 HOSTS = ipaddress.ip_network("10.0.0.0/24")
 PRIVATE = [ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")]
+POOL6 = ipaddress.ip_network("2001:db8:100::/64")
+CLIENTS6 = ipaddress.ip_network("2001:db8:c::/48")
+HOSTS6 = ipaddress.ip_network("fd00:10::/64")
+PRIVATE6 = ipaddress.ip_network("fc00::/7")
 RESOLVER = "192.0.2.2"
 WAYPOINT = "192.0.2.34"
 PUBLIC = ["public", "machine", "carrier"] + ["initiator%d" % i for i in range(10)]
@@ -31,11 +37,10 @@ def fault(invariant, what):
         wrong[invariant].append(what)
 
 
-def packets(link):
+@functools.lru_cache(maxsize=None)
+def packets(link, layer=IP):
     with PcapReader("%s/%s.pcap" % (FOLDER, link)) as reader:
-        for packet in reader:
-            if IP in packet:
-                yield packet
+        return [packet for packet in reader if isinstance(packet.payload, layer)]
 
 
 def within(address, network):
@@ -165,5 +170,85 @@ for link in ["initiator%d" % i for i in range(10)]:
             got[key] += ip.len
             if got[key] > 3 * sent[key]:
                 fault("I6", "%s got %d for %d bytes" % (key, got[key], sent[key]))
+
+# IPv6. I4: every checksum of a whole packet is right. I8: no private address on a public link, nor in what errors quote.
+for link in PUBLIC + ["lan"]:
+    for packet in packets(link, IPv6):
+        ip = packet[IPv6]
+        body = raw(ip)[40 : 40 + ip.plen]
+        if ip.nh in (6, 17, 58):
+            looked["I4 of IPv6"] += 1
+            if in6_chksum(ip.nh, ip, body) != 0:
+                fault("I4 of IPv6", "%s: %s" % (link, packet.summary()))
+        if link in PUBLIC:
+            looked["I8 of IPv6"] += 1
+            ends = [ip.src, ip.dst]
+            if IPerror6 in packet:
+                looked["I8 quotes of IPv6"] += 1
+                ends += [packet[IPerror6].src, packet[IPerror6].dst]
+            if any(within(end, PRIVATE6) for end in ends):
+                fault("I8 of IPv6", "%s: %s" % (link, packet.summary()))
+
+
+def flow6(packet, forward):
+    """Protocol, the client's port or number of its pings, and the service's port, of a whole packet of IPv6."""
+    for name, layer in (("tcp", TCP), ("udp", UDP)):
+        if packet[IPv6].nh == {"tcp": 6, "udp": 17}[name] and layer in packet:
+            ends = (packet[layer].sport, packet[layer].dport)
+            return (name,) + (ends if forward else ends[::-1])
+    echo = ICMPv6EchoRequest if forward else ICMPv6EchoReply
+    return ("icmp", packet[echo].id, 0) if packet[IPv6].nh == 58 and echo in packet else None
+
+
+# The address of each host: the same in every answer.
+hosts6 = {}
+for packet in packets("machine"):
+    if UDP in packet and packet[UDP].sport == 53 and packet[IP].src == WAYPOINT and DNS in packet:
+        for index in range(packet[DNS].ancount or 0):
+            record = packet[DNS].an[index]
+            label = record.rrname.decode().lower().split(".")[0]
+            if record.type == 28 and label.startswith("host"):
+                looked["F9"] += 1
+                host = str(HOSTS6.network_address + 0x50 + int(label[4:]))
+                if hosts6.setdefault(record.rdata, host) != host or not within(record.rdata, POOL6):
+                    fault("F9", "%s was given for %s and %s" % (record.rdata, hosts6[record.rdata], host))
+if len(set(hosts6.values())) != len(hosts6):
+    fault("F9", "a host has two addresses: %s" % hosts6)
+
+# I1 and I5 of IPv6: a packet reaches the host whose address its client has sent it to, and shows that client.
+asked6 = collections.defaultdict(set)
+for packet in packets("public", IPv6):
+    if within(packet[IPv6].dst, POOL6) and within(packet[IPv6].src, CLIENTS6):
+        key = flow6(packet, True)
+        if key:
+            asked6[(packet[IPv6].src,) + key].add(packet[IPv6].dst)
+for packet in packets("lan", IPv6):
+    ip = packet[IPv6]
+    if not within(ip.dst, HOSTS6) or within(ip.src, HOSTS6) or ip.src.startswith("fe80:"):
+        continue
+    key = flow6(packet, True)
+    if key:
+        looked["I1 of IPv6"] += 1
+        came = asked6.get((ip.src,) + key, set())
+        if not within(ip.src, CLIENTS6) or ip.dst not in {hosts6.get(at) for at in came}:
+            fault("I1 of IPv6", "came to %s: %s" % (came, packet.summary()))
+
+# The gateway's own address asks only the host that has IPv4 alone.
+for packet in packets("lan"):
+    ip = packet[IP]
+    if ip.src == "10.0.0.1" and (TCP in ip or UDP in ip or (ICMP in ip and ip[ICMP].type == 8)) and IPerror not in ip:
+        looked["F9 translated"] += 1
+        if ip.dst != "10.0.0.85":
+            fault("F9 translated", packet.summary())
+
+# I5, back: the client sees the address that it has asked.
+for link in ["initiator%d" % i for i in range(10)]:
+    for packet in packets(link, IPv6):
+        ip = packet[IPv6]
+        key = flow6(packet, False)
+        if key and within(ip.dst, CLIENTS6) and not within(ip.src, CLIENTS6):
+            looked["I5 back of IPv6"] += 1
+            if ip.src not in asked6.get((ip.dst,) + key, set()):
+                fault("I5 back of IPv6", packet.summary())
 
 print(json.dumps({"looked": looked, "wrong": wrong}))

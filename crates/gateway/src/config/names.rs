@@ -23,7 +23,7 @@
 //!
 //! [[names.gateway]]               # who has hosts with private addresses behind it, and which
 //! name = "home"
-//! networks = ["192.168.1.0/24"]
+//! networks = ["192.168.1.0/24", "fd00:10::/64"]
 //! names = ["printer", "*.lab"]    # that it may register: single ones, or all below one; none by default
 //! peer = 1                        # its number in the tunnel; needed beside ports, whose packets go there
 //!
@@ -33,13 +33,14 @@
 //! address = "192.168.1.10"
 //! services = ["tcp/22", "tcp/443"]
 //! ipv4 = "per-initiator"          # also "automatic", which is the default, "shared", "none", { dedicated = "203.0.113.7" }
-//! ipv6 = "2001:db8::10"           # the address that always leads to it; none by default
+//! ipv6 = "fd00:10::10"            # its address behind its gateway, one that everybody reaches, or "translated"
 //! https = { alpn = ["h2"] }       # what browsers are told before they connect; nothing by default
 //!
 //! [names.waypoint]                # the public addresses that names share; without it no name is `per-initiator`
 //! known = ["203.0.113.16/28"]     # for initiators that are known when a name is asked for
 //! unknown = ["203.0.113.32/28"]   # for the others
 //! hold = "whole"                  # how long one of these stays with its host: 65 s, the default; or "measured"
+//! ipv6 = "2001:db8:100::/64"      # where hosts with an address of IPv6 behind their gateway have one for all
 //! ```
 //!
 //! With hosts there are three keys more at the top: `shared_address`, at which names with different services
@@ -59,7 +60,7 @@ use naming::dns::{
     RecordDescription, Unverified, Zone, ZoneDescription, ZoneError,
 };
 use naming::limits::{MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
-use naming::{AddressPool, Hold, MOST_SERVICES, Service, Waypoint};
+use naming::{AddressPool, Hold, HostIpv6, HostIpv6Error, MOST_SERVICES, Service, StableNetwork, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -85,6 +86,10 @@ pub struct NamesConfig {
     pub hold: Hold,
     /// Line and column of `[names.waypoint]`.
     pub(crate) waypoint_place: (usize, usize),
+    /// The network of IPv6 in which hosts behind gateways have addresses.
+    pub(crate) network6: Option<StableNetwork>,
+    /// By whole names: addresses behind the gateway of hosts that have one of this network.
+    pub(crate) inside6: HashMap<String, Ipv6Addr>,
     /// The file that keeps over a restart what is to be kept, if there is to be one.
     pub store: Option<PathBuf>,
     /// How it treats those who ask.
@@ -132,7 +137,7 @@ struct FileHost {
     services: Vec<String>,
     #[serde(default)]
     ipv4: Ipv4Mode,
-    ipv6: Option<Ipv6Addr>,
+    ipv6: Option<Spanned<String>>,
     https: Option<HttpsDescription>,
 }
 
@@ -144,6 +149,7 @@ struct FileWaypoint {
     #[serde(default)]
     unknown: Vec<Spanned<String>>,
     hold: Option<Spanned<Hold>>,
+    ipv6: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -211,6 +217,8 @@ pub(super) fn read(
         described.records.push(record.into_inner());
     }
     let waypoint = at(file.waypoint.as_ref().map(Spanned::span), String::new());
+    let network6 = file.waypoint.as_ref().and_then(|waypoint| waypoint.get_ref().ipv6.as_ref());
+    let network6 = network6.map(|text| network_of_ipv6(text, at)).transpose()?;
     let shares = file.shared_address.is_some();
     let hold = file.waypoint.as_ref().and_then(|waypoint| waypoint.get_ref().hold.as_ref());
     if let Some(hold) = hold.filter(|hold| *hold.get_ref() == Hold::Measured && described.binding_ttl > 0) {
@@ -234,25 +242,38 @@ pub(super) fn read(
         return Err(ConfigError { message, ..waypoint });
     }
     let gateways = gateways(file.gateways, (&zone, ports && pool.is_some()), at)?;
-    let mut hosts = Hosts::default();
+    let (mut hosts, mut inside6) = (Hosts::default(), HashMap::new());
     for host in file.hosts {
         let span = host.span();
         let host = host.into_inner();
         let place = HostPlace { gateway: host.gateway.get_ref().clone(), address: *host.address.get_ref() };
-        served(&gateways, &place).map_err(|(of_gateway, message)| {
+        let gateway = served(&gateways, &place).map_err(|(of_gateway, message)| {
             at(Some(if of_gateway { host.gateway.span() } else { host.address.span() }), message)
         })?;
         let wrong = |message: String| at(Some(span.clone()), message);
         own(pool.as_ref(), host.ipv4).map_err(wrong)?;
+        let ipv6 = host.ipv6.map(|text| {
+            let wrong = |message: String| at(Some(text.span()), message);
+            let told: HostIpv6 =
+                text.get_ref().parse().map_err(|error: HostIpv6Error| wrong(error.to_string()))?;
+            let inside = told.behind_gateway(*host.address.get_ref());
+            outside(network6, gateway, inside).map_err(wrong).map(|ipv6| (ipv6, inside))
+        });
+        let ipv6 = ipv6.transpose()?;
         let named = NameDescription {
             name: host.name,
             responder: hosts.number(place),
             services: host.services,
-            ipv6: host.ipv6,
+            ipv6: ipv6.map(|(ipv6, _)| ipv6),
             ipv4: host.ipv4,
             https: host.https,
         };
         zone.add_described(&named).map_err(|error| wrong(error.to_string()))?;
+        if let (Some((_, inside)), Ok(name)) =
+            (ipv6.filter(|(ipv6, inside)| ipv6 != inside), zone.name(&named.name))
+        {
+            inside6.insert(name.to_string(), inside);
+        }
         reachable(&zone, &named.name, pool.is_some()).map_err(wrong)?;
         described.names.push(named);
     }
@@ -277,6 +298,8 @@ pub(super) fn read(
         pool,
         hold,
         waypoint_place,
+        network6,
+        inside6,
         store: file.store,
         policy,
     })
@@ -338,6 +361,31 @@ pub(crate) fn served<'a>(
     let networks: Vec<String> = gateway.networks.iter().map(ToString::to_string).collect();
     let networks = networks.join(", ");
     Err((false, format!("nobody serves {address}: behind the gateway `{name}` there is {networks}")))
+}
+
+/// The address by which everybody reaches a host that has this address of IPv6: one of the waypoint's network
+/// if its gateway serves it, else the same.
+pub(crate) fn outside(
+    network: Option<StableNetwork>,
+    gateway: &GatewayDescription,
+    host: Ipv6Addr,
+) -> Result<Ipv6Addr, String> {
+    let served = gateway.networks.iter().any(|prefix| prefix.contains(IpAddr::V6(host).to_canonical()));
+    match network {
+        Some(network) if served => Ok(network.address(&gateway.name, host)),
+        None if served => Err(format!(
+            "{host} is behind the gateway `{}`, and nobody leads there: give `[names.waypoint]` a network by `ipv6 = \"2001:db8:100::/64\"`",
+            gateway.name
+        )),
+        Some(network) if network.contains(host) => Err(format!(
+            "{host} is of the waypoint's own network: write the address that the host has behind `{}`, which is in `networks`",
+            gateway.name
+        )),
+        _ if host.to_ipv4_mapped().is_some() => {
+            Err(format!("nobody serves {host} behind `{}`", gateway.name))
+        }
+        _ => Ok(host),
+    }
 }
 
 /// What to do for a gateway whose number in the tunnel is not known.
@@ -423,7 +471,7 @@ fn gateways(
             NamePattern::parse(text.get_ref(), zone).map_err(|message| at(Some(text.span()), message))
         };
         let names = file.names.iter().map(pattern).collect::<Result<_, _>>()?;
-        gateways.push(GatewayDescription { name, networks: prefixes(&file.networks, at)?, names, peer });
+        gateways.push(GatewayDescription { name, networks: networks(&file.networks, at)?, names, peer });
     }
     Ok(gateways)
 }
@@ -498,6 +546,34 @@ fn resolvers(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<(IpAddr, u8)>
     Ok(all)
 }
 
+/// Networks of both kinds.
+fn networks(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, ConfigError> {
+    let read = |text: &Spanned<String>| {
+        let one = text.get_ref().parse().map(IpPrefix::host);
+        one.ok().or_else(|| text.get_ref().parse().ok()).ok_or_else(|| {
+            let message =
+                format!("`{}` is not a network, such as 192.168.1.0/24 or fd00:10::/64", text.get_ref());
+            at(Some(text.span()), message)
+        })
+    };
+    texts.iter().map(read).collect()
+}
+
+/// The network in which hosts have addresses of IPv6.
+fn network_of_ipv6(text: &Spanned<String>, at: &At<'_>) -> Result<StableNetwork, ConfigError> {
+    let prefix: Option<IpPrefix> = text.get_ref().parse().ok();
+    match prefix.map(|prefix| (prefix.address(), prefix.length())) {
+        Some((IpAddr::V6(first), 64)) => Ok(StableNetwork::of(first)),
+        _ => {
+            let message = format!(
+                "`{}` is not a network of IPv6 with 64 bits, such as 2001:db8:100::/64",
+                text.get_ref()
+            );
+            Err(at(Some(text.span()), message))
+        }
+    }
+}
+
 /// Networks of IPv4.
 fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, ConfigError> {
     let read = |text: &Spanned<String>| {
@@ -514,8 +590,8 @@ fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, Con
 /// The addresses of the waypoint, all of a network each.
 fn pool(waypoint: Spanned<FileWaypoint>, shares: bool, at: &At<'_>) -> Result<AddressPool, ConfigError> {
     let whole = waypoint.span();
-    let FileWaypoint { known, unknown, .. } = waypoint.into_inner();
-    if known.is_empty() && unknown.is_empty() && !shares {
+    let FileWaypoint { known, unknown, ipv6, .. } = waypoint.into_inner();
+    if known.is_empty() && unknown.is_empty() && !shares && ipv6.is_none() {
         let message = "a waypoint has addresses: write `unknown`, `known` or both, or a `shared_address`";
         return Err(at(Some(whole), message.to_owned()));
     }

@@ -8,16 +8,16 @@
 //! name = "nas.home.example"       # the whole name
 //! address = "192.168.1.10"
 //! services = ["tcp/22", "tcp/443"]
-//! ipv6 = "2001:db8::10"           # the address that always leads to it; none by default
+//! ipv6 = "fd00:10::10"            # its address behind this gateway, one that everybody reaches, or "translated"
 //! ```
 
-use naming::Services;
 use naming::control::HostOffer;
 use naming::dns::DnsName;
 use naming::limits::MOST_NAMES_OF_GATEWAY;
+use naming::{HostIpv6, HostIpv6Error, Services};
 use serde::Deserialize;
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -39,7 +39,7 @@ struct FileOffer {
     name: Spanned<String>,
     address: Ipv4Addr,
     services: Spanned<Vec<String>>,
-    ipv6: Option<Ipv6Addr>,
+    ipv6: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +94,13 @@ pub(super) fn read(file: &FileRegister, peers: &[&str]) -> Result<RegisterConfig
             return Err(wrong("a host offers something, such as `tcp/22`".to_owned()));
         }
         let services = Services::new(all).map_err(|error| wrong(error.to_string()))?;
-        offers.push(HostOffer { name: read, host: *address, ipv6: *ipv6, services });
+        let told = |text: &Spanned<String>| {
+            let six: HostIpv6 =
+                text.get_ref().parse().map_err(|error: HostIpv6Error| (text.span(), error.to_string()))?;
+            Ok(six.behind_gateway(*address))
+        };
+        let ipv6 = ipv6.as_ref().map(told).transpose()?;
+        offers.push(HostOffer { name: read, host: *address, ipv6, services });
     }
     Ok(RegisterConfig { waypoints, offers })
 }
@@ -121,11 +127,12 @@ mod tests {
     fn hosts_are_registered_at_peers() {
         let text = format!(
             "[register]\nwaypoints = [\"w\"]\n{}",
-            host("nas.home.example", "services = [\"tcp/22\"]")
+            host("nas.home.example", "services = [\"tcp/22\"]\nipv6 = \"translated\"")
         );
         let register = read(&text).expect("is right").register.expect("is there");
         assert_eq!(register.waypoints, ["w"]);
         let offer = &register.offers[0];
+        assert_eq!(offer.ipv6, "::ffff:10.0.0.80".parse().ok());
         assert_eq!(
             (offer.name.to_string().as_str(), offer.host),
             ("nas.home.example", [10, 0, 0, 80].into())
@@ -146,6 +153,11 @@ mod tests {
             (with(&format!("{good}{good}")), (17, 8), "stands above already"),
             (with(&host("a.example", "services = [\"tcp\"]")), (15, 12), "is not a service"),
             (with(&host("a.example", "services = []")), (15, 12), "offers something"),
+            (
+                with(&host("a.example", "services = [\"icmp\"]\nipv6 = \"::ffff:10.0.0.81\"")),
+                (16, 8),
+                "neither",
+            ),
             (with(&many), (1036, 1), "at most 256 names"),
         ];
         for (text, place, wanted) in cases {

@@ -2,11 +2,12 @@
 //! itself.
 
 use crate::config::names::{
-    GatewayDescription, HostPlace, Hosts, NamesConfig, no_peer, own, reachable, served,
+    GatewayDescription, HostPlace, Hosts, NamesConfig, no_peer, outside, own, reachable, served,
 };
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled};
+use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
 use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
@@ -15,12 +16,12 @@ use naming::dns::{
     NameServer, Resumed, Zone, ZoneError,
 };
 use naming::limits::TAIL;
-use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, SetUpError};
+use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, SetUpError, StableNetwork};
 use ports::live::clock::{Clock, MachineClock};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -63,6 +64,9 @@ pub(super) struct Answering {
     pool: Option<AddressPool>,
     /// What the machine itself listens at.
     pub(super) machine: BTreeSet<Service>,
+    network6: Option<StableNetwork>,
+    /// By the names of hosts with an address of this network: their own address behind the gateway.
+    inside6: HashMap<String, Ipv6Addr>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
     /// What keeps names that are added over the end of the process.
@@ -108,6 +112,8 @@ impl Answering {
             gateways,
             pool,
             machine: config.zone.machine.services.clone(),
+            network6: config.network6,
+            inside6: config.inside6.clone(),
             waypoint,
             kept: None,
             later,
@@ -161,6 +167,7 @@ impl Answering {
             return Err(no_peer(&gateway.name));
         }
         own(self.pool.as_ref(), wish.ipv4)?;
+        let ipv6 = wish.ipv6.map(|host| outside(self.network6, gateway, host)).transpose()?;
         let mut hosts = lock(&self.hosts);
         if hosts.count() >= NAMED_HOSTS {
             return Err(format!(
@@ -171,7 +178,7 @@ impl Answering {
             name: wish.name.clone(),
             responder: hosts.number(wish.place.clone()),
             services: wish.services.clone(),
-            ipv6: wish.ipv6,
+            ipv6,
             ipv4: wish.ipv4,
             https: None,
         };
@@ -181,12 +188,20 @@ impl Answering {
         let name = zone.name(&wish.name).map_err(told)?;
         zone.add_described(&described).map_err(told)?;
         let standing = standing_keys(zone, &described);
-        let stands =
-            || self.waypoint.as_ref().map_or(Ok(()), |one| locked(one).stand(&standing, &wish.place));
+        let inside = wish.ipv6.filter(|_| ipv6 != wish.ipv6);
+        let stable = inside.and_then(|inside| stable_host(&described, &wish.place.gateway, inside));
+        let stands = || {
+            let Some(waypoint) = &self.waypoint else { return Ok(()) };
+            let mut waypoint = locked(waypoint);
+            waypoint.stand(&standing, &wish.place)?;
+            let leads = stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host));
+            leads.inspect_err(|_| waypoint.fall(&standing))
+        };
         if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
+        self.inside6.extend(inside.map(|inside| (name.to_string(), inside)));
         let HostPlace { gateway, address } = &wish.place;
         let done = format!("{name} leads to {address} behind `{gateway}`; serial {}", zone.serial());
         self.named.insert(name.to_string(), described);
@@ -212,7 +227,14 @@ impl Answering {
             self.named.get(&name.to_string()).map(|described| (described, standing_keys(zone, described)));
         zone.remove(&name).map_err(told)?;
         let serial = zone.serial();
+        let inside = self.inside6.remove(&name.to_string());
         if let (Some((described, standing)), Some(waypoint)) = (gone, &self.waypoint) {
+            let place = lock(&self.hosts).place(described.responder).cloned();
+            let stable =
+                inside.zip(place).and_then(|(inside, place)| stable_host(described, &place.gateway, inside));
+            if let Some(stable) = stable {
+                locked(waypoint).forsake(&stable);
+            }
             let services = services(described);
             let another = |(other, one): (&String, &NameDescription)| {
                 *other != name.to_string()
@@ -243,11 +265,16 @@ impl Answering {
     /// Lets the addresses of all names that are there lead to their hosts, whoever asks.
     pub(super) fn stand(&self) -> Result<(), String> {
         let Some(waypoint) = &self.waypoint else { return Ok(()) };
-        for described in self.named.values() {
+        for (name, described) in &self.named {
             let place = lock(&self.hosts).place(described.responder).cloned();
             let Some(place) = place else { continue };
             let keys = standing_keys(self.server.zone(), described);
-            locked(waypoint).stand(&keys, &place).map_err(|why| format!("{}: {why}", described.name))?;
+            let mut waypoint = locked(waypoint);
+            let wrong = |why| format!("{}: {why}", described.name);
+            waypoint.stand(&keys, &place).map_err(wrong)?;
+            let inside = self.inside6.get(name);
+            let stable = inside.and_then(|inside| stable_host(described, &place.gateway, *inside));
+            stable.map_or(Ok(()), |host| waypoint.lead(&host)).map_err(wrong)?;
         }
         Ok(())
     }
@@ -406,6 +433,7 @@ impl Answering {
                     Ipv4Mode::None => "none".to_owned(),
                 },
                 ipv6: described.ipv6,
+                ipv6_host: self.inside6.get(name).copied(),
             })
         };
         let hosts = self.named.iter().filter_map(host).take(NAMES_SHOWN).collect();
@@ -417,6 +445,12 @@ impl Answering {
 fn services(described: &NameDescription) -> Option<Services> {
     let parsed: Result<Vec<Service>, _> = described.services.iter().map(|text| text.parse()).collect();
     Services::new(parsed.ok()?).ok()
+}
+
+/// The host of a name with an address of the waypoint's network of IPv6.
+fn stable_host(described: &NameDescription, gateway: &str, inside: Ipv6Addr) -> Option<StableHost> {
+    let (at, services) = (described.ipv6?, services(described)?);
+    Some(StableHost { at, gateway: gateway.to_owned(), host: inside, services })
 }
 
 /// The entries by which the address that a name shares or has for itself leads to its host.

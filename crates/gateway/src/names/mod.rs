@@ -14,6 +14,7 @@ mod asking;
 mod packet_tables;
 mod packets;
 mod path;
+mod stable;
 mod store;
 mod tcp;
 mod udp;

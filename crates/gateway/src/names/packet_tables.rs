@@ -1,5 +1,6 @@
 //! The tables and events of a program that carries packets for names: which are needed, and how.
 
+use super::stable::StableTables;
 use lang::ir::{Column, ColumnKind, Program, TableKind};
 use naming::limits::MOST_BINDINGS;
 
@@ -10,6 +11,8 @@ const BOUND: [&str; 4] = ["young_bindings", "tcp_bindings", "echo_bindings", "da
 const QUARANTINE: &str = "quarantine";
 /// What the machine itself listens at.
 const MACHINE: &str = "machine_services";
+/// What leads to hosts by IPv6, and back.
+const STABLE: [&str; 2] = ["stable6", "stable6_back"];
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
 pub(super) const EVENTS: [&str; 3] = ["promised", "bound", "unbound"];
 
@@ -24,9 +27,12 @@ pub struct PacketTables {
     pub(super) young: usize,
     pub(super) quarantine: u32,
     pub(super) machine: u32,
+    /// What leads to hosts by IPv6, if the program carries it.
+    pub(super) stable: Option<StableTables>,
 }
 
 const IP4: (ColumnKind, u8) = (ColumnKind::Ip4, 32);
+const IP6: (ColumnKind, u8) = (ColumnKind::Ip6, 128);
 
 fn uint(width: u8) -> (ColumnKind, u8) {
     (ColumnKind::Uint, width)
@@ -47,11 +53,11 @@ impl PacketTables {
         self.bound.into_iter().map(|table| (table, false)).chain([(self.quarantine, true)])
     }
 
-    /// Looks for the tables and events of a program.
+    /// Looks for the tables and events of a program, which is to carry IPv6, too, or may do so.
     ///
     /// # Errors
     /// What the program lacks, and what to do.
-    pub(crate) fn of(program: &Program) -> Result<PacketTables, String> {
+    pub(crate) fn of(program: &Program, ipv6: bool) -> Result<PacketTables, String> {
         let lacks = |wanted: &str| {
             format!(
                 "packets of a waypoint need {wanted} in the program, as `waypoint.rav` has it: take that program, or leave `[names.waypoint]` out where another machine carries the packets"
@@ -100,6 +106,20 @@ impl PacketTables {
             let found = program.events.iter().find(|event| event.name == name);
             found.filter(|event| are(&event.params, &params)).ok_or_else(|| lacks(&wanted))?;
         }
-        Ok(PacketTables { expectations, room: table.capacity as usize, bound, young, quarantine, machine })
+        let of_ipv6 = |name: &str, keys: &[(ColumnKind, u8)], values: &[(ColumnKind, u8)]| {
+            let (place, table) = find(name)?;
+            let fits = table.kind == TableKind::Exact && are(&table.keys, keys) && are(&table.values, values);
+            fits.then_some(place)
+        };
+        let there = of_ipv6(STABLE[0], &[IP6, uint(8), uint(16)], &[uint(24), IP6]);
+        let back = of_ipv6(STABLE[1], &[uint(24), IP6, uint(8), uint(16)], &[IP6]);
+        let stable = there.zip(back).map(|(there, back)| StableTables { there, back });
+        if ipv6 && stable.is_none() {
+            return Err(lacks(
+                "tables `stable6: exact(at: ip6, proto: u8, number: u16) -> (u24, ip6)` and `stable6_back: exact(gateway: u24, host: ip6, proto: u8, number: u16) -> ip6`",
+            ));
+        }
+        let room = table.capacity as usize;
+        Ok(PacketTables { expectations, room, bound, young, quarantine, machine, stable })
     }
 }

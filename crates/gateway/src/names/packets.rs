@@ -8,6 +8,7 @@
 //! ```
 
 use super::packet_tables::PacketTables;
+use super::stable::{self, StableEntry};
 use engine::live::{Generation, Remote};
 use exec::{Backend, EntryError, EntryPlace};
 use lang::ir::{Entry, Match};
@@ -68,6 +69,12 @@ pub(super) trait DataPath: Send {
     /// # Errors
     /// Nothing was set, and why.
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal>;
+
+    /// Changes what leads to hosts by IPv6 before the next packet: what is gone first.
+    ///
+    /// # Errors
+    /// Nothing new was set, and why.
+    fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String>;
 
     /// Which bindings there are, if the packet loop runs. One that begins or ends meanwhile may be missing.
     fn reached(&mut self) -> Option<Vec<Reached>>;
@@ -173,6 +180,13 @@ impl DataPath for LivePackets {
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
         let made = self.ask(move |tables, backend| make(tables, backend, &rows));
         made.unwrap_or_else(|| Err(PathRefusal::Failed("the packet loop has ended".to_owned())))
+    }
+
+    fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String> {
+        let made = self.ask(move |tables, backend| {
+            tables.stable.map_or(Ok(()), |tables| stable::make(tables, backend, &gone, &new))
+        });
+        made.unwrap_or_else(|| Err("the packet loop has ended".to_owned()))
     }
 
     fn reached(&mut self) -> Option<Vec<Reached>> {

@@ -3,11 +3,12 @@
 
 use super::packet_tables::PacketTables;
 use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry, machine_entry};
+use super::stable::{self, StableEntry, StableHost};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
 use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Service, Waypoint};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A host of which nothing is known any more: bindings may lead to it.
 const FORGOTTEN: Responder = Responder(u32::MAX);
@@ -20,6 +21,8 @@ pub(super) struct PacketPath {
     entries: PathEntries,
     /// Addresses that names share or have for themselves.
     standing: HashMap<PathKey, Target>,
+    /// Services of hosts by IPv6, and how many names have each.
+    stable: HashMap<(Ipv6Addr, Service), (StableEntry, usize)>,
     /// The numbers of gateways in the tunnel.
     peers: BTreeMap<String, u32>,
     /// What the machine itself listens at, whatever is promised.
@@ -34,9 +37,9 @@ impl PacketPath {
         machine: &BTreeSet<Service>,
     ) -> PacketPath {
         let peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
-        let (room, standing) = (tables.room, HashMap::new());
+        let (room, standing, stable) = (tables.room, HashMap::new(), HashMap::new());
         let (entries, machine) = (PathEntries::new(room), machine.clone());
-        PacketPath { packets: None, room, entries, standing, peers, machine }
+        PacketPath { packets: None, room, entries, standing, stable, peers, machine }
     }
 
     /// From now on these packets are told of changes.
@@ -151,6 +154,53 @@ impl PacketPath {
         self.entries.resize(self.room - self.standing.len());
     }
 
+    /// Lets the address of a host lead to it, for one name more.
+    ///
+    /// # Errors
+    /// Why not; then nothing has changed.
+    pub(super) fn lead(&mut self, host: &StableHost) -> Result<(), String> {
+        let peer = *self.peers.get(&host.gateway).ok_or_else(|| no_peer(&host.gateway))?;
+        let mut new = Vec::new();
+        for entry in host.entries(peer) {
+            match self.stable.get(&(entry.at, entry.service)) {
+                None => new.push(entry),
+                Some((same, _)) if *same == entry => {}
+                Some((other, _)) => {
+                    return Err(format!(
+                        "{} leads to {} behind another gateway already: give {} another address behind `{}`",
+                        entry.at, other.host, entry.host, host.gateway
+                    ));
+                }
+            }
+        }
+        if let Some(packets) = &mut self.packets {
+            packets.lead(Vec::new(), new)?;
+        }
+        for entry in host.entries(peer) {
+            self.stable.entry((entry.at, entry.service)).or_insert((entry, 0)).1 += 1;
+        }
+        Ok(())
+    }
+
+    /// A name of a host is gone, and with the last one what leads there.
+    pub(super) fn forsake(&mut self, host: &StableHost) {
+        let Some(&peer) = self.peers.get(&host.gateway) else { return };
+        let mut gone = Vec::new();
+        for entry in host.entries(peer) {
+            let key = (entry.at, entry.service);
+            match self.stable.get_mut(&key) {
+                Some((_, names)) if *names > 1 => *names -= 1,
+                Some(_) => {
+                    self.stable.remove(&key);
+                    gone.push(entry);
+                }
+                None => {}
+            }
+        }
+        // Where the loop has ended there are no packets.
+        let _ = self.packets.as_mut().map(|packets| packets.lead(gone, Vec::new()));
+    }
+
     /// Fills the tables of a program that does not run yet, in place of the examples in its text.
     ///
     /// # Errors
@@ -169,6 +219,9 @@ impl PacketPath {
         let all = standing.chain(promised).collect();
         let machine = self.machine.iter().map(|&service| machine_entry(service)).collect();
         backend.replace(tables.machine, machine).map_err(|error| format!("`machine_services`: {error}"))?;
+        if let Some(places) = tables.stable {
+            stable::fill(places, backend, self.stable.values().map(|(entry, _)| entry))?;
+        }
         backend.replace(tables.expectations, all).map_err(|error| format!("`expectations`: {error}"))
     }
 

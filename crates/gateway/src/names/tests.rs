@@ -8,14 +8,18 @@ use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY,
 use crate::names::asking::{Asking, WaypointLink};
 use crate::names::packet_tables::PacketTables;
 use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
+use crate::names::path::PacketPath;
+use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
 use naming::dns::Ipv4Mode;
-use naming::{AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services};
+use naming::{
+    AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services, StableNetwork,
+};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -266,6 +270,55 @@ fn names_for_hosts_get_addresses_of_the_waypoint() {
     assert_eq!((view.held, view.replies), (0, 3));
 }
 
+/// With addresses of IPv6: one behind the gateway, one that everybody reaches.
+fn with_ipv6() -> String {
+    let hosts = HOSTS.replace("1.0/24\"", "1.0/24\", \"fd00:10::/64\"");
+    let hosts = hosts.replace("1.10\"", "1.10\"\nipv6 = \"fd00:10::10\"");
+    let hosts = hosts.replace("1.11\"", "1.11\"\nipv6 = \"2001:db8:9::11\"");
+    format!("{ZONE}{hosts}{POOL}ipv6 = \"2001:db8:100::/64\"\n")
+}
+
+#[test]
+fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
+    let running = Running::with(&with_ipv6(), |_| ());
+    let mut stream = running.connect();
+    let mut aaaa = |host: &str| {
+        let mut query = query_for(host, 1);
+        let kind = query.len() - 3;
+        query[kind] = 28;
+        let reply = by_tcp(&mut stream, &query);
+        Ipv6Addr::from(*reply.last_chunk::<16>().expect("an address"))
+    };
+    let inside: Ipv6Addr = "fd00:10::10".parse().expect("an address");
+    let network = StableNetwork::of("2001:db8:100::".parse().expect("an address"));
+    assert_eq!(aaaa("nas"), network.address("home", inside));
+    assert_eq!(aaaa("tv"), "2001:db8:9::11".parse::<Ipv6Addr>().expect("an address"));
+    let wish = NameWish {
+        name: "pi".to_owned(),
+        place: HostPlace { gateway: "home".to_owned(), address: [192, 168, 1, 12].into() },
+        services: vec!["tcp/22".to_owned()],
+        ipv4: Ipv4Mode::Automatic,
+        ipv6: "fd00:10::12".parse().ok(),
+    };
+    running.names.answering().add(&wish).expect("it is free");
+    assert_eq!(aaaa("pi"), network.address("home", "fd00:10::12".parse().expect("an address")));
+    let hosts = running.names.view().hosts;
+    let shown: Vec<_> =
+        hosts.iter().map(|host| (host.ipv6.map(|at| network.contains(at)), host.ipv6_host)).collect();
+    assert_eq!(shown, [(Some(true), Some(inside)), (Some(true), wish.ipv6), (Some(false), None)]);
+    let four = Ipv4Addr::new(192, 168, 1, 13).to_ipv6_mapped();
+    let old = NameWish { name: "old".to_owned(), ipv6: Some(four), ..wish.clone() };
+    running.names.answering().add(&old).expect("its gateway translates");
+    assert_eq!(aaaa("old"), network.address("home", four));
+    let stranger =
+        NameWish { name: "own".to_owned(), ipv6: "::ffff:192.168.2.1".parse().ok(), ..wish.clone() };
+    let error = running.names.answering().add(&stranger).expect_err("nobody serves it");
+    assert!(error.starts_with("nobody serves ::ffff:192.168.2.1"), "{error}");
+    let own = NameWish { name: "own".to_owned(), ipv6: Some(network.address("x", inside)), ..wish };
+    let error = running.names.answering().add(&own).expect_err("nobody has it");
+    assert!(error.contains("is of the waypoint's own network"), "{error}");
+}
+
 /// A waypoint that never answers.
 struct Silent;
 
@@ -381,6 +434,15 @@ fn hosts_that_nobody_serves_and_addresses_with_two_owners_are_shown_at_their_pla
         (changed("203.0.113.32/31", "127.0.0.0/30"), "line 24, column 1: 127.0.0.1 in the pool"),
         (format!("machine_services = [\"ssh\"]\n{head}"), "line 2, column 21: `ssh` is not a service"),
         (changed("[names.waypoint]", "[names.x]"), "line 24, column 8: unknown field `x`"),
+        (
+            format!("listen = [\"127.0.0.1:1\"]\n{}", with_ipv6())
+                .replace("ipv6 = \"2001:db8:100::/64\"", ""),
+            "line 18, column 8: fd00:10::10 is behind the gateway `home`, and nobody leads there",
+        ),
+        (
+            format!("listen = [\"127.0.0.1:1\"]\n{}", with_ipv6()).replace("100::/64", "100::/56"),
+            "line 29, column 8: `2001:db8:100::/56` is not a network of IPv6 with 64 bits",
+        ),
         (
             format!("{head}{HOSTS}"),
             "line 14, column 1: nas needs an address for each initiator, and nobody promises any",
@@ -516,6 +578,75 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
 /// Packets that have bound an initiator before the waypoint hears of it.
 struct Faster(Arc<Mutex<Vec<Row>>>, Option<Reached>);
 
+/// Packets that take note of what leads to hosts by IPv6.
+struct Led(Arc<Mutex<Vec<StableEntry>>>);
+
+impl DataPath for Led {
+    fn change(&mut self, _: Vec<Row>) -> Result<(), PathRefusal> {
+        Ok(())
+    }
+
+    fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String> {
+        let mut led = self.0.lock().expect("no panic");
+        led.retain(|entry| !gone.contains(entry));
+        led.extend(new);
+        Ok(())
+    }
+
+    fn reached(&mut self) -> Option<Vec<Reached>> {
+        None
+    }
+
+    fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
+        None
+    }
+
+    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
+        None
+    }
+
+    fn took_over(&mut self, _: PacketTables, _: u64) {}
+}
+
+#[test]
+fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
+    let six = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
+    let bound = [1, 2, 4, 5];
+    let tables =
+        PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine: 6, stable: None };
+    let gateway = |name: &str, peer| GatewayDescription {
+        name: name.into(),
+        networks: Vec::new(),
+        names: Vec::new(),
+        peer,
+    };
+    let mut path =
+        PacketPath::new(&tables, &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
+    let led = Arc::default();
+    path.begin(Box::new(Led(Arc::clone(&led))));
+    let count = || led.lock().expect("no panic").len();
+    let host = |services: &[&str], gateway: &str| StableHost {
+        at: six("2001:db8:100::1"),
+        gateway: gateway.to_owned(),
+        host: six("fd00:10::10"),
+        services: Services::new(services.iter().map(|text| text.parse().expect("a service"))).expect("few"),
+    };
+    let (web, both) = (host(&["tcp/80"], "home"), host(&["tcp/80", "icmp"], "home"));
+    path.lead(&web).expect("there is room");
+    path.lead(&both).expect("there is room");
+    let echo = Service { protocol: 58, port: 0 };
+    let wanted = StableEntry { at: web.at, service: echo, peer: 7, host: web.host };
+    assert_eq!((count(), led.lock().expect("no panic")[1]), (2, wanted));
+    let error = path.lead(&host(&["tcp/80"], "other")).expect_err("it leads elsewhere");
+    assert!(error.contains("behind another gateway already"), "{error}");
+    path.forsake(&web);
+    assert_eq!(count(), 2, "the other name has the service, too");
+    path.forsake(&both);
+    assert_eq!(count(), 0);
+    assert!(path.lead(&host(&["tcp/80"], "other")).is_ok(), "it is free again");
+    assert!(path.lead(&host(&["tcp/80"], "nobody")).is_err());
+}
+
 impl DataPath for Faster {
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
         if rows.iter().any(|(key, to)| to.is_some() && Some(key.address) == self.1.map(|one| one.key.address))
@@ -523,6 +654,10 @@ impl DataPath for Faster {
             return Err(PathRefusal::Reached(self.1.take().into_iter().collect()));
         }
         self.0.lock().expect("no panic").extend(rows);
+        Ok(())
+    }
+
+    fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
         Ok(())
     }
 
@@ -551,8 +686,15 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
     let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &options);
     let program = compiled.program.expect("compiles");
     let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 1, 0).expect("it loads");
-    let tables =
-        PacketTables { expectations: 9, room: 0, bound: [9; 4], young: 0, quarantine: 0, machine: 9 };
+    let tables = PacketTables {
+        expectations: 9,
+        room: 0,
+        bound: [9; 4],
+        young: 0,
+        quarantine: 0,
+        machine: 9,
+        stable: None,
+    };
     let stored = |number: u8| {
         let service = Service { protocol: 6, port: 22 };
         let key = BindingKey { initiator: [203, 0, 113, number].into(), address: [1; 4].into(), service };
@@ -580,8 +722,9 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let tables =
-        PacketTables { expectations: 0, room: 8, bound: [1, 2, 4, 5], young: 4, quarantine: 3, machine: 6 };
+    let bound = [1, 2, 4, 5];
+    let (machine, stable) = (6, None);
+    let tables = PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine, stable };
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
     waypoint.carry(&tables, &[gateway], &BTreeSet::new());

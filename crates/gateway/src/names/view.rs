@@ -20,7 +20,8 @@ pub struct NameWish {
     /// How it is reached by IPv4.
     #[serde(default)]
     pub ipv4: Ipv4Mode,
-    /// The address that always leads to it.
+    /// Its address of IPv6. Where the waypoint has a network of IPv6 and the gateway serves this address, the
+    /// name gets one of that network.
     #[serde(default)]
     pub ipv6: Option<Ipv6Addr>,
 }
@@ -68,6 +69,8 @@ pub struct NamedHostView {
     pub ipv4: String,
     /// The address that always leads to it.
     pub ipv6: Option<Ipv6Addr>,
+    /// The host's own address, if that is one of the waypoint.
+    pub ipv6_host: Option<Ipv6Addr>,
 }
 
 /// An address that was promised to initiators.

@@ -3,6 +3,7 @@
 use super::packet_tables::PacketTables;
 use super::packets::{DataPath, PathRefusal, Reached, Target, told};
 use super::path::PacketPath;
+use super::stable::StableHost;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::PROMISES_SHOWN;
 use crate::names::asking::WaypointLink;
@@ -253,6 +254,28 @@ impl LocalWaypoint {
     /// Why packets do not follow.
     pub(super) fn stand(&mut self, keys: &[PathKey], place: &HostPlace) -> Result<(), String> {
         self.path.as_mut().map_or(Ok(()), |path| path.stand(keys, place))
+    }
+
+    /// Lets the address of a host of IPv6 lead to it, for one name more.
+    ///
+    /// # Errors
+    /// Why packets do not follow.
+    pub(super) fn lead(&mut self, host: &StableHost) -> Result<(), String> {
+        self.path.as_mut().map_or(Ok(()), |path| path.lead(host))
+    }
+
+    /// Takes back that addresses lead to a host for everybody.
+    pub(super) fn fall(&mut self, keys: &[PathKey]) {
+        if let Some(path) = &mut self.path {
+            path.fall(keys);
+        }
+    }
+
+    /// A name of a host of IPv6 is gone.
+    pub(super) fn forsake(&mut self, host: &StableHost) {
+        if let Some(path) = &mut self.path {
+            path.forsake(host);
+        }
     }
 
     /// A name is gone: its addresses lead nowhere, and with `services` promises to its host by them are taken

@@ -1,6 +1,7 @@
 //! The checks of the demonstration, in the order in which they are made.
 
 use super::DemoCheck;
+use super::checks_of_ipv6 as six;
 use super::parties::{DOWNLOAD, HOSTS, INITIATORS, KNOWN_ADDRESSES, Parties, name, page};
 use rig::SmallInternet;
 use std::collections::BTreeSet;
@@ -28,14 +29,26 @@ pub(super) const ALL: &[Check] = &[
     one_name_too_many,
     ten_behind_one_resolver,
     not_asked_for,
+    six::stable_address,
+    six::web_page,
+    six::true_source,
+    six::shell,
+    six::dns_of_a_host,
+    six::ping,
+    six::path_mtu,
+    six::traceroute,
+    six::datagrams,
+    six::not_offered,
+    six::translated,
+    six::registered,
 ];
 
-fn said(id: &str, what: &str, ok: bool, seen: impl Into<String>) -> io::Result<DemoCheck> {
+pub(super) fn said(id: &str, what: &str, ok: bool, seen: impl Into<String>) -> io::Result<DemoCheck> {
     Ok(DemoCheck { id: id.to_owned(), what: what.to_owned(), ok, seen: seen.into() })
 }
 
 /// What a program said, on one line.
-fn line(output: &Output) -> String {
+pub(super) fn line(output: &Output) -> String {
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     String::from_utf8_lossy(&both).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -70,16 +83,20 @@ fn download(parties: &mut Parties) -> io::Result<DemoCheck> {
 }
 
 fn shell(parties: &mut Parties) -> io::Result<DemoCheck> {
+    let (ok, seen) = shell_by(parties, "-4", &SmallInternet::initiator_address(0).to_string())?;
+    said("F2", "ssh logs in, and the shell knows the client's true address", ok, seen)
+}
+
+/// Logs in, and looks who the shell says has done so.
+pub(super) fn shell_by(parties: &Parties, family: &str, wanted: &str) -> io::Result<(bool, String)> {
     let key = parties.path("user").display().to_string();
     let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
     let mut command = parties.client(0, "ssh");
-    command.args(["-q", "-4", "-F", "none", "-p", "2222", "-i", &key, "-o", "ConnectTimeout=8"]);
+    command.args(["-q", family, "-F", "none", "-p", "2222", "-i", &key, "-o", "ConnectTimeout=8"]);
     command.args(options.iter().flat_map(|option| ["-o", option]));
     let output = command.args([&format!("root@{}", name(0)), "echo $SSH_CONNECTION"]).output()?;
     let text = line(&output);
-    let wanted = SmallInternet::initiator_address(0).to_string();
-    let ok = output.status.success() && text.split(' ').next() == Some(&wanted);
-    said("F2", "ssh logs in, and the shell knows the client's true address", ok, text)
+    Ok((output.status.success() && text.split(' ').next() == Some(wanted), text))
 }
 
 fn dns_of_a_host(parties: &mut Parties) -> io::Result<DemoCheck> {
@@ -109,31 +126,46 @@ fn ping(parties: &mut Parties) -> io::Result<DemoCheck> {
 fn path_mtu(parties: &mut Parties) -> io::Result<DemoCheck> {
     let arguments = ["-4", "-c", "2", "-i", "0.2", "-W", "2", "-M", "do", "-s", "1472", &name(0)];
     let output = parties.client(0, "ping").args(arguments).output()?;
-    let text = line(&output);
+    let (ok, seen) = told_mtu(&output);
+    said("F4 path MTU", "a ping that may not be cut is told which length the path takes", ok, seen)
+}
+
+/// Whether ping was told what the tunnel takes, and what it said.
+pub(super) fn told_mtu(output: &Output) -> (bool, String) {
+    let text = line(output);
     // "(mtu = 1420)" of the router, or "mtu=1420" of the own kernel that has heard of it.
     let rest = text.split("mtu").nth(1).unwrap_or("").trim_start_matches([' ', '=', ':']);
     let mtu: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    // What the tunnel takes.
     let ok = mtu == "1420";
-    let what = "a ping that may not be cut is told which length the path takes";
-    said("F4 path MTU", what, ok, if ok { format!("{mtu} bytes") } else { text })
+    (ok, if ok { format!("{mtu} bytes") } else { text })
+}
+
+/// The hops to the first host.
+pub(super) fn traced(parties: &Parties, family: &str) -> io::Result<Vec<String>> {
+    let mut command = parties.client(0, "traceroute");
+    let output = command.args([family, "-n", "-I", "-q", "1", "-w", "2", "-m", "8", &name(0)]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let hops = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
+    Ok(hops.map(str::to_owned).collect())
 }
 
 fn traceroute(parties: &mut Parties) -> io::Result<DemoCheck> {
-    let mut command = parties.client(0, "traceroute");
-    let output = command.args(["-4", "-n", "-I", "-q", "1", "-w", "2", "-m", "8", &name(0)]).output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let hops: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let hops = traced(parties, "-4")?;
     let private = hops.iter().any(|hop| hop.starts_with("10.") || hop.starts_with("100."));
     let wanted = address_of(parties, 0)?;
-    let ok = hops.len() >= 2 && hops.last() == Some(&wanted.as_str()) && !private;
+    let ok = hops.len() >= 2 && hops.last() == Some(&wanted) && !private;
     said("F4 traceroute", "traceroute ends at the address and names no private one", ok, hops.join(" "))
 }
 
 fn datagrams(parties: &mut Parties) -> io::Result<DemoCheck> {
-    let address = address_of(parties, 0)?;
+    let (ok, seen) = datagrams_to(parties, &address_of(parties, 0)?)?;
+    said("F5", "iperf3 sends 10 Mbit/s of UDP, at most one of a thousand is lost", ok, seen)
+}
+
+/// Sends datagrams for two seconds, and counts those that were lost.
+pub(super) fn datagrams_to(parties: &Parties, address: &str) -> io::Result<(bool, String)> {
     let mut command = parties.client(0, "iperf3");
-    let output = command.args(["-c", &address, "-u", "-b", "10M", "-l", "1200", "-t", "2", "-J"]).output()?;
+    let output = command.args(["-c", address, "-u", "-b", "10M", "-l", "1200", "-t", "2", "-J"]).output()?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let sum = &report["end"]["sum"];
     let (sent, lost) = (sum["packets"].as_u64().unwrap_or(0), sum["lost_packets"].as_u64());
@@ -142,7 +174,7 @@ fn datagrams(parties: &mut Parties) -> io::Result<DemoCheck> {
         Some(lost) => format!("{lost} of {sent} lost"),
         None => report["error"].as_str().map_or_else(|| line(&output), str::to_owned),
     };
-    said("F5", "iperf3 sends 10 Mbit/s of UDP, at most one of a thousand is lost", ok, seen)
+    Ok((ok, seen))
 }
 
 fn same_port_three_initiators(parties: &mut Parties) -> io::Result<DemoCheck> {

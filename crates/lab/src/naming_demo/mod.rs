@@ -6,6 +6,7 @@
 //! X16 faults.
 
 mod checks;
+mod checks_of_ipv6;
 mod parties;
 
 use serde::Serialize;

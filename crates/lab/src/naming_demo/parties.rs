@@ -21,6 +21,10 @@ const POOL: &str = "198.51.100.0/28";
 const SHARED: &str = "198.51.100.1";
 const KNOWN: &str = "198.51.100.2/31";
 const UNKNOWN: [&str; 2] = ["198.51.100.4/30", "198.51.100.8/29"];
+/// The host that is reached as if it had IPv4 alone.
+pub(super) const IPV4_ALONE: usize = 5;
+/// The host that has a second name, which its gateway registers.
+pub(super) const REGISTERED: usize = 3;
 /// What the first host offers. The others offer a web page and nothing else.
 const SERVICES: [&str; 7] = ["tcp/80", "tcp/2222", "udp/53", "tcp/53", "tcp/5201", "udp/5201", "icmp"];
 /// How long a program may take until it answers.
@@ -72,8 +76,20 @@ impl Parties {
             ])
             .args(["--router", &ethernet(rig::ROUTER_ETHERNET), "--lan", "lan"])
             .args(["--lan-address", &SmallInternet::LAN_GATEWAY.to_string(), "--lan-network", "10.0.0.0/24"])
+            .args(["--pool6", &format!("{}/64", SmallInternet::STABLE_NETWORK)])
+            .args(["--lan-address6", &SmallInternet::LAN_GATEWAY6.to_string()])
+            .args(["--lan-network6", "fd00:10::/64"])
             .output()?;
         succeeded("ravelin naming init", &made)?;
+        let file = self.path("gateway").join("gateway.toml");
+        let register = format!(
+            "\n[register]\nwaypoints = [\"waypoint\"]\n\n[[register.host]]\nname = \"{}\"\naddress = \"{}\"\n\
+             services = [\"tcp/80\"]\nipv6 = \"{}\"\n",
+            registered_name(),
+            SmallInternet::host_address(REGISTERED),
+            SmallInternet::host_address6(REGISTERED)
+        );
+        fs::write(&file, fs::read_to_string(&file)? + &register)?;
         for (role, namespace) in [("waypoint", &self.internet.waypoint), ("gateway", &self.internet.gateway)]
         {
             let file = self.path(role).join(format!("{role}.toml"));
@@ -98,13 +114,29 @@ impl Parties {
                 Error::other(format!("{error}: {}", log.trim()))
             })?;
         }
+        // Who reaches a host by translation is told by its gateway alone.
+        let mut watch = self.internet.gateway.command(&plan.binary, None);
+        watch
+            .args(["table", "watch", "translated", "--control"])
+            .arg(self.path("gateway").join("ravelin.sock"));
+        watch
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(self.path("translated.log"))?)
+            .stderr(Stdio::null());
+        self.children.push(watch.spawn()?);
         for index in 0..usize::from(HOSTS) {
-            let services: &[&str] = if index == 0 { &SERVICES } else { &SERVICES[..1] };
+            let services: &[&str] = match index {
+                0 => &SERVICES,
+                IPV4_ALONE => &["tcp/80", "icmp"],
+                _ => &SERVICES[..1],
+            };
             let control = self.path("waypoint").join("ravelin.sock");
             let mut add = self.internet.waypoint.command(&plan.binary, None);
             add.args(["names", "add", &label(index), "--gateway", "home", "--ipv4", "per-initiator"]);
-            add.args(["--address", &SmallInternet::host_address(index).to_string(), "--control"])
-                .arg(control);
+            add.args(["--address", &SmallInternet::host_address(index).to_string()]);
+            let own = SmallInternet::host_address6(index).to_string();
+            let six = if index == IPV4_ALONE { "translated" } else { &own };
+            add.args(["--ipv6", six, "--control"]).arg(control);
             for service in services {
                 add.args(["--service", service]);
             }
@@ -134,7 +166,7 @@ impl Parties {
                 "worker_processes 1;\nuser root;\npid {0}/nginx.pid;\nerror_log {0}/error.log;\nevents {{}}\nhttp {{\n \
                  access_log {0}/access.log;\n client_body_temp_path {0}/body;\n proxy_temp_path {0}/proxy;\n \
                  fastcgi_temp_path {0}/fastcgi;\n uwsgi_temp_path {0}/uwsgi;\n scgi_temp_path {0}/scgi;\n \
-                 server {{ listen 80; root {0}; }}\n}}\n",
+                 server {{ listen 80; listen [::]:80; root {0}; }}\n}}\n",
                 text(&root)
             );
             let file = root.join("nginx.conf");
@@ -172,7 +204,7 @@ impl Parties {
             succeeded("ssh-keygen", &made)?;
         }
         let configuration = format!(
-            "Port 2222\nListenAddress 0.0.0.0\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+            "Port 2222\nListenAddress 0.0.0.0\nListenAddress ::\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n",
             text(&self.path("host-key")),
             text(&self.path("user.pub"))
@@ -271,6 +303,11 @@ pub(super) fn label(host: usize) -> String {
 /// The name of a host.
 pub(super) fn name(host: usize) -> String {
     format!("{}.{ZONE}", label(host))
+}
+
+/// The name that the gateway registers.
+pub(super) fn registered_name() -> String {
+    format!("registered.{ZONE}")
 }
 
 /// The page of a host.

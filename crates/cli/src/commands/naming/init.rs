@@ -67,6 +67,11 @@ fn waypoint_file(wanted: &InitArguments, gateway: &str) -> String {
     };
     let (known, unknown) = (quoted(&wanted.known), quoted(&wanted.unknown));
     let name_server = SocketAddr::new(IpAddr::V4(*machine), 53);
+    let pool6 =
+        |key: &str| wanted.pool6.as_ref().map(|pool| format!("{key} = \"{pool}\"\n")).unwrap_or_default();
+    let (set_pool6, network6) = (pool6("POOL6"), pool6("ipv6"));
+    let lan_network6 =
+        wanted.lan_network6.as_ref().map(|network| format!(", \"{network}\"")).unwrap_or_default();
     format!(
         "# The waypoint: it answers for the zone {zone} and owns the public addresses {pool}.
 program = \"waypoint.rav\"
@@ -75,7 +80,7 @@ control = \"ravelin.sock\"
 [set]
 POOL = \"{pool}\"
 ROUTER = \"{router}\"
-
+{set_pool6}
 # Port 1: where the public addresses are.
 [[port]]
 interface = \"{public}\"
@@ -103,20 +108,24 @@ addresses = [\"{machine}\"]
 [[names.gateway]]
 name = \"home\"
 peer = 1
-networks = [\"{lan_network}\"]
+networks = [\"{lan_network}\"{lan_network6}]
 # What it may register by itself, such as \"nas\", or all names below one.
 names = [\"*.@\"]
 
 [names.waypoint]
 known = [{known}]
 unknown = [{unknown}]
-"
+{network6}"
     )
 }
 
 fn gateway_file(wanted: &InitArguments, waypoint: &str) -> String {
     let InitArguments { zone, machine, lan, lan_address, lan_network, listen, .. } = wanted;
     let endpoint = SocketAddr::new(IpAddr::V4(*machine), listen.port());
+    let of_ipv6 = match (&wanted.lan_network6, &wanted.lan_address6) {
+        (Some(network), Some(address)) => format!("NETWORK6 = \"{network}\"\nADDRESS6 = \"{address}\"\n"),
+        _ => String::new(),
+    };
     format!(
         "# The gateway: it dials the waypoint of {zone}, and is the default route of the hosts.
 program = \"names_gateway.rav\"
@@ -125,7 +134,7 @@ control = \"ravelin.sock\"
 [set]
 NETWORK = \"{lan_network}\"
 ADDRESS = \"{lan_address}\"
-
+{of_ipv6}
 # Port 1: the tunnel to the waypoint.
 [[port]]
 kind = \"tunnel\"
@@ -149,6 +158,7 @@ promiscuous = true
 fn next(wanted: &InitArguments) -> String {
     let directory = wanted.directory.display();
     let InitArguments { zone, machine, lan_address, .. } = wanted;
+    let six = wanted.lan_address6.map(|address| format!(", of IPv6 to {address}")).unwrap_or_default();
     format!(
         "Made {directory}/waypoint and {directory}/gateway, each with a key that only you may read.
 
@@ -156,7 +166,7 @@ fn next(wanted: &InitArguments) -> String {
      cd waypoint && ravelin serve waypoint.toml
 2. Copy {directory}/gateway to a machine in the network of the hosts, and there:
      cd gateway && ravelin serve gateway.toml
-3. At the hosts, let the default route lead to {lan_address}.
+3. At the hosts, let the default route lead to {lan_address}{six}.
 4. Where the zone above {zone} is: delegate {zone} to ns1.{zone}, {machine}.
 5. At the waypoint, in its folder, give a host a name:
      ravelin names add nas --gateway home --address ADDRESS --service tcp/22 --control ravelin.sock
