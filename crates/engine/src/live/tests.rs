@@ -392,11 +392,14 @@ fn between_two_steps_of_work_every_port_has_its_turn_and_later_requests_wait() {
     const STEPS: usize = 3;
     let bench = Bench::running(1, loaded(FLOOD, 1));
     let (gate, wait) = mpsc::channel::<()>();
+    let (shut, is_shut) = mpsc::channel::<()>();
     let closed = Request::Ask(Box::new(move |_, _| {
+        let _ = shut.send(());
         let _ = wait.recv();
     }));
     assert!(bench.remote.lines()[0].request(closed));
-    // More than the steps see, and a batch may come before the gate is closed.
+    is_shut.recv().expect("the worker waits at the gate");
+    // More than the steps see.
     const COME: usize = (STEPS + 2) * packet::BATCH;
     bench.come[0].lock().unwrap().extend(vec![vec![2; 60]; COME]);
     let received = |generation: &Generation| generation.ledger.received_by(1).packets;
