@@ -13,7 +13,7 @@ use memmap2::{MmapOptions, MmapRaw};
 const MAPPED_FROM: usize = 64 << 10;
 const PAGE: usize = 4096;
 
-/// Items of a kind that any bytes of a mapping can be overwritten with, and that need no end.
+/// Items that are copied as bytes.
 pub(crate) struct Reserved<T: Copy> {
     /// The first item, wherever they stand.
     items: NonNull<T>,
@@ -39,8 +39,12 @@ unsafe impl<T: Copy + Send> Send for Reserved<T> {}
 unsafe impl<T: Copy + Sync> Sync for Reserved<T> {}
 
 impl<T: Copy> Reserved<T> {
+    /// A mapping begins at a page, which has to suit the items.
+    const SUITS: () = assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE);
+
     /// Without items, for at most so many bytes of them.
     pub(crate) fn new(bytes: usize) -> Reserved<T> {
+        let () = Reserved::<T>::SUITS;
         Reserved { most: bytes / size_of::<T>(), ..Reserved::from(Vec::new()) }
     }
 
@@ -102,35 +106,48 @@ impl<T: Copy> Reserved<T> {
         }
     }
 
-    /// Makes room for `count` items in all.
+    /// Makes room for `count` items in all. After it, `items` of a vector has to be asked for again.
     fn reserve(&mut self, count: usize) {
-        let has = match &mut self.place {
-            Place::Heap(vector) if count * size_of::<T>() < MAPPED_FROM => {
-                return crate::sizes::room(vector, count - self.count);
-            }
-            Place::Heap(_) => 0,
-            Place::Mapped { memory, .. } => memory.len() / size_of::<T>(),
-        };
-        if count <= has {
+        if let Place::Mapped { memory, .. } = &self.place
+            && count <= memory.len() / size_of::<T>()
+        {
             return;
         }
-        let room = if count <= self.most { self.most } else { 2 * count };
-        let bytes = room.saturating_mul(size_of::<T>());
-        let Ok(memory) = MmapOptions::new().len(bytes).no_reserve_swap().map_anon() else {
-            // As a vector does that finds no memory.
-            handle_alloc_error(Layout::array::<T>(room).unwrap_or(Layout::new::<T>()))
-        };
-        // The system clears a large page in a hundred microseconds or more, for which a change would wait.
-        #[cfg(target_os = "linux")]
-        let _ = memory.advise(memmap2::Advice::NoHugePage);
-        let memory = MmapRaw::from(memory);
-        // A mapping begins at a page, which suits all items here.
+        if let Place::Heap(vector) = &mut self.place
+            && count * size_of::<T>() < MAPPED_FROM
+        {
+            return crate::sizes::room(vector, count - self.count);
+        }
+        match (&mut self.place, mapped::<T>(self.most.max(count))) {
+            (_, Some(memory)) => self.stand_in(memory),
+            // Where the system has not so many addresses, growth takes copies.
+            (Place::Heap(vector), None) => crate::sizes::room(vector, count - self.count),
+            (Place::Mapped { .. }, None) => match mapped::<T>(count) {
+                Some(memory) => self.stand_in(memory),
+                // As a vector does that finds no memory.
+                None => handle_alloc_error(Layout::array::<T>(count).unwrap_or(Layout::new::<T>())),
+            },
+        }
+    }
+
+    /// Copies all items into a mapping, which has room for more.
+    fn stand_in(&mut self, memory: MmapRaw) {
         let items = NonNull::new(memory.as_mut_ptr().cast::<T>()).unwrap_or(NonNull::dangling());
         // SAFETY: both ranges have room for `self.count` items, and the new one is nobody else's.
         unsafe { items.copy_from_nonoverlapping(self.items, self.count) };
         self.items = items;
         self.place = Place::Mapped { memory, touched: self.count };
     }
+}
+
+/// Addresses for so many items, if the system has them.
+fn mapped<T>(count: usize) -> Option<MmapRaw> {
+    let bytes = count.checked_mul(size_of::<T>())?;
+    let memory = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().ok()?;
+    // The system clears a large page in a hundred microseconds or more, for which a change would wait.
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::NoHugePage);
+    Some(MmapRaw::from(memory))
 }
 
 impl<T: Copy> From<Vec<T>> for Reserved<T> {
@@ -211,6 +228,13 @@ mod tests {
         assert!(stands.is_some() && array.taken() >= 4 * array.len() as u64);
         let copy = array.clone();
         assert!(copy == array && copy.as_ptr() != array.as_ptr());
+    }
+
+    #[test]
+    fn an_array_grows_by_copies_where_the_system_has_no_addresses() {
+        let mut array = Reserved::<u32>::new(usize::MAX);
+        (0..4 * MAPPED_FROM as u32).for_each(|number| array.push(number));
+        assert!(array.iter().copied().eq(0..4 * MAPPED_FROM as u32));
     }
 
     #[test]

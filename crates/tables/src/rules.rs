@@ -50,15 +50,15 @@ pub struct Hit {
 /// A key is one word a column, or two, the upper 64 bits first, where the column is wider than 64 bits. Bits
 /// of a word above the column's width are ignored.
 pub trait Rules {
-    /// Puts `rule` at `order`, before all rules of a larger order. `value` is not [`NONE`]. Refuses a rule that does not suit the
+    /// Puts `rule` at `order`, before all rules of a larger order. Refuses a rule that does not suit the
     /// columns, an order that is taken and a rule more than the capacity; then nothing has changed.
     fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError>;
     /// Gives the rule at `order` another value and answers the one that it had; `None` if there is none.
     fn set_value(&mut self, order: u64, value: u32) -> Option<u32>;
     /// Takes out the rule at `order` and answers its value; `None` if there is none.
     fn remove(&mut self, order: u64) -> Option<u32>;
-    /// Goes on to take out what removed rules have left behind, which makes lookups of them slower; takes so
-    /// many steps at most, and answers how many it has not taken.
+    /// Goes on to take out what removed rules have left behind, which makes lookups that hit it slower. Begins
+    /// nothing more after so many steps, and answers how many it has not taken: 0 if more may be left.
     fn sweep(&mut self, steps: usize) -> usize {
         steps
     }

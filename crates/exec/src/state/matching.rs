@@ -15,6 +15,9 @@ use crate::errors::EntryError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace};
 pub(super) use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
+
+/// Steps of a sweep of a table of rules between two batches.
+const SWEPT: usize = 32;
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -595,7 +598,11 @@ impl<R: Rules> ProgramRules<R> {
             *steps = left;
             self.end(order);
         }
-        *steps = self.search.sweep(*steps as usize) as u32;
+    }
+
+    /// Takes out a part of what removed rules have left behind; returns whether more may be left.
+    pub(super) fn sweep(&mut self) -> bool {
+        self.search.sweep(SWEPT) == 0
     }
 
     /// Takes out all rules that have ended.

@@ -500,11 +500,15 @@ impl<F: TableFamily> TableSet<F> {
     }
 
     /// Moves some entries of exact tables to the places where they belong after a takeover, `times` times a
-    /// few of each table. Returns whether some are left.
+    /// few of each table, and takes out a part of what removed rules have left behind. Returns whether some
+    /// are left.
     pub fn catch_up(&mut self, times: u32) -> bool {
         let mut left = false;
         for table in &mut self.exact {
             left |= (0..times.max(1)).all(|_| table.catch_up());
+        }
+        for table in &mut self.rules {
+            left |= table.sweep();
         }
         left
     }

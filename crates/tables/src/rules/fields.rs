@@ -223,7 +223,7 @@ pub enum RulesInsertError {
     },
     /// The rule overlaps so many others that putting it in alone would hold packets up.
     #[error(
-        "the rule overlaps so many others that putting it in alone takes more than {most} steps: replace all rules at once"
+        "the rule overlaps so many others that putting it in alone takes {most} steps or more: replace all rules at once"
     )]
     Spread {
         /// The most steps of one change.

@@ -6,7 +6,7 @@
 //! node, 64-bit words:  w masks of the packed key's w words | number of its first child entry | padding to an even count
 //! block, lines of 64 bytes: v lines with the low elements of its slots | v lines with their spans (high - low)
 //! ids, one a slot: bit 31 of the first = the leaf goes on in the next block; bit 30 = checks follow a hit; the rest the rule
-//! rule, 32-bit words: order, lower half | order, upper half | value | number of its first check
+//! rule, 32-bit words: order, lower half | order, upper half | value | number of its first check, bit 31 = dead
 //! check, 32-bit words: column, bit 31 = range, bit 30 = the rule's last | 4 words of value or low | 4 words of mask or high
 //! ```
 //!
@@ -19,6 +19,7 @@ use super::wide::Packing;
 use super::{Hit, NONE};
 use crate::reserved::Reserved;
 use crate::sizes;
+use crate::work;
 use std::collections::HashSet;
 
 /// Bit of an entry: it names a node.
@@ -27,6 +28,8 @@ pub(super) const NODE: u32 = 1 << 31;
 pub(super) const MORE: u32 = 1 << 31;
 /// Bit of an id: the rule's checks decide.
 pub(super) const CHECKED: u32 = 1 << 30;
+/// Bit of a rule's first check: the rule is dead.
+const DEAD: u32 = 1 << 31;
 /// The rule number of a slot that holds none.
 pub(super) const NO_RULE: u32 = CHECKED - 1;
 
@@ -54,7 +57,7 @@ pub struct RulesImage {
     pub(super) checks: Reserved<[u32; CHECK_WORDS]>,
     /// Whether rules with larger numbers have larger orders.
     pub(super) ranked: bool,
-    /// How many rules are dead: removed, but still named by leaves. Their value is [`NONE`].
+    /// How many rules are dead: removed, but still named by leaves. Their first check is marked [`DEAD`].
     pub(super) dead: usize,
     #[cfg(target_arch = "x86_64")]
     wide: Option<Packing>,
@@ -236,22 +239,32 @@ impl RulesImage {
         }
     }
 
-    /// Takes rule `id` out of the leaf at `block`, if it is there, by moving those behind it up. What the
-    /// others' slots hold stays as it was written.
-    pub(super) fn remove_from_leaf(&mut self, block: u32, id: u32) {
+    /// Keeps those rules of the leaf at `block` that are to stay, by moving them up. What their slots hold
+    /// stays as it was written. Answers how many blocks the leaf had.
+    pub(super) fn retain_in_leaf(&mut self, block: u32, stays: impl Fn(u32) -> bool) -> usize {
         let (slots, blocks) = (self.slots(), self.leaf_blocks(block));
         let (start, end) = (block as usize * slots, (block as usize + blocks) * slots);
-        let Some(gone) = (start..end).find(|&slot| self.ids[slot] & NO_RULE == id) else { return };
-        let mut last = gone;
-        while last + 1 < end && self.ids[last + 1] & NO_RULE != NO_RULE {
-            self.ids[last] = self.ids[last] & MORE | self.ids[last + 1] & !MORE;
-            self.copy_slot(last + 1, last);
-            last += 1;
+        work::note(end - start);
+        let mut to = start;
+        for from in start..end {
+            let id = self.ids[from] & !MORE;
+            if id & NO_RULE == NO_RULE || !stays(id & NO_RULE) {
+                continue;
+            }
+            if from != to {
+                self.ids[to] = self.ids[to] & MORE | id;
+                self.copy_slot(from, to);
+            }
+            to += 1;
         }
-        self.ids[last] = self.ids[last] & MORE | NO_RULE;
-        if last % slots == 0 && last > start {
-            self.ids[last - slots] &= !MORE;
+        for slot in to..end {
+            self.ids[slot] = self.ids[slot] & MORE | NO_RULE;
         }
+        let held = (to - start).div_ceil(slots).max(1);
+        for first in (start..end).step_by(slots).skip(held - 1) {
+            self.ids[first] &= !MORE;
+        }
+        blocks
     }
 
     /// Copies the elements of one slot, counted through all blocks, to another.
@@ -266,6 +279,11 @@ impl RulesImage {
             self.blocks[to_line + line].0[to_at..to_at + width]
                 .copy_from_slice(&source.0[from_at..from_at + width]);
         }
+    }
+
+    /// Whether a leaf goes on in the block behind this one.
+    pub(super) fn goes_on(&self, block: u32) -> bool {
+        self.ids[block as usize * self.slots()] & MORE != 0
     }
 
     /// The blocks of the leaf that begins at `block`.
@@ -316,27 +334,36 @@ impl RulesImage {
 
     /// Marks a rule as removed while leaves name it.
     pub(super) fn bury(&mut self, id: u32) {
-        self.rules[id as usize][2] = NONE;
+        self.rules[id as usize][3] |= DEAD;
         self.dead += 1;
+    }
+
+    /// Takes the mark from a rule that no leaf names any more.
+    pub(super) fn unbury(&mut self, id: u32) {
+        self.rules[id as usize][3] &= !DEAD;
+        self.dead -= 1;
     }
 
     /// Whether a rule is removed, which leaves may still name.
     #[inline]
-    fn is_dead(&self, id: u32) -> bool {
-        self.rules.get(id as usize).is_some_and(|rule| rule[2] == NONE)
+    pub(super) fn is_dead(&self, id: u32) -> bool {
+        self.rules.get(id as usize).is_some_and(|rule| rule[3] & DEAD != 0)
+    }
+
+    /// Where the checks of a rule begin.
+    pub(super) fn first_check(&self, id: u32) -> u32 {
+        self.rules[id as usize][3] & !DEAD
     }
 
     /// The same image, in which no leaf names a dead rule.
     pub(super) fn without_dead(&self) -> RulesImage {
-        let mut image = self.clone();
-        let (mut rules, mut seen) = (Vec::new(), HashSet::new());
+        let (mut image, mut seen) = (self.clone(), HashSet::new());
         for &leaf in self.roots.iter().chain(self.children.iter()).filter(|entry| **entry & NODE == 0) {
             if seen.insert(leaf) {
-                self.leaf(leaf, &mut rules);
-                let dead = rules.iter().filter(|id| self.is_dead(**id));
-                dead.for_each(|&id| image.remove_from_leaf(leaf, id));
+                image.retain_in_leaf(leaf, |id| !self.is_dead(id));
             }
         }
+        image.rules.iter_mut().for_each(|rule| rule[3] &= !DEAD);
         image.dead = 0;
         image
     }
@@ -386,9 +413,7 @@ impl RulesImage {
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
         assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
         #[cfg(target_arch = "x86_64")]
-        if let Some(packing) = &self.wide
-            && self.dead == 0
-        {
+        if let Some(packing) = &self.wide {
             return packing.find_bulk(self, keys, values);
         }
         for (key, value) in keys.chunks_exact(self.key_words()).zip(values) {
@@ -488,7 +513,7 @@ impl RulesImage {
     /// Whether a rule whose elements fit passes its checks.
     #[cold]
     pub(super) fn confirm(&self, id: u32, packed: &[u64]) -> bool {
-        let first = self.rules[id as usize][3] as usize;
+        let first = self.first_check(id) as usize;
         for check in &self.checks[first..] {
             if !passes(&self.layout, packed, check) {
                 return false;

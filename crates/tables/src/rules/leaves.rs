@@ -76,8 +76,7 @@ impl Leaves {
         if entry == 0 {
             return 0;
         }
-        let held = image.leaf_blocks(entry);
-        image.remove_from_leaf(entry, id);
+        let held = image.retain_in_leaf(entry, |other| other != id);
         self.shorten(image, entry, held);
         if image.is_empty_leaf(entry) { 0 } else { entry }
     }
@@ -88,12 +87,8 @@ impl Leaves {
         if self.names[block as usize] == 0 {
             return 1;
         }
-        let held = image.leaf_blocks(block);
-        let mut rules = Vec::new();
-        image.leaf(block, &mut rules);
-        for id in rules.into_iter().filter(|&id| !live(id)) {
-            self.remove(image, block, id);
-        }
+        let held = image.retain_in_leaf(block, live);
+        self.shorten(image, block, held);
         held
     }
 

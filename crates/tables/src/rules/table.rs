@@ -3,9 +3,10 @@
 
 use super::dead::{DeadRule, DeadRules, SweepStep};
 use super::encode::{Encoded, Layout, checks};
+use super::free::FreeRuns;
 use super::image::RulesImage;
 use super::leaves::{Exhausted, Leaves};
-use super::update::{MOST_SHORT_STEPS, Update};
+use super::update::{MOST_LAST_STEPS, Update};
 use super::{Hit, Rule, RuleField, Rules, RulesBuildError, RulesInsertError, RulesSpec, partition};
 use crate::reserved::Reserved;
 use crate::sizes;
@@ -14,10 +15,12 @@ use std::collections::BTreeMap;
 /// What a table may have besides, bytes; a small one has so many for every rule.
 const BASE_LIMIT: usize = 8 << 20;
 const SMALL_LIMIT: usize = 16 << 10;
-/// Blocks that the sweep for dead rules goes over with each change.
+/// Steps of the sweep for dead rules with each change: blocks that it goes over. A leaf is swept whole.
 const SWEPT: usize = 32;
+/// How many numbers there are for each rule of the capacity, since dead rules keep theirs for a time.
+const NUMBERS_FOR_RULE: usize = 2;
 /// The home of a rule that is in no tree.
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
 
@@ -48,14 +51,13 @@ pub struct RulesTable {
     limit: usize,
     image: RulesImage,
     pub(super) leaves: Leaves,
-    encoded: Encoded,
+    pub(super) encoded: Encoded,
     /// The tree that each rule is in, by the rule's number; [`NOWHERE`] for those that are free or dead.
-    homes: Reserved<u32>,
+    pub(super) homes: Reserved<u32>,
     free: Reserved<u32>,
     /// The number of each rule, and the rule.
     orders: BTreeMap<u64, (u32, Rule)>,
-    /// Where free checks begin, by how many there are in a row.
-    free_checks: Vec<Vec<u32>>,
+    free_checks: FreeRuns,
     dead: DeadRules,
 }
 
@@ -68,7 +70,7 @@ pub struct RulesStatistics {
     pub trees: usize,
     /// Nodes of all trees.
     pub nodes: usize,
-    /// Blocks of rules in all leaves.
+    /// Blocks of rules, in leaves or free.
     pub blocks: usize,
     /// Bytes of the image.
     pub bytes: usize,
@@ -89,14 +91,17 @@ impl RulesSpec {
         let fields = (size_of::<RuleField>() * self.widths.len()) as u64;
         let limit = limit(self.capacity) as u64;
         let image = RulesImage::new(Layout::new(self), 0);
-        let lists = size_of::<Vec<u32>>() as u64 * (self.widths.len() as u64 + 1);
+        // Dead rules keep their numbers for a time.
+        let numbers = rules.saturating_mul(NUMBERS_FOR_RULE as u64);
+        let checks =
+            (limit / RulesImage::CHECK_BYTES as u64).min(numbers.saturating_mul(self.widths.len() as u64));
         sizes::roomy(limit)
             .saturating_add(Leaves::at_most(limit / image.block_bytes() as u64))
-            .saturating_add(sizes::grown::<u32>(limit / RulesImage::CHECK_BYTES as u64))
-            .saturating_add(lists)
-            .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
+            .saturating_add(FreeRuns::at_most(checks))
+            .saturating_add(sizes::grown::<DeadRule>(numbers))
+            .saturating_add(sizes::roomy(numbers.saturating_mul(kept)))
             .saturating_add(rules.saturating_mul(fields))
-            .saturating_add(sizes::grown::<u32>(rules))
+            .saturating_add(sizes::grown::<u32>(numbers))
             .saturating_add(sizes::ordered_at_most::<u64, (u32, Rule)>(rules))
     }
 }
@@ -148,7 +153,7 @@ impl RulesTable {
             homes: Reserved::new(limit),
             free: Reserved::new(limit),
             orders: BTreeMap::new(),
-            free_checks: vec![Vec::new(); spec.widths.len() + 1],
+            free_checks: FreeRuns::default(),
             dead: DeadRules::default(),
         };
         let least = rules.len() * (table.image.slot_bytes() + 16);
@@ -207,8 +212,7 @@ impl RulesTable {
             + self.leaves.allocated()
             + self.dead.allocated()
             + self.free.taken()
-            + sizes::vector(&self.free_checks)
-            + self.free_checks.iter().map(sizes::vector).sum::<u64>()
+            + self.free_checks.allocated()
             + sizes::ordered::<u64, (u32, Rule)>(rules)
     }
 
@@ -240,13 +244,15 @@ impl RulesTable {
     /// for it, nothing has changed.
     fn note(&mut self, order: u64, rule: Rule, value: u32) -> Result<u32, Exhausted> {
         let checks = checks(&self.image.layout, &rule);
-        let used = self.free_checks[checks.len()].pop();
+        let count = checks.len() as u32;
+        let used = if count == 0 { None } else { self.free_checks.take(count) };
         let new_checks = if used.is_none() { checks.len() } else { 0 };
         let bytes = self.image.bytes()
             + size_of_val(&checks[..new_checks])
             + if self.free.is_empty() { RulesImage::RULE_BYTES } else { 0 };
-        if bytes > self.limit {
-            self.free_checks[checks.len()].extend(used);
+        let numbers = NUMBERS_FOR_RULE * self.spec.capacity;
+        if bytes > self.limit || self.free.is_empty() && self.homes.len() >= numbers {
+            used.into_iter().for_each(|first| self.give_back_checks(first, count));
             return Err(Exhausted { bytes });
         }
         let id = match self.free.last() {
@@ -273,20 +279,26 @@ impl RulesTable {
         Some(DeadRule { id, checks: checks(&self.image.layout, &rule).len() as u32 })
     }
 
+    fn give_back_checks(&mut self, first: u32, count: u32) {
+        let (start, length) = self.free_checks.give(first, count);
+        if (start + length) as usize == self.image.checks.len() {
+            self.free_checks.forget(start, length);
+            self.image.checks.truncate(start as usize);
+        }
+    }
+
     /// Makes the number and the checks of a rule that no leaf names any more free.
     fn make_free(&mut self, rule: DeadRule) {
         if rule.checks > 0 {
-            self.free_checks[rule.checks as usize].push(self.image.rules[rule.id as usize][3]);
+            self.give_back_checks(self.image.first_check(rule.id), rule.checks);
         }
         self.free.push(rule.id);
     }
 
     /// Runs one change of one rule.
     fn update<R>(&mut self, id: u32, change: impl FnOnce(&mut Update) -> R) -> R {
-        let homes = &self.homes;
-        let live = |id: u32| homes[id as usize] != NOWHERE;
         let (image, leaves) = (&mut self.image, &mut self.leaves);
-        change(&mut Update::new(&self.encoded, image, leaves, &live, id, growth(self.limit)))
+        change(&mut Update::new(&self.encoded, image, leaves, &self.homes, id, growth(self.limit)))
     }
 }
 
@@ -296,8 +308,7 @@ fn growth(limit: usize) -> usize {
 }
 
 impl Rules for RulesTable {
-    /// Takes about as long as the rule has leaves to be in: a change of one in 10,000 rules far less than 10
-    /// ms.
+    /// Takes at most so many steps, however many rules there are: see `docs/tables/rules.md`.
     fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError> {
         self.spec.check_rule(rule)?;
         if self.orders.contains_key(&order) {
@@ -311,7 +322,7 @@ impl Rules for RulesTable {
         let id = self.note(order, rule.clone(), value).map_err(refused)?;
         let Some(home) = self.update(id, |update| update.tree()) else {
             self.take_back(order).into_iter().for_each(|rule| self.make_free(rule));
-            return Err(RulesInsertError::Spread { most: MOST_SHORT_STEPS });
+            return Err(RulesInsertError::Spread { most: MOST_LAST_STEPS });
         };
         self.homes[id as usize] = home;
         let put = self.update(id, |update| update.put(home));
@@ -356,7 +367,7 @@ impl Rules for RulesTable {
                     left = left.saturating_sub(held);
                 }
                 SweepStep::Free(rule) => {
-                    self.image.dead -= 1;
+                    self.image.unbury(rule.id);
                     self.make_free(rule);
                     left -= 1;
                 }

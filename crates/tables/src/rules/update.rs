@@ -21,8 +21,10 @@ const MOST_CUTS: usize = 1;
 const FEW_STEPS: usize = 128;
 /// The most steps of an insert in a tree: entries looked at, and rules of leaves written.
 const MOST_STEPS: usize = 512;
-/// The most steps of a removal in a tree, which are shorter, and of an insert into the last leaf.
-pub(super) const MOST_SHORT_STEPS: usize = 1024;
+/// The most steps of an insert into the last leaf, which are shorter, since they are beside each other.
+pub(super) const MOST_LAST_STEPS: usize = 1024;
+/// The most steps of a removal in a tree.
+const MOST_STEPS_OF_REMOVAL: usize = 2048;
 /// The most trees whose leaves are cut. Behind them comes one leaf for rules that take too many steps in all.
 const MOST_TREES: usize = 4;
 
@@ -46,8 +48,8 @@ pub(super) struct Update<'a> {
     encoded: &'a Encoded,
     image: &'a mut RulesImage,
     leaves: &'a mut Leaves,
-    /// Whether a rule number is in use.
-    live: &'a dyn Fn(u32) -> bool,
+    /// The tree of each rule.
+    homes: &'a [u32],
     id: u32,
     limit: usize,
     act: Act,
@@ -66,13 +68,13 @@ impl<'a> Update<'a> {
         encoded: &'a Encoded,
         image: &'a mut RulesImage,
         leaves: &'a mut Leaves,
-        live: &'a dyn Fn(u32) -> bool,
+        homes: &'a [u32],
         id: u32,
         limit: usize,
     ) -> Update<'a> {
         let act = Act::Count { most: 0 };
         let (moved, exhausted) = Default::default();
-        Update { encoded, image, leaves, live, id, limit, act, moved, steps: 0, cuts: 0, tree: 0, exhausted }
+        Update { encoded, image, leaves, homes, id, limit, act, moved, steps: 0, cuts: 0, tree: 0, exhausted }
     }
 
     /// The tree for the rule: the first where it takes few steps; if there is none, that where it takes the
@@ -91,7 +93,7 @@ impl<'a> Update<'a> {
         }
         if best.1 == trees {
             self.image.roots.push(0);
-        } else if best.0 == MOST_STEPS && self.count(best.1, MOST_SHORT_STEPS) >= MOST_SHORT_STEPS {
+        } else if best.0 == MOST_STEPS && self.count(best.1, MOST_LAST_STEPS) >= MOST_LAST_STEPS {
             return None;
         }
         Some(best.1 as u32)
@@ -113,9 +115,9 @@ impl<'a> Update<'a> {
     }
 
     /// Takes the rule out of `tree`, and the last trees away, if they are empty then; answers whether that is
-    /// done, which it is not if it takes [`MOST_SHORT_STEPS`].
+    /// done, which it is not if it takes [`MOST_STEPS_OF_REMOVAL`].
     pub(super) fn take(&mut self, tree: u32) -> bool {
-        if self.count(tree as usize, MOST_SHORT_STEPS) >= MOST_SHORT_STEPS {
+        if self.count(tree as usize, MOST_STEPS_OF_REMOVAL) >= MOST_STEPS_OF_REMOVAL {
             return false;
         }
         self.run(tree as usize, Act::Take);
@@ -176,8 +178,15 @@ impl<'a> Update<'a> {
 
     fn count_leaf(&mut self, entry: u32) {
         self.steps += 1;
-        if self.moved.insert(entry, entry).is_none() {
-            self.steps += self.image.leaf_blocks(entry) * self.image.slots();
+        if self.moved.insert(entry, entry).is_some() {
+            return;
+        }
+        let Act::Count { most } = self.act else { return };
+        let mut block = entry;
+        self.steps += self.image.slots();
+        while self.steps < most && self.image.goes_on(block) {
+            block += 1;
+            self.steps += self.image.slots();
         }
     }
 
@@ -220,11 +229,12 @@ impl<'a> Update<'a> {
     }
 
     /// The rules of a leaf as they are now. A leaf may name rules that it had no part in any more when they
-    /// were taken out, and whose numbers others have by now.
+    /// were taken out, and whose numbers others have by now; those of other trees do not belong here, since
+    /// they would not be taken out from here.
     fn current(&self, entry: u32) -> Vec<u32> {
         let mut list = Vec::new();
         self.image.leaf(entry, &mut list);
-        list.retain(|&other| other != self.id && (self.live)(other));
+        list.retain(|&other| other != self.id && self.homes[other as usize] as usize == self.tree);
         list.sort_by_key(|&other| self.image.order(other));
         list.dedup();
         list

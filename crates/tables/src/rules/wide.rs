@@ -319,5 +319,12 @@ fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
                 rule(image, id)[2] | u32::from(misses(id)).wrapping_neg()
             };
         }
+        if image.dead > 0 {
+            for ((key, value), &id) in keys.chunks_exact(packing.key_words).zip(values).zip(&best) {
+                if image.is_dead(id) {
+                    *value = image.find_value(key);
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What changes leave in an image: each block belongs to one leaf or is free, what a table has no room for
 //! changes nothing, and one change does no more in a large table than in a small one.
 
-use super::super::image::NODE;
+use super::super::image::{NO_RULE, NODE};
+use super::super::table::NOWHERE;
 use super::*;
 use crate::work;
 
@@ -28,6 +29,43 @@ fn places_are_whole(table: &RulesTable) {
     }
     assert!(owners.iter().all(|owners| *owners == 1), "owners of blocks: {owners:?}");
     assert_eq!(table.leaves.names(), names);
+    for (tree, &root) in image.roots.iter().enumerate() {
+        rules_are_at_home(table, tree, root);
+    }
+}
+
+/// No leaf under `entry` holds what a living rule of another tree asks for, since it would not be taken out
+/// from there.
+fn rules_are_at_home(table: &RulesTable, tree: usize, entry: u32) {
+    let image = table.image();
+    if entry & NODE != 0 {
+        let (bits, first) = image.node_bits(entry);
+        let children = &image.children[first..first + (1 << bits.len())];
+        return children.iter().for_each(|&child| rules_are_at_home(table, tree, child));
+    }
+    let (stride, lines) = (image.layout.stride, image.block_lines());
+    for (place, &word) in image.ids[entry as usize * image.slots()..]
+        [..image.leaf_blocks(entry) * image.slots()]
+        .iter()
+        .enumerate()
+    {
+        let id = word & NO_RULE;
+        if id == NO_RULE
+            || matches!(table.homes[id as usize], home if home == NOWHERE || home as usize == tree)
+        {
+            continue;
+        }
+        let low = table.encoded.low(id);
+        let held = (0..stride).map(|at| {
+            let at = place % image.slots() * stride + at;
+            image.blocks[(entry as usize + place / image.slots()) * lines + at / 32].0[at % 32]
+        });
+        assert!(
+            !held.eq(low.iter().copied()),
+            "rule {id} of tree {} is in tree {tree}",
+            table.homes[id as usize]
+        );
+    }
 }
 
 proptest! {
@@ -111,4 +149,97 @@ fn one_change_does_as_little_in_a_large_table() {
         most
     });
     assert!(most.iter().flatten().all(|steps| *steps < MOST), "insert and remove: {most:?}");
+}
+
+/// A table of rules that fix one column each, built, beside its model.
+fn crossed(count: usize) -> (RulesTable, Linear, RulesSpec, Vec<(u64, Rule, u32)>) {
+    let spec = RulesSpec { widths: vec![16, 16], capacity: 3 * count };
+    let rule = |at: usize| {
+        let one = RuleField::Exact(at as u128 * 13 % 65_536);
+        let fields = if at % 8 == 0 { vec![RuleField::Any, one] } else { vec![one, RuleField::Any] };
+        (2 * at as u64 + 2, Rule { fields }, at as u32)
+    };
+    let rules: Vec<_> = (0..count).map(rule).collect();
+    let linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
+    let table = RulesTable::build(&spec, rules.clone()).expect("they have room");
+    (table, linear, spec, rules)
+}
+
+#[test]
+fn dead_rules_are_hit_by_nobody_and_are_swept_out() {
+    let spec = RulesSpec { widths: vec![16, 16], capacity: 4000 };
+    let fixed = |at: u128| Rule {
+        fields: vec![RuleField::Exact(at * 13 % 65_536), RuleField::Exact(at * 7 % 65_536)],
+    };
+    let rules: Vec<_> = (1..3000).map(|at| (2 * at, fixed(at.into()), at as u32)).collect();
+    let everybody = Rule { fields: vec![RuleField::Any, RuleField::Any] };
+    let mut numbers = Numbers(8);
+    for order in [1, u64::MAX] {
+        let rules = [rules.clone(), vec![(order, everybody.clone(), 7)]].concat();
+        let mut table = RulesTable::build(&spec, rules.clone()).expect("they have room");
+        let mut linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
+        assert_eq!(table.remove(order), linear.remove(order));
+        assert_eq!(table.image().dead, 1, "a rule in all leaves takes too many steps");
+        let keys = keys(&mut numbers, &spec, &rules, 500);
+        compare(&table, &linear, &keys);
+        let opened = RulesImage::open(&table.image().to_bytes()).expect("these are the bytes of an image");
+        keys.iter().for_each(|key| assert_eq!(opened.find(key), linear.find(key)));
+        // Another rule with the same place, while the dead one is still in the leaves.
+        assert_eq!(table.insert(order, &rules[5].1, 77), linear.insert(order, &rules[5].1, 77));
+        compare(&table, &linear, &keys);
+        while table.sweep(100) == 0 {}
+        assert_eq!(table.image().dead, 0);
+        places_are_whole(&table);
+        compare(&table, &linear, &keys);
+    }
+}
+
+#[test]
+fn the_number_of_a_rule_is_not_left_behind_in_another_tree() {
+    let (mut table, mut linear, spec, rules) = crossed(2000);
+    let mut numbers = Numbers(4);
+    let source = |value: u64| Rule { fields: vec![RuleField::Exact(value.into()), RuleField::Any] };
+    let target = |value: u64| Rule { fields: vec![RuleField::Any, RuleField::Exact(value.into())] };
+    for step in 0..3000 {
+        let order = 1 + 2 * numbers.below(600);
+        if numbers.below(2) == 0 {
+            assert_eq!(table.remove(order), linear.remove(order));
+        } else {
+            let value = numbers.below(400);
+            let rule = if numbers.below(3) == 0 { target(value) } else { source(value) };
+            assert_eq!(table.insert(order, &rule, step), linear.insert(order, &rule, step));
+        }
+        if step % 250 == 0 {
+            places_are_whole(&table);
+            compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 100));
+        }
+    }
+    compare(&table, &linear, &keys(&mut numbers, &spec, &linear.entries(), 500));
+}
+
+#[test]
+fn a_rule_that_overlaps_too_many_others_is_refused_and_changes_nothing() {
+    let (mut table, mut linear, spec, rules) = crossed(3000);
+    let wide = |at: u64| Rule {
+        fields: vec![
+            RuleField::Range { low: u128::from(at % 100), high: 60_000 },
+            RuleField::Range { low: 0, high: 60_000 - u128::from(at) },
+        ],
+    };
+    let refused = (0..3000).find_map(|at| {
+        let inserted = table.insert(2 * at + 1, &wide(at), 9);
+        if inserted.is_ok() {
+            linear.insert(2 * at + 1, &wide(at), 9).expect("the model has no such bound");
+        }
+        inserted.err()
+    });
+    assert!(matches!(refused, Some(RulesInsertError::Spread { .. })), "{refused:?}");
+    places_are_whole(&table);
+    assert_eq!(table.entries(), linear.entries());
+    let mut numbers = Numbers(6);
+    compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 300));
+    // A new value for a rule that is there needs no room.
+    assert_eq!(table.set_value(2, 99), linear.set_value(2, 99));
+    table.rebuild().expect("it had room before");
+    assert_eq!(table.insert(u64::MAX, &wide(1), 9), Ok(()), "there is room again behind a build");
 }
