@@ -11,6 +11,7 @@ use super::covered::Change;
 use super::env::{Env, Variable};
 use crate::ast::LengthOf;
 use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place, StageId};
+use crate::diagnostic::Diagnostic;
 use crate::flow;
 use crate::flow::facts::Read;
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
@@ -64,7 +65,17 @@ impl Lowering<'_> {
 
     /// A header of this layout went in at a position: the checksum behind it, if there is one, covers it from
     /// here on.
-    pub(super) fn join_behind(&mut self, carrier: Carrier, place: Place, position: Value, span: Span) {
+    ///
+    /// Refused where a header of the same push has a checksum of all that follows (`is_covered`): it has been
+    /// written by then, and covers the checksum that changes here.
+    pub(super) fn join_behind(
+        &mut self,
+        carrier: Carrier,
+        place: Place,
+        position: Value,
+        is_covered: bool,
+        span: Span,
+    ) {
         let layout = &self.source.layouts[carrier.layout.0];
         let leads = |next: &Next| {
             let to = |announced: u128| next.targets.iter().find(|(values, _)| values.contains(&announced));
@@ -77,6 +88,18 @@ impl Lowering<'_> {
         let Some(targets) = layout.next.as_ref().map(leads) else { return };
         if self.code.current.is_none() || targets.iter().all(|index| self.step(*index) == GoverningStep::End)
         {
+            return;
+        }
+        if is_covered {
+            self.report(
+                Diagnostic::error(
+                    "E0436",
+                    "the checksum of a pushed header could not be kept right",
+                    span,
+                    "one header of these has a checksum of all that follows, and the last one changes a checksum in that",
+                )
+                .help("push the last header first, and those around it in a statement behind"),
+            );
             return;
         }
         // It has no name; while its way is followed it has that of its layout.

@@ -167,7 +167,8 @@ impl Lowering<'_> {
         self.code.shift(Shift { grows: true, from: at, by }, certain, span);
         if let Lead::Carrier(carrier) = made.lead {
             let position = self.code.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
-            self.join_behind(carrier, place, position, span);
+            let is_covered = made.sums.iter().any(|sum| sum.end.is_none());
+            self.join_behind(carrier, place, position, is_covered, span);
         }
     }
 

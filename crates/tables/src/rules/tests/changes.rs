@@ -156,7 +156,7 @@ fn crossed(count: usize) -> (RulesTable, Linear, RulesSpec, Vec<(u64, Rule, u32)
     let spec = RulesSpec { widths: vec![16, 16], capacity: 3 * count };
     let rule = |at: usize| {
         let one = RuleField::Exact(at as u128 * 13 % 65_536);
-        let fields = if at % 8 == 0 { vec![RuleField::Any, one] } else { vec![one, RuleField::Any] };
+        let fields = if at.is_multiple_of(8) { vec![RuleField::Any, one] } else { vec![one, RuleField::Any] };
         (2 * at as u64 + 2, Rule { fields }, at as u32)
     };
     let rules: Vec<_> = (0..count).map(rule).collect();
