@@ -1,4 +1,5 @@
-//! Counts in tests what a change does: words, entries and rules that it writes, and those that it passes over.
+//! Counts in tests what a change does: words, entries and rules that it writes, and those that it passes
+//! over.
 
 #[cfg(test)]
 thread_local! {

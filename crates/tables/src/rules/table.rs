@@ -240,8 +240,8 @@ impl RulesTable {
         self.image.find_bulk(keys, values);
     }
 
-    /// Gives a rule that suits the table a number, without putting it into a tree. Where the image has no room
-    /// for it, nothing has changed.
+    /// Gives a rule that suits the table a number, without putting it into a tree. Where the image has no
+    /// room for it, nothing has changed.
     fn note(&mut self, order: u64, rule: Rule, value: u32) -> Result<u32, Exhausted> {
         let checks = checks(&self.image.layout, &rule);
         let count = checks.len() as u32;
