@@ -189,7 +189,7 @@ const REFUSED: [(&str, Option<&str>, Option<&str>); 11] = [
     ("ids.rav", Some("reads what differs from packet to packet"), Some("has handlers")),
     ("learning_log.rav", Some("raises an event"), Some("raises an event")),
     ("load_balancer.rav", Some(WRITES), None),
-    ("names_gateway.rav", Some("sends something else"), Some("asks for the length")),
+    ("names_gateway.rav", Some("asks for the length"), Some("asks for the length")),
     ("nat44.rav", Some(WRITES), Some("has handlers")),
     ("router.rav", Some("reads what differs from packet to packet"), Some("asks for the length")),
     ("stateful.rav", Some("asks for the length"), Some("asks for the length")),
