@@ -504,6 +504,28 @@ fn the_mss_of_ipv6_is_lowered_to_what_the_tunnel_takes() {
     }
 }
 
+#[test]
+fn by_ipv6_a_silent_host_is_asked_for_once_a_second() {
+    let programs = [program("waypoint"), program("names_gateway")];
+    for back_end in BACK_ENDS {
+        let mut six = Six::new(&programs, back_end);
+        let mut asked = |last: u16, now: u64| {
+            let ports = (40_000, 53);
+            let ask = Said { from: outside(1), to: host(last), proto: UDP, ports, hops: 60, size: 8 };
+            let outcome = six.gateways[0].packet(OUT, &framed((peer(0), peer(9)), &packet(ask)), now);
+            assert_eq!(reason(&programs[1], &outcome), Some("resolving"));
+            for (port, left) in &outcome.left {
+                assert_eq!((*port, left[54], address(left, 62)), (IN, 135, host(last)));
+            }
+            outcome.left.len()
+        };
+        let second = 1_000_000_000;
+        let times = [0, second / 2, second - 1, second, second * 3 / 2, 3 * second];
+        assert_eq!(times.map(|now| asked(90, now)), [1, 0, 0, 1, 0, 1]);
+        assert_eq!(asked(91, 3 * second), 1, "another host");
+    }
+}
+
 /// A host that has IPv4 alone, as the waypoint names it.
 fn four(last: u8) -> Ipv6Addr {
     Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped()
