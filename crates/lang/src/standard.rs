@@ -9,6 +9,7 @@ pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
         "std/translate" => TRANSLATE,
         "std/clamp" => CLAMP,
         "std/names" => NAMES,
+        "std/bindings" => BINDINGS,
         "std/nat64" => NAT64,
         _ => &[],
     }
@@ -52,6 +53,8 @@ const TRANSLATE: &[(&str, &str)] = &[
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
 
 const NAT64: &[(&str, &str)] = &[("std/nat64.rav", include_str!("../../../std/nat64.rav"))];
+
+const BINDINGS: &[(&str, &str)] = &[("std/bindings.rav", include_str!("../../../std/bindings.rav"))];
 
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),
