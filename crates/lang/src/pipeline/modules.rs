@@ -113,7 +113,7 @@ impl Loader<'_> {
                 Diagnostic::error("E0102", headline, import.span, "not found")
                     .of_kind(DiagnosticKind::Import)
                     .help(format!(
-                        "modules are `std.net`, `std.connections`, `std.fragments`, `std.translate`, `std.clamp` and files beside the program: `{path}.rav`"
+                        "modules are `std.net`, `std.connections`, `std.fragments`, `std.translate`, `std.clamp`, `std.names`, `std.bindings`, `std.nat64` and files beside the program: `{path}.rav`"
                     )),
             );
         }
