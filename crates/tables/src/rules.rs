@@ -57,8 +57,8 @@ pub trait Rules {
     fn set_value(&mut self, order: u64, value: u32) -> Option<u32>;
     /// Takes out the rule at `order` and answers its value; `None` if there is none.
     fn remove(&mut self, order: u64) -> Option<u32>;
-    /// Goes on to take out what removed rules have left behind, which makes lookups that hit it slower. Begins
-    /// nothing more after so many steps, and answers how many it has not taken: 0 if more may be left.
+    /// Goes on to take out what removed rules have left behind, which makes lookups that hit it slower.
+    /// Begins nothing more after so many steps, and answers how many it has not taken: 0 if more may be left.
     fn sweep(&mut self, steps: usize) -> usize {
         steps
     }
