@@ -159,11 +159,32 @@ fn traceroute(parties: &mut Parties) -> io::Result<DemoCheck> {
 
 fn datagrams(parties: &mut Parties) -> io::Result<DemoCheck> {
     let (ok, seen) = datagrams_to(parties, &address_of(parties, 0)?)?;
-    said("F5", "iperf3 sends 10 Mbit/s of UDP, at most one of a thousand is lost", ok, seen)
+    said(
+        "F5",
+        "iperf3 sends 10 Mbit/s of UDP, at most one of a thousand is lost in one of three tries",
+        ok,
+        seen,
+    )
 }
 
-/// Sends datagrams for two seconds, and counts those that were lost.
+/// How often datagrams are sent at most: a stall of the whole machine loses some in one go.
+const TRIES: usize = 3;
+
+/// Sends datagrams for two seconds, and counts those that were lost; again if that was more than one of a
+/// thousand.
 pub(super) fn datagrams_to(parties: &Parties, address: &str) -> io::Result<(bool, String)> {
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let (ok, lost) = datagrams_once(parties, address)?;
+        seen.push(lost);
+        if ok {
+            return Ok((true, seen.join(", then ")));
+        }
+    }
+    Ok((false, seen.join(", then ")))
+}
+
+fn datagrams_once(parties: &Parties, address: &str) -> io::Result<(bool, String)> {
     let mut command = parties.client(0, "iperf3");
     let output = command.args(["-c", address, "-u", "-b", "10M", "-l", "1200", "-t", "2", "-J"]).output()?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
