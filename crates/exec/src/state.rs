@@ -205,8 +205,15 @@ impl<F: TableFamily> ProgramState<F> {
             self.pending.skip_periods(time);
         }
         self.set_next_wake();
-        if is_moving {
+        if is_moving || self.tables.has_dead_rules() {
             self.next_wake = self.next_wake.min(time.saturating_add(MOVED_EVERY));
+        }
+    }
+
+    /// Wakes soon if rules are removed that the search still has to be rid of.
+    pub fn wake_for_dead_rules(&mut self) {
+        if self.tables.has_dead_rules() {
+            self.next_wake = self.next_wake.min(self.now.saturating_add(MOVED_EVERY));
         }
     }
 
@@ -420,6 +427,7 @@ impl<F: TableFamily> ProgramState<F> {
         let removed = self.tables.remove(table, key, priority);
         if removed {
             self.give_back(table, before.as_slice());
+            self.wake_for_dead_rules();
         }
         removed
     }

@@ -114,11 +114,11 @@ impl<T: Copy> Reserved<T> {
             return;
         }
         if let Place::Heap(vector) = &mut self.place
-            && count * size_of::<T>() < MAPPED_FROM
+            && (count <= vector.capacity() || count * size_of::<T>() < MAPPED_FROM)
         {
             return crate::sizes::room(vector, count - self.count);
         }
-        match (&mut self.place, mapped::<T>(self.most.max(count))) {
+        match (&mut self.place, mapped::<T>(self.most.max(count + count / 8))) {
             (_, Some(memory)) => self.stand_in(memory),
             // Where the system has not so many addresses, growth takes copies.
             (Place::Heap(vector), None) => crate::sizes::room(vector, count - self.count),
@@ -220,7 +220,7 @@ mod tests {
             if vector.len() + 400 > most {
                 break;
             }
-            if 4 * vector.len() > MAPPED_FROM {
+            if 4 * vector.len() > 2 * MAPPED_FROM {
                 assert_eq!(*stands.get_or_insert(array.as_ptr()), array.as_ptr(), "it has moved");
             }
         }

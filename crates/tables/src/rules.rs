@@ -62,6 +62,10 @@ pub trait Rules {
     fn sweep(&mut self, steps: usize) -> usize {
         steps
     }
+    /// Whether something is left of removed rules.
+    fn has_dead(&self) -> bool {
+        false
+    }
     /// The first rule that fits `key`.
     ///
     /// # Panics

@@ -192,7 +192,9 @@ unsafe extern "C" fn withdraw(context: *mut Context<'_>, number: u64, values: *c
     let placement = &context.placements[number as usize];
     let (key, _) = placement.key(values);
     let (table, priority) = (placement.table, placement.priority);
-    context.state().tables.remove(table, &key, priority);
+    let state = context.state();
+    state.tables.remove(table, &key, priority);
+    state.wake_for_dead_rules();
 }
 
 unsafe extern "C" fn mark(context: *mut Context<'_>, meter: u64, cell: u64, before: u64) -> u64 {

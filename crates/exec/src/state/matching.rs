@@ -605,6 +605,11 @@ impl<R: Rules> ProgramRules<R> {
         self.search.sweep(SWEPT) == 0
     }
 
+    /// Whether something is left of removed rules.
+    pub(super) fn has_dead(&self) -> bool {
+        self.search.has_dead()
+    }
+
     /// Takes out all rules that have ended.
     pub fn finish(&mut self) {
         while let Some(order) = self.expiry.ended() {

@@ -508,9 +508,14 @@ impl<F: TableFamily> TableSet<F> {
             left |= (0..times.max(1)).all(|_| table.catch_up());
         }
         for table in &mut self.rules {
-            left |= table.sweep();
+            left |= (0..times.clamp(1, MOST_SWEEPS)).all(|_| table.sweep());
         }
         left
+    }
+
+    /// Whether rules are removed that the search still has to be rid of.
+    pub fn has_dead_rules(&self) -> bool {
+        self.rules.iter().any(ProgramRules::has_dead)
     }
 
     /// Expires entries of tables other than exact ones, and removes as many of them as these steps allow.
@@ -637,6 +642,9 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 }
+
+/// The most parts of a sweep of a table of rules at once.
+const MOST_SWEEPS: u32 = 8;
 
 impl TableSet<Fast> {
     /// The bytes of a table with its present entries; `None` if the declaration alone determines them.

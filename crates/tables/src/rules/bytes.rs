@@ -122,8 +122,27 @@ impl RulesImage {
         image.rules = Reserved::from(words(rules).as_chunks().0.to_vec());
         image.checks = Reserved::from(words(checks).as_chunks().0.to_vec());
         image.check()?;
-        image.ranked = (1..image.rules.len() as u32).all(|id| image.order(id - 1) < image.order(id));
+        let in_order = (1..image.rules.len() as u32).all(|id| image.order(id - 1) < image.order(id));
+        image.ranked = in_order && image.leaves_ascend();
         Ok(image)
+    }
+
+    /// Whether the rules of each leaf have ascending numbers. A slot that fits no key any more may name a
+    /// number that another rule has by now.
+    fn leaves_ascend(&self) -> bool {
+        let mut before = None;
+        for ids in self.ids.chunks_exact(self.slots()) {
+            for id in ids.iter().map(|id| id & NO_RULE).filter(|id| *id != NO_RULE) {
+                if before.is_some_and(|before| before >= id) {
+                    return false;
+                }
+                before = Some(id);
+            }
+            if ids[0] & MORE == 0 {
+                before = None;
+            }
+        }
+        true
     }
 
     fn counts(&self) -> [usize; SECTIONS] {
@@ -179,6 +198,9 @@ impl RulesImage {
             if !known || !checked || last && id & MORE != 0 {
                 return Err(broken(4, at));
             }
+        }
+        if let Some(at) = (0..self.rules.len()).find(|&at| self.is_dead(at as u32)) {
+            return Err(broken(5, at));
         }
         let column = |check: &[u32; CHECK_WORDS]| (check[0] & !(CHECK_LAST | CHECK_RANGE)) as usize;
         if let Some(at) = self.checks.iter().position(|check| column(check) >= self.layout.widths.len()) {

@@ -9,6 +9,9 @@ use super::{Rule, Rules, RulesBuildError, RulesImage, RulesInsertError, RulesSpe
 use arc_swap::{ArcSwap, Cache};
 use std::sync::Arc;
 
+/// Steps of a sweep for removed rules before a copy, which goes over the whole image in any case.
+const SWEPT: usize = 4096;
+
 /// A table that is changed here and read through [`RulesReader`]s.
 ///
 /// ```
@@ -70,6 +73,7 @@ impl SharedRules {
 
     /// Shows readers all changes made so far, at once, and answers the generation's number. Copies the image.
     pub fn publish(&mut self) -> u64 {
+        self.table.sweep(SWEPT);
         let number = self.current.load().number + 1;
         self.current.store(Arc::new(Generation { number, image: self.table.image().clone() }));
         number

@@ -252,7 +252,7 @@ impl RulesTable {
             + if self.free.is_empty() { RulesImage::RULE_BYTES } else { 0 };
         let numbers = NUMBERS_FOR_RULE * self.spec.capacity;
         if bytes > self.limit || self.free.is_empty() && self.homes.len() >= numbers {
-            used.into_iter().for_each(|first| self.give_back_checks(first, count));
+            used.into_iter().for_each(|first| _ = self.free_checks.give(first, count));
             return Err(Exhausted { bytes });
         }
         let id = match self.free.last() {
@@ -279,18 +279,11 @@ impl RulesTable {
         Some(DeadRule { id, checks: checks(&self.image.layout, &rule).len() as u32 })
     }
 
-    fn give_back_checks(&mut self, first: u32, count: u32) {
-        let (start, length) = self.free_checks.give(first, count);
-        if (start + length) as usize == self.image.checks.len() {
-            self.free_checks.forget(start, length);
-            self.image.checks.truncate(start as usize);
-        }
-    }
-
     /// Makes the number and the checks of a rule that no leaf names any more free.
     fn make_free(&mut self, rule: DeadRule) {
         if rule.checks > 0 {
-            self.give_back_checks(self.image.first_check(rule.id), rule.checks);
+            // None is cut off at the end, since slots that fit no key any more may still lead there.
+            self.free_checks.give(self.image.first_check(rule.id), rule.checks);
         }
         self.free.push(rule.id);
     }
@@ -319,6 +312,7 @@ impl Rules for RulesTable {
         }
         let limit = self.limit;
         let refused = |Exhausted { bytes }| RulesInsertError::Memory { bytes, limit };
+        self.sweep(SWEPT);
         let id = self.note(order, rule.clone(), value).map_err(refused)?;
         let Some(home) = self.update(id, |update| update.tree()) else {
             self.take_back(order).into_iter().for_each(|rule| self.make_free(rule));
@@ -329,7 +323,6 @@ impl Rules for RulesTable {
         if put.is_err() {
             self.remove(order);
         }
-        self.sweep(SWEPT);
         put.map_err(refused)
     }
 
@@ -374,6 +367,10 @@ impl Rules for RulesTable {
             }
         }
         left
+    }
+
+    fn has_dead(&self) -> bool {
+        self.image.dead > 0
     }
 
     fn find(&self, key: &[u64]) -> Option<Hit> {

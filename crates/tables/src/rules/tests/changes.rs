@@ -86,6 +86,8 @@ proptest! {
                 let _ = table.insert(order, &numbers.rule(&spec.widths), change as u32);
             }
             places_are_whole(&table);
+            let opened = RulesImage::open(&table.image().to_bytes());
+            prop_assert!(opened.is_ok(), "{:?}", opened.err());
         }
         for order in 0..120 {
             table.remove(order);
