@@ -223,3 +223,33 @@ fn the_first_entries_of_a_large_table_wait_for_no_memory() {
     assert!(with < 5.min(without), "{with} and {without}");
     assert!(faults(8 << 20, true) >= 5, "more than is provided");
 }
+
+/// What a removal of a rule leaves behind is due by itself, and goes in steps, also in a table without `age`.
+#[test]
+fn what_is_left_of_a_removed_rule_becomes_due() {
+    let text = "table acl: rules(u16, u16) -> u16 { capacity 4000  choose priority }\n\
+                start stage all() { match acl[1, 1] { some v => drop seen, none => drop unseen } }";
+    let compiled = compile("t.rav", text, &|_| None, &CompileOptions::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let mut backend = load(&program, BackendKind::Native, 4, 1).expect("loads");
+    let fixed = |at: u128| Entry {
+        key: vec![Match::Exact(at * 13 % 65_536), Match::Exact(at * 7 % 65_536)],
+        value: vec![at],
+        priority: 1,
+    };
+    let everybody = Entry { key: vec![Match::Any, Match::Any], value: vec![7], priority: 2 };
+    let entries = (1..3000).map(fixed).chain([everybody.clone()]).collect();
+    backend.replace(0, entries).expect("has room");
+    let (mut outputs, mut wakes) = (Outputs::default(), 0);
+    backend.advance(1, &mut outputs);
+    assert_eq!(backend.due(), None, "nothing ever ends here");
+    assert!(backend.remove(0, &everybody.key, 2));
+    while let Some(due) = backend.due() {
+        backend.advance(due, &mut outputs);
+        wakes += 1;
+        assert!(wakes < 1000, "the sweep comes to its end");
+    }
+    assert!(wakes > 1, "a rule in all leaves is not removed in one go");
+    assert_eq!(held(backend.as_ref(), 0).len(), 2999);
+    assert_eq!(backend.entry(0, &everybody.key, 2), None);
+}
