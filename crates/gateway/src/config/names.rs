@@ -370,7 +370,7 @@ pub(crate) fn outside(
     gateway: &GatewayDescription,
     host: Ipv6Addr,
 ) -> Result<Ipv6Addr, String> {
-    let served = gateway.networks.iter().any(|prefix| prefix.contains(IpAddr::V6(host).to_canonical()));
+    let served = is_behind(gateway, host);
     match network {
         Some(network) if served => Ok(network.address(&gateway.name, host)),
         None if served => Err(format!(
@@ -386,6 +386,11 @@ pub(crate) fn outside(
         }
         _ => Ok(host),
     }
+}
+
+/// Whether a host with this address of IPv6, or mapped one of IPv4, is in a network of the gateway.
+pub(crate) fn is_behind(gateway: &GatewayDescription, host: Ipv6Addr) -> bool {
+    gateway.networks.iter().any(|prefix| prefix.contains(IpAddr::V6(host).to_canonical()))
 }
 
 /// What to do for a gateway whose number in the tunnel is not known.

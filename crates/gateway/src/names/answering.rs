@@ -2,7 +2,7 @@
 //! itself.
 
 use crate::config::names::{
-    GatewayDescription, HostPlace, Hosts, NamesConfig, no_peer, outside, own, reachable, served,
+    GatewayDescription, HostPlace, Hosts, NamesConfig, is_behind, no_peer, outside, own, reachable, served,
 };
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
@@ -160,7 +160,18 @@ impl Answering {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }
 
-    /// The same, without keeping it.
+    /// [`Answering::add_unkept`] for a gateway, which brings hosts behind itself only.
+    pub(super) fn add_leased(&mut self, wish: &NameWish) -> Result<String, String> {
+        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+        if let Some(host) = wish.ipv6
+            && !is_behind(gateway, host)
+        {
+            return Err(format!("{host} is not behind the gateway `{}`", gateway.name));
+        }
+        self.add_unkept(wish)
+    }
+
+    /// [`Answering::add`], without keeping the name in the store.
     pub(super) fn add_unkept(&mut self, wish: &NameWish) -> Result<String, String> {
         let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
         if self.carries() && gateway.peer.is_none() {
@@ -169,7 +180,7 @@ impl Answering {
         own(self.pool.as_ref(), wish.ipv4)?;
         let ipv6 = wish.ipv6.map(|host| outside(self.network6, gateway, host)).transpose()?;
         let mut hosts = lock(&self.hosts);
-        if hosts.count() >= NAMED_HOSTS {
+        if hosts.count() >= NAMED_HOSTS && hosts.known(&wish.place).is_none() {
             return Err(format!(
                 "names have led to {NAMED_HOSTS} hosts since the start: start anew for more"
             ));

@@ -217,7 +217,7 @@ impl Names {
     /// # Errors
     /// Why it cannot be there.
     pub(crate) fn lease(&self, wish: &NameWish) -> Result<(), String> {
-        self.answering().add_unkept(wish).map(drop)
+        self.answering().add_leased(wish).map(drop)
     }
 
     /// Removes a name whose lease is over. Somebody may have removed it before.

@@ -314,6 +314,9 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
         NameWish { name: "own".to_owned(), ipv6: "::ffff:192.168.2.1".parse().ok(), ..wish.clone() };
     let error = running.names.answering().add(&stranger).expect_err("nobody serves it");
     assert!(error.starts_with("nobody serves ::ffff:192.168.2.1"), "{error}");
+    let elsewhere = NameWish { name: "own".to_owned(), ipv6: "2001:db8:9::12".parse().ok(), ..wish.clone() };
+    let error = running.names.lease(&elsewhere).expect_err("a gateway brings hosts behind itself only");
+    assert_eq!(error, "2001:db8:9::12 is not behind the gateway `home`");
     let own = NameWish { name: "own".to_owned(), ipv6: Some(network.address("x", inside)), ..wish };
     let error = running.names.answering().add(&own).expect_err("nobody has it");
     assert!(error.contains("is of the waypoint's own network"), "{error}");
