@@ -60,6 +60,7 @@ mod addresses;
 mod agreement;
 mod alone;
 mod changes;
+mod constants;
 mod name_pattern;
 pub(crate) mod names;
 mod places;

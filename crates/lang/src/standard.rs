@@ -1,18 +1,28 @@
 //! The standard library: modules written in the language, built into the compiler.
 
+/// The files of a module, each with its name.
+type Files = &'static [(&'static str, &'static str)];
+
+/// The built-in modules by their paths.
+const MODULES: [(&str, Files); 8] = [
+    ("std/net", NET),
+    ("std/connections", CONNECTIONS),
+    ("std/fragments", FRAGMENTS),
+    ("std/translate", TRANSLATE),
+    ("std/clamp", CLAMP),
+    ("std/names", NAMES),
+    ("std/bindings", BINDINGS),
+    ("std/nat64", NAT64),
+];
+
 /// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
-pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
-    match path {
-        "std/net" => NET,
-        "std/connections" => CONNECTIONS,
-        "std/fragments" => FRAGMENTS,
-        "std/translate" => TRANSLATE,
-        "std/clamp" => CLAMP,
-        "std/names" => NAMES,
-        "std/bindings" => BINDINGS,
-        "std/nat64" => NAT64,
-        _ => &[],
-    }
+pub fn module(path: &str) -> Files {
+    MODULES.iter().find(|(module, _)| *module == path).map_or(&[], |(_, files)| files)
+}
+
+/// All built-in modules as programs import them: `std.net`.
+pub fn modules() -> impl Iterator<Item = String> {
+    MODULES.iter().map(|(path, _)| path.replace('/', "."))
 }
 
 const NET: &[(&str, &str)] = &[

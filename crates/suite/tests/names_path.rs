@@ -192,6 +192,14 @@ impl<'a> Judge<'a> {
         place.expect("the waypoint has expectations") as u32
     }
 
+    /// Promises the web of a host at an address to everybody, and has the host known by ARP.
+    fn promise_web(&mut self) -> Address {
+        let at = [198, 51, 100, 1];
+        self.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
+        self.resolve(1, [10, 0, 0, 80]);
+        at
+    }
+
     /// Promises an address, or takes the promise back.
     fn promise(
         &mut self,
@@ -447,9 +455,7 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
-        let at = [198, 51, 100, 1];
-        judge.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
-        judge.resolve(1, [10, 0, 0, 80]);
+        let at = judge.promise_web();
         let known = Said {
             from: [203, 0, 113, 1],
             to: at,
@@ -509,9 +515,7 @@ fn places_are_free_again_for_who_proves_itself() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
-        let at = [198, 51, 100, 1];
-        judge.promise(at, TCP, 80, None, Some((1, [10, 0, 0, 80])));
-        judge.resolve(1, [10, 0, 0, 80]);
+        let at = judge.promise_web();
         // More initiators of one network than there may be that prove nothing.
         for last in 1..=200 {
             let from = [203, 0, 113, last];

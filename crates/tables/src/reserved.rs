@@ -53,10 +53,20 @@ impl<T: Copy> Reserved<T> {
     }
 
     pub(crate) fn extend_from_slice(&mut self, more: &[T]) {
-        let (old, count) = (self.count, self.count + more.len());
-        if let Some(&first) = more.first() {
-            self.resize(count, first);
-            self[old..].copy_from_slice(more);
+        let count = self.count + more.len();
+        self.reserve(count);
+        match &mut self.place {
+            Place::Heap(vector) => {
+                vector.extend_from_slice(more);
+                self.find_vector();
+            }
+            Place::Mapped { touched, .. } => {
+                *touched = count.max(*touched);
+                let from = NonNull::from(more).cast::<T>();
+                // SAFETY: `reserve` has mapped room for `count` items from `items` on, which nobody else has.
+                unsafe { self.items.add(self.count).copy_from_nonoverlapping(from, more.len()) };
+                self.count = count;
+            }
         }
     }
 
@@ -70,7 +80,7 @@ impl<T: Copy> Reserved<T> {
         match &mut self.place {
             Place::Heap(vector) => {
                 vector.resize(count, item);
-                *self = Reserved { most: self.most, ..Reserved::from(std::mem::take(vector)) };
+                self.find_vector();
             }
             Place::Mapped { touched, .. } => {
                 *touched = count.max(*touched);
@@ -94,7 +104,14 @@ impl<T: Copy> Reserved<T> {
     pub(crate) fn shrink_to_fit(&mut self) {
         if let Place::Heap(vector) = &mut self.place {
             vector.shrink_to_fit();
-            *self = Reserved { most: self.most, ..Reserved::from(std::mem::take(vector)) };
+            self.find_vector();
+        }
+    }
+
+    /// Asks a vector where its items are, and how many, after it may have moved them.
+    fn find_vector(&mut self) {
+        if let Place::Heap(vector) = &mut self.place {
+            (self.items, self.count) = (NonNull::from(vector.as_mut_slice()).cast(), vector.len());
         }
     }
 
@@ -106,7 +123,7 @@ impl<T: Copy> Reserved<T> {
         }
     }
 
-    /// Makes room for `count` items in all. After it, `items` of a vector has to be asked for again.
+    /// Makes room for `count` items in all. A vector may have moved its items: [`Reserved::find_vector`].
     fn reserve(&mut self, count: usize) {
         if let Place::Mapped { memory, .. } = &self.place
             && count <= memory.len() / size_of::<T>()
@@ -152,9 +169,11 @@ fn mapped<T>(count: usize) -> Option<MmapRaw> {
 
 impl<T: Copy> From<Vec<T>> for Reserved<T> {
     /// Of these items, and no room for more.
-    fn from(mut vector: Vec<T>) -> Reserved<T> {
-        let (items, count) = (NonNull::from(vector.as_mut_slice()).cast(), vector.len());
-        Reserved { items, count, most: count, place: Place::Heap(vector) }
+    fn from(vector: Vec<T>) -> Reserved<T> {
+        let (items, most) = (NonNull::dangling(), vector.len());
+        let mut made = Reserved { items, count: 0, most, place: Place::Heap(vector) };
+        made.find_vector();
+        made
     }
 }
 

@@ -16,13 +16,14 @@ use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{EntryCount, EntryPlace};
 pub(super) use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 
-/// Steps of a sweep of a table of rules between two batches.
-const SWEPT: usize = 32;
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::lpm::{self, Lpm, Prefix};
 use tables::rules::{self, Rule, Rules};
+
+/// Steps of one part of a sweep of a table of rules.
+const SWEPT: usize = 32;
 
 /// A table with longest prefixes.
 #[derive(Debug)]

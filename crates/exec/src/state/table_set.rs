@@ -14,6 +14,9 @@ use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Le
 use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};
 use tables::rules::{Rule, Rules, RulesBuildError, RulesSpec};
 
+/// The most parts of a sweep of a table of rules at once.
+const MOST_SWEEPS: u32 = 8;
+
 /// A family of tables.
 pub trait TableFamily: 'static {
     /// Exact tables.
@@ -642,9 +645,6 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 }
-
-/// The most parts of a sweep of a table of rules at once.
-const MOST_SWEEPS: u32 = 8;
 
 impl TableSet<Fast> {
     /// The bytes of a table with its present entries; `None` if the declaration alone determines them.

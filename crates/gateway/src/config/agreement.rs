@@ -1,17 +1,12 @@
 //! What a file and the constants of its program have to agree on: addresses of names, and how long packets in
 //! tunnels are.
 
+use super::constants::{OURS, POOL, TUNNEL_MTU};
 use super::{Config, ConfigError};
 use crate::routing::IpPrefix;
 use naming::dns::Ipv4Mode;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
-
-/// The network of the waypoint's addresses in the program, those of them that are the machine's own, and the
-/// longest packet that the program sends into a tunnel.
-const POOL: &str = "POOL";
-const OURS: &str = "OURS";
-const TUNNEL_MTU: &str = "TUNNEL_MTU";
 
 impl Config {
     /// Compares the file with constants of the program: `constant` gives the text of the value that one has,

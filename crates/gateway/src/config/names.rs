@@ -50,6 +50,7 @@
 //! name server and tunnels, such as `["tcp/22"]`, which is the default: no name gets it at the machine's own
 //! addresses.
 
+use super::constants::OURS;
 use super::name_pattern::NamePattern;
 use super::{At, ConfigError};
 use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
@@ -514,7 +515,7 @@ fn machine_services(
         _ => None,
     });
     machine.addresses.extend(specified);
-    let set = beside.and_then(|(_, settings)| settings.value("OURS"));
+    let set = beside.and_then(|(_, settings)| settings.value(OURS));
     let shared: Option<IpPrefix> = set.and_then(|text| text.trim_matches('"').parse().ok());
     if let Some((IpAddr::V4(address), length)) = shared.map(|one| (one.address(), one.length())) {
         machine.addresses.push((address, length));
@@ -530,9 +531,7 @@ fn resolvers(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<(IpAddr, u8)>
         if all.len() >= NAMED_RESOLVERS {
             return wrong(text, format!("there are at most {NAMED_RESOLVERS} networks of `resolvers`"));
         }
-        let one = text.get_ref().parse().map(IpPrefix::host);
-        let prefix: Option<IpPrefix> = one.ok().or_else(|| text.get_ref().parse().ok());
-        match prefix {
+        match network(text) {
             Some(prefix) if prefix.length() > 0 => all.push((prefix.address(), prefix.length())),
             Some(_) => {
                 let message =
@@ -551,11 +550,15 @@ fn resolvers(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<(IpAddr, u8)>
     Ok(all)
 }
 
+/// A network, or an address as the network of itself.
+fn network(text: &Spanned<String>) -> Option<IpPrefix> {
+    text.get_ref().parse().map(IpPrefix::host).ok().or_else(|| text.get_ref().parse().ok())
+}
+
 /// Networks of both kinds.
 fn networks(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, ConfigError> {
     let read = |text: &Spanned<String>| {
-        let one = text.get_ref().parse().map(IpPrefix::host);
-        one.ok().or_else(|| text.get_ref().parse().ok()).ok_or_else(|| {
+        network(text).ok_or_else(|| {
             let message =
                 format!("`{}` is not a network, such as 192.168.1.0/24 or fd00:10::/64", text.get_ref());
             at(Some(text.span()), message)
@@ -582,9 +585,7 @@ fn network_of_ipv6(text: &Spanned<String>, at: &At<'_>) -> Result<StableNetwork,
 /// Networks of IPv4.
 fn prefixes(texts: &[Spanned<String>], at: &At<'_>) -> Result<Vec<IpPrefix>, ConfigError> {
     let read = |text: &Spanned<String>| {
-        let one = text.get_ref().parse().map(IpPrefix::host);
-        let prefix: Option<IpPrefix> = one.ok().or_else(|| text.get_ref().parse().ok());
-        prefix.filter(|prefix| prefix.is_ipv4()).ok_or_else(|| {
+        network(text).filter(|prefix| prefix.is_ipv4()).ok_or_else(|| {
             let message = format!("`{}` is not a network of IPv4, such as 192.168.1.0/24", text.get_ref());
             at(Some(text.span()), message)
         })

@@ -109,11 +109,13 @@ impl Loader<'_> {
         }
         if self.missing.insert(path.to_string()) {
             let headline = format!("there is no module `{}`", path.replace('/', "."));
+            let built_in: Vec<String> = standard::modules().map(|name| format!("`{name}`")).collect();
             self.diagnostics.report(
                 Diagnostic::error("E0102", headline, import.span, "not found")
                     .of_kind(DiagnosticKind::Import)
                     .help(format!(
-                        "modules are `std.net`, `std.connections`, `std.fragments`, `std.translate`, `std.clamp`, `std.names`, `std.bindings`, `std.nat64` and files beside the program: `{path}.rav`"
+                        "modules are {} and files beside the program: `{path}.rav`",
+                        built_in.join(", ")
                     )),
             );
         }

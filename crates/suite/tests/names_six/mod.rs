@@ -5,6 +5,7 @@
 //! anywhere; the host sees the initiator's own address. What a host sends leaves exactly if it is of such a
 //! service, behind the gateway of it, from the address outside. Nothing outside names an address inside.
 
+use super::{GATEWAY, ROUTER, WAYPOINT};
 use crate::program;
 use engine::{PacketBench, PacketOutcome};
 use exec::BackendKind;
@@ -23,9 +24,6 @@ const FRAGMENT: u8 = 44;
 const OUT: u16 = 1;
 const IN: u16 = 2;
 
-const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
-const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
-const GATEWAY: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
 const HOST_CARD: [u8; 6] = [2, 0, 0, 0, 0, 80];
 
 const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];

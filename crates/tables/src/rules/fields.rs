@@ -229,6 +229,9 @@ pub enum RulesInsertError {
         /// The most steps of one change.
         most: usize,
     },
+    /// Rules that were removed still have the numbers that there are besides those of the capacity.
+    #[error("as many removed rules wait to be taken out of the search as may wait: try again in a moment")]
+    Removing,
     /// The table would become too large.
     #[error(
         "with this rule the table has {bytes} bytes, more than the {limit} allowed: raise the limit or rebuild it"

@@ -81,7 +81,8 @@ pub struct RulesStatistics {
 impl RulesSpec {
     /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image,
     /// beyond whose bound rules are refused, and of what it keeps of every rule. A shape that is refused has
-    /// no bound (`u64::MAX`). While a rule is put in there may be more for a moment.
+    /// no bound (`u64::MAX`). While a rule is put in there may be more for a moment. Pages that a part of the
+    /// image has once touched stay: parts that are large one after the other can come to more together.
     pub fn at_most(&self) -> u64 {
         if self.check().is_err() {
             return u64::MAX;
@@ -250,9 +251,10 @@ impl RulesTable {
         let bytes = self.image.bytes()
             + size_of_val(&checks[..new_checks])
             + if self.free.is_empty() { RulesImage::RULE_BYTES } else { 0 };
-        let numbers = NUMBERS_FOR_RULE * self.spec.capacity;
-        if bytes > self.limit || self.free.is_empty() && self.homes.len() >= numbers {
-            used.into_iter().for_each(|first| _ = self.free_checks.give(first, count));
+        if bytes > self.limit {
+            if let Some(first) = used {
+                self.free_checks.give(first, count);
+            }
             return Err(Exhausted { bytes });
         }
         let id = match self.free.last() {
@@ -313,9 +315,14 @@ impl Rules for RulesTable {
         let limit = self.limit;
         let refused = |Exhausted { bytes }| RulesInsertError::Memory { bytes, limit };
         self.sweep(SWEPT);
+        if self.free.is_empty() && self.homes.len() >= NUMBERS_FOR_RULE * self.spec.capacity {
+            return Err(RulesInsertError::Removing);
+        }
         let id = self.note(order, rule.clone(), value).map_err(refused)?;
         let Some(home) = self.update(id, |update| update.tree()) else {
-            self.take_back(order).into_iter().for_each(|rule| self.make_free(rule));
+            if let Some(rule) = self.take_back(order) {
+                self.make_free(rule);
+            }
             return Err(RulesInsertError::Spread { most: MOST_LAST_STEPS });
         };
         self.homes[id as usize] = home;

@@ -42,6 +42,21 @@ struct Beside {
     value: libc::c_int,
 }
 
+/// What one call says of its messages: who is at the other end, where the bytes are, and what is beside them.
+struct MessageArrays {
+    names: [libc::sockaddr_in6; AT_ONCE],
+    parts: [libc::iovec; AT_ONCE],
+    beside: [Beside; AT_ONCE],
+    messages: [libc::mmsghdr; AT_ONCE],
+}
+
+impl MessageArrays {
+    fn empty() -> MessageArrays {
+        // SAFETY: zeros are a valid value of each of these plain structures.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
 /// Takes messages that have come, each into `stride` bytes of the memory of its own. Says how many.
 ///
 /// # Errors
@@ -52,13 +67,7 @@ pub(super) fn receive(
     stride: usize,
     arrived: &mut [Arrived; AT_ONCE],
 ) -> io::Result<usize> {
-    // SAFETY: zeros are a valid value of each of these plain structures.
-    let (mut names, mut parts, mut beside, mut messages): (
-        [libc::sockaddr_in6; AT_ONCE],
-        [libc::iovec; AT_ONCE],
-        [Beside; AT_ONCE],
-        [libc::mmsghdr; AT_ONCE],
-    ) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
+    let MessageArrays { mut names, mut parts, mut beside, mut messages } = MessageArrays::empty();
     let mut count = 0;
     for (index, room) in memory.chunks_exact_mut(stride).take(AT_ONCE).enumerate() {
         parts[index] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
@@ -98,13 +107,7 @@ pub(super) fn receive(
 /// # Errors
 /// The first message could not be sent.
 pub(super) fn send<'a>(socket: &UdpSocket, leaving: impl Iterator<Item = Leaving<'a>>) -> io::Result<usize> {
-    // SAFETY: zeros are a valid value of each of these plain structures.
-    let (mut names, mut parts, mut beside, mut messages): (
-        [libc::sockaddr_in6; AT_ONCE],
-        [libc::iovec; AT_ONCE],
-        [Beside; AT_ONCE],
-        [libc::mmsghdr; AT_ONCE],
-    ) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
+    let MessageArrays { mut names, mut parts, mut beside, mut messages } = MessageArrays::empty();
     let mut count = 0;
     for (index, Leaving { bytes, each, to }) in leaving.take(AT_ONCE).enumerate() {
         parts[index] = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

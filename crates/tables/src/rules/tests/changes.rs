@@ -245,3 +245,14 @@ fn a_rule_that_overlaps_too_many_others_is_refused_and_changes_nothing() {
     table.rebuild().expect("it had room before");
     assert_eq!(table.insert(u64::MAX, &wide(1), 9), Ok(()), "there is room again behind a build");
 }
+
+#[test]
+fn removed_rules_that_wait_have_no_more_numbers_than_there_are() {
+    let spec = RulesSpec { widths: vec![16], capacity: 4 };
+    let rule = Rule { fields: vec![RuleField::Exact(1)] };
+    let mut table = RulesTable::new(spec).expect("columns can be like that");
+    // As if so many rules were dead.
+    table.homes.resize(8, NOWHERE);
+    assert_eq!(table.insert(1, &rule, 1), Err(RulesInsertError::Removing));
+    assert!(table.is_empty());
+}
