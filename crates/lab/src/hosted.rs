@@ -25,6 +25,11 @@ impl Daemon {
     pub(crate) fn start(command: &mut Command) -> io::Result<Daemon> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Daemon)
     }
+
+    /// Its number in the system.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
 }
 
 impl Drop for Daemon {

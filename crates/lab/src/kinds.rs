@@ -47,6 +47,9 @@ pub enum ExperimentKind {
     /// A TCP stream with the gateway's own address, and forwarded packets beside it; as
     /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
     HostTraffic,
+    /// From an initiator by waypoint and gateway to a host, beside other ways that lead there; as
+    /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
+    NamingPath,
 }
 
 /// An experiment in words.
@@ -61,7 +64,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 18] = [
+const EXPERIMENTS: [Entry; 19] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -155,8 +158,8 @@ const EXPERIMENTS: [Entry; 18] = [
     Entry {
         kind: ExperimentKind::Naming,
         name: "naming",
-        help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated, beside the paper's random choice and Erlang's formula",
-        about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula.",
+        help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated, beside the paper's random choice and Erlang's formula; and what packets take in programs and cipher, by size and with many bindings",
+        about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula; and in memory what a packet takes in the programs and in the cipher, by its size and with many bindings.",
     },
     Entry {
         kind: ExperimentKind::Routes,
@@ -169,6 +172,12 @@ const EXPERIMENTS: [Entry; 18] = [
         name: "host-traffic",
         help: "A TCP stream between a host and the gateway's own address, beside one with Linux, and what forwarded packets lose by it",
         about: "A TCP stream between a host and the gateway's own address, beside one with Linux over the same kind of cable, and forwarded packets meanwhile.",
+    },
+    Entry {
+        kind: ExperimentKind::NamingPath,
+        name: "naming-path",
+        help: "From an initiator to a host behind its carrier's NAT by waypoint and gateway: TCP and UDP beside Linux routing, VXLAN, boringtun, wireguard-go and rathole",
+        about: "What gets from an initiator to a host behind its carrier's NAT by waypoint and gateway, beside other ways that lead there.",
     },
 ];
 

@@ -26,6 +26,8 @@ mod measure;
 mod naming;
 #[cfg(target_os = "linux")]
 pub mod naming_demo;
+#[cfg(target_os = "linux")]
+mod naming_path;
 mod operations;
 mod page;
 mod plan;

@@ -42,7 +42,8 @@ pub fn run(
             | ExperimentKind::Latency
             | ExperimentKind::Soak
             | ExperimentKind::Routes
-            | ExperimentKind::HostTraffic => {
+            | ExperimentKind::HostTraffic
+            | ExperimentKind::NamingPath => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 if *kind == ExperimentKind::Soak {
@@ -51,7 +52,7 @@ pub fn run(
                 if *kind == ExperimentKind::Routes {
                     length = "each until both tables are as announced".to_owned();
                 }
-                if *kind == ExperimentKind::HostTraffic {
+                if matches!(kind, ExperimentKind::HostTraffic | ExperimentKind::NamingPath) {
                     length = "whole seconds a run, at least one".to_owned();
                 }
                 rows
@@ -78,7 +79,7 @@ pub fn run(
             }
             ExperimentKind::Naming => {
                 let (rows, told) = naming::rows(plan, progress)?;
-                (mode, length) = (told, "simulated time".to_owned());
+                (mode, length) = (told, "simulated time, and packets as often as they need".to_owned());
                 rows
             }
             ExperimentKind::Tables => {
@@ -104,6 +105,7 @@ fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) ->
         ExperimentKind::Soak => crate::soak::rows(plan, progress),
         ExperimentKind::Routes => crate::routes::rows(plan, progress),
         ExperimentKind::HostTraffic => crate::host_traffic::rows(plan, progress),
+        ExperimentKind::NamingPath => crate::naming_path::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

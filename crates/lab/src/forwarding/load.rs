@@ -59,6 +59,15 @@ pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
     Ok(passed()? - before == sent as u64)
 }
 
+/// Where frames are sent, and where they are counted: each a host and its interface.
+#[derive(Clone, Copy)]
+pub struct FloodEnds<'a> {
+    /// Who sends.
+    pub from: (&'a Namespace, &'a str),
+    /// Who counts.
+    pub to: (&'a Namespace, &'a str),
+}
+
 /// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time
 /// in which it is not counted.
 ///
@@ -72,10 +81,34 @@ pub fn flood(
     before: Duration,
     time: Duration,
 ) -> io::Result<LoadRates> {
-    let sender = FrameSender::new(&net.a, "eth0")?;
+    flood_between(
+        FloodEnds { from: (&net.a, "eth0"), to: (&net.b, "eth0") },
+        frames,
+        how,
+        processor,
+        before,
+        time,
+    )
+}
+
+/// The same between any two hosts.
+///
+/// # Errors
+/// What the kernel says.
+pub fn flood_between(
+    ends: FloodEnds<'_>,
+    frames: &[Vec<u8>],
+    how: SentAs,
+    processor: usize,
+    before: Duration,
+    time: Duration,
+) -> io::Result<LoadRates> {
+    let FloodEnds { from: (from, interface), to: (to, counting) } = ends;
+    let arrived = || to.links()?.counters(counting);
+    let sender = FrameSender::new(from, interface)?;
     let bursts = match how {
         SentAs::Singly => None,
-        SentAs::InBursts => Some(BurstSender::new(&net.a, "eth0", frames)?),
+        SentAs::InBursts => Some(BurstSender::new(from, interface, frames)?),
     };
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
@@ -95,17 +128,17 @@ pub fn flood(
             }
             Ok(())
         });
-        let none = net.arrived()?.received;
+        let none = arrived()?.received;
         let counted = || {
             thread::sleep(before);
             // A gateway that the system has not let run yet is given a little longer.
             let end = Instant::now() + AFTER;
-            while net.arrived()?.received == none && Instant::now() < end {
+            while arrived()?.received == none && Instant::now() < end {
                 thread::sleep(Duration::from_millis(1));
             }
-            let first = (Instant::now(), sent.load(Ordering::Relaxed), net.arrived()?.received);
+            let first = (Instant::now(), sent.load(Ordering::Relaxed), arrived()?.received);
             thread::sleep(time);
-            let last = (Instant::now(), sent.load(Ordering::Relaxed), net.arrived()?.received);
+            let last = (Instant::now(), sent.load(Ordering::Relaxed), arrived()?.received);
             let seconds = (last.0 - first.0).as_secs_f64();
             let offered = (last.1 - first.1) as f64 / seconds;
             Ok(LoadRates { offered, arrived: (last.2 - first.2) as f64 / seconds })
@@ -148,25 +181,42 @@ pub fn tcp(
     before: u64,
     seconds: u64,
 ) -> Result<f64, String> {
+    let mut more = Vec::new();
+    let omitted = before.to_string();
+    if before > 0 {
+        more.extend(["--omit", &omitted]);
+    }
+    if direction == TrafficDirection::Back {
+        more.push("--reverse");
+    }
+    stream(ends, &more, before + seconds, seconds)
+}
+
+/// The same to the host that did not begin, which is written to in pieces of so many bytes, each of which is
+/// sent at once.
+///
+/// # Errors
+/// It is not installed, or the hosts do not reach each other.
+pub fn stream_with_writes(ends: StreamEnds<'_>, bytes: u16, seconds: u64) -> Result<f64, String> {
+    stream(ends, &["--length", &bytes.to_string(), "--no-delay"], seconds, seconds)
+}
+
+/// A stream with further arguments of iperf3, which takes so many seconds in all.
+fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Result<f64, String> {
     let start = |host: &Namespace, arguments: &[&str]| -> Result<Child, String> {
         let mut command = host.command("iperf3", None);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| format!("iperf3: {error}"))
     };
     let mut server = start(ends.server, &["--server", "--one-off", "--port", "5201"])?;
-    let (address, omitted, counted) = (ends.address.to_string(), before.to_string(), seconds.to_string());
+    let (address, counted) = (ends.address.to_string(), seconds.to_string());
     let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &counted, "--json"];
-    if before > 0 {
-        arguments.extend(["--omit", &omitted]);
-    }
-    if direction == TrafficDirection::Back {
-        arguments.push("--reverse");
-    }
+    arguments.extend(more);
     let mut result = Err("iperf3 does not reach the other host".to_owned());
     // The server may not listen yet.
     for _ in 0..20 {
         thread::sleep(Duration::from_millis(50));
-        let output = ended(start(ends.client, &arguments)?, Duration::from_secs(before + seconds + 4));
+        let output = ended(start(ends.client, &arguments)?, Duration::from_secs(whole + 4));
         let Ok(output) = output else {
             result = Err("a TCP stream does not get through".to_owned());
             break;

@@ -166,31 +166,37 @@ impl Net {
     /// sequence, which is not in memory.
     pub fn frames(&self, size: usize, flows: u16, port: u16) -> Vec<Vec<u8>> {
         let to = if self.way == Way::Routed { TO_A.0 } else { SINK.0 };
-        (0..flows).map(|flow| udp(to, 1024 + flow, port, size - 4)).collect()
+        (0..flows).map(|flow| udp((A.0, to), (A.1, SINK.1), (1024 + flow, port), size - 4)).collect()
     }
 }
 
-/// A frame with a UDP packet whose IP checksum is right and whose UDP checksum is not used (RFC 768).
-fn udp(to: [u8; 6], source: u16, destination: u16, length: usize) -> Vec<u8> {
+/// A frame with a UDP packet whose IP checksum is right and whose UDP checksum is not used (RFC 768): its
+/// network cards, addresses and ports, each of the sender and of the receiver, and its length.
+pub(crate) fn udp(
+    cards: ([u8; 6], [u8; 6]),
+    addresses: (Ipv4Addr, Ipv4Addr),
+    ports: (u16, u16),
+    length: usize,
+) -> Vec<u8> {
     let (total, datagram) = (length - 14, length - 34);
     let mut ip = [0; 20];
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
     (ip[8], ip[9]) = (64, 17);
-    ip[12..16].copy_from_slice(&A.1.octets());
-    ip[16..20].copy_from_slice(&SINK.1.octets());
+    ip[12..16].copy_from_slice(&addresses.0.octets());
+    ip[16..20].copy_from_slice(&addresses.1.octets());
     let words = ip.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     let check = !((sum & 0xffff) + (sum >> 16)) as u16;
     ip[10..12].copy_from_slice(&check.to_be_bytes());
     let mut frame = Vec::with_capacity(length);
-    frame.extend_from_slice(&to);
-    frame.extend_from_slice(&A.0);
+    frame.extend_from_slice(&cards.1);
+    frame.extend_from_slice(&cards.0);
     frame.extend_from_slice(&[8, 0]);
     frame.extend_from_slice(&ip);
-    frame.extend_from_slice(&source.to_be_bytes());
-    frame.extend_from_slice(&destination.to_be_bytes());
+    frame.extend_from_slice(&ports.0.to_be_bytes());
+    frame.extend_from_slice(&ports.1.to_be_bytes());
     frame.extend_from_slice(&(datagram as u16).to_be_bytes());
     frame.resize(length, 0);
     frame
@@ -202,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_checksum_of_a_frame_is_right() {
-        let frame = udp(TO_A.0, 1024, 9, 60);
+        let frame = udp((A.0, TO_A.0), (A.1, SINK.1), (1024, 9), 60);
         assert_eq!(frame.len(), 60);
         let sum: u32 =
             frame[14..34].chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();

@@ -7,7 +7,7 @@
 
 mod checks;
 mod checks_of_ipv6;
-mod parties;
+pub(crate) mod parties;
 
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The zone in which the hosts have names.
-pub(super) const ZONE: &str = "home.example";
+pub(crate) const ZONE: &str = "home.example";
 /// How many hosts there are, and how many initiators: ten ask at once.
 pub(super) const HOSTS: u8 = 6;
 pub(super) const INITIATORS: usize = 10;
@@ -296,12 +296,12 @@ impl Drop for Parties {
 }
 
 /// The first label of a host's name.
-pub(super) fn label(host: usize) -> String {
+pub(crate) fn label(host: usize) -> String {
     format!("host{host}")
 }
 
 /// The name of a host.
-pub(super) fn name(host: usize) -> String {
+pub(crate) fn name(host: usize) -> String {
     format!("{}.{ZONE}", label(host))
 }
 
@@ -330,7 +330,8 @@ pub(super) fn wait(what: &str, mut is_so: impl FnMut() -> io::Result<bool>) -> i
     Ok(())
 }
 
-fn succeeded(what: &str, output: &Output) -> io::Result<()> {
+/// An error with what a program said, where it failed.
+pub(crate) fn succeeded(what: &str, output: &Output) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
@@ -344,6 +345,7 @@ fn missing(name: &str, error: Error) -> Error {
     }
 }
 
-fn ethernet(address: [u8; 6]) -> String {
+/// A network card as commands take it.
+pub(crate) fn ethernet(address: [u8; 6]) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }

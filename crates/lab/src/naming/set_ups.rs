@@ -1,9 +1,8 @@
-//! `lab naming`: how many set-ups of names succeed by load, simulated, with the waypoint of the product
-//! beside the random choice of the paper (AVES, USENIX 2001) and Erlang's formula; and what a set-up takes.
+//! How many set-ups of names succeed by load, simulated, with the waypoint of the product beside the random
+//! choice of the paper (AVES, USENIX 2001) and Erlang's formula; and what a set-up takes.
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::LabPlan;
-use crate::traffic::LabError;
 use naming::limits::{EXCLUSIVE_AT_FIRST, SECOND};
 use naming::{
     AddressPool, Admission, Ask, BindingKey, FirstPacket, Hold, Initiators, Responder, Service, Services,
@@ -27,8 +26,8 @@ const SERVICE: Service = Service { protocol: 6, port: 443 };
 const RESPONDERS: u64 = 10_000;
 const RESOLVERS: u64 = 200;
 
-/// Runs it.
-pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+/// The rows, and how they came about.
+pub(super) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> (Vec<Row>, String) {
     let set_ups = if plan.quick { 5_000 } else { 200_000 };
     let mut rows = Vec::new();
     for load in LOADS {
@@ -38,10 +37,10 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     progress("naming: what a set-up takes");
     rows.extend(speed(plan));
     let mode = format!(
-        "one thread; simulated: initiators that are not known, {ADDRESSES} addresses, {} s for each, {set_ups} set-ups a run, arrivals at random (Poisson), one try each",
+        "set-ups: simulated, initiators that are not known, {ADDRESSES} addresses, {} s for each, {set_ups} a run, arrivals at random (Poisson), one try each",
         EXCLUSIVE_AT_FIRST / SECOND
     );
-    Ok((rows, mode))
+    (rows, mode)
 }
 
 fn services() -> Services {

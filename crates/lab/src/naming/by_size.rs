@@ -1,0 +1,183 @@
+//! What a packet takes by its size: in the programs of waypoint and gateway, each way, and in the cipher of
+//! the tunnel; and how straight the line over the sizes is (figure 8 of the paper on AVES).
+
+use super::ends::{End, Side, Traffic};
+use crate::experiment::{Figure, Row};
+use crate::plan::LabPlan;
+use crate::traffic::LabError;
+use cpu_time::ThreadTime;
+use std::net::SocketAddr;
+use tunnel::limits::SECOND;
+use tunnel::{CipherSuite, PeerId, PeerSetup, SecretKey, SendOutcome, Tunnel, TunnelPayload, TunnelSetup};
+
+/// Bytes of a packet of IPv4. The first and the last are those of the paper.
+const SIZES: [usize; 6] = [36, 256, 512, 768, 1_024, 1_464];
+/// Connections that take turns.
+const INITIATORS: u32 = 64;
+/// Packets of a time, which fit into the cache of a core.
+const PACKETS: u32 = 1_024;
+/// What the tunnel adds to a packet, at most.
+const ROOM: usize = 64;
+
+/// Runs it.
+pub(super) fn rows(plan: &LabPlan) -> Result<Vec<Row>, LabError> {
+    let turns = if plan.quick { 4 } else { 64 };
+    let mut rows = Vec::new();
+    for side in Side::ALL {
+        let mut medians = Vec::new();
+        let mut samples = vec![Vec::new(); SIZES.len()];
+        for _ in 0..plan.runs {
+            for (size, samples) in SIZES.iter().zip(&mut samples) {
+                samples.extend(program(side, *size, turns)?);
+            }
+        }
+        for (size, samples) in SIZES.iter().zip(samples) {
+            let figure = Figure::of(samples);
+            medians.extend(figure.map(|figure| (*size as f64, figure.median)));
+            rows.push(Row::alone(&case(side.case(), *size), "in the program", "ns", figure, None));
+        }
+        rows.push(straight(side.case(), "in the program", &medians));
+    }
+    for (way, name) in [(0, "seal"), (1, "open")] {
+        let mut medians = Vec::new();
+        for size in SIZES {
+            let samples = (0..plan.runs).filter_map(|_| cipher(size, turns).map(|both| both[way]));
+            let figure = Figure::of(samples);
+            medians.extend(figure.map(|figure| (size as f64, figure.median)));
+            rows.push(Row::alone(&case(name, size), "in the tunnel with its cipher", "ns", figure, None));
+        }
+        rows.push(straight(name, "in the tunnel with its cipher", &medians));
+    }
+    Ok(rows)
+}
+
+fn case(what: &str, size: usize) -> String {
+    format!("{what}, packets of {size} bytes")
+}
+
+/// How much of what differs between sizes a straight line says, 1 for all.
+fn straight(case: &str, what: &str, points: &[(f64, f64)]) -> Row {
+    let figure = line(points).map(|(per_byte, share)| {
+        let what = format!("{what}: {per_byte:.3} ns a byte; share of the differences that a line explains");
+        (what, Figure { median: share, low: share, high: share })
+    });
+    match figure {
+        Some((what, figure)) => Row::alone(case, &what, "R²", Some(figure), None),
+        None => Row::refused(case, what, "R²", "not every size has a figure"),
+    }
+}
+
+/// The slope of the line with the least squares, and its coefficient of determination.
+fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let count = points.len() as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+    let xx = mean(&|point| (point.0 - x).powi(2));
+    let yy = mean(&|point| (point.1 - y).powi(2));
+    let xy = mean(&|point| (point.0 - x) * (point.1 - y));
+    (points.len() > 2 && xx > 0.0 && yy > 0.0).then(|| (xy / xx, xy * xy / (xx * yy)))
+}
+
+/// Nanoseconds a packet; none where one did not get through.
+fn program(side: Side, size: usize, turns: u32) -> Result<Option<f64>, LabError> {
+    let mut end = if side.is_of_waypoint() { End::waypoint(1 << 16)? } else { End::gateway()? };
+    let mut first = match side.is_of_waypoint() {
+        true => Traffic::binding(0..INITIATORS, size),
+        false => Traffic::of(Side::GatewayIn, 0..INITIATORS, size),
+    };
+    let mut whole = end.run(&mut first).sent == first.len();
+    let (mut time, mut packets) = (0.0, 0);
+    for turn in 0..=turns {
+        // Packets are changed where they stand.
+        let mut traffic = Traffic::of(side, (0..PACKETS).map(|number| number % INITIATORS), size);
+        let ran = end.run(&mut traffic);
+        whole &= ran.sent == traffic.len();
+        // The first time warms up.
+        if turn > 0 {
+            time += ran.time.as_nanos() as f64;
+            packets += traffic.len();
+        }
+    }
+    Ok(whole.then(|| time / packets as f64))
+}
+
+fn address(of: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, of], 4_000))
+}
+
+/// One end of a tunnel. Nobody attacks it: its random bytes are a counter's.
+fn end(own: u8, other: u8) -> Option<Tunnel> {
+    let secrets = vec![SecretKey::new([own; 32])];
+    let setup = TunnelSetup { secrets, aes: CipherSuite::aes_in_hardware(), now: 0, started: SECOND };
+    let mut counter = u64::from(own);
+    let random = move |bytes: &mut [u8]| {
+        for byte in bytes {
+            counter = counter.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            *byte = (counter >> 56) as u8;
+        }
+    };
+    let mut tunnel = Tunnel::new(setup, Box::new(random)).ok()?;
+    let keys = vec![SecretKey::new([other; 32]).public()];
+    let peer = PeerSetup { keys, address: Some(address(other)), keepalive: None, greatest_timestamp: 0 };
+    tunnel.add_peer(PeerId(0), peer).ok()?;
+    Some(tunnel)
+}
+
+/// Nanoseconds a packet, to seal and to open; none where one was not authentic.
+fn cipher(size: usize, turns: u32) -> Option<[f64; 2]> {
+    let mut ends = [end(1, 2)?, end(2, 1)?];
+    let mut out = [0; 256];
+    ends[0].send(0, PeerId(0), TunnelPayload::Control(b"begin"), &mut out).ok()?;
+    for (from, to) in [(0, 1), (1, 0), (0, 1)] {
+        let transmit = ends[from].transmit(0, &mut out)?;
+        ends[to].receive(0, address(from as u8 + 1), &mut out[..transmit.length]).ok()?;
+    }
+    let packet = vec![0x45; size];
+    let mut buffers = vec![vec![0; size + ROOM]; PACKETS as usize];
+    let mut lengths = vec![0; buffers.len()];
+    let mut spent = [0.0; 2];
+    for turn in 0..=turns {
+        let begin = ThreadTime::now();
+        for (buffer, length) in buffers.iter_mut().zip(&mut lengths) {
+            match ends[0].send(SECOND, PeerId(0), TunnelPayload::Packet(&packet), buffer).ok()? {
+                SendOutcome::Sealed(sealed) => *length = sealed.length,
+                SendOutcome::Queued => return None,
+            }
+        }
+        let sealing = begin.elapsed();
+        let begin = ThreadTime::now();
+        for (buffer, length) in buffers.iter_mut().zip(&lengths) {
+            ends[1].receive(SECOND, address(1), &mut buffer[..*length]).ok()?;
+        }
+        // The first time warms up.
+        if turn > 0 {
+            spent[0] += sealing.as_nanos() as f64;
+            spent[1] += begin.elapsed().as_nanos() as f64;
+        }
+    }
+    Some(spent.map(|spent| spent / f64::from(turns * PACKETS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_straight_line_explains_everything_and_a_cloud_little() {
+        let (slope, share) = line(&[(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)]).expect("three points");
+        assert!((slope - 2.0).abs() < 1e-9 && (share - 1.0).abs() < 1e-9);
+        let (_, share) = line(&[(1.0, 3.0), (2.0, 9.0), (3.0, 3.0)]).expect("three points");
+        assert!(share < 0.01);
+        assert!(line(&[(1.0, 3.0), (1.0, 3.0), (1.0, 3.0)]).is_none());
+    }
+
+    #[test]
+    fn packets_of_each_size_get_through_each_way() {
+        for side in Side::ALL {
+            for size in SIZES {
+                assert!(program(side, size, 1).expect("it compiles").is_some(), "{side:?}, {size}");
+            }
+        }
+        assert!(cipher(1_464, 1).is_some());
+    }
+}

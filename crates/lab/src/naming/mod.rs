@@ -1,0 +1,28 @@
+//! `lab naming`: set-ups of names by load, simulated and beside others' rules; and in memory what a packet
+//! costs in the programs and in the cipher, and what many bindings add to it.
+
+mod bindings;
+mod by_size;
+mod ends;
+mod set_ups;
+
+use crate::experiment::Row;
+use crate::plan::LabPlan;
+use crate::traffic::LabError;
+
+/// Runs it.
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let (mut rows, simulated) = set_ups::rows(plan, progress);
+    progress("naming: what a packet takes, by its size");
+    rows.extend(by_size::rows(plan)?);
+    rows.extend(bindings::rows(plan, progress)?);
+    let clock = clock().map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
+    let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";
+    Ok((rows, format!("one thread; {simulated}; {packets}{clock}")))
+}
+
+/// The frequency of the processor as the system knows it, in MHz.
+fn clock() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())
+}
