@@ -128,7 +128,9 @@ impl End {
         let text = text.replacen("in 576..9000 = 1420", "in 576..9000 = 1500", 1);
         let program = compile(name, &text, Decode::Lazy).map_err(LabError::Program)?;
         let backend = exec::load(&program, BackendKind::Native, 2, SEED);
-        let backend = backend.map_err(|error| LabError::Program(error.to_string()))?;
+        let mut backend = backend.map_err(|error| LabError::Program(error.to_string()))?;
+        // As a running gateway does.
+        exec::provision::provide(&program, 1, backend.as_mut(), |_| true);
         Ok(End { backend, now: SECOND })
     }
 

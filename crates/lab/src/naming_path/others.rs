@@ -200,14 +200,14 @@ fn wireguard(
         let (secret, public) = (&keys[number].0, &keys[1 - number].1);
         let begin = format!(
             "mount -t tmpfs none /var/run\nmkdir /var/run/wireguard\n{program} --foreground {} wg &\n\
-             end=$!\ntrap \"kill $end\" EXIT TERM\n\
              for turn in $(seq 100); do ip link show wg >/dev/null 2>&1 && break; sleep 0.05; done\n\
              wg set wg private-key {secret} {own} peer {public} allowed-ips {allowed} {peer}\n\
              ip address add {inside}/30 dev wg\nip link set wg mtu 1420 up\ntouch {}/ready{number}\nwait",
             more.join(" "),
             folder.display()
         );
-        command.args(["--mount", "--propagation", "private", "sh", "-c", &begin]);
+        command.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]);
+        command.args(["sh", "-c", &begin]);
         command.env("WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD", "1");
         processes.push(Daemon::start(&mut command).map_err(|error| error.to_string())?);
     }
