@@ -9,6 +9,7 @@ mod crew;
 mod crossing;
 mod generation;
 mod host_packets;
+mod host_share;
 pub mod look;
 mod measure;
 mod open_checksums;
@@ -379,7 +380,7 @@ impl Remote {
     /// room of their own.
     pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<PuntedPackets> {
         let (queue, packets) = PuntQueue::new(urgency);
-        self.each(|_| Some(Request::Punts(queue.clone())));
+        self.each(|_| Some(Request::Punts(queue.another())));
         packets
     }
 

@@ -6,8 +6,13 @@
 //! of each reason have a share. Urgent packets have shares beside these: answers (which neighbours are
 //! learned from) one for each port; questions, which anybody may ask without limit, one for each of several
 //! groups of stations at a port, with a rate limit for each group. So a station that asks a hundred thousand
-//! times a second takes nothing from answers, and little from the questions of others.
+//! times a second takes nothing from answers, and little from the questions of others. While other packets
+//! wait for the loop, packets that are not urgent also need a [share](HostShare).
+//!
+//! To be woken costs control, and the loop, more than a packet does. So packets wait at the loop until there
+//! are some, or the loop has nothing else to do.
 
+use super::host_share::HostShare;
 use packet::{Batch, PortNumber, VerdictKind, VirtioHeader};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -32,6 +37,8 @@ const AT_ONCE: u64 = 16;
 /// How many reasons have a share of their own (those that are punted first), and how many ports; ports with
 /// the same remainder share one.
 const SHARES: usize = 64;
+/// After so many turns of the ports packets are handed over, however few there are.
+const TURNS: usize = 8;
 /// The mark of a share that belongs to no reason yet.
 const NOBODY: usize = usize::MAX;
 
@@ -283,41 +290,61 @@ pub struct Injected {
     pub virtio: VirtioHeader,
 }
 
-/// The loop's end of the queue.
-#[derive(Clone, Debug)]
+/// A worker's end of the queue.
+#[derive(Debug)]
 pub struct PuntQueue {
     /// The channel, which the room bounds.
     queue: mpsc::Sender<PuntedPackets>,
     rooms: Arc<Rooms>,
     urgency: Urgency,
+    /// Packets that are handed over together, and how many turns of the ports they have waited.
+    waiting: Option<PuntedPackets>,
+    turns: usize,
 }
 
 impl PuntQueue {
     /// An empty queue, and its receiving end.
     pub(super) fn new(urgency: Urgency) -> (PuntQueue, mpsc::Receiver<PuntedPackets>) {
         let (queue, packets) = mpsc::channel();
-        (PuntQueue { queue, rooms: Arc::new(Rooms::new()), urgency }, packets)
+        let rooms = Arc::new(Rooms::new());
+        (PuntQueue { queue, rooms, urgency, waiting: None, turns: 0 }, packets)
     }
 
-    /// Copies every punted packet of the batch; packets that find no room are counted in `lost` by reason.
-    /// `reasons` are the names of the program's reasons.
-    pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
+    /// The end of another worker.
+    pub(super) fn another(&self) -> PuntQueue {
+        let (queue, rooms) = (self.queue.clone(), self.rooms.clone());
+        PuntQueue { queue, rooms, urgency: self.urgency, waiting: None, turns: 0 }
+    }
+
+    /// Copies every punted packet of the batch; packets that find no room, or have no share, are counted in
+    /// `lost` by reason. `reasons` are the names of the program's reasons. Returns how many are punted.
+    pub(super) fn copy(
+        &mut self,
+        memory: &[u8],
+        batch: &Batch,
+        reasons: &[Arc<str>],
+        host_share: &mut HostShare,
+        lost: &mut [u64],
+    ) -> usize {
         let is_punted = |index: &usize| batch.verdict[*index].kind() == VerdictKind::Punt;
-        let mut waiting: Option<PuntedPackets> = None;
+        let (mut punted, mut any_urgent) = (0, false);
         for index in (0..batch.len).filter(is_punted) {
+            punted += 1;
             let (port, time, virtio) = (batch.port[index], batch.time[index], batch.virtio(index));
             let bytes = batch.bytes(memory, index).unwrap_or_default();
             let number = usize::from(batch.verdict[index].argument());
             let Some(reason) = reasons.get(number) else { continue };
-            let share = match (self.urgency)(reason, bytes) {
+            let urgent = (self.urgency)(reason, bytes);
+            let share = match urgent {
                 Some(urgent) => self.rooms.of_urgent(urgent, port, bytes),
                 None => self.rooms.of_reason(number),
             };
-            if !self.rooms.take(share, bytes.len(), time) {
+            any_urgent |= urgent.is_some();
+            if urgent.is_none() && !host_share.admits(number) || !self.rooms.take(share, bytes.len(), time) {
                 count_lost(number, lost);
                 continue;
             }
-            let packets = waiting.get_or_insert_with(|| {
+            let packets = self.waiting.get_or_insert_with(|| {
                 let to_come = (index..batch.len).filter(is_punted).take(PuntedPackets::MOST);
                 let bytes = to_come.map(|index| batch.captured[index] as usize).sum();
                 let rooms = self.rooms.clone();
@@ -336,15 +363,31 @@ impl PuntQueue {
                 share,
             });
             if packets.len() == PuntedPackets::MOST {
-                self.send(waiting.take(), lost);
+                self.hand_over(lost);
             }
         }
-        self.send(waiting, lost);
+        if any_urgent {
+            self.hand_over(lost);
+        }
+        punted
+    }
+
+    /// Every port has had its turn. Hands packets over that have waited long enough, or all if that is to be
+    /// `now`.
+    #[inline]
+    pub(super) fn turn(&mut self, now: bool, lost: &mut [u64]) {
+        if self.waiting.is_some() {
+            self.turns += 1;
+            if now || self.turns >= TURNS {
+                self.hand_over(lost);
+            }
+        }
     }
 
     /// Hands packets over. Where nobody takes them any more they are lost.
-    fn send(&self, packets: Option<PuntedPackets>, lost: &mut [u64]) {
-        if let Some(Err(SendError(packets))) = packets.map(|packets| self.queue.send(packets)) {
+    fn hand_over(&mut self, lost: &mut [u64]) {
+        self.turns = 0;
+        if let Some(Err(SendError(packets))) = self.waiting.take().map(|packets| self.queue.send(packets)) {
             packets.copies.iter().for_each(|copy| count_lost(copy.number, lost));
         }
     }
@@ -371,6 +414,14 @@ mod tests {
         batch
     }
 
+    impl PuntQueue {
+        /// Copies what is punted and hands it over, while nothing else waits.
+        fn take(&mut self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
+            self.copy(memory, batch, reasons, &mut HostShare::default(), lost);
+            self.turn(true, lost);
+        }
+    }
+
     fn left(rooms: &Rooms) -> Vec<(usize, usize)> {
         let questions = rooms.questions.iter().map(|questions| &questions.room);
         let rooms = rooms.reasons.iter().chain(&rooms.answers).chain(questions).chain([&rooms.all]);
@@ -379,7 +430,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted_by_reason_and_the_rest_arrives_in_order() {
-        let (queue, packets) = PuntQueue::new(|_, _| None);
+        let (mut queue, packets) = PuntQueue::new(|_, _| None);
         let reasons = [Arc::from("arp"), Arc::from("mine")];
         let memory: Vec<u8> = (0..100).collect();
         let mut lost = [0; 2];
@@ -388,7 +439,7 @@ mod tests {
         batch.verdict[2] = Verdict::FLOOD;
         let more = 44;
         for _ in 0..OF_REASON.packets + more {
-            queue.copy(&memory, &batch, &reasons, &mut lost);
+            queue.take(&memory, &batch, &reasons, &mut lost);
         }
         assert_eq!(lost, [more as u64; 2]);
         let first = packets.recv().expect("is there");
@@ -403,28 +454,70 @@ mod tests {
 
     #[test]
     fn packets_of_a_batch_go_together_and_those_that_nobody_takes_are_lost() {
-        let (queue, packets) = PuntQueue::new(|_, _| None);
+        let (mut queue, packets) = PuntQueue::new(|_, _| None);
         let (memory, mut lost, reasons) = ([0; 60], [0], [Arc::from("mine")]);
         let many = PuntedPackets::MOST + 5;
-        queue.copy(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
+        queue.take(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
         let together: Vec<usize> = packets.try_iter().map(|some| some.len()).collect();
         assert_eq!((together, lost), (vec![PuntedPackets::MOST, 5], [0]));
         drop(packets);
-        queue.copy(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
+        queue.take(&memory, &batch(60, &vec![0; many]), &reasons, &mut lost);
         assert_eq!(lost, [many as u64]);
         assert_eq!(left(&queue.rooms), left(&Rooms::new()), "they keep no room");
     }
 
     #[test]
+    fn packets_wait_for_others_until_the_loop_has_time_or_one_is_urgent() {
+        let (mut queue, packets) = PuntQueue::new(|reason, _| (reason == "arp").then_some(Urgent::Answer));
+        let reasons = ["mine", "arp"].map(Arc::from);
+        let (memory, mut lost, mut share) = ([0; 60], [0; 2], HostShare::default());
+        let mut copy = |queue: &mut PuntQueue, number| {
+            queue.copy(&memory, &batch(60, &[number]), &reasons, &mut share, &mut lost)
+        };
+        let come = || packets.try_iter().map(|some| some.len()).collect::<Vec<_>>();
+        for turn in 1..TURNS {
+            assert_eq!(copy(&mut queue, 0), 1);
+            queue.turn(false, &mut []);
+            assert_eq!(come(), [], "{turn}");
+        }
+        queue.turn(false, &mut []);
+        assert_eq!(come(), [TURNS - 1]);
+        copy(&mut queue, 0);
+        queue.turn(true, &mut []);
+        assert_eq!(come(), [1]);
+        copy(&mut queue, 0);
+        copy(&mut queue, 1);
+        assert_eq!(come(), [2]);
+        queue.turn(true, &mut []);
+        assert_eq!(come(), []);
+    }
+
+    #[test]
+    fn while_others_wait_packets_without_a_share_are_lost_and_urgent_ones_are_not() {
+        let (mut queue, packets) = PuntQueue::new(|reason, _| (reason == "arp").then_some(Urgent::Answer));
+        let reasons = ["mine", "arp"].map(Arc::from);
+        let (memory, mut lost, mut share) = ([0; 60], [0; 2], HostShare::default());
+        share.passed(packet::BATCH, 0);
+        for _ in 0..1000 {
+            queue.copy(&memory, &batch(60, &[0, 1]), &reasons, &mut share, &mut lost);
+            packets.try_iter().for_each(drop);
+        }
+        let handed_over = 1000 - lost[0];
+        assert!((1..1000).contains(&handed_over) && lost[1] == 0, "{lost:?}");
+        drop(packets);
+        assert_eq!(left(&queue.rooms), left(&Rooms::new()), "those that are lost keep no room");
+    }
+
+    #[test]
     fn a_flood_of_one_reason_takes_no_room_from_others_and_none_from_what_is_urgent() {
-        let (queue, packets) = PuntQueue::new(|reason, _| (reason == "arp").then_some(Urgent::Answer));
+        let (mut queue, packets) = PuntQueue::new(|reason, _| (reason == "arp").then_some(Urgent::Answer));
         let reasons: Vec<Arc<str>> =
             ["scan", "mine", "other", "more", "fifth", "arp"].map(Arc::from).to_vec();
         let (memory, mut lost) = ([0; 60], [0; 6]);
         let mut flood = |number: u16, times: usize| {
             let before = lost;
             for _ in 0..times {
-                queue.copy(&memory, &batch(60, &[number]), &reasons, &mut lost);
+                queue.take(&memory, &batch(60, &[number]), &reasons, &mut lost);
             }
             times - (lost[usize::from(number)] - before[usize::from(number)]) as usize
         };
@@ -446,7 +539,7 @@ mod tests {
     #[test]
     fn who_asks_without_end_takes_nothing_from_answers_and_little_from_the_questions_of_others() {
         let urgency: Urgency = |_, frame| Some(if frame[0] == 1 { Urgent::Question } else { Urgent::Answer });
-        let (queue, packets) = PuntQueue::new(urgency);
+        let (mut queue, packets) = PuntQueue::new(urgency);
         let (reasons, mut lost) = ([Arc::from("arp")], [0]);
         let mut send = |kind: u8, station: [u8; 6], time: u64| {
             let mut memory = [0; 60];
@@ -454,7 +547,7 @@ mod tests {
             memory[6..12].copy_from_slice(&station);
             let (mut batch, before) = (batch(60, &[0]), lost[0]);
             batch.time[0] = time;
-            queue.copy(&memory, &batch, &reasons, &mut lost);
+            queue.take(&memory, &batch, &reasons, &mut lost);
             lost[0] == before
         };
         // 100,000 questions in a second, of which control takes in every one at once.
@@ -493,12 +586,12 @@ mod tests {
 
     #[test]
     fn reasons_whose_numbers_lie_far_apart_share_nothing() {
-        let (queue, _packets) = PuntQueue::new(|_, _| None);
+        let (mut queue, _packets) = PuntQueue::new(|_, _| None);
         let reasons: Vec<Arc<str>> = (0..=2 * SHARES).map(|number| number.to_string().into()).collect();
         let (memory, mut lost) = ([0; 60], vec![0; reasons.len()]);
         for number in [0, SHARES, 2 * SHARES] {
             for _ in 0..OF_REASON.packets + 9 {
-                queue.copy(&memory, &batch(60, &[number as u16]), &reasons, &mut lost);
+                queue.take(&memory, &batch(60, &[number as u16]), &reasons, &mut lost);
             }
         }
         assert_eq!((lost[0], lost[SHARES], lost[2 * SHARES]), (9, 9, 9));
@@ -506,10 +599,10 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_too() {
-        let (queue, _packets) = PuntQueue::new(|_, _| None);
+        let (mut queue, _packets) = PuntQueue::new(|_, _| None);
         let (memory, mut lost) = (vec![0; 1 << 20], [0]);
         for _ in 0..20 {
-            queue.copy(&memory, &batch(1 << 20, &[0]), &[Arc::from("big")], &mut lost);
+            queue.take(&memory, &batch(1 << 20, &[0]), &[Arc::from("big")], &mut lost);
         }
         assert_eq!(20 - lost[0], (OF_REASON.bytes >> 20) as u64);
     }

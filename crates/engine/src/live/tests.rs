@@ -2,6 +2,7 @@
 //! each other meanwhile.
 
 mod held;
+mod host_share;
 mod looks;
 mod ordered;
 mod other_ports;

@@ -9,6 +9,7 @@
 
 use super::crossing::{Crossing, Parcel};
 use super::host_packets::{self, HostPackets};
+use super::host_share::HostShare;
 use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::subscribe::Subscribers;
@@ -43,6 +44,7 @@ pub struct LiveWorker {
     batch: Box<Batch>,
     outputs: Outputs,
     punts: Option<PuntQueue>,
+    host_share: HostShare,
     watches: Watches,
     subscribers: Subscribers,
     stopwatch: Stopwatch,
@@ -72,6 +74,7 @@ impl LiveWorker {
             batch: Box::new(Batch::new()),
             outputs: Outputs::default(),
             punts: None,
+            host_share: HostShare::default(),
             watches: Watches::default(),
             subscribers: Subscribers::default(),
             stopwatch: Stopwatch::default(),
@@ -121,6 +124,7 @@ impl LiveWorker {
             batch,
             outputs,
             punts,
+            host_share,
             watches,
             subscribers,
             stopwatch,
@@ -147,6 +151,7 @@ impl LiveWorker {
             generation,
             outputs,
             punts,
+            host_share,
             watches,
             subscribers,
             stopwatch,
@@ -198,6 +203,7 @@ impl LiveWorker {
                 idle &= !device_queue.run(&mut pass, Supply::Unknown)?;
                 pass.stopwatch.lap(Stop::Run);
             }
+            pass.turn_of_punts(idle);
             if !looks.is_empty() {
                 idle = false;
                 let out = pass.transmitter.sink();
@@ -220,6 +226,7 @@ impl LiveWorker {
         if let Some(device_queue) = &mut device_queue {
             device_queue.run(&mut pass, Supply::Ended)?;
         }
+        pass.turn_of_punts(true);
         looks.interrupt(pass.generation);
         pass.generation.device_queue = device_queue;
         Ok(asked)
@@ -252,6 +259,7 @@ struct LivePass<'a, 'b> {
     generation: &'a mut Generation,
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
+    host_share: &'a mut HostShare,
     watches: &'a mut Watches,
     subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
@@ -299,6 +307,18 @@ impl LivePass<'_, '_> {
             self.received(memory, batch, device_queue.as_deref_mut())?;
         }
         Ok(any)
+    }
+
+    /// Hands punted packets over if it is time: at once where nothing came, and where a turn is long since
+    /// others wait.
+    #[inline]
+    fn turn_of_punts(&mut self, idle: bool) {
+        if idle {
+            self.host_share.rests();
+        }
+        if let Some(queue) = self.punts {
+            queue.turn(idle || self.host_share.is_pressed(), &mut self.generation.punts_lost);
+        }
     }
 
     /// Runs or queues those packets of a batch that are this worker's, and hands the others over.
@@ -454,7 +474,10 @@ impl LivePass<'_, '_> {
                 self.inject(frames)?;
                 drop(sent);
             }
-            Request::Punts(queue) => *self.punts = Some(queue),
+            Request::Punts(queue) => {
+                self.turn_of_punts(true);
+                *self.punts = Some(queue);
+            }
             Request::Watch(watcher) => self.watches.add(*watcher),
             Request::Subscribe(subscriber) => self.subscribers.add(*subscriber),
             Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
@@ -506,6 +529,7 @@ impl Run for LivePass<'_, '_> {
             generation,
             outputs,
             punts,
+            host_share,
             watches,
             subscribers,
             stopwatch,
@@ -531,7 +555,9 @@ impl Run for LivePass<'_, '_> {
         subscribers.raised(generation, outputs);
         subscribers.punted(generation, memory, batch);
         if let Some(queue) = punts {
-            queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
+            let Generation { reasons, punts_lost, .. } = &mut **generation;
+            let punted = queue.copy(memory, batch, reasons, host_share, punts_lost);
+            host_share.passed(batch.len, punted);
         }
         stopwatch.lap(Stop::Commit);
         open_checksums::restart(memory, batch, outputs);

@@ -1,0 +1,123 @@
+//! The share of punted packets while others wait: how many of them are handed over then.
+//!
+//! A batch that is full of other packets says that more of these wait. Until the loop has nothing to do, it
+//! is *pressed*, and hands over one punted packet for every [`PART`] others, and of each reason one for every
+//! [`OWN_PART`] besides, so that many packets of one reason leave something to the others. What is more is
+//! lost, so that a sender of TCP slows down. While the loop is not pressed, nothing is lost here.
+//!
+//! ```text
+//!              a full batch, at most half of it punted
+//!  at leisure ─────────────────────────────────────────► pressed
+//!             ◄─────────────────────────────────────────
+//!                    nothing came by any port
+//! ```
+//!
+//! Packets are counted, and no time is read: what a packet for the machine costs depends on who takes it.
+
+/// One punted packet for so many others.
+const PART: u64 = 8;
+/// The same for each reason by itself, besides.
+const OWN_PART: u64 = 64;
+/// So many are handed over at once when the loop becomes pressed, or after a time without any.
+const AT_ONCE: u64 = 256;
+/// The same of each reason by itself, besides.
+const OWN_AT_ONCE: u64 = 16;
+
+/// How many punted packets may still be handed over.
+#[derive(Debug, Default)]
+pub(super) struct HostShare {
+    pressed: bool,
+    /// In others that have passed, of which a punted packet takes [`PART`].
+    common: u64,
+    /// The same by reason, of which a punted packet takes [`OWN_PART`].
+    own: Vec<u64>,
+}
+
+impl HostShare {
+    /// Nothing came by any port: the loop has time.
+    pub(super) fn rests(&mut self) {
+        self.pressed = false;
+    }
+
+    /// Whether others wait.
+    pub(super) fn is_pressed(&self) -> bool {
+        self.pressed
+    }
+
+    /// A batch of so many packets has passed, of which so many were punted.
+    pub(super) fn passed(&mut self, packets: usize, punted: usize) {
+        let others = (packets - punted) as u64;
+        if !self.pressed {
+            if packets < packet::BATCH || punted > packets / 2 {
+                return;
+            }
+            self.pressed = true;
+            self.common = AT_ONCE * PART;
+            self.own.fill(OWN_AT_ONCE * OWN_PART);
+        }
+        self.common = (self.common + others).min(AT_ONCE * PART);
+        for own in &mut self.own {
+            *own = (*own + others).min(OWN_AT_ONCE * OWN_PART);
+        }
+    }
+
+    /// Whether a punted packet of the reason with this number is handed over; if so, it is counted.
+    pub(super) fn admits(&mut self, reason: usize) -> bool {
+        if !self.pressed {
+            return true;
+        }
+        if self.own.len() <= reason {
+            self.own.resize(reason + 1, OWN_AT_ONCE * OWN_PART);
+        }
+        for (left, part) in [(&mut self.own[reason], OWN_PART), (&mut self.common, PART)] {
+            if let Some(less) = left.checked_sub(part) {
+                *left = less;
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::BATCH;
+
+    /// How many of so many packets of a reason are handed over.
+    fn admitted(share: &mut HostShare, reason: usize, packets: usize) -> u64 {
+        (0..packets).filter(|_| share.admits(reason)).count() as u64
+    }
+
+    #[test]
+    fn nothing_is_lost_while_no_others_wait() {
+        let mut share = HostShare::default();
+        for (packets, punted) in [(BATCH - 1, 0), (BATCH, BATCH), (BATCH, BATCH / 2 + 1)] {
+            assert_eq!(admitted(&mut share, 3, 100_000), 100_000);
+            share.passed(packets, punted);
+            assert!(!share.is_pressed());
+        }
+        share.passed(BATCH, 0);
+        assert_eq!(admitted(&mut share, 3, 100_000), AT_ONCE + OWN_AT_ONCE);
+        share.rests();
+        assert_eq!(admitted(&mut share, 3, 100_000), 100_000);
+    }
+
+    #[test]
+    fn others_that_pass_bring_punted_packets_their_part() {
+        let mut share = HostShare::default();
+        share.passed(BATCH, 0);
+        admitted(&mut share, 0, 100_000);
+        admitted(&mut share, 1, 100_000);
+        // A batch that is not full brings less.
+        for (packets, punted) in [(BATCH, 0), (100, 36), (BATCH, BATCH)] {
+            share.passed(packets, punted);
+            let others = (packets - punted) as u64;
+            assert_eq!(admitted(&mut share, 0, 100_000), others / PART + others / OWN_PART);
+            assert_eq!(admitted(&mut share, 1, 100_000), others / OWN_PART, "its own is left to it");
+        }
+        // Long without any, it gets no more than it does at once.
+        (0..1000).for_each(|_| share.passed(BATCH, 0));
+        assert_eq!(admitted(&mut share, 0, 100_000), AT_ONCE + OWN_AT_ONCE);
+    }
+}
