@@ -250,6 +250,11 @@ impl Joined {
         self.count == 0
     }
 
+    /// How many packets are there.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Whether nothing can be joined to it any more.
     pub fn is_closed(&self) -> bool {
         self.closed

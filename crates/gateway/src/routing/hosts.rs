@@ -230,12 +230,14 @@ impl Hosts {
         errors
     }
 
-    /// Hands a packet to the machine by the host interface of the port that it came in by.
-    pub(super) fn hand_over(&self, packet: &Packet) {
-        if let Some(host) = self.at(packet.port) {
-            let taken = host.interface().send(&packet.bytes, packet.virtio);
-            let figure = if taken { &host.handed } else { &host.refused };
-            figure.fetch_add(1, Ordering::Relaxed);
+    /// Hands packets to the machine, each by the host interface of the port that it came in by.
+    pub(super) fn hand_over(&self, packets: &[Packet]) {
+        for packets in packets.chunk_by(|one, next| one.port == next.port) {
+            let Some(host) = packets.first().and_then(|packet| self.at(packet.port)) else { continue };
+            let frames = packets.iter().map(|packet| (&packet.bytes[..], packet.virtio));
+            let (taken, refused) = host.interface().send(frames);
+            host.handed.fetch_add(taken, Ordering::Relaxed);
+            host.refused.fetch_add(refused, Ordering::Relaxed);
         }
     }
 

@@ -159,9 +159,7 @@ impl Turn {
         if !self.frames.is_empty() {
             packet_loop.send(std::mem::take(&mut self.frames));
         }
-        for packet in self.for_host.drain(..) {
-            hosts.hand_over(&packet);
-        }
+        hosts.hand_over(&std::mem::take(&mut self.for_host));
         for (port, link) in self.links.drain(..) {
             hosts.follow(port, link);
         }

@@ -220,42 +220,60 @@ fn keep(memory: &[u8], batch: &Batch, first: usize, region: &mut Region, kept: &
     }
 }
 
+/// Joins consecutive packets to segments.
+#[derive(Default)]
+pub(super) struct Joiner(Joined);
+
+impl Joiner {
+    /// Takes the next packet. Passes on, in order, what nothing can be joined to any more, with the number of
+    /// its packets.
+    pub(super) fn add(
+        &mut self,
+        frame: &[u8],
+        virtio: VirtioHeader,
+        mut pass: impl FnMut(&[u8], VirtioHeader, usize),
+    ) {
+        if !virtio.segments() && self.0.join(frame, virtio) {
+            if self.0.is_closed() {
+                self.release(pass);
+            }
+            return;
+        }
+        self.release(&mut pass);
+        if virtio.segments() || !self.0.begin(frame, virtio) {
+            pass(frame, virtio, 1);
+        }
+    }
+
+    /// Passes on what was joined.
+    pub(super) fn release(&mut self, mut pass: impl FnMut(&[u8], VirtioHeader, usize)) {
+        let count = self.0.count();
+        if let Some((frame, virtio)) = self.0.finish() {
+            pass(frame, virtio, count);
+            self.0.clear();
+        }
+    }
+}
+
 /// Joins what leaves.
 struct Join {
     inner: Box<dyn Sender>,
-    joined: Joined,
+    joiner: Joiner,
 }
 
 impl Join {
     fn new(inner: Box<dyn Sender>) -> Join {
-        Join { inner, joined: Joined::default() }
-    }
-
-    /// Sends what was joined.
-    fn release(&mut self) {
-        if let Some((frame, virtio)) = self.joined.finish() {
-            self.inner.send(frame, virtio);
-            self.joined.clear();
-        }
+        Join { inner, joiner: Joiner::default() }
     }
 }
 
 impl Sender for Join {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
-        if !virtio.segments() && self.joined.join(frame, virtio) {
-            if self.joined.is_closed() {
-                self.release();
-            }
-            return;
-        }
-        self.release();
-        if virtio.segments() || !self.joined.begin(frame, virtio) {
-            self.inner.send(frame, virtio);
-        }
+        self.joiner.add(frame, virtio, |frame, virtio, _| self.inner.send(frame, virtio));
     }
 
     fn flush(&mut self) {
-        self.release();
+        self.joiner.release(|frame, virtio, _| self.inner.send(frame, virtio));
         self.inner.flush();
     }
 

@@ -5,6 +5,7 @@
 //! room is the loss of whoever sends it.
 
 use super::calls;
+use crate::live::segments::Joiner;
 use crate::live::{AttachError, TapError, sys};
 use packet::VirtioHeader;
 use std::fs;
@@ -103,9 +104,19 @@ impl HostInterface {
         }
     }
 
-    /// Hands a packet to the machine. Says whether it took it.
-    pub fn send(&self, packet: &[u8], virtio: VirtioHeader) -> bool {
-        calls::write(&self.queue, &virtio.write(), packet).is_ok()
+    /// Hands packets to the machine, consecutive ones of a stream of TCP as one segment: that costs Linux
+    /// little more than one of them. Says how many it took, and how many it did not.
+    pub fn send<'a>(&self, packets: impl IntoIterator<Item = (&'a [u8], VirtioHeader)>) -> (u64, u64) {
+        let (mut taken, mut refused, mut joiner) = (0, 0, Joiner::default());
+        let mut write = |frame: &[u8], virtio: VirtioHeader, count: usize| {
+            let written = calls::write(&self.queue, &virtio.write(), frame).is_ok();
+            *(if written { &mut taken } else { &mut refused }) += count as u64;
+        };
+        for (frame, virtio) in packets {
+            joiner.add(frame, virtio, &mut write);
+        }
+        joiner.release(write);
+        (taken, refused)
     }
 
     /// How many packets of the machine found no room since the device was made.
