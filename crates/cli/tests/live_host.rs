@@ -388,6 +388,43 @@ print(sent)";
     net.stop();
 }
 
+/// Takes what one client sends, and tells its sum.
+const TAKEN: &str = "import hashlib, socket
+server = socket.create_server(('10.0.1.1', 9000))
+stream, sum = server.accept()[0], hashlib.sha256()
+while part := stream.recv(1 << 20):
+    sum.update(part)
+print(sum.hexdigest())";
+
+/// Sends bytes of which no two parts are alike as soon as somebody takes them, and tells their sum.
+const SENT: &str = "import hashlib, random, socket, time
+while True:
+    try:
+        stream = socket.create_connection(('10.0.1.1', 9000))
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.05)
+data = random.Random(1).randbytes(8000000)
+stream.sendall(data)
+stream.close()
+print(hashlib.sha256(data).hexdigest())";
+
+#[test]
+fn a_stream_comes_to_the_machine_in_segments_and_every_packet_of_it_is_counted() {
+    let _beside = beside();
+    let Some(mut net) = served("a_stream_comes_to_the_machine_in_segments", FILE) else { return };
+    let taking = net.at("g", "python3", &["-c", TAKEN]).stdout(Stdio::piped()).spawn().expect("python runs");
+    let sent = text(&net.run("a", "python3", &["-c", SENT]));
+    assert_eq!(text(&taking.wait_with_output().expect("it ends")), sent);
+    // A packet has 1,448 bytes of the stream at most. The interface counts what was written to it.
+    let handed = host_figure(&net, 0, "handed");
+    let shown = text(&net.run("g", "ip", &["-json", "-statistics", "link", "show", "dev", "h-to-a"]));
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let written = shown[0]["stats64"]["rx"]["packets"].as_u64().expect("a figure");
+    assert!(handed >= 8_000_000 / 1448 && written < handed / 2, "{written} for {handed} packets");
+    net.stop();
+}
+
 #[test]
 fn a_host_interface_follows_its_port_and_is_made_again_when_somebody_deletes_it() {
     let _beside = beside();

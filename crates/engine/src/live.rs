@@ -376,8 +376,8 @@ impl Remote {
     }
 
     /// A queue with copies of all packets that the program punts from now on; an earlier queue gets no more
-    /// packets. A packet that finds no room is counted in [`Generation::punts_lost`]. Urgent packets have
-    /// room of their own.
+    /// packets. A packet that finds no room, or has no share while others wait, is counted in
+    /// [`Generation::punts_lost`]. Urgent packets have room of their own, and need no share.
     pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<PuntedPackets> {
         let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.another())));

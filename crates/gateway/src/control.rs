@@ -149,7 +149,8 @@ pub struct GatewayView {
     pub places: BTreeMap<String, Vec<String>>,
     /// The number of workers.
     pub workers: u64,
-    /// The number of punted packets that found no room in the queue to the control plane.
+    /// The number of punted packets that found no room in the queue to the control plane, or had no share
+    /// while others waited.
     pub punt_queue_full: u64,
     /// The same number by reason, for reasons with lost packets.
     pub punts_lost: BTreeMap<String, u64>,

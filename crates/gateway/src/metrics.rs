@@ -141,7 +141,7 @@ fn packets(view: &GatewayView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("drops", help, None, reasons(&report.drops))?;
     let help = "Packets handed to control, by reason and by where the program gives it";
     out.counters("punts", help, None, reasons(&report.punts))?;
-    let help = "Punted packets that found no room on their way to control, by reason";
+    let help = "Punted packets that found no room on their way to control, or had no share while others waited, by reason";
     out.counters("punts_lost", help, None, reasons(&view.punts_lost))?;
     let help = "Packets that left with the checksum that their sender had left open";
     out.counters("checksums_left_open", help, None, one(view.checksums_left_open))?;

@@ -407,7 +407,7 @@ fn reasons(interval: &Interval) -> String {
         for (name, _) in interval.members(kind) {
             let place = format!("{kind}/{name}");
             let help = match what {
-                "lost" => "punted, and there was no room on the way to control",
+                "lost" => "punted, and without room on the way to control or a share beside others",
                 _ => text(&interval.now["reasons"], name),
             };
             let packets = interval.grown(&place);

@@ -32,7 +32,8 @@ pub struct Generation {
     pub number: u64,
     /// When it took over.
     pub since: Instant,
-    /// Punted packets that found no room on their way to the control plane, by the number of the reason.
+    /// Punted packets that found no room on their way to the control plane, or had no share while others
+    /// waited, by the number of the reason.
     pub punts_lost: Vec<u64>,
     /// Packets that left with the checksum that their sender left open.
     pub left_open: u64,
