@@ -8,6 +8,7 @@ mod net;
 
 use net::capture::Capture;
 use net::frr::frr;
+use net::lldpd::{self, Lldpd};
 use net::sshd::{self, Shell};
 use net::{Net, Running, program, text};
 use rig::{Namespace, NumberedFlow};
@@ -507,41 +508,24 @@ fn each_question_on_the_link_has_one_answer_and_a_shell_opens_at_the_gateway() {
     assert_eq!(capture.chosen("icmp.type == 3"), 0, "and the gateway says nothing besides");
 }
 
-/// Says who is at an interface, as IEEE 802.1AB wants it: by which address and interface, for how long, and
-/// its name.
-const LLDP: &str = r"import socket, sys
-interface, name = sys.argv[1:]
-link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-link.bind((interface, 0))
-own = link.getsockname()[4]
-def part(kind, value):
-    return (kind << 9 | len(value)).to_bytes(2, 'big') + value
-parts = [(1, b'\x04' + own), (2, b'\x05' + interface.encode()), (3, bytes([0, 120])), (5, name.encode()), (0, b'')]
-link.send(bytes.fromhex('0180c200000e') + own + bytes.fromhex('88cc') + b''.join(part(*one) for one in parts))";
-
 #[test]
 fn neighbours_and_the_machine_hear_each_other_s_lldp_each_at_its_own_port() {
     let _beside = beside();
     let test = "neighbours_and_the_machine_hear_each_other_s_lldp";
-    if !net::installed(test, &["python3", "tcpdump", "tshark"]) {
+    if !net::installed(test, &lldpd::PROGRAMS) {
         return;
     }
     let Some(mut net) = served(test, FILE) else { return };
-    // The ends of both links, at the host and at the machine.
-    let links = [[("a", "eth0"), ("g", "h-to-a")], [("b", "eth0"), ("g", "uplink")]];
-    let captures = links.map(|ends| ends.map(|(at, interface)| Capture::at(&net, at, interface)));
-    let name = |(at, interface)| format!("{interface} of {at}");
-    for end in links.concat() {
-        let said = net.run(end.0, "python3", &["-c", LLDP, end.1, &name(end)]);
-        assert!(said.status.success(), "{}", text(&said));
+    let [a, b] = ["a", "b"].map(|host| Lldpd::start(&net, host, &["eth0"]));
+    {
+        let machine = Lldpd::start(&net, "g", &["h-to-a", "uplink"]);
+        machine.until_heard(&["h-to-a: eth0 of a", "uplink: eth0 of b"]);
+        a.until_heard(&["eth0: h-to-a of g"]);
+        b.until_heard(&["eth0: uplink of g"]);
     }
-    for (ends, captures) in links.iter().zip(&captures) {
-        let both = ends.map(name);
-        for capture in captures {
-            let heard = || capture.values("lldp && eth.dst == 01:80:c2:00:00:0e", "lldp.tlv.system.name");
-            wait_for_or(20, || format!("{both:?} are to be heard, not {:?}", heard()), || heard() == both);
-        }
-    }
+    // Who ends says so.
+    a.until_heard(&[]);
+    b.until_heard(&[]);
     net.stop();
 }
 

@@ -38,6 +38,8 @@ const INSTALLED: &[Package] = &[
     package("openssh-client", "ssh"),
     package("libnl-genl-3-200", "/usr/lib/x86_64-linux-gnu/libnl-genl-3.so.200"),
     package("libsnmp40", "/usr/lib/x86_64-linux-gnu/libnetsnmp.so.40"),
+    package("libevent-2.1-7", "/usr/lib/x86_64-linux-gnu/libevent-2.1.so.7"),
+    package("libxml2", "/usr/lib/x86_64-linux-gnu/libxml2.so.2"),
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
     package("traceroute", "traceroute"),
     package("python3-minimal", "python3"),
@@ -56,6 +58,7 @@ const UNPACKED: &[Package] = &[
     package("radvd", "radvd"),
     package("frr", "zebra"),
     package("keepalived", "keepalived"),
+    package("lldpd", "lldpd"),
 ];
 
 /// Where the programs of unpacked packages lie.

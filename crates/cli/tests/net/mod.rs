@@ -8,6 +8,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod frr;
+pub(crate) mod lldpd;
 pub(crate) mod sshd;
 pub(crate) mod udp_stream;
 
