@@ -102,7 +102,9 @@ impl Unknown {
     fn is_fair(&self, ask: &Ask, now: u64) -> bool {
         let exclusive = || {
             let all = self.slots.iter().flat_map(|slot| &slot.expectations);
-            all.filter(|one| one.exclusive_until > now && one.ask.services.meet(&ask.services))
+            // Of other networks they take nothing from this one.
+            all.filter(|one| one.ask.initiators.overlap(ask.initiators))
+                .filter(|one| one.exclusive_until > now && one.ask.services.meet(&ask.services))
         };
         let all = self.slots.len();
         Shares::of(exclusive().map(|one| one.ask.responder)).allow(&ask.responder, all)

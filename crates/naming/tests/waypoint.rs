@@ -318,6 +318,26 @@ fn addresses_that_run_short_are_shared_fairly() {
     assert!(waypoint.set_up(&by(3, 10), TAIL).is_ok());
 }
 
+#[test]
+fn networks_that_a_resolver_tells_take_nothing_from_each_other() {
+    let pool = AddressPool { known: vec![], unknown: vec![address(1)] };
+    let mut waypoint = Waypoint::new(pool).expect("good");
+    let of = |network: u8, responder| {
+        let prefix = Initiators::Prefix(Ipv4Addr::new(198, 18, network, 0), 24);
+        ask(responder, &[HTTPS], prefix)
+    };
+    for network in 1..=20 {
+        let promised = waypoint.set_up(&of(network, u32::from(network)), 0);
+        assert_eq!(promised.map(|promise| promise.address), Ok(address(1)), "network {network}");
+    }
+    assert!(waypoint.set_up(&of(1, 2), 0).is_err(), "this network is promised another responder there");
+    for network in 1..=20 {
+        let initiator = Ipv4Addr::new(198, 18, network, 9);
+        let admitted = waypoint.admit(&packet(initiator, address(1), HTTPS), 0);
+        assert_eq!(admitted, Admission::Admitted(Responder(network.into())));
+    }
+}
+
 /// A waypoint with one address for initiators that are not known, at which one is bound to responder 1 and
 /// has proved itself; and its packet.
 fn bound_by_one_address(service: Service) -> (Waypoint, FirstPacket) {
