@@ -41,6 +41,12 @@ const INSTALLED: &[Package] = &[
     package("libevent-2.1-7", "/usr/lib/x86_64-linux-gnu/libevent-2.1.so.7"),
     package("libxml2", "/usr/lib/x86_64-linux-gnu/libxml2.so.2"),
     package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
+    package("libpython3.11", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"),
+    package("libprotobuf-c1", "/usr/lib/x86_64-linux-gnu/libprotobuf-c.so.1"),
+    package("libfstrm0", "/usr/lib/x86_64-linux-gnu/libfstrm.so.0"),
+    package("libboost-context1.74.0", "/usr/lib/x86_64-linux-gnu/libboost_context.so.1.74.0"),
+    package("libluajit-5.1-2", "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"),
+    package("libsodium23", "/usr/lib/x86_64-linux-gnu/libsodium.so.23"),
     package("traceroute", "traceroute"),
     package("python3-minimal", "python3"),
     package("python3-scapy", "scapy3"),
@@ -59,6 +65,9 @@ const UNPACKED: &[Package] = &[
     package("frr", "zebra"),
     package("keepalived", "keepalived"),
     package("lldpd", "lldpd"),
+    package("unbound", "unbound"),
+    package("bind9", "named"),
+    package("pdns-recursor", "pdns_recursor"),
 ];
 
 /// Where the programs of unpacked packages lie.

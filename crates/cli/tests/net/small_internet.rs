@@ -1,0 +1,259 @@
+//! A small internet with a waypoint and a gateway in it, from the files that `ravelin naming init` makes, for
+//! tests in which programs that know nothing of Ravelin reach hosts by their names.
+
+use super::{Running, binary, installed, text};
+use rig::{Namespace, SmallInternet};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The zone of the names.
+pub(crate) const ZONE: &str = "home.example";
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a test needs of it.
+pub(crate) struct Plan<'a> {
+    pub(crate) initiators: usize,
+    pub(crate) hosts: u8,
+    /// Further arguments of `naming init`, which say who gets which address.
+    pub(crate) addresses: &'a [&'a str],
+    /// Whether packets on cables may be longer than they, and have open checksums.
+    pub(crate) offloads: bool,
+    /// Programs without which the test does not run.
+    pub(crate) programs: &'a [&'a str],
+}
+
+/// All of it, running. Everything ends with the test.
+pub(crate) struct Home {
+    pub(crate) internet: SmallInternet,
+    directory: tempfile::TempDir,
+    roles: Vec<(String, Child)>,
+    servers: Vec<Running>,
+    captures: Vec<Child>,
+}
+
+impl Home {
+    /// Makes it; `None` where that is not allowed here, or a program is missing. `change` may change the text
+    /// of the files `waypoint` and `gateway`.
+    pub(crate) fn new(test: &str, plan: &Plan<'_>, change: impl Fn(&str, String) -> String) -> Option<Home> {
+        let needed =
+            [&["nft", "dig", "curl", "python3", "tcpdump", "scapy3", "unshare"], plan.programs].concat();
+        if !installed(test, &needed) {
+            return None;
+        }
+        let internet = match SmallInternet::new(plan.initiators, plan.hosts, plan.offloads) {
+            Ok(internet) => internet,
+            Err(error) => {
+                eprintln!("{test}: not run, since network namespaces cannot be made here: {error}");
+                return None;
+            }
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let (roles, servers, captures) = (Vec::new(), Vec::new(), Vec::new());
+        let home = Home { internet, directory, roles, servers, captures };
+        home.make_files(plan.addresses);
+        for role in ["waypoint", "gateway"] {
+            let file = home.file(role);
+            let written = fs::read_to_string(&file).expect("init has written it");
+            fs::write(&file, change(role, written)).expect("can be written");
+        }
+        let resolver = format!("nameserver {}\noptions timeout:5 attempts:2\n", SmallInternet::RESOLVER);
+        fs::write(home.path("resolv.conf"), resolver).expect("can be written");
+        Some(home)
+    }
+
+    fn make_files(&self, addresses: &[&str]) {
+        let router = rig::ROUTER_ETHERNET.map(|byte| format!("{byte:02x}")).join(":");
+        let mut init = Command::new(binary());
+        init.args(["naming", "init"]).arg(self.directory.path()).args(["--zone", ZONE]);
+        init.args(["--machine", &SmallInternet::WAYPOINT_MACHINE.to_string(), "--public", "public"]);
+        init.args(["--pool", "198.51.100.0/28", "--router", &router, "--lan", "lan"]);
+        init.args(["--lan-address", &SmallInternet::LAN_GATEWAY.to_string()]);
+        init.args(["--lan-network", "10.0.0.0/24"]).args(addresses);
+        succeeds("naming init", &init.output().expect("ravelin runs"));
+    }
+
+    /// Where a file of the test is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The file of a role.
+    pub(crate) fn file(&self, role: &str) -> PathBuf {
+        self.path(role).join(format!("{role}.toml"))
+    }
+
+    fn namespace(&self, role: &str) -> &Namespace {
+        if role == "waypoint" { &self.internet.waypoint } else { &self.internet.gateway }
+    }
+
+    /// Starts a role, and waits until it answers.
+    pub(crate) fn serve(&mut self, role: &str) {
+        let log = fs::File::create(self.path(&format!("{role}.log"))).expect("can be written");
+        let mut command = self.namespace(role).command(binary(), None);
+        command.arg("serve").arg(self.file(role)).current_dir(self.path(role));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        self.roles.push((role.to_owned(), child.expect("ravelin runs")));
+        let said = || fs::read_to_string(self.path(&format!("{role}.log"))).unwrap_or_default();
+        until(|| match self.ravelin(role, &["show", "run", "--total"]).status.success() {
+            true => Ok(()),
+            false => Err(format!("the {role} does not answer: {}", said())),
+        });
+    }
+
+    /// Sends a signal to a role.
+    pub(crate) fn signal(&self, role: &str, signal: &str) {
+        let (_, child) = self.roles.iter().find(|(name, _)| name == role).expect("it runs");
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// A command to a role, by its control socket.
+    pub(crate) fn ravelin(&self, role: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(binary());
+        command.args(arguments).arg("--control").arg(self.path(role).join("ravelin.sock"));
+        command.output().expect("ravelin runs")
+    }
+
+    /// What a role shows, as data.
+    pub(crate) fn ask(&self, role: &str, arguments: &[&str]) -> Value {
+        let output = self.ravelin(role, &[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// How many packets a role has dropped for a reason.
+    pub(crate) fn drops(&self, role: &str, reason: &str) -> u64 {
+        let shown = self.ask(role, &["show", "run", "--total"]);
+        shown["now"]["report"]["drops"][reason].as_u64().unwrap_or(0)
+    }
+
+    /// Gives a host a name, at an address for each initiator.
+    pub(crate) fn add_name(&self, name: &str, host: usize, services: &[&str]) {
+        let address = SmallInternet::host_address(host).to_string();
+        let add =
+            ["names", "add", name, "--gateway", "home", "--ipv4", "per-initiator", "--address", &address];
+        let services: Vec<&str> = services.iter().flat_map(|service| ["--service", service]).collect();
+        succeeds("names add", &self.ravelin("waypoint", &[&add[..], &services].concat()));
+    }
+
+    /// A web server at a host, whose page is the host's number; its log tells who asked.
+    pub(crate) fn web_server(&mut self, host: usize, port: u16) {
+        let folder = self.path(&format!("host{host}"));
+        fs::create_dir_all(&folder).expect("can be made");
+        fs::write(folder.join("index.html"), page(host)).expect("can be written");
+        let log = fs::File::create(self.path(&format!("host{host}.log"))).expect("can be written");
+        let mut server = self.internet.hosts[host].command("python3", None);
+        server.args(["-u", "-m", "http.server", &port.to_string(), "--directory"]).arg(folder);
+        self.keep(server.stderr(log));
+        let at = format!("http://127.0.0.1:{port}/");
+        until(|| match self.internet.hosts[host].run("curl", &["-sS", &at], "") {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(text(&output)),
+            Err(error) => Err(error.to_string()),
+        });
+    }
+
+    /// Starts a program that runs until the test ends. What it says on standard error is the caller's to
+    /// keep.
+    pub(crate) fn keep(&mut self, command: &mut Command) {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        self.servers.push(Running::of(child.expect("the program starts")));
+    }
+
+    /// A program at an initiator, whose resolver is that of this internet.
+    pub(crate) fn client(&self, initiator: usize, program: &str) -> Command {
+        let mut command = self.internet.initiators[initiator].command("unshare", None);
+        let run = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+        command.args(["--mount", "sh", "-c", run]).arg(self.path("resolv.conf")).arg(program);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// curl at an initiator, which has some seconds, and writes only what it got.
+    pub(crate) fn curl(&self, initiator: usize, arguments: &[&str]) -> Command {
+        let mut command = self.client(initiator, "curl");
+        command.args(["-sS", "--ipv4", "--max-time", "9"]).args(arguments);
+        command
+    }
+
+    /// Captures what passes an interface of the router, from now on.
+    pub(crate) fn capture_at_router(&mut self, interface: &str) {
+        let command = self.internet.router.command("tcpdump", None);
+        self.capture(command, interface, interface);
+    }
+
+    /// Captures what passes between the gateway and its hosts, from now on.
+    pub(crate) fn capture_lan(&mut self) {
+        let command = self.internet.lan.command("tcpdump", None);
+        self.capture(command, "gateway", "lan");
+    }
+
+    /// Where a capture is.
+    pub(crate) fn captured(&self, name: &str) -> PathBuf {
+        self.path("captures").join(format!("{name}.pcap"))
+    }
+
+    fn capture(&mut self, mut command: Command, interface: &str, name: &str) {
+        fs::create_dir_all(self.path("captures")).expect("can be made");
+        let file = self.captured(name);
+        command.args(["-i", interface, "-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root", "-w"]);
+        command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.captures.push(command.spawn().expect("tcpdump runs"));
+        until(|| match file.metadata() {
+            Ok(data) if data.len() >= 24 => Ok(()),
+            _ => Err(format!("tcpdump does not begin at {interface}")),
+        });
+    }
+
+    /// Ends all captures in order, so that every packet is in them.
+    pub(crate) fn end_captures(&mut self) {
+        for mut tcpdump in self.captures.drain(..) {
+            let _ = Command::new("kill").args(["-INT", &tcpdump.id().to_string()]).status();
+            tcpdump.wait().expect("tcpdump ends");
+        }
+    }
+
+    /// What a judge of the captures says.
+    pub(crate) fn judged(&mut self, judge: &str, arguments: &[&str]) -> Value {
+        self.end_captures();
+        let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net").join(judge);
+        let mut python = Command::new("/usr/bin/python3");
+        let said =
+            python.arg(judge).arg(self.path("captures")).args(arguments).output().expect("python runs");
+        serde_json::from_slice(&said.stdout).unwrap_or_else(|_| panic!("{}", text(&said)))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for child in self.roles.iter_mut().map(|(_, child)| child).chain(&mut self.captures) {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The page of a host.
+pub(crate) fn page(host: usize) -> String {
+    format!("this is host {host}\n")
+}
+
+/// Looks again and again until it is so.
+pub(crate) fn until(mut found: impl FnMut() -> Result<(), String>) {
+    let end = Instant::now() + PATIENCE;
+    while let Err(seen) = found() {
+        assert!(Instant::now() < end, "{seen}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Asserts that a program has ended well.
+pub(crate) fn succeeds(what: &str, output: &Output) {
+    assert!(output.status.success(), "{what}: {}", text(output));
+}
