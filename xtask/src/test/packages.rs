@@ -48,6 +48,8 @@ const INSTALLED: &[Package] = &[
     package("libluajit-5.1-2", "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"),
     package("libsodium23", "/usr/lib/x86_64-linux-gnu/libsodium.so.23"),
     package("traceroute", "traceroute"),
+    package("wireguard-go", "wireguard-go"),
+    package("wireguard-tools", "wg"),
     package("python3-minimal", "python3"),
     package("python3-scapy", "scapy3"),
     package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
@@ -68,6 +70,7 @@ const UNPACKED: &[Package] = &[
     package("unbound", "unbound"),
     package("bind9", "named"),
     package("pdns-recursor", "pdns_recursor"),
+    package("vsftpd", "vsftpd"),
 ];
 
 /// Where the programs of unpacked packages lie.

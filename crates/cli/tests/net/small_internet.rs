@@ -158,6 +158,24 @@ impl Home {
         });
     }
 
+    /// dnsmasq as the resolver of all initiators.
+    pub(crate) fn dnsmasq(&mut self) {
+        let mut command = self.internet.resolver.command("dnsmasq", None);
+        command.args(["--keep-in-foreground", "--no-resolv", "--no-hosts", "--conf-file=/dev/null"]);
+        command.args([
+            "--user=root",
+            "--pid-file=",
+            &format!("--listen-address={}", SmallInternet::RESOLVER),
+        ]);
+        command.arg(format!("--server=/{ZONE}/{}", SmallInternet::WAYPOINT_MACHINE));
+        self.keep(command.stderr(Stdio::null()));
+        until(|| match self.client(0, "dig").args(["+short", "+tries=1", "+time=1", ZONE, "SOA"]).output() {
+            Ok(output) if output.status.success() && !output.stdout.is_empty() => Ok(()),
+            Ok(output) => Err(format!("dnsmasq does not answer: {}", text(&output))),
+            Err(error) => Err(error.to_string()),
+        });
+    }
+
     /// Starts a program that runs until the test ends. What it says on standard error is the caller's to
     /// keep.
     pub(crate) fn keep(&mut self, command: &mut Command) {
