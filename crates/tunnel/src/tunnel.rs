@@ -386,6 +386,7 @@ impl Tunnel {
     /// Ends what a peer has with certain keys (ours, its own).
     fn end_sessions(&mut self, slot: usize, with: impl Fn(&PublicKey, &PublicKey) -> bool) {
         let Some(peer) = &self.peers[slot] else { return };
+        let had_one = peer.current.is_some();
         for number in peer.sessions() {
             let session = number.and_then(|number| self.numbers.session(number));
             if session.is_some_and(|session| with(&session.our_key, &session.peer_key)) {
@@ -401,6 +402,10 @@ impl Tunnel {
         let peer = self.peer_mut(slot);
         if peer.current.is_none() {
             (peer.unanswered_since, peer.owes_since, peer.confirm) = (None, None, false);
+            if had_one {
+                // Only this end knows that the session is over: what keeps the peer reachable is due at once.
+                peer.last_sent = None;
+            }
         }
         if keyless {
             peer.begin_at = None;

@@ -164,6 +164,23 @@ fn keys_are_rotated_without_a_lost_packet() {
     assert_eq!((session.our_key, session.peer_key), (key(11), key(12)));
 }
 
+/// The peer does not know that the session is over, and goes on sending in it.
+#[test]
+fn who_keeps_a_peer_reachable_begins_again_as_soon_as_its_old_key_is_left_out() {
+    let mut internet = open(1);
+    internet.ends[0].set_keepalive(PeerId(1), Some(25 * SECOND)).unwrap();
+    internet.ends[1].add_key(PeerId(0), key(11)).unwrap();
+    internet.ends[0].set_secrets(vec![secret(11), secret(1)]).unwrap();
+    internet.run(SECOND);
+    internet.ends[0].set_secrets(vec![secret(11)]).unwrap();
+    internet.run(SECOND);
+    internet.send(1, 0, &packet(1, 0, 9, 60)).unwrap();
+    internet.run(SECOND);
+    assert!(arrived(&internet, &packet(1, 0, 9, 60)));
+    let session = internet.ends[1].peer_view(PeerId(0)).unwrap().session.unwrap();
+    assert_eq!(session.peer_key, key(11));
+}
+
 #[test]
 fn an_old_key_of_the_peer_does_not_keep_an_attempt_from_reaching_it() {
     let mut ends = pair([true, true]);
