@@ -236,7 +236,9 @@ fn reached_by(test: &str, program: &str, resolver: Resolver, tells_of_clients: b
         assert_eq!(at_once(&home, &two), [page(1) + at, page(2) + at]);
     }
 
-    let hosts = names.map(|(name, host, _)| format!("{name}={}", SmallInternet::host_address(host)));
+    let hosts = names.map(|(name, host, service)| {
+        format!("{name}={}:{}", SmallInternet::host_address(host), service.trim_start_matches("tcp/"))
+    });
     let report = home.judged("resolvers_judge.py", &hosts.each_ref().map(String::as_str));
     assert_eq!(report["wrong"].as_object().map(serde_json::Map::len), Some(0), "{report}");
     let count = |of: &str, what: &str| report[of][what].as_u64().unwrap_or(0);

@@ -1,7 +1,7 @@
 """Judges captures of a waypoint whose names are asked for by a resolver: reads DNS byte by byte (RFC 1035, RFC 6891, RFC 7871), and knows
 nothing of Ravelin.
 
-Usage: resolvers_judge.py FOLDER NAME=HOST...
+Usage: resolvers_judge.py FOLDER NAME=HOST:PORT,PORT...
 
 `machine` is the link of the name server, `public` that of the addresses, `lan` that of the hosts. Prints one JSON document: for each
 invariant how often it was looked at, and what is wrong; how many questions for each name came to the name server; and which hosts were
@@ -19,7 +19,11 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 from scapy.all import IP, TCP, UDP, PcapReader  # noqa: E402
 
 FOLDER = sys.argv[1]
-HOST_OF = dict(pair.split("=") for pair in sys.argv[2:])
+SERVICES_OF = {}
+for argument in sys.argv[2:]:
+    name, services = argument.split("=")
+    host, ports = services.split(":")
+    SERVICES_OF[name] = (host, {int(port) for port in ports.split(",")})
 SERVER = "192.0.2.34"
 ZONE = "home.example"
 POOL = ipaddress.ip_network("198.51.100.0/28")
@@ -106,7 +110,7 @@ for packet in packets("machine"):
     network = ipaddress.ip_network("%s/%d" % told[:2]) if told else ipaddress.ip_network("0.0.0.0/0")
     answers += [(float(packet.time), network, address, name) for address in addresses]
 
-# I1: who begins a connection reaches the host whose name the address was given for last, for a network that the client is in.
+# I1: who begins a connection reaches the host whose name the address was given for last, for a network that the client is in, and by its port.
 begun = collections.defaultdict(list)
 for packet in packets("public"):
     ip = packet[IP]
@@ -123,10 +127,11 @@ for packet in packets("lan"):
         continue
     since, at = came[0]
     given = [name for time, network, address, name in answers if address == at and within(ip.src, network) and time <= since]
-    if not given or HOST_OF.get(given[-1]) != ip.dst:
+    host, ports = SERVICES_OF.get(given[-1], (None, set())) if given else (None, set())
+    if host != ip.dst or ip[TCP].dport not in ports:
         wrong["I1"].append("%s was given for %s: %s" % (at, given[-1:], packet.summary()))
 
 led = collections.defaultdict(set)
 for _, _, address, name in answers:
-    led[address].add(HOST_OF.get(name))
+    led[address].add(SERVICES_OF.get(name, (None, set()))[0])
 print(json.dumps({"looked": looked, "wrong": wrong, "asked": asked, "led": {at: len(hosts) for at, hosts in led.items()}}))

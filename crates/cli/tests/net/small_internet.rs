@@ -5,13 +5,16 @@ use super::{Running, binary, installed, text};
 use rig::{Namespace, SmallInternet};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The zone of the names.
 pub(crate) const ZONE: &str = "home.example";
+/// Bytes of the download that each web server has.
+const DOWNLOAD: usize = 1 << 20;
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -31,6 +34,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Home {
     pub(crate) internet: SmallInternet,
     directory: tempfile::TempDir,
+    /// Variables of the environment of roles that are started from now on.
+    pub(crate) environment: Vec<(&'static str, String)>,
     roles: Vec<(String, Child)>,
     servers: Vec<Running>,
     captures: Vec<Child>,
@@ -54,7 +59,8 @@ impl Home {
         };
         let directory = tempfile::tempdir().expect("a directory");
         let (roles, servers, captures) = (Vec::new(), Vec::new(), Vec::new());
-        let home = Home { internet, directory, roles, servers, captures };
+        let environment = Vec::new();
+        let home = Home { internet, directory, environment, roles, servers, captures };
         home.make_files(plan.addresses);
         for role in ["waypoint", "gateway"] {
             let file = home.file(role);
@@ -96,6 +102,7 @@ impl Home {
         let log = fs::File::create(self.path(&format!("{role}.log"))).expect("can be written");
         let mut command = self.namespace(role).command(binary(), None);
         command.arg("serve").arg(self.file(role)).current_dir(self.path(role));
+        command.envs(self.environment.iter().cloned());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         self.roles.push((role.to_owned(), child.expect("ravelin runs")));
         let said = || fs::read_to_string(self.path(&format!("{role}.log"))).unwrap_or_default();
@@ -103,6 +110,24 @@ impl Home {
             true => Ok(()),
             false => Err(format!("the {role} does not answer: {}", said())),
         });
+    }
+
+    /// Changes the file of a role, and lets it read the file again.
+    pub(crate) fn change(&self, role: &str, change: impl Fn(String) -> String) {
+        let file = self.file(role);
+        let before = fs::read_to_string(&file).expect("is there");
+        let after = change(before.clone());
+        assert_ne!(before, after, "something is changed");
+        fs::write(&file, after).expect("can be written");
+        succeeds("reload", &self.ravelin(role, &["reload"]));
+    }
+
+    /// Ends a role in order.
+    pub(crate) fn stop(&mut self, role: &str) {
+        succeeds("stop", &self.ravelin(role, &["stop"]));
+        let place = self.roles.iter().position(|(name, _)| name == role).expect("it runs");
+        let (_, mut child) = self.roles.remove(place);
+        assert!(child.wait().expect("it ends").success());
     }
 
     /// Sends a signal to a role.
@@ -146,6 +171,8 @@ impl Home {
         let folder = self.path(&format!("host{host}"));
         fs::create_dir_all(&folder).expect("can be made");
         fs::write(folder.join("index.html"), page(host)).expect("can be written");
+        let bytes: Vec<u8> = (0..DOWNLOAD).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        fs::write(folder.join("download"), bytes).expect("can be written");
         let log = fs::File::create(self.path(&format!("host{host}.log"))).expect("can be written");
         let mut server = self.internet.hosts[host].command("python3", None);
         server.args(["-u", "-m", "http.server", &port.to_string(), "--directory"]).arg(folder);
@@ -174,6 +201,27 @@ impl Home {
             Ok(output) => Err(format!("dnsmasq does not answer: {}", text(&output))),
             Err(error) => Err(error.to_string()),
         });
+    }
+
+    /// A server at a host that repeats each line.
+    pub(crate) fn echo_server(&mut self, host: usize) {
+        let mut server = self.internet.hosts[host].command("python3", None);
+        self.keep(server.args(["-c", ECHO_SERVER]).stderr(Stdio::null()));
+        until(|| match self.internet.hosts[host].run("python3", &["-c", ECHO_CLIENT, "127.0.0.1"], "up\n") {
+            Ok(output) if output.stdout == b"up\n" => Ok(()),
+            Ok(output) => Err(text(&output)),
+            Err(error) => Err(error.to_string()),
+        });
+    }
+
+    /// An initiator gets the download of a host by its name, and all of it.
+    pub(crate) fn download(&self, initiator: usize, name: &str, host: usize) {
+        let url = format!("http://{name}.{ZONE}/download");
+        let mut curl = self.client(initiator, "curl");
+        let got = curl.args(["-sS", "--ipv4", "--max-time", "60", &url]).output().expect("curl runs");
+        succeeds("curl", &Output { stdout: Vec::new(), ..got.clone() });
+        let wanted = fs::read(self.path(&format!("host{host}/download"))).expect("is there");
+        assert!(got.stdout == wanted, "what came is what was sent");
     }
 
     /// Starts a program that runs until the test ends. What it says on standard error is the caller's to
@@ -254,6 +302,73 @@ impl Drop for Home {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+/// The port of a server that repeats what it is told (RFC 862).
+pub(crate) const ECHO: u16 = 7;
+
+const ECHO_SERVER: &str = "
+import socketserver
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(line)
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+Server(('0.0.0.0', 7), Echo).serve_forever()
+";
+
+/// Passes lines to a server and back, and ends where nothing comes for a while.
+const ECHO_CLIENT: &str = "
+import socket, sys
+server = socket.create_connection((sys.argv[1], 7), 20)
+server.settimeout(20)
+answers = server.makefile()
+for line in sys.stdin:
+    server.sendall(line.encode())
+    print(answers.readline(), end='', flush=True)
+";
+
+/// One connection of TCP that lasts, in which each line is answered before the next.
+pub(crate) struct Talk {
+    client: Child,
+    answers: BufReader<ChildStdout>,
+    said: usize,
+}
+
+impl Talk {
+    /// An initiator connects to the echo server of a host by its name.
+    pub(crate) fn begin(home: &Home, initiator: usize, name: &str) -> Talk {
+        let mut client = home.client(initiator, "python3");
+        client.args(["-u", "-c", ECHO_CLIENT, &format!("{name}.{ZONE}")]);
+        let client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut client = client.expect("python runs");
+        let answers = BufReader::new(client.stdout.take().expect("is piped"));
+        let mut talk = Talk { client, answers, said: 0 };
+        talk.goes_on();
+        talk
+    }
+
+    /// Some lines more are answered.
+    pub(crate) fn goes_on(&mut self) {
+        for _ in 0..5 {
+            self.said += 1;
+            let line = format!("line {}\n", self.said);
+            let stdin = self.client.stdin.as_mut().expect("is piped");
+            stdin.write_all(line.as_bytes()).expect("the client runs");
+            let mut answer = String::new();
+            self.answers.read_line(&mut answer).expect("text");
+            assert_eq!(answer, line, "each line is answered");
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.client.kill();
+        let _ = self.client.wait();
     }
 }
 
