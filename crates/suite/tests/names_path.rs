@@ -530,6 +530,53 @@ fn places_are_free_again_for_who_proves_itself() {
     }
 }
 
+/// Browsers keep an address for a minute, whatever its answer said, and pages stay open for longer.
+#[test]
+fn who_uses_an_address_a_minute_and_six_minutes_after_its_answer_reaches_its_host_or_nobody() {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    for (back_end, has_other) in [BackendKind::Interpreter, BackendKind::Native]
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = judge.promise_web();
+        let (own, other) = ((1, [10, 0, 0, 80]), (2, [10, 0, 0, 81]));
+        judge.resolve(2, other.1);
+        let opens = Said {
+            from: [203, 0, 113, 1],
+            to: at,
+            proto: TCP,
+            ports: (40_000, 80),
+            flags: SYN,
+            ack: 0,
+            size: 0,
+        };
+        let late = Said { from: [203, 0, 113, 2], ..opens };
+        judge.now += 60 * SECOND;
+        assert_eq!(judge.asks(opens), Some(own));
+        let answer = Said { from: own.1, to: opens.from, ports: (80, 40_000), flags: SYN | ACK, ..opens };
+        judge.answers(1, answer);
+        assert_eq!(judge.asks(Said { flags: ACK, ack: answer.next(), ..opens }), Some(own));
+        // The promise ends 65 s after the answer, and the address may be promised for another host.
+        judge.now += 5 * SECOND;
+        judge.promise(at, TCP, 80, None, has_other.then_some(other));
+        judge.now += 295 * SECOND;
+        judge.resolve(1, own.1);
+        judge.resolve(2, other.1);
+        // The connection that is there goes on, and a new one is for its host or for nobody.
+        assert_eq!(judge.asks(Said { flags: ACK, ack: answer.next(), ..opens }), Some(own));
+        let again = Said { ports: (40_001, 80), ..opens };
+        assert_eq!(judge.asks(again), (!has_other).then_some(own));
+        if has_other {
+            assert_eq!(judge.reasons.get("ambiguous"), Some(&1));
+        } else {
+            // Who has never used its answer is expected no more.
+            assert_eq!(judge.asks(late), None);
+            assert_eq!(judge.reasons.get("no_expectation"), Some(&1));
+        }
+    }
+}
+
 #[test]
 fn a_silent_host_is_asked_for_once_a_second() {
     let gateway = program("names_gateway");
