@@ -8,7 +8,10 @@ use net::{binary, text};
 use rig::{Namespace, SmallInternet};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 const PLAN: Plan<'_> = Plan {
     initiators: 2,
@@ -314,6 +317,59 @@ fn pages_and_pings_pass_whatever_fits_into_the_tunnel() {
             fs::write(&file, text.replace(&format!("mtu = {mtu}\n"), "")).expect("can be written");
         }
     }
+}
+
+/// Repeats each datagram.
+const DATAGRAM_SERVER: &str = "
+import socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+server.bind(('0.0.0.0', 7))
+while True:
+    server.sendto(*server.recvfrom(2048))
+";
+
+#[test]
+fn among_a_hundred_thousand_bindings_clients_reach_their_host() {
+    let test = "among_a_hundred_thousand_bindings_clients_reach_their_host";
+    const BINDINGS: u64 = 100_000;
+    let many = |role: &str, file: String| match role {
+        "waypoint" => file.replace("[set]\n", "[set]\nMOST_BINDINGS = 128000\n"),
+        _ => file,
+    };
+    let Some(mut home) = Home::new(test, &PLAN, many) else { return };
+    for interface in ["all", "initiator1"] {
+        home.internet.router.set(&format!("ipv4/conf/{interface}/rp_filter"), "0").expect("is there");
+    }
+    // Nobody is told that answers to them lead nowhere.
+    system(&home.internet.router, "ip route add blackhole 198.18.0.0/15");
+    served(&mut home, 1);
+    home.add_name("many", 0, &["udp/7"]);
+    let mut server = home.internet.hosts[0].command("python3", None);
+    home.keep(server.args(["-c", DATAGRAM_SERVER]).stderr(Stdio::null()));
+    let mut flow = Talk::begin(&home, 0, "host0");
+    let look_up = || {
+        let output = home.client(0, "dig").args(["+short", "many.home.example"]).output().expect("dig runs");
+        text(&output).trim().to_owned()
+    };
+    let at = look_up();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/many_initiators.py");
+    let mut senders = home.internet.initiators[1].command("python3", None);
+    senders.arg(script).args([&at, "7", &(BINDINGS + 2_000).to_string()]).stdin(Stdio::null());
+    let mut senders = senders.spawn().expect("python runs");
+    while senders.try_wait().expect("is ours").is_none() {
+        // The promise to all of them lasts for 65 s from the last answer on.
+        assert_eq!(look_up(), at);
+        flow.goes_on();
+        thread::sleep(Duration::from_secs(1));
+    }
+    let tables = home.ask("waypoint", &["show", "tables", "--total"]);
+    let bindings = &tables["now"]["report"]["tables"]["datagram_bindings"]["entries"];
+    assert!(bindings.as_u64() >= Some(BINDINGS), "{bindings}");
+    flow.goes_on();
+    assert!(gets(&home, 0, 0) && gets(&home, 1, 0));
+    home.download(1, "host0", 0);
+    assert_eq!(home.drops("waypoint", "bindings_full"), 0);
 }
 
 /// Makes a key for the gateway in a file beside its other, and gives its public half.
