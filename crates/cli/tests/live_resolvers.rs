@@ -6,11 +6,12 @@
 
 mod net;
 
-use net::small_internet::{Home, Plan, ZONE, page, until};
+use net::small_internet::{Home, Plan, ZONE, page, succeeds, until};
 use net::{Running, text};
 use rig::SmallInternet;
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The only addresses for clients that are known, and for those that are not.
@@ -252,6 +253,85 @@ fn reached_by(test: &str, program: &str, resolver: Resolver, tells_of_clients: b
     for (what, least) in wanted {
         assert!(count("looked", what) >= least, "{what}: {report}");
     }
+}
+
+/// What comes from forged addresses and what goes to them, as the router counts it.
+const COUNTERS: &str = "table inet forged {
+ counter asked { }
+ counter answered { }
+ chain prerouting {
+  type filter hook prerouting priority -300
+  ip saddr 198.18.0.0/15 counter name asked
+  ip daddr 198.18.0.0/15 counter name answered
+ }
+}
+";
+
+/// Packets and bytes of a counter of the router.
+fn counted(home: &Home, counter: &str) -> (u64, u64) {
+    let listed = home.internet.router.run("nft", &["list", "counter", "inet", "forged", counter], "");
+    let listed = text(&listed.expect("nft runs"));
+    let number = |what: &str| {
+        let mut words = listed.split_whitespace().skip_while(|word| *word != what).skip(1);
+        words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{what}: {listed}"))
+    };
+    (number("packets"), number("bytes"))
+}
+
+/// Two names have all addresses that there are, if somebody may ask for them.
+#[test]
+fn forged_queries_take_no_address_from_resolvers_that_prove_themselves() {
+    let test = "forged_queries_take_no_address_from_resolvers_that_prove_themselves";
+    let plan = Plan {
+        initiators: 4,
+        hosts: 3,
+        addresses: &["--unknown", "198.51.100.4/31"],
+        offloads: true,
+        programs: &["named", "dnsmasq"],
+    };
+    let prove = |role: &str, file: String| match role {
+        "waypoint" => file.replace("\nzone = ", "\nunverified = \"prove-first\"\nzone = "),
+        _ => file,
+    };
+    let Some(mut home) = Home::new(test, &plan, prove) else { return };
+    let router = &home.internet.router;
+    for interface in ["all", "initiator3"] {
+        router.set(&format!("ipv4/conf/{interface}/rp_filter"), "0").expect("is there");
+    }
+    // Nobody is told that answers to them lead nowhere.
+    succeeds("ip", &router.run("ip", &["route", "add", "blackhole", "198.18.0.0/15"], "").expect("ip runs"));
+    succeeds("nft", &router.run("nft", &["-f", "-"], COUNTERS).expect("nft runs"));
+    home.serve("waypoint");
+    home.serve("gateway");
+    home.web_server(0, 80);
+    for host in 0..3 {
+        home.add_name(&format!("host{host}"), host, &["tcp/80"]);
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/forged_queries.py");
+    let mut flood = home.internet.initiators[3].command("python3", None);
+    flood.arg(script).args([&SmallInternet::WAYPOINT_MACHINE.to_string(), "60000"]);
+    flood.args(["host1.home.example", "host2.home.example"]).stdin(Stdio::null());
+    let mut flood = flood.spawn().expect("python runs");
+    until(|| match counted(&home, "asked").0 {
+        packets if packets > 1_000 => Ok(()),
+        packets => Err(format!("{packets} queries")),
+    });
+    // BIND shows a cookie, and dnsmasq asks by TCP.
+    for resolver in [bind as Resolver, dnsmasq] {
+        let _running = started(&home, resolver, Tells::Nothing);
+        for initiator in 0..3 {
+            let got = home.curl(initiator, &["http://host0.home.example/"]).output().expect("curl runs");
+            assert_eq!(text(&got), page(0));
+        }
+    }
+    assert!(flood.try_wait().expect("is ours").is_none(), "the flood ended too early");
+    flood.kill().expect("it runs");
+    flood.wait().expect("it ends");
+    let ((_, asked), (answers, answered)) = (counted(&home, "asked"), counted(&home, "answered"));
+    assert!(answers > 100 && answered <= 3 * asked, "{answered} bytes for {asked}");
+    let promises = text(&home.ravelin("waypoint", &["names", "bindings"]));
+    assert!(promises.contains("10.0.0.80") && !promises.contains("10.0.0.81"), "{promises}");
+    assert!(!promises.contains("10.0.0.82"), "{promises}");
 }
 
 #[test]
