@@ -103,11 +103,23 @@ pub const REPLIES_PER_SECOND: u32 = 20;
 /// Bytes of the longest control message: a registration with the longest name and the most services.
 pub const LONGEST_CONTROL: usize = 44 + 4 * crate::service::MOST_SERVICES + 255;
 
+/// Bytes of a gateway's name.
+pub const LONGEST_GATEWAY_NAME: usize = 64;
+
 /// When an ask without an answer is sent again; each further time the pause is twice as long.
 pub const ASK_REPEATED_AFTER: u64 = 200_000_000;
 
 /// When an ask without an answer is given up.
 pub const ASK_WAITS: u64 = 3 * SECOND;
+
+/// After this time without an answer a name server asks the next waypoint as well.
+pub const WAYPOINT_PATIENCE: u64 = SECOND;
+
+/// For so long a waypoint that did not answer is asked behind all others.
+pub const WAYPOINT_SILENT: u64 = 10 * SECOND;
+
+/// Waypoints of one name server, and name servers of one waypoint.
+pub const MOST_WAYPOINTS: usize = 16;
 
 /// Asks of one process to one owner that have no answer.
 pub const MOST_OPEN_ASKS: usize = 1 << 17;

@@ -119,6 +119,13 @@ impl ControlAsker {
         Some((answer.serial, outcome))
     }
 
+    /// Gives up an ask: nobody waits for its outcome any more.
+    pub fn forget(&mut self, serial: u64) {
+        if let Some(open) = self.open.remove(&serial) {
+            self.due.remove(&(open.due, serial));
+        }
+    }
+
     /// The latest life of the owner that has answered; 0 before any.
     pub fn owner_epoch(&self) -> u64 {
         self.owner_epoch

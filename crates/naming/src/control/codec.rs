@@ -2,25 +2,25 @@
 //!
 //! ```text
 //!  all        0 version  1 kind  2 length   4 epoch                 12 serial                20
-//!  SETUP    1 20 responder   24 initiators  25 prefix   26 count    28 initiator
-//!             32 resolver, IPv4 as ::ffff:a.b.c.d                   48 services, 4 bytes each
+//!  SETUP    1 20 host        24 initiators  25 prefix   26 count    28 initiator
+//!             32 resolver, IPv4 as ::ffff:a.b.c.d   48 services, then the gateway's name, UTF-8
 //!  ACCEPT   2 20 owner epoch             28 address                 32 exclusive, microseconds
 //!  REJECT   3 20 owner epoch             28 reason  29 zeros        32
 //!  REGISTER 4 20 what  21 has IPv6  22 count  24 host  28 IPv6, or zeros  44 services, then the name
 //!  LEASE    5 20 owner epoch             28 milliseconds            32
-//!  service    0 protocol  1 zero  2 port
+//!  service    0 protocol  1 zero  2 port                            4
 //! ```
 //!
 //! Numbers have their highest byte first. Initiators are 0 any, 1 a prefix, 2 one; what is not in a prefix is
 //! zero. Registrations are 0 renew, 1 offer, 2 withdraw, 3 release; fields that one does not have are zero or
-//! empty. Services stand in order, each once. Names are as [`DnsName`] writes them.
+//! empty. Services stand in order, each once. Names of hosts are as [`DnsName`] writes them.
 
 use crate::control::message::{
-    AnswerBody, AskBody, ControlAsk, ControlMessage, HostOffer, OwnerAnswer, Registration, Rejection,
+    AnswerBody, AskBody, ControlAsk, ControlMessage, HostOffer, OwnerAnswer, Registration, Rejection, SetUp,
 };
 use crate::dns::DnsName;
-use crate::expectation::{Ask, Initiators, Responder};
-use crate::limits::LONGEST_CONTROL;
+use crate::expectation::Initiators;
+use crate::limits::{LONGEST_CONTROL, LONGEST_GATEWAY_NAME};
 use crate::service::{Service, Services};
 use crate::waypoint::SetUpError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -108,13 +108,13 @@ pub fn encode(message: &ControlMessage, out: &mut Vec<u8>) {
     out[2..4].copy_from_slice(&length.to_be_bytes());
 }
 
-fn encode_set_up(ask: &Ask, out: &mut Vec<u8>) {
+fn encode_set_up(ask: &SetUp, out: &mut Vec<u8>) {
     let (how, length, address) = match ask.initiators {
         Initiators::Any => (0, 0, Ipv4Addr::UNSPECIFIED),
         Initiators::Prefix(address, length) => (1, length.min(32), prefix(address, length)),
         Initiators::Exact(address) => (2, 32, address),
     };
-    out.extend(ask.responder.0.to_be_bytes());
+    out.extend(ask.host.octets());
     out.extend([how, length]);
     out.extend((ask.services.iter().count() as u16).to_be_bytes());
     out.extend(address.octets());
@@ -124,6 +124,7 @@ fn encode_set_up(ask: &Ask, out: &mut Vec<u8>) {
     };
     out.extend(resolver.octets());
     encode_services(&ask.services, out);
+    out.extend(ask.gateway.as_bytes());
 }
 
 fn encode_register(what: &Registration, out: &mut Vec<u8>) {
@@ -154,6 +155,11 @@ fn encode_services(services: &Services, out: &mut Vec<u8>) {
 fn prefix(address: Ipv4Addr, length: u8) -> Ipv4Addr {
     let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
     Ipv4Addr::from_bits(address.to_bits() & mask)
+}
+
+/// Whether a gateway can be called so in messages.
+pub fn is_gateway_name(name: &str) -> bool {
+    (1..=LONGEST_GATEWAY_NAME).contains(&name.len()) && !name.contains(char::is_control)
 }
 
 /// Reads a message.
@@ -226,8 +232,8 @@ impl Fields<'_> {
         })
     }
 
-    fn set_up(&mut self) -> Result<Ask, ControlCodecError> {
-        let responder = Responder(u32::from_be_bytes(self.take()?));
+    fn set_up(&mut self) -> Result<SetUp, ControlCodecError> {
+        let host = Ipv4Addr::from(self.take::<4>()?);
         let [how, length] = self.take()?;
         let count = u16::from_be_bytes(self.take()?);
         let address = Ipv4Addr::from(self.take::<4>()?);
@@ -239,7 +245,7 @@ impl Fields<'_> {
         };
         let resolver = IpAddr::V6(Ipv6Addr::from(self.take::<16>()?)).to_canonical();
         let services = self.services(count)?;
-        Ok(Ask { responder, services, initiators, resolver })
+        Ok(SetUp { gateway: self.gateway()?.into(), host, services, initiators, resolver })
     }
 
     fn register(&mut self) -> Result<Registration, ControlCodecError> {
@@ -281,7 +287,13 @@ impl Fields<'_> {
         Services::new(all).map_err(|_| wrong)
     }
 
-    /// The name, which is all that is left.
+    /// The name of a gateway, which is all that is left.
+    fn gateway(&mut self) -> Result<&str, ControlCodecError> {
+        let name = str::from_utf8(std::mem::take(&mut self.rest)).ok();
+        name.filter(|name| is_gateway_name(name)).ok_or(ControlCodecError::Value("gateway"))
+    }
+
+    /// The name of a host, which is all that is left.
     fn name(&mut self) -> Result<DnsName, ControlCodecError> {
         let bytes = std::mem::take(&mut self.rest);
         DnsName::from_wire(bytes).ok_or(ControlCodecError::Value("name"))

@@ -1,10 +1,11 @@
 //! The messages.
 
 use crate::dns::DnsName;
-use crate::expectation::Ask;
+use crate::expectation::{Ask, Initiators, Responder};
 use crate::service::Services;
 use crate::waypoint::SetUpError;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// Who is at the other end of a tunnel, by the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,9 +35,40 @@ pub struct ControlAsk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskBody {
     /// SETUP: an address for a name that was looked up.
-    SetUp(Ask),
+    SetUp(SetUp),
     /// REGISTER: a gateway says what it serves.
     Register(Registration),
+}
+
+/// A question for an address. The host is named by its place, which means the same in each process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetUp {
+    /// The name of the gateway that the host is behind, of 1 to [`LONGEST_GATEWAY_NAME`] bytes.
+    ///
+    /// [`LONGEST_GATEWAY_NAME`]: crate::limits::LONGEST_GATEWAY_NAME
+    pub gateway: Arc<str>,
+    /// The host's address there.
+    pub host: Ipv4Addr,
+    /// By what it is to be reached.
+    pub services: Services,
+    /// By whom.
+    pub initiators: Initiators,
+    /// The resolver that asked the name server.
+    pub resolver: IpAddr,
+}
+
+impl SetUp {
+    /// What is asked for a name that leads to this host.
+    pub fn of(ask: Ask, gateway: Arc<str>, host: Ipv4Addr) -> SetUp {
+        let Ask { services, initiators, resolver, .. } = ask;
+        SetUp { gateway, host, services, initiators, resolver }
+    }
+
+    /// The same, with the number that the host has where it is promised.
+    pub fn ask(&self, responder: Responder) -> Ask {
+        let SetUp { initiators, resolver, .. } = *self;
+        Ask { responder, services: self.services.clone(), initiators, resolver }
+    }
 }
 
 /// What a gateway says of the names that it serves. All of it lasts as long as its lease.

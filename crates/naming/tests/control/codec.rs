@@ -3,11 +3,11 @@
 use crate::{name, registration, rejection, services, set_up};
 use naming::control::{
     AnswerBody, AskBody, ControlAsk, ControlCodecError, ControlMessage, HostOffer, OwnerAnswer, Registration,
-    decode, encode,
+    SetUp, decode, encode,
 };
 use naming::dns::DnsName;
-use naming::limits::LONGEST_CONTROL;
-use naming::{Ask, Initiators, MOST_SERVICES, Responder, Service, Services};
+use naming::limits::{LONGEST_CONTROL, LONGEST_GATEWAY_NAME};
+use naming::{Initiators, MOST_SERVICES, Service, Services};
 use std::net::Ipv4Addr;
 use tables::generate::Random;
 
@@ -60,8 +60,9 @@ fn messages_are_read_as_they_were_written_and_have_one_form() {
 fn the_bytes_are_those_of_the_diagram() {
     let services = Services::new([(17, 53), (6, 443)].map(|(protocol, port)| Service { protocol, port }));
     let services = services.expect("few");
-    let ask = Ask {
-        responder: Responder(7),
+    let ask = SetUp {
+        gateway: "home".into(),
+        host: [10, 0, 0, 7].into(),
         services: services.clone(),
         initiators: Initiators::Prefix([198, 51, 100, 0].into(), 24),
         resolver: [192, 0, 2, 53].into(),
@@ -75,7 +76,8 @@ fn the_bytes_are_those_of_the_diagram() {
     let resolver = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 53];
     let offered = [6, 0, 1, 0xbb, 17, 0, 0, 53];
     let wanted =
-        [&head(1, 56)[..], &[0, 0, 0, 7, 1, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered].concat();
+        [&head(1, 60)[..], &[10, 0, 0, 7, 1, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered, b"home"]
+            .concat();
     assert_eq!(written(AskBody::SetUp(ask)), wanted);
     let offer = HostOffer { name: name(1), host: [10, 0, 0, 5].into(), ipv6: None, services };
     let wanted =
@@ -110,6 +112,23 @@ fn what_cannot_be_is_refused_by_its_field() {
     assert_eq!(refused(19, 0), ControlCodecError::Value("serial"));
     assert_eq!(refused(24, 9), ControlCodecError::Value("initiators"));
     assert_eq!(refused(25, 33), ControlCodecError::Value("initiators"));
+    let last = bytes.len() - 1;
+    assert_eq!(refused(last, 0xff), ControlCodecError::Value("gateway"));
+    assert_eq!(refused(last, b'\n'), ControlCodecError::Value("gateway"));
+}
+
+#[test]
+fn a_gateway_has_a_name_of_some_length() {
+    let mut random = Random::new(50);
+    let AskBody::SetUp(ask) = set_up(&mut random) else { panic!("it is a SETUP") };
+    for (length, fits) in
+        [(0, false), (1, true), (LONGEST_GATEWAY_NAME, true), (LONGEST_GATEWAY_NAME + 1, false)]
+    {
+        let body = AskBody::SetUp(SetUp { gateway: "g".repeat(length).into(), ..ask.clone() });
+        let mut bytes = Vec::new();
+        encode(&ControlMessage::Ask(ControlAsk { epoch: 1, serial: 1, body }), &mut bytes);
+        assert_eq!(decode(&bytes).is_ok(), fits, "{length}");
+    }
 }
 
 #[test]
@@ -131,17 +150,19 @@ fn the_longest_message_is_as_long_as_the_limit_says() {
 
 /// One service more than there may be is refused, though its bytes are in order.
 fn services_fit(random: &mut Random) -> bool {
-    let ask = Ask {
-        responder: Responder(1),
+    let ask = SetUp {
+        gateway: "g".into(),
+        host: [10, 0, 0, 1].into(),
         services: services(random),
         initiators: Initiators::Any,
         resolver: [192, 0, 2, 1].into(),
     };
     let mut bytes = Vec::new();
-    let body = AskBody::SetUp(Ask { services: Services::new([]).expect("few"), ..ask });
+    let body = AskBody::SetUp(SetUp { services: Services::new([]).expect("few"), ..ask });
     encode(&ControlMessage::Ask(ControlAsk { epoch: 1, serial: 1, body }), &mut bytes);
     let many = MOST_SERVICES as u16 + 1;
     bytes[26..28].copy_from_slice(&many.to_be_bytes());
+    bytes.truncate(48);
     (1..=many).for_each(|port| bytes.extend([6, 0, (port >> 8) as u8, port as u8]));
     let length = bytes.len() as u16;
     bytes[2..4].copy_from_slice(&length.to_be_bytes());

@@ -4,10 +4,11 @@ mod codec;
 mod leases;
 mod network;
 mod set_ups;
+mod waypoints;
 
-use naming::control::{AskBody, HostOffer, Registration, Rejection};
+use naming::control::{AskBody, HostOffer, Registration, Rejection, SetUp};
 use naming::dns::DnsName;
-use naming::{Ask, Initiators, Responder, Service, Services, SetUpError};
+use naming::{Initiators, Service, Services, SetUpError};
 use std::net::{IpAddr, Ipv4Addr};
 use tables::generate::Random;
 
@@ -40,8 +41,9 @@ fn set_up(random: &mut Random) -> AskBody {
         true => IpAddr::V4(Ipv4Addr::from_bits(random.word() as u32)),
         false => IpAddr::V6(random.wide().into()),
     };
-    let responder = Responder(random.word() as u32);
-    AskBody::SetUp(Ask { responder, services: services(random), initiators, resolver })
+    let host = Ipv4Addr::from_bits(random.word() as u32);
+    let gateway = format!("g\u{e4}{}", random.below(100)).into();
+    AskBody::SetUp(SetUp { gateway, host, services: services(random), initiators, resolver })
 }
 
 fn registration(random: &mut Random) -> AskBody {
