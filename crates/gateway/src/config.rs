@@ -61,6 +61,7 @@ mod agreement;
 mod alone;
 mod changes;
 mod constants;
+pub(crate) mod elsewhere;
 mod name_pattern;
 pub(crate) mod names;
 mod places;
@@ -438,10 +439,10 @@ impl Config {
         let tables = tables(text, file.table, &at_interfaces, directory, &at)?;
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = wanted(ports, &at_interfaces, directory, &at)?;
-        let names = file.names.map(|names| names::read(names, Some((&ports, &settings)), &at)).transpose()?;
-        let names = names.map(|names| names.in_directory(directory));
         let peers = ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
         let peer_names: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
+        let read = |names| names::read(names, Some((&ports[..], &settings)), &peer_names, &at);
+        let names = file.names.map(read).transpose()?.map(|names| names.in_directory(directory));
         let register = file.register.map(|register| register::read(&register, &peer_names)).transpose();
         let register = register.map_err(|(span, message)| at(Some(span), message))?;
         if let Some(message) = names.as_ref().and_then(|names| names::other_number(names, &ports)) {

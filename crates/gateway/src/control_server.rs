@@ -285,8 +285,8 @@ impl ControlServer {
     /// No thread can be had.
     pub(crate) fn speak(&self) -> io::Result<()> {
         let tunnels: Vec<_> = self.ports().iter().filter_map(|port| port.tunnel.clone()).collect();
-        let config = self.config().clone();
-        self.leasing.follow(&config, &tunnels, &self.ended)
+        let register = self.config().register.clone();
+        self.leasing.follow(register.as_ref(), &tunnels, &self.ended)
     }
 
     /// How the packet loop is asked.

@@ -97,6 +97,14 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
     let known = "Bindings that the waypoint knows, those included that are over and not forgotten";
     out.gauges("names_bindings", known, None, one(view.bindings))?;
     out.gauges("names_hosts", "Names that lead to hosts", None, one(view.host_count))?;
+    let silent = view.waypoints.iter();
+    let silent = silent.map(|one| (vec![("waypoint", one.name.clone())], u64::from(one.silent))).collect();
+    out.gauges(
+        "names_waypoint_silent",
+        "Whether a waypoint did not answer when it was asked last",
+        None,
+        silent,
+    )?;
     out.gauges("names_connections", "Connections of TCP to the name server", None, one(view.connections))
 }
 

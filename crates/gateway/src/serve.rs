@@ -19,7 +19,7 @@ use lang::ir::Program;
 use lang::source::Sources;
 use packet::PortNumber;
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::{AttachError, keep_off};
+use ports::live::{AttachError, TunnelError, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -64,6 +64,9 @@ pub enum ServeError {
     /// names cannot be answered
     #[error(transparent)]
     Names(#[from] NamesError),
+    /// the tunnel of a process without ports cannot be opened
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
     /// the packet loop failed
     #[error("the packet loop ended: {0}")]
     Loop(io::Error),

@@ -116,8 +116,12 @@ fn names(view: &Value) -> String {
     let columns =
         ["name", "gateway", "host", "services", "IPv4", "IPv6", "which is"].map(|name| (name, Side::Left));
     let all = whole(view, "host_count");
-    let head =
+    let mut head =
         format!("{}, serial {}: {} for hosts\n", text(view, "zone"), whole(view, "serial"), of(all, "name"));
+    for waypoint in list(view, "waypoints") {
+        let says = if waypoint["silent"] == true { "does not answer" } else { "is asked" };
+        head += &format!("the waypoint `{}` {says}\n", text(waypoint, "name"));
+    }
     if hosts.is_empty() {
         return head;
     }

@@ -93,6 +93,10 @@ fn tell_names(names: &NamesConfig) {
 }
 
 fn names_answered(names: &NamesConfig) -> String {
+    if names.listen.is_empty() {
+        let servers = names.elsewhere.name_servers.join("`, `");
+        return format!("addresses for names of {} are asked for by `{servers}`", names.zone.zone);
+    }
     let addresses: Vec<String> = names.listen.iter().map(ToString::to_string).collect();
     format!("names of {} are answered at {}", names.zone.zone, addresses.join(", "))
 }

@@ -1,7 +1,24 @@
 //! A file without ports and program: the process answers for names and does nothing else.
+//!
+//! ```toml
+//! [names]                         # `names.rs`
+//! waypoints = ["w1"]
+//!
+//! [tunnel]                        # for control messages; packets of its peers go nowhere
+//! listen = "0.0.0.0:5282"
+//! key = "ns1.key"
+//!
+//! [[tunnel.peer]]                 # as that of a port (`tunnel.rs`)
+//! name = "w1"
+//! number = 1
+//! key = "BASE64"
+//! endpoint = "198.51.100.1:5282"
+//! ```
 
 use super::names::{self, FileNames, NamesConfig};
-use super::{CONTROL, Config, ConfigError, metrics_at, place};
+use super::tunnel::{FilePeer, FileTunnel, OneOrMany};
+use super::{At, CONTROL, Config, ConfigError, metrics_at, place};
+use ports::live::TunnelWishes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::net::SocketAddr;
@@ -27,6 +44,8 @@ pub struct AloneConfig {
     pub metrics: Option<SocketAddr>,
     /// The names.
     pub names: NamesConfig,
+    /// The tunnel for control messages, if there is one.
+    pub tunnel: Option<TunnelWishes>,
 }
 
 /// What tells the two kinds of files apart.
@@ -45,6 +64,23 @@ struct FileAlone {
     #[serde(default)]
     metrics_anywhere: bool,
     names: FileNames,
+    tunnel: Option<FileLoneTunnel>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileLoneTunnel {
+    listen: Option<Spanned<String>>,
+    key: Option<Spanned<OneOrMany>>,
+    #[serde(default, rename = "peer")]
+    peers: Vec<Spanned<FilePeer>>,
+}
+
+impl FileLoneTunnel {
+    fn read(&self, directory: &Path, at: &At<'_>) -> Result<TunnelWishes, ConfigError> {
+        let tunnel = FileTunnel { listen: &self.listen, key: &self.key, mtu: &None, peers: &self.peers };
+        tunnel.read(directory).map_err(|(span, message)| at(span, message))
+    }
 }
 
 impl ProcessConfig {
@@ -70,8 +106,11 @@ impl ProcessConfig {
             ),
             None => None,
         };
-        let names = names::read(file.names, None, &at)?.in_directory(directory);
+        let tunnel = file.tunnel.map(|tunnel| tunnel.read(directory, &at)).transpose()?;
+        let peers = tunnel.iter().flat_map(|tunnel| &tunnel.peers);
+        let peers: Vec<&str> = peers.map(|peer| peer.name.as_str()).collect();
+        let names = names::read(file.names, None, &peers, &at)?.in_directory(directory);
         let control = file.control.unwrap_or_else(|| PathBuf::from(CONTROL));
-        Ok(ProcessConfig::Names(Box::new(AloneConfig { control, metrics, names })))
+        Ok(ProcessConfig::Names(Box::new(AloneConfig { control, metrics, names, tunnel })))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [names]
-//! listen = ["192.0.2.53:53", "[2001:db8::53]:53"] # by UDP and TCP; at least one
+//! listen = ["192.0.2.53:53", "[2001:db8::53]:53"] # by UDP and TCP; at least one, but for `name_servers`
 //! zone = "home.example"
 //! contact = "hostmaster"          # the mailbox of who runs it, with a dot for `@`; this is the default
 //! serial = 1                      # at the start, each change adds one; this is the default
@@ -11,6 +11,8 @@
 //! unverified = "prove-under-load" # when a source that could be forged proves itself; or "prove-first"
 //! store = "names.store"           # the file that keeps names, bindings and epochs over a restart; none by default
 //! replies_per_second = 20         # to one network, of one kind and about one name; 0 is no limit
+//! waypoints = ["w1"]              # peers of tunnels that are asked for addresses, behind the own; none by default
+//! name_servers = ["ns1"]          # peers of tunnels that ask this waypoint; none by default
 //!
 //! [[names.server]]                # at least one; the first is the one that is changed
 //! name = "ns1"                    # below the zone; a dot at the end makes it whole
@@ -51,16 +53,18 @@
 //! addresses.
 
 use super::constants::OURS;
+use super::elsewhere::Elsewhere;
 use super::name_pattern::NamePattern;
 use super::{At, ConfigError};
 use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
 use crate::routing::IpPrefix;
 use lang::settings::Settings;
+use naming::control::is_gateway_name;
 use naming::dns::{
     DnsPolicy, HttpsDescription, Ipv4Mode, MachineServices, NameDescription, NameServerDescription,
     RecordDescription, Unverified, Zone, ZoneDescription, ZoneError,
 };
-use naming::limits::{MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
+use naming::limits::{LONGEST_GATEWAY_NAME, MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
 use naming::{AddressPool, Hold, HostIpv6, HostIpv6Error, MOST_SERVICES, Service, StableNetwork, Waypoint};
 use ports::live::WantedPort;
 use serde::{Deserialize, Serialize};
@@ -95,6 +99,8 @@ pub struct NamesConfig {
     pub store: Option<PathBuf>,
     /// How it treats those who ask.
     pub policy: DnsPolicy,
+    /// Who has the other roles.
+    pub elsewhere: Elsewhere,
 }
 
 /// A gateway, with hosts behind it.
@@ -156,7 +162,7 @@ struct FileWaypoint {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileNames {
-    listen: Spanned<Vec<Spanned<String>>>,
+    listen: Option<Spanned<Vec<Spanned<String>>>>,
     zone: Spanned<String>,
     contact: Option<String>,
     serial: Option<u32>,
@@ -172,6 +178,10 @@ pub(super) struct FileNames {
     #[serde(default)]
     resolvers: Vec<Spanned<String>>,
     machine_services: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    waypoints: Vec<Spanned<String>>,
+    #[serde(default)]
+    name_servers: Vec<Spanned<String>>,
     #[serde(default, rename = "gateway")]
     gateways: Vec<FileGateway>,
     #[serde(default, rename = "host")]
@@ -183,14 +193,29 @@ pub(super) struct FileNames {
     records: Vec<Spanned<RecordDescription>>,
 }
 
-/// Checks the part, and gives what is wrong at its place. `beside` it the process may carry packets.
+/// Checks the part, and gives what is wrong at its place. `beside` it the process may carry packets; `peers`
+/// are the names of all peers of tunnels.
 pub(super) fn read(
     file: FileNames,
     beside: Option<(&[WantedPort], &Settings)>,
+    peers: &[&str],
     at: &At<'_>,
 ) -> Result<NamesConfig, ConfigError> {
     let ports = beside.is_some();
-    let listen = listen(&file.listen, at)?;
+    let elsewhere = Elsewhere::read(&file.waypoints, &file.name_servers, peers);
+    let elsewhere = elsewhere.map_err(|(span, message)| at(Some(span), message))?;
+    if let Some(first) = file.name_servers.first().filter(|_| !ports || file.waypoint.is_none()) {
+        let message = "name servers ask a waypoint: it has ports, and addresses in `[names.waypoint]`";
+        return Err(at(Some(first.span()), message.to_owned()));
+    }
+    let listen = match &file.listen {
+        Some(addresses) => listen(addresses, at)?,
+        None if !file.name_servers.is_empty() => Vec::new(),
+        None => {
+            let message = "`listen` says where names are asked for, such as [\"192.0.2.53:53\"]; only a waypoint whose name server is elsewhere (`name_servers`) does without";
+            return Err(at(Some(file.zone.span()), message.to_owned()));
+        }
+    };
     let whole = file.zone.span();
     let wrong = |span: &Range<usize>, error: ZoneError| at(Some(span.clone()), error.to_string());
     let mut described = ZoneDescription::new(file.zone.into_inner());
@@ -275,7 +300,7 @@ pub(super) fn read(
         {
             inside6.insert(name.to_string(), inside);
         }
-        reachable(&zone, &named.name, pool.is_some()).map_err(wrong)?;
+        reachable(&zone, &named.name, pool.is_some() || !elsewhere.waypoints.is_empty()).map_err(wrong)?;
         described.names.push(named);
     }
     let clients = prefixes(&file.clients, at)?;
@@ -303,6 +328,7 @@ pub(super) fn read(
         inside6,
         store: file.store,
         policy,
+        elsewhere,
     })
 }
 
@@ -431,13 +457,13 @@ pub(crate) fn own(pool: Option<&AddressPool>, mode: Ipv4Mode) -> Result<(), Stri
 }
 
 /// Whether somebody can promise the address of a name that needs it.
-pub(crate) fn reachable(zone: &Zone, name: &str, has_pool: bool) -> Result<(), String> {
+pub(crate) fn reachable(zone: &Zone, name: &str, has_waypoint: bool) -> Result<(), String> {
     let mode = zone.name(name).ok().and_then(|name| zone.mode(&name));
-    if mode != Some(Ipv4Mode::PerInitiator) || has_pool {
+    if mode != Some(Ipv4Mode::PerInitiator) || has_waypoint {
         return Ok(());
     }
     Err(format!(
-        "{name} needs an address for each initiator, and nobody promises any: add `[names.waypoint]`, or let it have `ipv4 = \"shared\"`, an address of its own or \"none\""
+        "{name} needs an address for each initiator, and nobody promises any: add `[names.waypoint]` or `waypoints`, or let it have `ipv4 = \"shared\"`, an address of its own or \"none\""
     ))
 }
 
@@ -451,6 +477,10 @@ fn gateways(
         let name = file.name.get_ref().clone();
         if gateways.iter().any(|known| known.name == name) {
             return Err(at(Some(file.name.span()), format!("gateway `{name}` stands above already")));
+        }
+        if !is_gateway_name(&name) {
+            let message = format!("a gateway's name has 1 to {LONGEST_GATEWAY_NAME} bytes");
+            return Err(at(Some(file.name.span()), message));
         }
         if gateways.len() >= NAMED_GATEWAYS {
             return Err(at(Some(file.name.span()), format!("there are at most {NAMED_GATEWAYS} gateways")));

@@ -1,9 +1,11 @@
-//! Control messages over tunnels: gateways register the names of their hosts at waypoints, and a waypoint
-//! that answers for names gives leases for them.
+//! Control messages over tunnels: gateways register the names of their hosts where names are answered for,
+//! which gives leases for them; and name servers ask waypoints for addresses.
 //!
 //! ```text
 //!  gateway: [register] ─► Registering ─► REGISTER ──tunnel──► Registrar ─► Names, as by `names add`
 //!                                    ◄── LEASE, REJECT ──────
+//!  name server:   Names ─► WaypointWays ─► SETUP ──tunnel──► Names ─► LocalWaypoint
+//!                                    ◄── ACCEPT, REJECT ─────
 //! ```
 //!
 //! Each tunnel has a thread, which takes what peers say and looks at its dates. What is said is bounded by
@@ -15,10 +17,10 @@ mod view;
 
 pub use view::{GatewayLeaseView, LeasesView, WaypointLeaseView};
 
-use crate::config::{Config, RegisterConfig};
+use crate::config::RegisterConfig;
 use crate::limits::LEASE_CLOCK;
 use crate::names::Names;
-use naming::control::{ControlMessage, decode, encode};
+use naming::control::{AskBody, ControlAsk, ControlMessage, OwnerAnswer, decode, encode};
 use ports::live::TunnelControl;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::tunnel::PeerMessages;
@@ -35,7 +37,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Default)]
 pub(crate) struct Leasing {
     tunnels: Mutex<Vec<Arc<Mutex<Conversations>>>>,
-    /// The name server whose names gateways may register, if this process has one.
+    /// The names that gateways may register, and for which waypoints are asked, if this process has any.
     names: Option<Arc<Names>>,
     /// The epoch that was given out last.
     latest: AtomicU64,
@@ -45,6 +47,9 @@ pub(crate) struct Leasing {
 /// What is said over one tunnel.
 struct Conversations {
     tunnel: TunnelControl,
+    /// The names of the peers, by their numbers.
+    peers: BTreeMap<u32, String>,
+    names: Option<Arc<Names>>,
     registrar: Option<Registrar>,
     /// The waypoints at which this gateway registers, by the numbers of these peers.
     registering: BTreeMap<u32, Registering>,
@@ -74,7 +79,7 @@ impl Leasing {
     /// No thread can be had.
     pub(crate) fn follow(
         &self,
-        config: &Config,
+        register: Option<&RegisterConfig>,
         tunnels: &[TunnelControl],
         ended: &Arc<AtomicBool>,
     ) -> io::Result<()> {
@@ -87,11 +92,16 @@ impl Leasing {
             }
             stays
         });
-        let speaks = self.names.is_some() || config.register.is_some();
+        if let Some(names) = &self.names {
+            names.ways.follow(tunnels);
+        }
+        let speaks = self.names.is_some() || register.is_some();
         for tunnel in tunnels.iter().filter(|_| speaks) {
             let Some(messages) = tunnel.messages() else { continue };
             let conversations = Conversations {
                 tunnel: tunnel.clone(),
+                peers: BTreeMap::new(),
+                names: self.names.clone(),
                 registrar: self.names.clone().map(|names| Registrar::new(self.epoch(), names)),
                 registering: BTreeMap::new(),
                 remark: self.remark.unwrap_or(|_| ()),
@@ -105,7 +115,7 @@ impl Leasing {
             thread::Builder::new().name("leases".to_owned()).spawn(speak)?;
         }
         for conversations in known.iter() {
-            locked(conversations).follow(config.register.as_ref(), &|| self.epoch());
+            locked(conversations).follow(register, &|| self.epoch());
         }
         Ok(())
     }
@@ -149,6 +159,7 @@ impl Conversations {
     /// What the file says of who is a peer, and of what is registered where.
     fn follow(&mut self, config: Option<&RegisterConfig>, epoch: &dyn Fn() -> u64) {
         let peers = self.tunnel.peer_list();
+        self.peers = peers.iter().map(|peer| (peer.number, peer.name.clone())).collect();
         if let Some(registrar) = &mut self.registrar {
             registrar.follow(&peers);
         }
@@ -165,24 +176,41 @@ impl Conversations {
 
     /// Takes a message of a peer. What leads to nothing is counted.
     fn heard(&mut self, peer: u32, message: &[u8]) {
-        let now = MachineClock.program();
         let taken = match decode(message) {
-            Ok(ControlMessage::Ask(ask)) => match self.registrar.as_mut() {
-                Some(registrar) => registrar.heard(peer, &ask, now).map(|answer| {
-                    self.say(peer, &ControlMessage::Answer(answer));
-                }),
-                None => Err("no_registrar"),
-            },
-            Ok(ControlMessage::Answer(answer)) => match self.registering.get_mut(&peer) {
-                Some(registering) => registering.heard(&answer, now).map(|told| {
-                    told.iter().for_each(|words| (self.remark)(words));
-                }),
-                None => Err("not_asked"),
-            },
+            Ok(ControlMessage::Ask(ask)) => self.asked(peer, &ask).map(|answer| {
+                self.say(peer, &ControlMessage::Answer(answer));
+            }),
+            Ok(ControlMessage::Answer(answer)) => self.answered(peer, &answer),
             Err(_) => Err("malformed"),
         };
         if let Err(reason) = taken {
             *self.drops.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Takes an ask of a peer, and gives the answer.
+    fn asked(&mut self, peer: u32, ask: &ControlAsk) -> Result<OwnerAnswer, &'static str> {
+        // It may have been sent before its sender was revoked.
+        let by = self.peers.get(&peer).ok_or("no_peer")?;
+        match (&ask.body, &mut self.registrar, &self.names) {
+            (AskBody::SetUp(_), _, Some(names)) => names.asked(by, ask),
+            (AskBody::Register(_), Some(registrar), _) => registrar.heard(peer, ask, MachineClock.program()),
+            (AskBody::SetUp(_), _, None) => Err("no_name_server"),
+            (AskBody::Register(_), None, _) => Err("no_registrar"),
+        }
+    }
+
+    /// Takes an answer of a peer, which may give leases and own addresses.
+    fn answered(&mut self, peer: u32, answer: &OwnerAnswer) -> Result<(), &'static str> {
+        if let Some(registering) = self.registering.get_mut(&peer)
+            && let Ok(told) = registering.heard(answer, MachineClock.program())
+        {
+            told.iter().for_each(|words| (self.remark)(words));
+            return Ok(());
+        }
+        match (self.peers.get(&peer), &self.names) {
+            (Some(by), Some(names)) => names.answered(by, answer),
+            _ => Err("not_asked"),
         }
     }
 
@@ -226,6 +254,7 @@ impl Conversations {
     /// The tunnel goes: nobody is a peer any more.
     fn end(&mut self) {
         self.release(|_| true);
+        self.peers.clear();
         if let Some(registrar) = &mut self.registrar {
             registrar.follow(&[]);
         }

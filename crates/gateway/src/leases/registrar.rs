@@ -87,13 +87,7 @@ impl Registrar {
         };
         let answer = owner.heard(Peer(peer), ask, now, carry_out);
         self.withdraw(changes);
-        answer.map_err(|why| match why {
-            ControlDrop::OldEpoch => "old_epoch",
-            ControlDrop::OldSerial => "old_serial",
-            ControlDrop::OtherAsk => "other_ask",
-            ControlDrop::Busy => "busy",
-            ControlDrop::Peers => "too_many_peers",
-        })
+        answer.map_err(ControlDrop::name)
     }
 
     /// What there is to see.

@@ -4,15 +4,17 @@ use crate::clients::{Attending, Clients};
 use crate::config::AloneConfig;
 use crate::control::{self, Asked, ControlAnswer, Conversation};
 use crate::http;
+use crate::leases::Leasing;
 use crate::metrics::{self, Seen};
-use crate::names::{Names, NamesError};
+use crate::names::{LOOK, Names, NamesError, NamesView};
 use crate::serve::ServeError;
+use ports::live::tunnel::LoneTunnel;
 use rustix::net::{Shutdown, shutdown};
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -44,13 +46,26 @@ pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), 
     };
     let names = Arc::new(Names::open(&config.names)?);
     let ended: Arc<AtomicBool> = Arc::default();
+    let tunnel = config.tunnel.as_ref().map(LoneTunnel::open).transpose()?;
+    let leasing = Leasing::new(Some(names.clone()), |_| ());
+    if let Some((mut tunnel, control)) = tunnel {
+        leasing.follow(None, &[control], &ended).map_err(NamesError::System)?;
+        let until = ended.clone();
+        let run = move || {
+            while !until.load(Ordering::SeqCst) {
+                tunnel.turn(LOOK);
+            }
+        };
+        thread::Builder::new().name("tunnel".to_owned()).spawn(run).map_err(NamesError::System)?;
+    }
     let clients = Arc::new(Clients::new(ended.clone()));
     let (stop, stopped) = sync_channel(1);
     let stopper = Stopper(stop);
     names.start(&ended).map_err(NamesError::System)?;
-    let (here, ends) = (names.clone(), stopper.clone());
+    let (here, ends, leasing) = (names.clone(), stopper.clone(), Arc::new(leasing));
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
-        let answer = &mut |asked, _: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>| answer(&here, &asked);
+        let answer =
+            &mut |asked, _: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>| answer(&here, &leasing, &asked);
         // A client may disconnect at any time, or say nothing.
         if let Ok(Conversation::Stop) = control::converse(stream, &|silent| visit.turn(silent), answer) {
             ends.stop();
@@ -74,8 +89,12 @@ pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), 
     Ok(())
 }
 
-fn answer(names: &Names, asked: &Asked) -> ControlAnswer {
+fn answer(names: &Names, leasing: &Leasing, asked: &Asked) -> ControlAnswer {
     match asked {
+        Asked::Names => {
+            let control_drops = leasing.view().drops;
+            ControlAnswer::Names(Box::new(NamesView { control_drops, ..names.view() }))
+        }
         Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
         asked => names.answer(asked),
     }

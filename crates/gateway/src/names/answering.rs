@@ -1,27 +1,30 @@
 //! The name server that all sockets share, with the clock, the secrets and the waypoint that it does not have
 //! itself.
 
+use crate::config::elsewhere::Elsewhere;
 use crate::config::names::{
     GatewayDescription, HostPlace, Hosts, NamesConfig, is_behind, no_peer, outside, own, reachable, served,
 };
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
-use crate::names::asking::{Asking, Settled};
+use crate::names::asking::{Asking, Settled, Unpromised};
+use crate::names::elsewhere::{WaypointWays, Ways, numbered};
 use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
-use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
+use crate::names::view::{AskedWaypointView, NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
+use naming::control::{AskBody, ControlAsk, ControlDrop, OwnerAnswer, Peer, SetUp};
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
     NameServer, Resumed, Zone, ZoneError,
 };
 use naming::limits::TAIL;
-use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, SetUpError, StableNetwork};
+use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, StableNetwork};
 use ports::live::clock::{Clock, MachineClock};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -57,7 +60,7 @@ pub(super) enum ReplyTo {
 /// The name server and its account.
 pub(super) struct Answering {
     server: NameServer,
-    pub(super) asking: Option<Asking>,
+    pub(super) asking: Asking,
     hosts: Arc<Mutex<Hosts>>,
     named: BTreeMap<String, NameDescription>,
     gateways: Vec<GatewayDescription>,
@@ -69,6 +72,8 @@ pub(super) struct Answering {
     inside6: HashMap<String, Ipv6Addr>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
+    /// Who has the other roles.
+    elsewhere: Elsewhere,
     /// What keeps names that are added over the end of the process.
     kept: Option<Arc<Kept>>,
     later: HashMap<HeldQuery, ReplyTo>,
@@ -80,7 +85,11 @@ pub(super) struct Answering {
 
 impl Answering {
     /// A name server with new secrets. The epoch is larger than that of each life before.
-    pub(super) fn new(config: &NamesConfig, epoch: Option<u64>) -> Result<Answering, NamesError> {
+    pub(super) fn new(
+        config: &NamesConfig,
+        epoch: Option<u64>,
+        ways: &Arc<Ways>,
+    ) -> Result<Answering, NamesError> {
         let mut current = [0; 16];
         // For so few bytes it is never interrupted.
         getrandom(&mut current, GetRandomFlags::empty()).map_err(io::Error::from)?;
@@ -101,7 +110,10 @@ impl Answering {
             }
             None => None,
         };
-        let asking = waypoint.clone().map(|waypoint| Asking::new(epoch, Box::new(waypoint)));
+        let elsewhere = config.elsewhere.waypoints.clone();
+        let link = WaypointWays { own: waypoint.clone(), elsewhere, ways: ways.clone() };
+        let peers: Vec<Peer> = link.peers().collect();
+        let asking = Asking::new(epoch, peers, Box::new(link));
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
         Ok(Answering {
@@ -115,6 +127,7 @@ impl Answering {
             network6: config.network6,
             inside6: config.inside6.clone(),
             waypoint,
+            elsewhere: config.elsewhere.clone(),
             kept: None,
             later,
             udp: 0,
@@ -194,6 +207,7 @@ impl Answering {
             https: None,
         };
         drop(hosts);
+        let has_waypoint = self.pool.is_some() || !self.elsewhere.waypoints.is_empty();
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
         let name = zone.name(&wish.name).map_err(told)?;
@@ -208,7 +222,7 @@ impl Answering {
             let leads = stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host));
             leads.inspect_err(|_| waypoint.fall(&standing))
         };
-        if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()).and_then(|()| stands()) {
+        if let Err(message) = reachable(zone, &wish.name, has_waypoint).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
@@ -316,19 +330,21 @@ impl Answering {
             }
             DnsAnswer::Hold(number, ask) => {
                 let mut settled = Vec::new();
-                match &mut self.asking {
-                    Some(asking) => {
-                        asking.ask(number, ask, at.now, &mut settled);
-                        asking.turn(at.now, &mut settled);
+                let place = lock(&self.hosts).place(ask.responder.0).cloned();
+                match place {
+                    Some(place) => {
+                        let set_up = SetUp::of(ask, place.gateway.into(), place.address);
+                        self.asking.ask(number, set_up, at.now);
+                        self.asking.turn(at.now, &mut settled);
                     }
-                    // A name that needs a waypoint is refused where there is none.
-                    None => settled.push((number, Err(SetUpError::Full))),
+                    // Each name of the zone leads to a host with a place.
+                    None => settled.push((number, Err(Unpromised::Unreached))),
                 }
                 let own = settled.iter().position(|(settled, _)| *settled == number);
                 let own = own.map(|index| settled.swap_remove(index));
                 self.settle(settled);
                 match own {
-                    Some((number, said)) => match self.server.resume(number, said, out) {
+                    Some((number, said)) => match self.resume(number, said, out) {
                         Some(_) => {
                             self.replies += 1;
                             Taken::Reply
@@ -349,15 +365,13 @@ impl Answering {
     pub(super) fn turn(&mut self) -> Option<u64> {
         let now = MachineClock.program();
         let mut settled = Vec::new();
-        if let Some(asking) = &mut self.asking {
-            asking.turn(now, &mut settled);
-        }
+        self.asking.turn(now, &mut settled);
         self.settle(settled);
         let mut out = Vec::new();
         while let Some(resumed) = self.server.expire(now, &mut out) {
             self.send(&resumed, &out);
         }
-        let due = self.asking.as_ref().and_then(Asking::next_due);
+        let due = self.asking.next_due();
         let over = self.waypoint.as_ref().and_then(|waypoint| locked(waypoint).turn(now));
         [due, over, self.server.next_expiry()].into_iter().flatten().min().map(|due| due.saturating_sub(now))
     }
@@ -365,10 +379,62 @@ impl Answering {
     fn settle(&mut self, settled: Vec<Settled>) {
         let mut out = Vec::new();
         for (number, said) in settled {
-            if let Some(resumed) = self.server.resume(number, said, &mut out) {
+            if let Some(resumed) = self.resume(number, said, &mut out) {
                 self.send(&resumed, &out);
             }
         }
+    }
+
+    /// Writes the reply to a query that has waited; nothing if it waits no longer.
+    fn resume(
+        &mut self,
+        number: HeldQuery,
+        said: Result<Ipv4Addr, Unpromised>,
+        out: &mut Vec<u8>,
+    ) -> Option<Resumed> {
+        match said {
+            Ok(address) => self.server.resume(number, Ok(address), out),
+            Err(Unpromised::Short(why)) => self.server.resume(number, Err(why), out),
+            Err(Unpromised::Unreached) => self.server.give_up(number, out),
+        }
+    }
+
+    /// Takes an ask of a name server elsewhere, and gives the answer of the waypoint of this process.
+    ///
+    /// # Errors
+    /// It is no name server of the file, or why its ask is dropped.
+    pub(super) fn asked(
+        &mut self,
+        by: &str,
+        ask: &ControlAsk,
+        now: u64,
+    ) -> Result<OwnerAnswer, &'static str> {
+        let place = self.elsewhere.name_servers.iter().position(|name| name == by);
+        let (Some(place), Some(waypoint)) = (place, &self.waypoint) else { return Err("no_name_server") };
+        let served = match &ask.body {
+            AskBody::SetUp(SetUp { gateway, host, .. }) => {
+                let place = HostPlace { gateway: gateway.to_string(), address: *host };
+                let peer = served(&self.gateways, &place).map(|gateway| gateway.peer);
+                peer.is_ok_and(|peer| peer.is_some())
+            }
+            AskBody::Register(_) => false,
+        };
+        locked(waypoint).heard(numbered(place), ask, served, now).map_err(ControlDrop::name)
+    }
+
+    /// Takes an answer of a waypoint elsewhere, and answers the queries that waited for it.
+    ///
+    /// # Errors
+    /// It answers nothing that waits.
+    pub(super) fn answered(&mut self, by: &str, answer: &OwnerAnswer, now: u64) -> Result<(), &'static str> {
+        let place = self.elsewhere.waypoints.iter().position(|name| name == by).ok_or("not_asked")?;
+        if !self.asking.heard(numbered(place), answer, now) {
+            return Err("not_asked");
+        }
+        let mut settled = Vec::new();
+        self.asking.turn(now, &mut settled);
+        self.settle(settled);
+        Ok(())
     }
 
     /// Sends a reply that has waited.
@@ -406,8 +472,17 @@ impl Answering {
             held: self.server.held() as u64,
             drops: self.drops.clone(),
             host_count: self.named.len() as u64,
+            waypoints: self.waypoints_elsewhere(MachineClock.program()),
             ..NamesView::default()
         }
+    }
+
+    fn waypoints_elsewhere(&self, now: u64) -> Vec<AskedWaypointView> {
+        let view = |(place, name): (usize, &String)| {
+            let silent = self.asking.is_silent(numbered(place), now);
+            AskedWaypointView { name: name.clone(), silent }
+        };
+        self.elsewhere.waypoints.iter().enumerate().map(view).collect()
     }
 
     /// The figures, names with their hosts, and promises.

@@ -1,60 +1,88 @@
-//! The name server's side of asking a waypoint: asks, their repetition and their outcomes.
+//! The name server's side of asking waypoints: asks, their repetition and their outcomes.
 
-use naming::control::{AskBody, AskOutcome, AskerAction, ControlAsk, ControlAsker, OwnerAnswer, Rejection};
+use naming::SetUpError;
+use naming::control::{
+    ControlAsk, OwnerAnswer, Peer, Rejection, SetUp, SetUpAction, SetUpAsker, SetUpOutcome,
+};
 use naming::dns::HeldQuery;
-use naming::{Ask, SetUpError};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-/// A way to the waypoint that owns the addresses.
+/// The ways to waypoints that own addresses.
 pub(super) trait WaypointLink: Send {
-    /// Carries an ask there. The answer, if it is there at once.
-    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer>;
+    /// Carries an ask to this waypoint. The answer, if it is there at once.
+    fn carry(&mut self, to: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer>;
 }
 
-/// What a waypoint has said of a query that waits.
-pub(super) type Settled = (HeldQuery, Result<Ipv4Addr, SetUpError>);
+/// Why a query gets no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unpromised {
+    /// Waypoints are short of addresses.
+    Short(SetUpError),
+    /// No waypoint leads to the host.
+    Unreached,
+}
 
-/// All asks that wait, and the way to the waypoint.
+/// What waypoints have said of a query that waits.
+pub(super) type Settled = (HeldQuery, Result<Ipv4Addr, Unpromised>);
+
+/// All asks that wait, and the ways to the waypoints.
 pub(super) struct Asking {
-    asker: ControlAsker,
+    asker: SetUpAsker,
     link: Box<dyn WaypointLink>,
     waiting: HashMap<u64, HeldQuery>,
 }
 
 impl Asking {
     /// Nothing waits. The epoch is larger than that of each earlier life of the process.
-    pub(super) fn new(epoch: u64, link: Box<dyn WaypointLink>) -> Asking {
-        Asking { asker: ControlAsker::new(epoch), link, waiting: HashMap::new() }
+    pub(super) fn new(
+        epoch: u64,
+        waypoints: impl IntoIterator<Item = Peer>,
+        link: Box<dyn WaypointLink>,
+    ) -> Asking {
+        Asking { asker: SetUpAsker::new(epoch, waypoints), link, waiting: HashMap::new() }
     }
 
     /// Asks for an address for a query that waits. [`Asking::turn`] carries it.
-    pub(super) fn ask(&mut self, query: HeldQuery, ask: Ask, now: u64, settled: &mut Vec<Settled>) {
-        match self.asker.ask(AskBody::SetUp(ask), now) {
-            Ok(serial) => drop(self.waiting.insert(serial, query)),
-            Err(_) => settled.push((query, Err(SetUpError::Full))),
-        }
+    pub(super) fn ask(&mut self, query: HeldQuery, set_up: SetUp, now: u64) {
+        let number = self.asker.ask(set_up, now);
+        self.waiting.insert(number, query);
+    }
+
+    /// Takes an answer of a waypoint, and says whether it answers something. [`Asking::turn`] notes what it
+    /// says.
+    pub(super) fn heard(&mut self, from: Peer, answer: &OwnerAnswer, now: u64) -> bool {
+        self.asker.heard(from, answer, now)
     }
 
     /// Carries what is due, and notes what has been said.
     pub(super) fn turn(&mut self, now: u64, settled: &mut Vec<Settled>) {
         while let Some(action) = self.asker.poll(now) {
-            let outcome = match action {
-                AskerAction::Send(ask) => {
-                    let answer = self.link.carry(&ask, now);
-                    answer.and_then(|answer| self.asker.heard(&answer, now))
+            let (number, outcome) = match action {
+                SetUpAction::Send(to, ask) => {
+                    if let Some(answer) = self.link.carry(to, &ask, now) {
+                        self.asker.heard(to, &answer, now);
+                    }
+                    continue;
                 }
-                AskerAction::Ended(serial, outcome) => Some((serial, outcome)),
+                SetUpAction::Settled(number, outcome) => (number, outcome),
             };
-            let Some((serial, outcome)) = outcome else { continue };
-            let Some(query) = self.waiting.remove(&serial) else { continue };
+            let Some(query) = self.waiting.remove(&number) else { continue };
             match outcome {
-                AskOutcome::Accepted(address, _) => settled.push((query, Ok(address))),
-                AskOutcome::Rejected(Rejection::SetUp(why)) => settled.push((query, Err(why))),
+                SetUpOutcome::Promised(address) => settled.push((query, Ok(address))),
+                SetUpOutcome::Refused(Rejection::SetUp(why)) => {
+                    settled.push((query, Err(Unpromised::Short(why))));
+                }
+                SetUpOutcome::Refused(_) => settled.push((query, Err(Unpromised::Unreached))),
                 // The query is answered when it has waited for as long as it may.
-                AskOutcome::Rejected(_) | AskOutcome::Leased(_) | AskOutcome::TimedOut => {}
+                SetUpOutcome::Unanswered => {}
             }
         }
+    }
+
+    /// Whether a waypoint has said nothing when it was asked last.
+    pub(super) fn is_silent(&self, waypoint: Peer, now: u64) -> bool {
+        self.asker.is_silent(waypoint, now)
     }
 
     /// When something is to be carried again.

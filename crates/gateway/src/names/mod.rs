@@ -11,6 +11,7 @@
 pub mod alone;
 mod answering;
 mod asking;
+mod elsewhere;
 mod packet_tables;
 mod packets;
 mod path;
@@ -23,14 +24,16 @@ mod waypoint;
 
 pub(crate) use packet_tables::EXPECTATIONS;
 pub use packet_tables::PacketTables;
-pub use view::{NameWish, NamesView, WhyNameView, WhyNameWish};
+pub use view::{AskedWaypointView, NameWish, NamesView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
 
 use crate::config::names::NamesConfig;
 use crate::control::{Asked, ControlAnswer};
 use answering::Answering;
+use elsewhere::Ways;
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
+use naming::control::{ControlAsk, OwnerAnswer};
 use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;
 use naming::{AddressPoolError, BindingKey, ServiceTextError};
@@ -89,6 +92,8 @@ pub(crate) struct Names {
     udp: Vec<Arc<UdpSocket>>,
     tcp: Vec<TcpListener>,
     connections: tcp::Connections,
+    /// The ways to who has other roles.
+    pub(crate) ways: Arc<Ways>,
     kept: Option<Arc<Kept>>,
     /// Bindings of the life before.
     earlier: Vec<StoredBinding>,
@@ -106,7 +111,9 @@ impl Names {
             Some((kept, earlier)) => (Some(Arc::new(kept)), Some(earlier)),
             None => (None, None),
         };
-        let mut answering = Answering::new(config, earlier.as_ref().map(|earlier| earlier.epoch))?;
+        let ways = Arc::<Ways>::default();
+        let epoch = earlier.as_ref().map(|earlier| earlier.epoch);
+        let mut answering = Answering::new(config, epoch, &ways)?;
         for wish in earlier.iter().flat_map(|earlier| &earlier.names) {
             answering.restore(wish).map_err(NamesError::Store)?;
         }
@@ -120,7 +127,7 @@ impl Names {
         }
         let (earlier, connections, keeping) =
             (earlier.unwrap_or_default(), Default::default(), Mutex::default());
-        Ok(Names { answering, udp, tcp, connections, kept, earlier, keeping })
+        Ok(Names { answering, udp, tcp, connections, ways, kept, earlier, keeping })
     }
 
     /// Answers until `ended` is true; then the threads end within a second.
@@ -223,6 +230,22 @@ impl Names {
     /// Removes a name whose lease is over. Somebody may have removed it before.
     pub(crate) fn end_lease(&self, name: &str) {
         let _ = self.answering().remove_unkept(name);
+    }
+
+    /// Takes an ask of the peer of this name, and gives the answer of the waypoint of this process.
+    ///
+    /// # Errors
+    /// It is no name server of the file, or why its ask is dropped.
+    pub(crate) fn asked(&self, by: &str, ask: &ControlAsk) -> Result<OwnerAnswer, &'static str> {
+        self.answering().asked(by, ask, MachineClock.program())
+    }
+
+    /// Takes an answer of the peer of this name.
+    ///
+    /// # Errors
+    /// It answers nothing that waits.
+    pub(crate) fn answered(&self, by: &str, answer: &OwnerAnswer) -> Result<(), &'static str> {
+        self.answering().answered(by, answer, MachineClock.program())
     }
 
     /// The figures, without lists.

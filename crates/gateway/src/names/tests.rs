@@ -6,16 +6,15 @@ use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::NAMED_HOSTS;
 use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY, NAME_SERVER_ADDRESSES};
 use crate::names::asking::{Asking, WaypointLink};
+use crate::names::elsewhere::WaypointWays;
 use crate::names::packet_tables::PacketTables;
 use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
 use crate::names::path::PacketPath;
 use crate::names::stable::{StableEntry, StableHost};
-use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
-use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
+use crate::names::waypoint::LocalWaypoint;
+use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, SetUp};
 use naming::dns::Ipv4Mode;
-use naming::{
-    AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services, StableNetwork,
-};
+use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, StableNetwork};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -326,7 +325,7 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
 struct Silent;
 
 impl WaypointLink for Silent {
-    fn carry(&mut self, _: &ControlAsk, _: u64) -> Option<OwnerAnswer> {
+    fn carry(&mut self, _: Peer, _: &ControlAsk, _: u64) -> Option<OwnerAnswer> {
         None
     }
 }
@@ -334,7 +333,8 @@ impl WaypointLink for Silent {
 #[test]
 fn a_waypoint_that_says_nothing_makes_an_error_and_not_silence() {
     let zone = format!("{ZONE}{HOSTS}{POOL}");
-    let running = Running::with(&zone, |answering| answering.asking = Some(Asking::new(1, Box::new(Silent))));
+    let running =
+        Running::with(&zone, |answering| answering.asking = Asking::new(1, [Peer(0)], Box::new(Silent)));
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
     socket.send_to(&query_for("nas", 7), running.at).expect("is sent");
@@ -352,12 +352,12 @@ fn a_waypoint_that_says_nothing_makes_an_error_and_not_silence() {
 }
 
 /// A waypoint that answers when it is asked for the third time.
-struct Slow(SharedWaypoint, u32);
+struct Slow(WaypointWays, u32);
 
 impl WaypointLink for Slow {
-    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+    fn carry(&mut self, to: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
         self.1 += 1;
-        if self.1 < 3 { None } else { self.0.carry(ask, now) }
+        if self.1 < 3 { None } else { self.0.carry(to, ask, now) }
     }
 }
 
@@ -370,8 +370,9 @@ fn a_waypoint_that_is_slow_is_asked_again() {
         hosts.number(HostPlace { gateway: "home".into(), address: [192, 168, 1, 10].into() });
         let hosts = Arc::new(Mutex::new(hosts));
         let waypoint = LocalWaypoint::new(1, pool, hosts).expect("a pool");
-        let waypoint = Arc::new(Mutex::new(waypoint));
-        answering.asking = Some(Asking::new(1, Box::new(Slow(waypoint, 0))));
+        let own = Some(Arc::new(Mutex::new(waypoint)));
+        let ways = WaypointWays { own, elsewhere: Vec::new(), ways: Arc::default() };
+        answering.asking = Asking::new(1, [Peer(0)], Box::new(Slow(ways, 0)));
     };
     let running = Running::with(&zone, slow);
     let reply = by_tcp(&mut running.connect(), &query_for("nas", 1));
@@ -722,7 +723,8 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (initiator, address) = (Ipv4Addr::new(203, 0, 113, 9), |last| Ipv4Addr::new(198, 51, 100, last));
     let place = |last: u8| HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() };
     let mut hosts = Hosts::default();
-    let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
+    hosts.number(place(10));
+    hosts.number(place(11));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
     let bound = [1, 2, 4, 5];
@@ -738,19 +740,23 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let reached = Reached { key, target, quarantined: false };
     waypoint.begin(Box::new(Faster(Arc::clone(&told), Some(reached))));
     let mut asked = 0;
-    let mut ask = |responder: u32| {
+    let mut ask = |host: u8| {
         let services = Services::new([service]).expect("one");
         let initiators = Initiators::Exact(initiator);
         let resolver = initiator.into();
         asked += 1;
-        let body = AskBody::SetUp(Ask { responder: Responder(responder), services, initiators, resolver });
-        waypoint.heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, 1).expect("an answer").body
+        let host = [192, 168, 1, host].into();
+        let body = AskBody::SetUp(SetUp { gateway: "home".into(), host, services, initiators, resolver });
+        waypoint
+            .heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, true, 1)
+            .expect("an answer")
+            .body
     };
     // Packets lead the initiator to the other host by the first address, so it gets the second one.
-    assert_eq!(ask(nas), AnswerBody::Accept(address(2), 2_000_000));
+    assert_eq!(ask(10), AnswerBody::Accept(address(2), 2_000_000));
     let key = PathKey { address: address(2), service, initiators: Initiators::Exact(initiator) };
     let to_nas = Target { host: [192, 168, 1, 10].into(), ..target };
     assert_eq!(*told.lock().expect("no panic"), [(key, Some(to_nas))]);
     // And the first one again, for the host that it reaches there.
-    assert_eq!(ask(tv), AnswerBody::Accept(address(1), 2_000_000));
+    assert_eq!(ask(11), AnswerBody::Accept(address(1), 2_000_000));
 }

@@ -53,6 +53,19 @@ pub struct NamesView {
     pub hosts: Vec<NamedHostView>,
     /// What was promised and still holds, the latest first.
     pub promises: Vec<PromiseView>,
+    /// The waypoints elsewhere that are asked for addresses.
+    pub waypoints: Vec<AskedWaypointView>,
+    /// Control messages of peers that led to nothing, by reason, of a process without ports.
+    pub control_drops: BTreeMap<&'static str, u64>,
+}
+
+/// A waypoint that is asked for addresses.
+#[derive(Clone, Debug, Serialize)]
+pub struct AskedWaypointView {
+    /// The name of this peer.
+    pub name: String,
+    /// It did not answer when it was asked last, and others are asked first for a while.
+    pub silent: bool,
 }
 
 /// A name that leads to a host.

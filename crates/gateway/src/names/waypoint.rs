@@ -5,11 +5,12 @@ use super::packets::{DataPath, PathRefusal, Reached, Target, told};
 use super::path::PacketPath;
 use super::stable::StableHost;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
-use crate::limits::PROMISES_SHOWN;
-use crate::names::asking::WaypointLink;
+use crate::limits::{NAMED_HOSTS, PROMISES_SHOWN};
 use crate::names::view::{PromiseView, PromisedTo, WhyNameView};
 use exec::Backend;
-use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer, Peer, Rejection};
+use naming::control::{
+    AnswerBody, AskBody, ControlAsk, ControlDrop, ControlOwner, OwnerAnswer, Peer, Rejection,
+};
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
@@ -19,9 +20,6 @@ use naming::{
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The name server of the same process, among those who ask.
-const OWN: Peer = Peer(0);
 
 /// How often another address is tried because packets have bound an initiator meanwhile.
 const ATTEMPTS: usize = 4;
@@ -158,26 +156,40 @@ impl LocalWaypoint {
         (self.waypoint.bindings(), self.path.as_ref().map_or(0, PacketPath::count))
     }
 
-    /// Takes an ask of a peer, and gives its answer. When it accepts, packets know the promise.
-    pub(crate) fn heard(&mut self, peer: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+    /// Takes an ask of a peer about a host that is `served` by a gateway or not, and gives its answer. When
+    /// it accepts, packets know the promise.
+    ///
+    /// # Errors
+    /// Why the ask is dropped.
+    pub(crate) fn heard(
+        &mut self,
+        peer: Peer,
+        ask: &ControlAsk,
+        served: bool,
+        now: u64,
+    ) -> Result<OwnerAnswer, ControlDrop> {
         let LocalWaypoint { owner, waypoint, hosts, path, promises, .. } = self;
-        let hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let carry_out = |body: &AskBody| {
-            let AskBody::SetUp(ask) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
-            let Some(place) = hosts.place(ask.responder.0).cloned() else {
+            let AskBody::SetUp(wanted) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
+            let place = HostPlace { gateway: wanted.gateway.to_string(), address: wanted.host };
+            if !served {
                 return AnswerBody::Reject(Rejection::UnknownResponder);
-            };
-            match set_up(waypoint, path.as_mut(), ask, &hosts, now) {
+            }
+            if hosts.count() >= NAMED_HOSTS && hosts.known(&place).is_none() {
+                return AnswerBody::Reject(Rejection::NoRoom);
+            }
+            let ask = wanted.ask(Responder(hosts.number(place.clone())));
+            match set_up(waypoint, path.as_mut(), &ask, &hosts, now) {
                 Ok(promise) => {
-                    promises.note(Expected { promise, ask: ask.clone(), place, at: now });
+                    promises.note(Expected { promise, ask, place, at: now });
                     let micros = promise.exclusive_until.saturating_sub(now) / 1_000;
                     AnswerBody::Accept(promise.address, u32::try_from(micros).unwrap_or(u32::MAX))
                 }
                 Err(why) => AnswerBody::Reject(Rejection::SetUp(why)),
             }
         };
-        // Without room it drops the ask, which is carried again.
-        owner.heard(peer, ask, now, carry_out).ok()
+        owner.heard(peer, ask, now, carry_out)
     }
 
     /// What becomes of a first packet, and who else is expected there.
@@ -361,10 +373,4 @@ fn set_up(
         }
     }
     Err(SetUpError::InitiatorFull)
-}
-
-impl WaypointLink for SharedWaypoint {
-    fn carry(&mut self, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
-        locked(self).heard(OWN, ask, now)
-    }
 }

@@ -8,8 +8,8 @@
 //! One side asks ([`ControlAsker`]) and repeats until it hears an answer or three seconds have passed; the
 //! other owns what is asked for ([`ControlOwner`]), carries out each ask at most once and repeats its answer.
 //! Who the other side is, and that nothing is replayed from another session, is shown by the tunnel that
-//! carries the bytes. Roles in one process hand the messages over without bytes. A name server may ask several
-//! waypoints, one after the other ([`SetUpAsker`]).
+//! carries the bytes. Roles in one process hand the messages over without bytes. A name server may ask
+//! several waypoints, one after the other ([`SetUpAsker`]).
 
 mod asker;
 mod codec;

@@ -25,6 +25,19 @@ pub enum ControlDrop {
     Peers,
 }
 
+impl ControlDrop {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ControlDrop::OldEpoch => "old_epoch",
+            ControlDrop::OldSerial => "old_serial",
+            ControlDrop::OtherAsk => "other_ask",
+            ControlDrop::Busy => "busy",
+            ControlDrop::Peers => "too_many_peers",
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Answered {
     body: AskBody,

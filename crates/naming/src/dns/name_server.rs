@@ -246,6 +246,13 @@ impl NameServer {
         Some(held.write(number, &reply, out))
     }
 
+    /// Answers with an error a query that has waited, and to whose host no waypoint leads; nothing if it
+    /// waits no longer.
+    pub fn give_up(&mut self, number: HeldQuery, out: &mut Vec<u8>) -> Option<Resumed> {
+        let held = self.held.release(number.0)?;
+        Some(held.write(number, &failure("no waypoint leads to this host"), out))
+    }
+
     /// Answers with an error one of the queries that have waited for too long; nothing if there are none.
     pub fn expire(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Resumed> {
         let (number, held) = self.held.overdue(now)?;

@@ -145,7 +145,7 @@ fn live(seed: u64, questions: u64, weather: Weather, away: Option<Peer>) -> u64 
                                     waypoints[owner].waypoint.promised(&key(address, set_up.initiators), now);
                                 let responder = Responder(u32::from(set_up.host.octets()[3]));
                                 let still = entry.map(|entry| entry.responder) == Some(responder);
-                                // What a client that is known was promised gives way to what it asks for later.
+                                // A promise to a known client gives way to what it asks for later.
                                 let gave_way = matches!(set_up.initiators, Initiators::Exact(_));
                                 assert!(still || gave_way && now >= asked + EXCLUSIVE.start(), "{seed}");
                                 promised += 1;

@@ -19,6 +19,7 @@ mod calls;
 mod control;
 mod incoming;
 pub mod key_file;
+mod lone;
 mod mailbox;
 mod outlet;
 mod own_end;
@@ -26,6 +27,7 @@ mod wanted;
 
 pub use control::{TunnelChange, TunnelControl, TunnelPeerView, TunnelView};
 pub use key_file::KeyFileError;
+pub use lone::LoneTunnel;
 pub use mailbox::{PeerMessage, PeerMessages};
 pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
 

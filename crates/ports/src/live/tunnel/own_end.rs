@@ -7,7 +7,7 @@ use crate::live::{ReceiveLosses, SendLosses};
 use rustix::event::epoll;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tunnel::limits::LONGEST_PAYLOAD;
@@ -142,6 +142,10 @@ impl Port {
 
     pub(super) fn end(&self) -> MutexGuard<'_, OwnEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn readable(&self) -> BorrowedFd<'_> {
+        self.both.as_fd()
     }
 
     pub(super) fn descriptor(&self) -> RawFd {
