@@ -26,7 +26,7 @@ fn init_with_ipv6(directory: &Path) -> Command {
 }
 
 #[test]
-fn both_files_are_right_and_never_written_over() {
+fn files_of_all_roles_are_right_and_never_written_over() {
     let directory = tempfile::tempdir().expect("a directory");
     init(directory.path()).assert().success();
     for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
@@ -39,6 +39,12 @@ fn both_files_are_right_and_never_written_over() {
     for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
         Command::new(binary()).arg("check").arg(six.path().join(file)).assert().success();
     }
+    let three = tempfile::tempdir().expect("a directory");
+    init(three.path()).args(["--name-server", "192.0.2.53"]).assert().success();
+    for file in ["waypoint/waypoint.toml", "gateway/gateway.toml", "name-server/name-server.toml"] {
+        Command::new(binary()).arg("check").arg(three.path().join(file)).assert().success();
+    }
+    init(six.path()).args(["--name-server", "192.0.2.53", "--shared", "198.51.100.1"]).assert().failure();
     let before = std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key");
     init(directory.path()).assert().failure();
     assert_eq!(std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key"), before);

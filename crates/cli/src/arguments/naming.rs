@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `ravelin naming`
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamingCommand {
-    /// Make the keys and files of a waypoint and of a gateway
+    /// Make the keys and files of a waypoint, of a gateway, and if wanted of a name server
     Init(Box<InitArguments>),
     /// Reach hosts behind NAT by their names, in a small internet of network namespaces
     Demo(DemoArguments),
@@ -43,15 +43,18 @@ pub(crate) struct KeyArguments {
     --known 198.51.100.2/31 --unknown 198.51.100.4/30 --router 02:00:5e:00:00:fe \\
     --lan eth1 --lan-address 192.168.1.2 --lan-network 192.168.1.0/24")]
 pub(crate) struct InitArguments {
-    /// Where the folders `waypoint` and `gateway` are made
+    /// Where the folders `waypoint` and `gateway` are made, and `name-server` if there is one
     pub(crate) directory: PathBuf,
-    /// The zone that the waypoint answers for
+    /// The zone that is answered for
     #[arg(long)]
     pub(crate) zone: String,
     /// The address of the waypoint's machine itself, for the name server and the tunnel
     #[arg(long)]
     pub(crate) machine: Ipv4Addr,
-    /// Where both ends take datagrams of the tunnel
+    /// The address of another machine that answers for the zone; without it the waypoint does
+    #[arg(long, conflicts_with_all = ["shared", "pool6"])]
+    pub(crate) name_server: Option<Ipv4Addr>,
+    /// Where all ends take datagrams of tunnels
     #[arg(long, default_value = "0.0.0.0:5282")]
     pub(crate) listen: SocketAddr,
     /// The interface of the waypoint at which its public addresses are

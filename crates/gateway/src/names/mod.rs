@@ -3,9 +3,10 @@
 //! ```text
 //!  UDP: a thread for each address ──┐                            ┌─ naming::dns::NameServer
 //!                                   ├──► Answering, one for all ─┤     │ held query      ▲ address
-//!  TCP: a thread for each client  ──┘                            └─ Asking ─► WaypointLink
-//!                                                                                  │ LocalWaypoint
-//!                                                                                  └─► PacketPath ─► DataPath
+//!  TCP: a thread for each client  ──┘                            └─ Asking ─► WaypointWays
+//!                                                                 tunnels to others ◄──┤
+//!                                                                                  LocalWaypoint
+//!                                                                                      └─► PacketPath ─► DataPath
 //! ```
 
 pub mod alone;
