@@ -21,6 +21,10 @@ pub const EMBRYONIC: u64 = 5 * SECOND;
 /// long.
 pub const QUARANTINE: u64 = 120 * SECOND;
 
+/// Nothing new reaches the responder of a binding for so long behind a packet that could have been for
+/// another one, whatever is promised then: an answer is used for as long, and a SYN is sent again for 63 s.
+pub const CONTESTED: u64 = TAIL;
+
 /// Addresses of one pool.
 pub const MOST_ADDRESSES: usize = 1_024;
 

@@ -4,7 +4,7 @@ use crate::admission::{Admission, Denial};
 use crate::bindings::{BindingKey, Bindings, State};
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::known::Known;
-use crate::limits::{MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
+use crate::limits::{CONTESTED, MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
 use crate::path::{PathEntry, PathKey};
 use crate::service::Services;
 use crate::unknown::{Shortage, Unknown};
@@ -228,25 +228,34 @@ impl Waypoint {
         };
         let before = bindings.get(&packet.key).filter(|one| bindings.keeps(one, now));
         let before = before.map(|one| (one.responder, one.state, one.contested));
-        if let Some((responder, state @ (State::Embryonic { .. } | State::Live), contested)) = before {
+        let own = before.and_then(|(responder, ..)| Some(expected?.ask.responder == responder));
+        if own == Some(false) && packet.begins {
+            bindings.contest(&packet.key, Some(now + CONTESTED));
+        }
+        let contested = before.and_then(|(.., contested)| contested);
+        let may_be_another = contested.is_some_and(|until| own.is_none() || now < until);
+        if let Some((responder, state @ (State::Embryonic { .. } | State::Live), _)) = before {
             if packet.begins {
-                let own = expected.map(|one| one.ask.responder == responder);
-                if own == Some(false) || own.is_none() && contested {
-                    if service.protocol == TCP && state == State::Live {
-                        bindings.contest(&packet.key, true);
-                    } else {
+                if own == Some(false) || may_be_another {
+                    if service.protocol != TCP || state != State::Live {
                         bindings.end(&packet.key, now);
                     }
                     return Err(Denial::Ambiguous);
                 }
-                bindings.contest(&packet.key, false);
+                bindings.contest(&packet.key, None);
             }
             return Ok(Admission::Bound(responder));
         }
+        if before.is_some() && packet.begins {
+            bindings.renew(&packet.key, now);
+        }
         let expected = expected.ok_or(if waits { Denial::NotOffered } else { Denial::NoExpectation })?;
         let responder = expected.ask.responder;
-        if before.is_some_and(|(earlier, ..)| earlier != responder) {
+        if own == Some(false) {
             return Err(Denial::Quarantined);
+        }
+        if may_be_another {
+            return Err(Denial::Ambiguous);
         }
         let delay = now - expected.asked;
         bindings.begin(packet.key, responder, now)?;
@@ -277,9 +286,13 @@ impl Waypoint {
     /// for another one is counted from now.
     pub fn note_quarantined(&mut self, key: &BindingKey, responder: Responder, now: u64) {
         let Some(bindings) = self.bindings_of(key) else { return };
-        if bindings.get(key).is_none() {
-            bindings.note(*key, responder);
-            bindings.end(key, now);
+        match bindings.get(key) {
+            None => {
+                bindings.note(*key, responder);
+                bindings.end(key, now);
+            }
+            // They go on sending.
+            Some(_) => bindings.renew(key, now),
         }
     }
 

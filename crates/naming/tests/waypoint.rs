@@ -4,8 +4,8 @@ mod chronicle;
 
 use chronicle::Chronicle;
 use naming::limits::{
-    EMBRYONIC, MOST_AT_ADDRESS, MOST_BINDINGS, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR, MOST_OF_INITIATOR,
-    QUARANTINE, SECOND, TAIL,
+    CONTESTED, EMBRYONIC, MOST_AT_ADDRESS, MOST_BINDINGS, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR,
+    MOST_OF_INITIATOR, QUARANTINE, REMEMBERED, SECOND, TAIL,
 };
 use naming::{
     AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Hold, Initiators, Responder, Service,
@@ -360,6 +360,52 @@ fn a_datagram_that_could_be_for_two_responders_ends_its_binding() {
     let again = TAIL + 700 * SECOND;
     waypoint.set_up(&ask(2, &[DNS], Initiators::Any), again).expect("it is the same");
     assert_eq!(waypoint.admit(&first, again), Admission::Admitted(Responder(2)));
+}
+
+#[test]
+fn who_goes_on_sending_stays_in_quarantine() {
+    let (mut waypoint, first) = bound_by_one_address(DNS);
+    waypoint.end(&first.key, SECOND);
+    // Longer than anything is remembered, and long after the queue of what has ended came to it.
+    let mut now = SECOND;
+    for step in 0..20 {
+        now += QUARANTINE - 1;
+        waypoint.advance(now);
+        if step % 2 == 0 {
+            waypoint.set_up(&ask(2, &[DNS], Initiators::Any), now).expect("the first answer is too old");
+        }
+        let denial = if step % 2 == 0 { Denial::Quarantined } else { Denial::NoExpectation };
+        assert_eq!(waypoint.admit(&first, now), Admission::Refused(denial), "step {step}");
+    }
+    assert_eq!(waypoint.bindings(), 1);
+    now += REMEMBERED;
+    waypoint.set_up(&ask(2, &[DNS], Initiators::Any), now).expect("it is the same");
+    assert_eq!(waypoint.admit(&first, now), Admission::Admitted(Responder(2)));
+}
+
+#[test]
+fn a_connection_that_was_for_another_responder_does_not_reach_that_of_the_binding_later() {
+    for service in [SSH, DNS] {
+        let pool = AddressPool { known: vec![], unknown: vec![address(1)] };
+        let mut waypoint = Waypoint::new(pool).expect("good").holding(Hold::Measured);
+        let any = |responder| ask(responder, &[service], Initiators::Any);
+        waypoint.set_up(&any(1), 0).expect("it is free");
+        let first = packet(client(1), address(1), service);
+        assert_eq!(waypoint.admit(&first, 1), Admission::Admitted(Responder(1)));
+        waypoint.prove(&first.key);
+        let other = 10 * SECOND;
+        waypoint.set_up(&any(2), other).expect("the first one has no longer its address to itself");
+        assert_eq!(waypoint.admit(&first, other), Admission::Refused(Denial::Ambiguous));
+        // The SYN, or the datagram, is sent again while the first one is promised anew.
+        for later in [6, 14, 30, 63, CONTESTED / SECOND - 1] {
+            let now = other + later * SECOND;
+            waypoint.set_up(&any(1), now).expect("it has no longer its address to itself");
+            assert_eq!(waypoint.admit(&first, now), Admission::Refused(Denial::Ambiguous), "{later} s");
+        }
+        let now = other + CONTESTED;
+        assert!(matches!(waypoint.admit(&first, now), Admission::Bound(_) | Admission::Admitted(_)));
+        assert_eq!(waypoint.bound(&first.key), Some(Responder(1)));
+    }
 }
 
 #[test]

@@ -88,6 +88,11 @@ impl PacketTables {
         let young = find(BOUND[0]).map_or(0, |(_, table)| table.capacity as usize);
         let (bound, quarantine) =
             ([exact(BOUND[0])?, exact(BOUND[1])?, exact(BOUND[2])?, exact(BOUND[3])?], exact(QUARANTINE)?);
+        let noted = [uint(24), IP4, (ColumnKind::Time, 64), (ColumnKind::Time, 64)];
+        if !are(&program.tables[quarantine as usize].values, &noted) {
+            let wanted = format!("in the table `{QUARANTINE}` the values `(u24, ip4, time, time)`");
+            return Err(lacks(&wanted));
+        }
         let wanted = format!("a table `{MACHINE}: exact(proto: u8, number: u16)`");
         let (machine, _) = find(MACHINE)
             .filter(|(_, table)| table.kind == TableKind::Exact)

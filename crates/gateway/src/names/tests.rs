@@ -681,7 +681,8 @@ impl DataPath for Faster {
 
 #[test]
 fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_last() {
-    let text = "table quarantine: exact(initiator: ip4, at: ip4, proto: u8, number: u16) -> (u24, ip4) {
+    let text =
+        "table quarantine: exact(initiator: ip4, at: ip4, proto: u8, number: u16) -> (u24, ip4, time, time) {
         capacity 4 age 120s evict refuse
     }
     start stage all() { match quarantine[1.1.1.1, 2.2.2.2, 6, 22] { some _ => flood, none => flood } }";

@@ -204,12 +204,15 @@ impl LocalWaypoint {
             (to(target), shown(initiators), until.map(seconds))
         });
         let (young, room) = state.young;
+        let contested = state.contested.is_some_and(|until| until > now);
         let outcome = match (&state.bound, &told, &state.quarantined) {
             (Some((target, _)), Some((expected, ..)), _) if *expected != to(*target) => "ambiguous",
-            (Some(_), None, _) if state.contested => "ambiguous",
+            (Some(_), None, _) if state.contested.is_some() => "ambiguous",
+            (Some(_), Some(_), _) if contested => "ambiguous",
             (Some(_), ..) => "reaches",
             (None, None, _) => "no_expectation",
             (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",
+            (None, Some(_), Some(_)) if contested => "ambiguous",
             _ if young >= room => "embryonic_full",
             _ => "would_reach",
         };
