@@ -41,6 +41,20 @@ pub const MOST_AT_ADDRESS: usize = 64;
 /// share.
 pub const RESERVED_OF: usize = 16;
 
+/// Resolvers of one network (/24, /56) are promised so many of a hundred addresses at the same time, so that
+/// asking for many names does not take all.
+pub const PERCENT_OF_NETWORK: usize = 75;
+
+/// The same, where they have not shown that they get what is sent to them.
+pub const PERCENT_OF_UNVERIFIED_NETWORK: usize = 25;
+
+/// Once so many of a hundred addresses are promised, a resolver has to show that it gets what is sent to it.
+pub const PERCENT_FOR_UNVERIFIED: usize = 50;
+
+/// Promises of one host to networks of initiators: the next one is to all initiators, if there is an address
+/// for this.
+pub const MOST_NETWORKS_OF_HOST: usize = 8;
+
 /// Bindings whose initiator has not proved itself.
 pub const MOST_EMBRYONIC: usize = 1 << 16;
 

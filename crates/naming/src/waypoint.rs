@@ -56,6 +56,9 @@ pub enum SetUpError {
     /// Addresses are short, and this responder or resolver has its share.
     #[error("addresses are short, and the share is used up")]
     Share,
+    /// Addresses are short, and the resolver has not shown that it gets what is sent to it.
+    #[error("addresses are short, and the resolver has not proved itself")]
+    Unproved,
     /// This initiator reaches, waits for or has just reached another responder by every address.
     #[error("every address leads this initiator elsewhere")]
     InitiatorFull,
@@ -68,6 +71,8 @@ pub struct Promise {
     pub address: Ipv4Addr,
     /// Until then nobody else is promised the same.
     pub exclusive_until: u64,
+    /// To whom: those that were asked for, or more.
+    pub initiators: Initiators,
 }
 
 /// A packet of an initiator.
@@ -155,7 +160,7 @@ impl Waypoint {
             (_, Hold::Whole) => now + TAIL,
         };
         let promised = Expectation { ask: ask.clone(), asked: now, exclusive_until, until: now + TAIL };
-        let address = if let Initiators::Exact(initiator) = ask.initiators {
+        Ok(if let Initiators::Exact(initiator) = ask.initiators {
             let address = self
                 .known
                 .choose(initiator, ask, &self.known_bindings, now)
@@ -163,15 +168,15 @@ impl Waypoint {
             if !self.known.promise(initiator, address, promised, now, &mut self.displaced) {
                 return Err(SetUpError::Full);
             }
-            address
+            Promise { address, exclusive_until, initiators: ask.initiators }
         } else {
             let promised = self.unknown.promise(promised, &self.unknown_bindings, now, &mut self.displaced);
             promised.map_err(|shortage| match shortage {
                 Shortage::Full => SetUpError::Full,
                 Shortage::Share => SetUpError::Share,
+                Shortage::Unproved => SetUpError::Unproved,
             })?
-        };
-        Ok(Promise { address, exclusive_until })
+        })
     }
 
     /// The promises that had to go for the last one.
@@ -179,10 +184,12 @@ impl Waypoint {
         &self.displaced
     }
 
-    /// Takes back the promise to a known initiator that has just been made, since packets do not follow it.
+    /// Takes back the promise that has just been made, since packets do not follow it.
     pub fn retract(&mut self, ask: &Ask, promise: &Promise) {
         if let Initiators::Exact(initiator) = ask.initiators {
             self.known.retract(initiator, promise.address, ask);
+        } else {
+            self.unknown.retract(promise.address, &Ask { initiators: promise.initiators, ..ask.clone() });
         }
     }
 

@@ -11,12 +11,13 @@ use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Targe
 use crate::names::path::PacketPath;
 use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
-use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer};
+use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, Rejection};
 use naming::dns::Ipv4Mode;
 use naming::{
-    AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services, StableNetwork,
+    AddressPool, Ask, BindingKey, Initiators, PathKey, Responder, Service, Services, SetUpError,
+    StableNetwork,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
@@ -578,6 +579,12 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
     assert!(error.contains("start anew"), "{error}");
 }
 
+/// Tables with room for so many expectations.
+fn tables(room: usize) -> PacketTables {
+    let (bound, stable) = ([1, 2, 4, 5], None);
+    PacketTables { expectations: 0, room, bound, young: 4, quarantine: 3, machine: 6, stable }
+}
+
 /// Packets that have bound an initiator before the waypoint hears of it.
 struct Faster(Arc<Mutex<Vec<Row>>>, Option<Reached>);
 
@@ -614,9 +621,6 @@ impl DataPath for Led {
 #[test]
 fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
     let six = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
-    let bound = [1, 2, 4, 5];
-    let tables =
-        PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine: 6, stable: None };
     let gateway = |name: &str, peer| GatewayDescription {
         name: name.into(),
         networks: Vec::new(),
@@ -624,7 +628,7 @@ fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
         peer,
     };
     let mut path =
-        PacketPath::new(&tables, &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
+        PacketPath::new(&tables(8), &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
     let led = Arc::default();
     path.begin(Box::new(Led(Arc::clone(&led))));
     let count = || led.lock().expect("no panic").len();
@@ -719,6 +723,50 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
 }
 
 #[test]
+fn a_promise_that_packets_have_no_room_for_is_taken_back() {
+    let address = |last| Ipv4Addr::new(198, 51, 100, last);
+    let mut hosts = Hosts::default();
+    let numbers = [10, 11, 12]
+        .map(|last| hosts.number(HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() }));
+    let pool = AddressPool { known: Vec::new(), unknown: (1..=4).map(address).collect() };
+    let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
+    let gateway =
+        GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
+    waypoint.carry(&tables(3), &[gateway], &BTreeSet::new());
+    let told = Arc::default();
+    waypoint.begin(Box::new(Faster(Arc::clone(&told), None)));
+    let mut asked = 0;
+    let mut ask = |responder: u32, services: &[&str]| {
+        let services = services.iter().map(|text| text.parse().expect("a service"));
+        asked += 1;
+        let body = AskBody::SetUp(Ask {
+            responder: Responder(responder),
+            services: Services::new(services).expect("few"),
+            initiators: Initiators::Any,
+            resolver: Ipv4Addr::new(192, 0, 2, 53).into(),
+            is_verified: true,
+        });
+        waypoint.heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, 1).expect("an answer").body
+    };
+    let whole = 65_000_000;
+    assert_eq!(ask(numbers[0], &["tcp/22", "tcp/80"]), AnswerBody::Accept(address(1), whole));
+    // There is room for one entry more.
+    let full = AnswerBody::Reject(Rejection::SetUp(SetUpError::Full));
+    assert_eq!(ask(numbers[1], &["tcp/22", "tcp/80"]), full);
+    assert_eq!(ask(numbers[2], &["tcp/22"]), AnswerBody::Accept(address(3), whole));
+    let mut known: HashMap<PathKey, Target> = HashMap::new();
+    for (key, to) in told.lock().expect("no panic").iter() {
+        match to {
+            Some(target) => drop(known.insert(*key, *target)),
+            None => drop(known.remove(key)),
+        }
+    }
+    let mut hosts: Vec<u8> = known.values().map(|target| target.host.octets()[3]).collect();
+    hosts.sort_unstable();
+    assert_eq!(hosts, [10, 10, 12]);
+}
+
+#[test]
 fn packets_that_were_faster_than_their_event_are_believed() {
     let (initiator, address) = (Ipv4Addr::new(203, 0, 113, 9), |last| Ipv4Addr::new(198, 51, 100, last));
     let place = |last: u8| HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() };
@@ -726,12 +774,9 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let (nas, tv) = (hosts.number(place(10)), hosts.number(place(11)));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let bound = [1, 2, 4, 5];
-    let (machine, stable) = (6, None);
-    let tables = PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine, stable };
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
-    waypoint.carry(&tables, &[gateway], &BTreeSet::new());
+    waypoint.carry(&tables(8), &[gateway], &BTreeSet::new());
     let service = Service { protocol: 6, port: 22 };
     let key = BindingKey { initiator, address: address(1), service };
     let target = Target { peer: 7, host: [192, 168, 1, 11].into() };
@@ -744,7 +789,8 @@ fn packets_that_were_faster_than_their_event_are_believed() {
         let initiators = Initiators::Exact(initiator);
         let resolver = initiator.into();
         asked += 1;
-        let body = AskBody::SetUp(Ask { responder: Responder(responder), services, initiators, resolver });
+        let responder = Responder(responder);
+        let body = AskBody::SetUp(Ask { responder, services, initiators, resolver, is_verified: true });
         waypoint.heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, 1).expect("an answer").body
     };
     // Packets lead the initiator to the other host by the first address, so it gets the second one.

@@ -13,8 +13,8 @@ use naming::control::{AnswerBody, AskBody, ControlAsk, ControlOwner, OwnerAnswer
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Service,
-    Services, SetUpError, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, Displaced, Hold, Initiators, PathKey, Promise, Responder,
+    Service, Services, SetUpError, Waypoint,
 };
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -169,7 +169,8 @@ impl LocalWaypoint {
             };
             match set_up(waypoint, path.as_mut(), ask, &hosts, now) {
                 Ok(promise) => {
-                    promises.note(Expected { promise, ask: ask.clone(), place, at: now });
+                    let ask = Ask { initiators: promise.initiators, ..ask.clone() };
+                    promises.note(Expected { promise, ask, place, at: now });
                     let micros = promise.exclusive_until.saturating_sub(now) / 1_000;
                     AnswerBody::Accept(promise.address, u32::try_from(micros).unwrap_or(u32::MAX))
                 }
@@ -353,14 +354,16 @@ fn set_up(
     for _ in 0..ATTEMPTS {
         let promise = waypoint.set_up(ask, now)?;
         let Some(path) = &mut path else { return Ok(promise) };
-        match path.follow(waypoint, (promise.address, ask), hosts, now) {
-            Ok(()) => return Ok(promise),
+        let told = Ask { initiators: promise.initiators, ..ask.clone() };
+        let Err(refusal) = path.follow(waypoint, (promise.address, &told), hosts, now) else {
+            return Ok(promise);
+        };
+        waypoint.retract(ask, &promise);
+        path.withdraw(waypoint, &[Displaced { address: promise.address, ask: told }], hosts, now);
+        match refusal {
             // Packets were faster than the event that tells of them.
-            Err(PathRefusal::Reached(reached)) => {
-                waypoint.retract(ask, &promise);
-                path.note(waypoint, &reached, hosts, now);
-            }
-            Err(PathRefusal::Failed(_)) => return Err(SetUpError::Full),
+            PathRefusal::Reached(reached) => path.note(waypoint, &reached, hosts, now),
+            PathRefusal::Failed(_) => return Err(SetUpError::Full),
         }
     }
     Err(SetUpError::InitiatorFull)

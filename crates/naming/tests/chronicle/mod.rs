@@ -74,6 +74,14 @@ impl Chronicle {
             );
         }
         assert!(answer.exclusive_until > now);
+        let is_known = |one: &Promise| {
+            let same = (one.ask.responder, one.ask.initiators) == (ask.responder, ask.initiators);
+            same && one.ask.services == ask.services && one.exclusive_until == answer.exclusive_until
+        };
+        // An answer again may keep nothing for longer.
+        if promises.iter().any(is_known) {
+            return;
+        }
         promises.push(Promise { ask: ask.clone(), at: now, exclusive_until: answer.exclusive_until });
         self.count("promised");
     }

@@ -65,6 +65,7 @@ fn the_bytes_are_those_of_the_diagram() {
         services: services.clone(),
         initiators: Initiators::Prefix([198, 51, 100, 0].into(), 24),
         resolver: [192, 0, 2, 53].into(),
+        is_verified: true,
     };
     let written = |body| {
         let mut bytes = Vec::new();
@@ -75,7 +76,7 @@ fn the_bytes_are_those_of_the_diagram() {
     let resolver = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 53];
     let offered = [6, 0, 1, 0xbb, 17, 0, 0, 53];
     let wanted =
-        [&head(1, 56)[..], &[0, 0, 0, 7, 1, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered].concat();
+        [&head(1, 56)[..], &[0, 0, 0, 7, 129, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered].concat();
     assert_eq!(written(AskBody::SetUp(ask)), wanted);
     let offer = HostOffer { name: name(1), host: [10, 0, 0, 5].into(), ipv6: None, services };
     let wanted =
@@ -136,6 +137,7 @@ fn services_fit(random: &mut Random) -> bool {
         services: services(random),
         initiators: Initiators::Any,
         resolver: [192, 0, 2, 1].into(),
+        is_verified: false,
     };
     let mut bytes = Vec::new();
     let body = AskBody::SetUp(Ask { services: Services::new([]).expect("few"), ..ask });

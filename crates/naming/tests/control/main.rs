@@ -41,7 +41,8 @@ fn set_up(random: &mut Random) -> AskBody {
         false => IpAddr::V6(random.wide().into()),
     };
     let responder = Responder(random.word() as u32);
-    AskBody::SetUp(Ask { responder, services: services(random), initiators, resolver })
+    let is_verified = random.chance(50);
+    AskBody::SetUp(Ask { responder, services: services(random), initiators, resolver, is_verified })
 }
 
 fn registration(random: &mut Random) -> AskBody {
