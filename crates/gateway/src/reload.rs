@@ -217,7 +217,7 @@ impl ControlServer {
             "the gateway runs with `[names.waypoint]`, and the file has none any more: stop it and start it anew"
                 .to_owned()
         };
-        config.carries_names(program).map_err(|error| error.to_string())?.ok_or_else(gone)
+        names::carried(config, program).map_err(|error| error.to_string())?.ok_or_else(gone)
     }
 
     /// Opens the ports that a new file has anew, with their host interfaces.

@@ -7,10 +7,12 @@ use crate::config::names::{
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled};
+use crate::names::parts::{Amount, Parts};
 use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
 use crate::names::view::{NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
+use naming::control::Rejection;
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
     NameServer, Resumed, Zone, ZoneError,
@@ -62,6 +64,7 @@ pub(super) struct Answering {
     named: BTreeMap<String, NameDescription>,
     gateways: Vec<GatewayDescription>,
     pool: Option<AddressPool>,
+    pub(super) parts: Parts,
     /// What the machine itself listens at.
     pub(super) machine: BTreeSet<Service>,
     network6: Option<StableNetwork>,
@@ -104,6 +107,7 @@ impl Answering {
         let asking = waypoint.clone().map(|waypoint| Asking::new(epoch, Box::new(waypoint)));
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
+        let parts = Parts::of(config, Amount::without_packets()).map_err(NamesError::Packets)?;
         Ok(Answering {
             server,
             asking,
@@ -111,6 +115,7 @@ impl Answering {
             named,
             gateways,
             pool,
+            parts,
             machine: config.zone.machine.services.clone(),
             network6: config.network6,
             inside6: config.inside6.clone(),
@@ -160,15 +165,29 @@ impl Answering {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }
 
-    /// [`Answering::add_unkept`] for a gateway, which brings hosts behind itself only.
-    pub(super) fn add_leased(&mut self, wish: &NameWish) -> Result<String, String> {
-        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+    /// [`Answering::add_unkept`] for a gateway, which brings hosts behind itself only, and has its part of
+    /// what is limited.
+    pub(super) fn add_leased(&mut self, wish: &NameWish) -> Result<(), (Rejection, String)> {
+        let not_allowed = |message: String| (Rejection::NotAllowed, message);
+        let no_room = |message: String| (Rejection::NoRoom, message);
+        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| not_allowed(message))?;
         if let Some(host) = wish.ipv6
             && !is_behind(gateway, host)
         {
-            return Err(format!("{host} is not behind the gateway `{}`", gateway.name));
+            return Err(not_allowed(format!("{host} is not behind the gateway `{}`", gateway.name)));
         }
-        self.add_unkept(wish)
+        let suffice = |parts: &Parts, hosts: &Hosts| {
+            let new = usize::from(hosts.known(&wish.place).is_none());
+            parts.suffice(&wish.place.gateway, hosts, new).map_err(no_room)
+        };
+        suffice(&self.parts, &lock(&self.hosts))?;
+        self.add_unkept(wish).map_err(not_allowed)?;
+        // How many entries it has is known when it is there.
+        let fits = suffice(&self.parts, &lock(&self.hosts));
+        if fits.is_err() {
+            self.remove_unkept(&wish.name).map_err(not_allowed)?;
+        }
+        fits
     }
 
     /// [`Answering::add`], without keeping the name in the store.
@@ -213,6 +232,7 @@ impl Answering {
             return Err(message);
         }
         self.inside6.extend(inside.map(|inside| (name.to_string(), inside)));
+        self.parts.come(&wish.place.gateway, entries(&standing, stable.as_ref()));
         let HostPlace { gateway, address } = &wish.place;
         let done = format!("{name} leads to {address} behind `{gateway}`; serial {}", zone.serial());
         self.named.insert(name.to_string(), described);
@@ -239,6 +259,12 @@ impl Answering {
         zone.remove(&name).map_err(told)?;
         let serial = zone.serial();
         let inside = self.inside6.remove(&name.to_string());
+        if let Some((described, standing)) = &gone
+            && let Some(place) = lock(&self.hosts).place(described.responder)
+        {
+            let stable = inside.and_then(|inside| stable_host(described, &place.gateway, inside));
+            self.parts.go(&place.gateway, entries(standing, stable.as_ref()));
+        }
         if let (Some((described, standing)), Some(waypoint)) = (gone, &self.waypoint) {
             let place = lock(&self.hosts).place(described.responder).cloned();
             let stable =
@@ -462,6 +488,12 @@ fn services(described: &NameDescription) -> Option<Services> {
 fn stable_host(described: &NameDescription, gateway: &str, inside: Ipv6Addr) -> Option<StableHost> {
     let (at, services) = (described.ipv6?, services(described)?);
     Some(StableHost { at, gateway: gateway.to_owned(), host: inside, services })
+}
+
+/// The entries that packets have of a name.
+fn entries(standing: &[PathKey], stable: Option<&StableHost>) -> Amount {
+    let stable = stable.map_or(0, |host| host.services.iter().count());
+    Amount { standing: standing.len(), stable, ..Amount::default() }
 }
 
 /// The entries by which the address that a name shares or has for itself leads to its host.

@@ -8,6 +8,7 @@ use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY,
 use crate::names::asking::{Asking, WaypointLink};
 use crate::names::packet_tables::PacketTables;
 use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
+use crate::names::parts::Amount;
 use crate::names::path::PacketPath;
 use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::{LocalWaypoint, SharedWaypoint};
@@ -317,7 +318,7 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
     assert!(error.starts_with("nobody serves ::ffff:192.168.2.1"), "{error}");
     let elsewhere = NameWish { name: "own".to_owned(), ipv6: "2001:db8:9::12".parse().ok(), ..wish.clone() };
     let error = running.names.lease(&elsewhere).expect_err("a gateway brings hosts behind itself only");
-    assert_eq!(error, "2001:db8:9::12 is not behind the gateway `home`");
+    assert_eq!(error, (Rejection::NotAllowed, "2001:db8:9::12 is not behind the gateway `home`".to_owned()));
     let own = NameWish { name: "own".to_owned(), ipv6: Some(network.address("x", inside)), ..wish };
     let error = running.names.answering().add(&own).expect_err("nobody has it");
     assert!(error.contains("is of the waypoint's own network"), "{error}");
@@ -583,6 +584,73 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
 fn tables(room: usize) -> PacketTables {
     let (bound, stable) = ([1, 2, 4, 5], None);
     PacketTables { expectations: 0, room, bound, young: 4, quarantine: 3, machine: 6, stable }
+}
+
+#[test]
+fn a_gateway_registers_no_more_than_its_part() {
+    let gateways = ["home", "other"].map(|name| {
+        format!("[[names.gateway]]\nname = \"{name}\"\nnetworks = [\"10.0.0.0/8\"]\nnames = [\"*.{name}\"]\n")
+    });
+    let file = "[[names.host]]\nname = \"nas\"\ngateway = \"home\"\naddress = \"10.0.0.1\"\n\
+        services = [\"tcp/22\", \"tcp/80\"]\n";
+    let zone = format!("shared_address = \"203.0.113.9\"\n{ZONE}{}{file}{POOL}", gateways.concat());
+    let running = Running::with(&zone, |answering| {
+        // Two gateways share what the name of the file leaves: 4 hosts and 6 services.
+        answering.parts.divide(Amount { hosts: 5, standing: 8, stable: 0 }).expect_err("none for IPv6");
+        answering.parts.divide(Amount { hosts: 5, standing: 8, stable: 8 }).expect("enough");
+    });
+    let lease = |gateway: &str, number: u8, services: &[u16]| {
+        let wish = NameWish {
+            name: format!("n{number}.{gateway}"),
+            place: HostPlace { gateway: gateway.to_owned(), address: [10, 0, 0, number].into() },
+            services: services.iter().map(|port| format!("tcp/{port}")).collect(),
+            ipv4: Ipv4Mode::Automatic,
+            ipv6: None,
+        };
+        running.names.lease(&wish)
+    };
+    let no_room = |what: &str| Err((Rejection::NoRoom, format!("the gateway `home` has its part of {what}")));
+    lease("home", 2, &[1000, 1001]).expect("two of three services");
+    let standing = "services at addresses that always lead to one host, which is 5";
+    assert_eq!(lease("home", 3, &[1002, 1003]), no_room(standing));
+    lease("home", 3, &[1002]).expect("three of three");
+    assert_eq!(lease("home", 4, &[]), no_room("hosts, which is 3"));
+    // What another gateway may have is not touched by it, and what is given back may be had again.
+    lease("other", 5, &[1003, 1004, 1005]).expect("its own part");
+    running.names.end_lease("n2.home");
+    lease("home", 2, &[1000, 1001]).expect("it is free again");
+}
+
+#[test]
+fn a_list_of_names_beside_asks_waits_for_nobody_for_ever() {
+    let running = Running::with(&format!("{ZONE}{HOSTS}{POOL}"), |_| ());
+    let waypoint = running.names.waypoint().expect("it is one");
+    let (done, all_done) = std::sync::mpsc::channel();
+    let (names, finished) = (running.names.clone(), done.clone());
+    let list = move || {
+        (0..2_000).for_each(|_| assert_eq!(names.view().host_count, 2));
+        finished.send("the lists")
+    };
+    // As the thread that follows packets does, it takes the waypoint without the name server.
+    let ask = move || {
+        for serial in 1..=4_000 {
+            let resolver = Ipv4Addr::new(192, 0, 2, 53).into();
+            let body = AskBody::SetUp(Ask {
+                responder: Responder(1),
+                services: Services::new([Service { protocol: 6, port: 22 }]).expect("one"),
+                initiators: Initiators::Any,
+                resolver,
+                is_verified: true,
+            });
+            locked(&waypoint).heard(Peer(3), &ControlAsk { epoch: 1, serial, body }, serial);
+        }
+        done.send("the asks")
+    };
+    thread::spawn(list);
+    thread::spawn(ask);
+    for _ in 0..2 {
+        all_done.recv_timeout(Duration::from_secs(60)).expect("each waits for the other");
+    }
 }
 
 /// Packets that have bound an initiator before the waypoint hears of it.
