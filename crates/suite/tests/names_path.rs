@@ -16,7 +16,8 @@ use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
-use lang::pipeline::Decode;
+use lang::pipeline::{CompileOptions, Decode, compile};
+use lang::settings::{SetValue, Settings};
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashMap};
 use suite::corpus::{compile_file, root};
@@ -54,6 +55,21 @@ type Claim = (Address, Address, u8, u16);
 fn program(name: &str) -> Program {
     let path = root().join(format!("programs/{name}.rav"));
     compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
+}
+
+/// The waypoint with other values for what can be set.
+fn waypoint_with(values: &[(&str, &str)]) -> Program {
+    let mut settings = Settings { name: "set".to_owned(), ..Settings::default() };
+    for (name, value) in values {
+        let from = settings.text.len();
+        settings.text += value;
+        let parts = vec![from..settings.text.len()];
+        settings.values.push(SetValue { name: (*name).to_owned(), place: from..from, parts });
+    }
+    let path = root().join("programs/waypoint.rav");
+    let text = std::fs::read_to_string(&path).expect("it can be read");
+    let options = CompileOptions { settings, ..CompileOptions::default() };
+    compile("waypoint.rav", &text, &|_| None, &options).program.expect("it compiles")
 }
 
 fn peer(number: u8) -> [u8; 6] {
@@ -597,6 +613,82 @@ fn a_connection_for_another_host_does_not_reach_that_of_the_binding_when_it_is_s
         assert_eq!(judge.reasons["ambiguous"], 6);
         judge.now += 3 * SECOND;
         assert_eq!(judge.asks(ask), own);
+    }
+}
+
+/// An exchange of datagrams in which the initiator sends again behind an answer.
+fn proves(judge: &mut Judge, from: Address, at: Address, port: u16) {
+    let ask = Said { from, to: at, proto: UDP, ports: (40_000, port), flags: 0, ack: 0, size: 8 };
+    let (gateway, host) = judge.asks(ask).expect("it is let through");
+    let answer = Said { from: host, to: from, ports: (port, 40_000), ..ask };
+    judge.answers(gateway, answer);
+    assert!(judge.asks(ask).is_some(), "an exchange goes on, bound or not");
+    judge.answers(gateway, answer);
+}
+
+#[test]
+fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
+    let waypoint = waypoint_with(&[("MOST_BINDINGS", "120"), ("BINDINGS_OF_NETWORK", "8")]);
+    let gateway = program("names_gateway");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = [198, 51, 100, 1];
+        let hosts = [(1, [10, 0, 0, 80]), (1, [10, 0, 0, 81]), (2, [10, 0, 0, 82])];
+        for (port, (gateway, host)) in (53..).zip(hosts) {
+            judge.promise(at, UDP, port, None, Some((gateway, host)));
+            judge.resolve(gateway, host);
+        }
+        let forged = |number: u32| [192, 16 + (number / 250) as u8, (number % 250) as u8, 1];
+        let one_network = |last: u32| [203, 0, 113, last as u8];
+        (0..400).for_each(|number| proves(&mut judge, forged(number), at, 53));
+        (1..21).for_each(|last| proves(&mut judge, one_network(last), at, 54));
+        proves(&mut judge, forged(1_000), at, 54);
+        (0..10).for_each(|number| proves(&mut judge, forged(2_000 + number), at, 55));
+        // What is bound is there when the time of young ones is over.
+        judge.now += 20 * SECOND;
+        let mut bound = |froms: Vec<Address>, port: u16, (gateway, host): (u8, Address)| {
+            let before = judge.answered;
+            for to in froms {
+                let said =
+                    Said { from: host, to, proto: UDP, ports: (port, 40_000), flags: 0, ack: 0, size: 8 };
+                judge.answers(gateway, said);
+            }
+            judge.answered - before
+        };
+        // With one gateway and one host: half of a half.
+        assert_eq!(bound((0..400).map(forged).collect(), 53, hosts[0]), 30);
+        assert_eq!(bound((1..21).map(one_network).collect(), 54, hosts[1]), 8);
+        assert_eq!(bound(vec![forged(1_000)], 54, hosts[1]), 1);
+        assert_eq!(bound((0..10).map(|number| forged(2_000 + number)).collect(), 55, hosts[2]), 10);
+        // Their end gives the places back.
+        judge.now += 400 * SECOND;
+        assert!(
+            judge
+                .asks(Said {
+                    from: forged(5),
+                    to: at,
+                    proto: TCP,
+                    ports: (1, 1),
+                    flags: SYN,
+                    ack: 0,
+                    size: 0
+                })
+                .is_none()
+        );
+        for (gateway, host) in hosts {
+            judge.resolve(gateway, host);
+        }
+        (0..30).for_each(|number| proves(&mut judge, forged(3_000 + number), at, 53));
+        judge.now += 20 * SECOND;
+        let before = judge.answered;
+        for number in 0..30 {
+            let to = forged(3_000 + number);
+            judge.answers(
+                1,
+                Said { from: hosts[0].1, to, proto: UDP, ports: (53, 40_000), flags: 0, ack: 0, size: 8 },
+            );
+        }
+        assert_eq!(judge.answered - before, 30);
     }
 }
 
