@@ -56,20 +56,33 @@ pub(super) enum ReplyTo {
     Tcp(SyncSender<Vec<u8>>),
 }
 
+/// A name of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FileName {
+    pub(super) described: NameDescription,
+    pub(super) place: HostPlace,
+    /// Its address behind the gateway, if it has one of the waypoint's network.
+    pub(super) inside: Option<Ipv6Addr>,
+}
+
 /// The name server and its account.
 pub(super) struct Answering {
-    server: NameServer,
+    pub(super) server: NameServer,
     pub(super) asking: Option<Asking>,
-    hosts: Arc<Mutex<Hosts>>,
-    named: BTreeMap<String, NameDescription>,
-    gateways: Vec<GatewayDescription>,
+    pub(super) hosts: Arc<Mutex<Hosts>>,
+    /// By their whole names: all that lead to hosts, those of the file that was read last, and those that
+    /// gateways have registered.
+    pub(super) named: BTreeMap<String, NameDescription>,
+    pub(super) of_file: BTreeMap<String, FileName>,
+    pub(super) leased: BTreeSet<String>,
+    pub(super) gateways: Vec<GatewayDescription>,
     pool: Option<AddressPool>,
     pub(super) parts: Parts,
     /// What the machine itself listens at.
     pub(super) machine: BTreeSet<Service>,
     network6: Option<StableNetwork>,
     /// By the names of hosts with an address of this network: their own address behind the gateway.
-    inside6: HashMap<String, Ipv6Addr>,
+    pub(super) inside6: HashMap<String, Ipv6Addr>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
     /// What keeps names that are added over the end of the process.
@@ -108,11 +121,13 @@ impl Answering {
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
         let parts = Parts::of(config, Amount::without_packets()).map_err(NamesError::Packets)?;
-        Ok(Answering {
+        let mut answering = Answering {
             server,
             asking,
             hosts,
             named,
+            of_file: BTreeMap::new(),
+            leased: BTreeSet::new(),
             gateways,
             pool,
             parts,
@@ -126,7 +141,9 @@ impl Answering {
             tcp: 0,
             replies: 0,
             drops,
-        })
+        };
+        answering.of_file = answering.file_names(config, &mut Vec::new());
+        Ok(answering)
     }
 
     /// From now on names that are added and removed are kept.
@@ -184,10 +201,12 @@ impl Answering {
         self.add_unkept(wish).map_err(not_allowed)?;
         // How many entries it has is known when it is there.
         let fits = suffice(&self.parts, &lock(&self.hosts));
-        if fits.is_err() {
+        if let Err(more) = fits {
             self.remove_unkept(&wish.name).map_err(not_allowed)?;
+            return Err(more);
         }
-        fits
+        self.leased.insert(self.whole(&wish.name).map_err(not_allowed)?);
+        Ok(())
     }
 
     /// [`Answering::add`], without keeping the name in the store.
@@ -213,34 +232,43 @@ impl Answering {
             https: None,
         };
         drop(hosts);
+        self.come(described, &wish.place, wish.ipv6.filter(|_| ipv6 != wish.ipv6))
+    }
+
+    /// Adds a name that leads to a host, which has the address `inside` behind its gateway.
+    pub(super) fn come(
+        &mut self,
+        described: NameDescription,
+        place: &HostPlace,
+        inside: Option<Ipv6Addr>,
+    ) -> Result<String, String> {
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
-        let name = zone.name(&wish.name).map_err(told)?;
+        let name = zone.name(&described.name).map_err(told)?;
         zone.add_described(&described).map_err(told)?;
         let standing = standing_keys(zone, &described);
-        let inside = wish.ipv6.filter(|_| ipv6 != wish.ipv6);
-        let stable = inside.and_then(|inside| stable_host(&described, &wish.place.gateway, inside));
+        let stable = inside.and_then(|inside| stable_host(&described, &place.gateway, inside));
         let stands = || {
             let Some(waypoint) = &self.waypoint else { return Ok(()) };
             let mut waypoint = locked(waypoint);
-            waypoint.stand(&standing, &wish.place)?;
+            waypoint.stand(&standing, place)?;
             let leads = stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host));
             leads.inspect_err(|_| waypoint.fall(&standing))
         };
-        if let Err(message) = reachable(zone, &wish.name, self.pool.is_some()).and_then(|()| stands()) {
+        if let Err(message) = reachable(zone, &described.name, self.pool.is_some()).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
         self.inside6.extend(inside.map(|inside| (name.to_string(), inside)));
-        self.parts.come(&wish.place.gateway, entries(&standing, stable.as_ref()));
-        let HostPlace { gateway, address } = &wish.place;
+        self.parts.come(&place.gateway, entries(&standing, stable.as_ref()));
+        let HostPlace { gateway, address } = place;
         let done = format!("{name} leads to {address} behind `{gateway}`; serial {}", zone.serial());
         self.named.insert(name.to_string(), described);
         Ok(done)
     }
 
     /// Removes a name that leads to a host, and says what was done. One of the file comes back with the next
-    /// start.
+    /// start, or when the file has it otherwise and is read again.
     pub(super) fn remove(&mut self, name: &str) -> Result<String, String> {
         let done = self.remove_unkept(name)?;
         let name = self.whole(name)?;
@@ -259,16 +287,14 @@ impl Answering {
         zone.remove(&name).map_err(told)?;
         let serial = zone.serial();
         let inside = self.inside6.remove(&name.to_string());
-        if let Some((described, standing)) = &gone
-            && let Some(place) = lock(&self.hosts).place(described.responder)
-        {
-            let stable = inside.and_then(|inside| stable_host(described, &place.gateway, inside));
+        self.leased.remove(&name.to_string());
+        let place = gone.as_ref().and_then(|(one, _)| lock(&self.hosts).place(one.responder).cloned());
+        let stable = gone.as_ref().zip(place.as_ref()).zip(inside);
+        let stable = stable.and_then(|(((one, _), place), inside)| stable_host(one, &place.gateway, inside));
+        if let (Some((_, standing)), Some(place)) = (&gone, &place) {
             self.parts.go(&place.gateway, entries(standing, stable.as_ref()));
         }
         if let (Some((described, standing)), Some(waypoint)) = (gone, &self.waypoint) {
-            let place = lock(&self.hosts).place(described.responder).cloned();
-            let stable =
-                inside.zip(place).and_then(|(inside, place)| stable_host(described, &place.gateway, inside));
             if let Some(stable) = stable {
                 locked(waypoint).forsake(&stable);
             }
@@ -504,7 +530,7 @@ fn standing_keys(zone: &Zone, described: &NameDescription) -> Vec<PathKey> {
     services.iter().map(|service| PathKey { address, service, initiators: Initiators::Any }).collect()
 }
 
-fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
+pub(super) fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
     hosts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

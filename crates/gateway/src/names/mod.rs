@@ -15,6 +15,7 @@ mod packet_tables;
 mod packets;
 mod parts;
 mod path;
+mod reread;
 mod stable;
 mod store;
 mod tcp;
@@ -242,6 +243,20 @@ impl Names {
     /// Why it cannot be there.
     pub(crate) fn lease(&self, wish: &NameWish) -> Result<(), (Rejection, String)> {
         self.answering().add_leased(wish)
+    }
+
+    /// Whether what was added while the process runs can stay with a file that was read again.
+    ///
+    /// # Errors
+    /// What cannot, and why.
+    pub(crate) fn can_follow(&self, config: &NamesConfig) -> Result<(), String> {
+        self.answering().can_follow(config)
+    }
+
+    /// Follows a file that was read again; the program that has taken over has these tables. Says what did
+    /// not come, or went besides.
+    pub(crate) fn follow(&self, config: &NamesConfig, tables: Option<&PacketTables>) -> Vec<String> {
+        self.answering().follow(config, tables)
     }
 
     /// Removes a name whose lease is over. Somebody may have removed it before.

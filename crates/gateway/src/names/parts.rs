@@ -49,7 +49,8 @@ pub(super) struct Parts {
     of_file: HashMap<String, Amount>,
     /// How many gateways may register names.
     registering: usize,
-    /// What each of these may have besides.
+    /// What there is for all, and what each of these may have besides.
+    all: Amount,
     part: Amount,
     /// Entries that the names of each gateway have. Hosts are counted where they are numbered.
     used: HashMap<String, Amount>,
@@ -77,9 +78,25 @@ impl Parts {
             }
         }
         let registering = names.gateways.iter().filter(|gateway| !gateway.names.is_empty()).count();
-        let mut parts = Parts { used: of_file.clone(), of_file, registering, part: Amount::default() };
+        let part = Amount::default();
+        let mut parts = Parts { used: of_file.clone(), of_file, registering, all, part };
         parts.divide(all)?;
         Ok(parts)
+    }
+
+    /// The file was read again, and a program that has taken over has these tables.
+    ///
+    /// # Errors
+    /// The file's own names need more, or leave nothing; then all is as before.
+    pub(super) fn follow(
+        &mut self,
+        names: &NamesConfig,
+        tables: Option<&PacketTables>,
+    ) -> Result<(), String> {
+        let all = tables.map_or(self.all, Amount::of_tables);
+        let new = Parts::of(names, all)?;
+        *self = Parts { used: std::mem::take(&mut self.used), ..new };
+        Ok(())
     }
 
     /// There is so much in all from now on.
@@ -109,7 +126,7 @@ impl Parts {
             }
         }
         let [hosts, standing, stable] = parts;
-        self.part = Amount { hosts, standing, stable };
+        (self.all, self.part) = (all, Amount { hosts, standing, stable });
         Ok(())
     }
 

@@ -621,6 +621,90 @@ fn a_gateway_registers_no_more_than_its_part() {
     lease("home", 2, &[1000, 1001]).expect("it is free again");
 }
 
+/// Files of a zone with two gateways, in part.
+fn gateway_part(name: &str, names: &str, peer: u32) -> String {
+    format!(
+        "[[names.gateway]]\nname = \"{name}\"\nnetworks = [\"10.0.0.0/8\"]\nnames = [{names}]\npeer = {peer}\n"
+    )
+}
+
+fn host_part(name: &str, gateway: &str, last: u8, service: &str) -> String {
+    format!(
+        "[[names.host]]\nname = \"{name}\"\ngateway = \"{gateway}\"\naddress = \"10.0.0.{last}\"\nservices = [\"{service}\"]\n"
+    )
+}
+
+#[test]
+fn a_file_that_is_read_again_changes_its_names_and_touches_no_others() {
+    let head = format!("shared_address = \"203.0.113.9\"\n{ZONE}");
+    let nas = host_part("nas", "home", 1, "tcp/22");
+    let home = gateway_part("home", "\"*.lab\"", 1);
+    let before = format!(
+        "{head}{home}{nas}{}{}{POOL}",
+        host_part("tv", "home", 2, "tcp/80"),
+        host_part("pi", "home", 3, "udp/1")
+    );
+    let after = format!(
+        "{head}{}{}{nas}{}{}{POOL}",
+        gateway_part("home", "", 1),
+        gateway_part("far", "", 2),
+        host_part("pi", "home", 3, "udp/2"),
+        host_part("cam", "far", 4, "tcp/443")
+    );
+    let file = |text: &str| read(&format!("listen = [\"127.0.0.1:1\"]\n{text}")).expect("it is right");
+    let running = Running::with(&before, |answering| {
+        let waypoint = answering.waypoint.clone().expect("it is one");
+        locked(&waypoint).carry(&tables(64), answering.gateways(), &BTreeSet::new());
+        answering.stand().expect("there is room");
+    });
+    let waypoint = running.names.waypoint().expect("it is one");
+    let told: Arc<Mutex<Vec<Row>>> = Arc::default();
+    locked(&waypoint).begin(Box::new(Faster(Arc::clone(&told), None)));
+    let wish = |name: &str, gateway: &str, last: u8| NameWish {
+        name: name.to_owned(),
+        place: HostPlace { gateway: gateway.to_owned(), address: [10, 0, 0, last].into() },
+        services: vec![format!("tcp/{}", 9000 + u16::from(last))],
+        ipv4: Ipv4Mode::Automatic,
+        ipv6: None,
+    };
+    running.names.lease(&wish("x.lab", "home", 7)).expect("it is given");
+    running.names.answering().add(&wish("own", "home", 8)).expect("it is free");
+    let mut stream = running.connect();
+    let mut is_there = |name: &str| by_tcp(&mut stream, &query_for(name, 1))[3] & 0xf == 0;
+    told.lock().expect("no panic").clear();
+
+    // The same file changes nothing.
+    assert_eq!(running.names.follow(&file(&before), None), Vec::<String>::new());
+    assert_eq!(*told.lock().expect("no panic"), []);
+    let said = running.names.follow(&file(&after), None);
+    assert_eq!(
+        said,
+        ["`x.lab.home.example` is gone: the file does not give it to the gateway `home` any more"]
+    );
+    let there = ["nas", "tv", "pi", "cam", "own"].map(&mut is_there);
+    assert_eq!(there, [true, false, true, true, true]);
+    let rows = std::mem::take(&mut *told.lock().expect("no panic"));
+    let shown = |(key, to): &Row| {
+        let Service { protocol, port } = key.service;
+        (protocol, port, to.map(|to| (to.peer, to.host.octets()[3])))
+    };
+    let mut changes: Vec<_> = rows.iter().map(shown).collect();
+    changes.sort_unstable();
+    // What leads to `nas` and to what was added is as it was.
+    let wanted =
+        [(6, 80, None), (6, 443, Some((2, 4))), (6, 9007, None), (17, 1, None), (17, 2, Some((1, 3)))];
+    assert_eq!(changes, wanted);
+
+    // What was added at a gateway that goes is in the way.
+    running.names.answering().add(&wish("own2", "far", 9)).expect("it is free");
+    let error = running.names.can_follow(&file(&before)).expect_err("its gateway goes");
+    assert!(error.starts_with("`own2.home.example`, which `ravelin names add` has added"), "{error}");
+    running.names.answering().remove("own2").expect("it is there");
+    assert_eq!(running.names.can_follow(&file(&before)), Ok(()));
+    assert_eq!(running.names.follow(&file(&before), None), Vec::<String>::new());
+    assert_eq!(["nas", "tv", "pi", "cam", "own"].map(&mut is_there), [true, true, true, false, true]);
+}
+
 #[test]
 fn a_list_of_names_beside_asks_waits_for_nobody_for_ever() {
     let running = Running::with(&format!("{ZONE}{HOSTS}{POOL}"), |_| ());

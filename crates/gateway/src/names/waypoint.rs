@@ -252,6 +252,13 @@ impl LocalWaypoint {
         self.path.as_mut()?.expire(&self.waypoint, &hosts, now)
     }
 
+    /// Packets go to these gateways from now on.
+    pub(super) fn serve(&mut self, gateways: &[GatewayDescription]) {
+        if let Some(path) = &mut self.path {
+            path.serve(gateways);
+        }
+    }
+
     /// Lets addresses lead to a host for everybody.
     ///
     /// # Errors

@@ -125,6 +125,14 @@ impl NameServer {
         &mut self.zone
     }
 
+    /// Treats those who ask otherwise from now on.
+    pub fn set_policy(&mut self, policy: DnsPolicy) {
+        if policy.replies_per_second != self.policy.replies_per_second {
+            self.rates = Rates::new(self.secrets.current, policy.replies_per_second);
+        }
+        self.policy = policy;
+    }
+
     /// Replaces the secrets of cookies.
     pub fn set_secrets(&mut self, secrets: CookieSecrets) {
         self.secrets = secrets;
