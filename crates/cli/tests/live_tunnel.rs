@@ -353,12 +353,21 @@ fn registered(net: &Net, waypoint: &Gateway) -> Vec<String> {
 fn names_of_a_gateway_come_and_go_with_its_registration() {
     let test = "names_of_a_gateway_come_and_go_with_its_registration";
     let Some((net, _relay, [mut home, waypoint])) = joined(test) else { return };
-    let zone = "[names]\nlisten = [\"127.0.0.1:5353\"]\nzone = \"home.example\"\nshared_address = \"203.0.113.7\"\n\
+    let zone = "[names]\nlisten = [\"127.0.0.1:5353\"]\nzone = \"home.example\"\nshared_address = \"198.51.100.7\"\n\
                 [[names.server]]\nname = \"ns1\"\naddresses = [\"192.0.2.53\"]\n\
-                [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\n\
-                names = [\"nas\", \"tv\", \"far\"]\n";
+                [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\npeer = 1\n\
+                names = [\"nas\", \"tv\", \"far\"]\n\
+                [names.waypoint]\nunknown = [\"198.51.100.1\"]\n";
     let peer_of_waypoint = peer("home", 1, &home.key, "");
-    let waypoint_file = head(&net, "b", SECOND) + &peer_of_waypoint + zone;
+    // Its packets follow the names, so a registration that ends changes what they do.
+    let without_peer = format!(
+        "program = \"{}\"\ncontrol = \"{}\"\n[set]\nROUTER = \"02:00:00:00:00:02\"\n\
+         [[port]]\ninterface = \"to-b\"\n\
+         [[port]]\nkind = \"tunnel\"\nlisten = \"127.0.0.1:{SECOND}\"\nkey = \"b.key\"\n",
+        program("waypoint.rav").display(),
+        net.path("b.sock").display()
+    );
+    let waypoint_file = without_peer.clone() + &peer_of_waypoint + zone;
     let key = waypoint.key.clone();
     waypoint.stop(&net);
     let waypoint = start(&net, "b", &waypoint_file, key);
@@ -427,7 +436,11 @@ fn names_of_a_gateway_come_and_go_with_its_registration() {
     // A revoked one has none.
     let home = start(&net, "a", &register(&host("nas.home.example", 80, "tcp/22")), key);
     leads(&["nas.home.example 10.0.0.80"]);
-    waypoint.reload(&net, &(head(&net, "b", SECOND) + zone));
+    fs::write(&waypoint.file, without_peer + zone).expect("can be written");
+    // It ends the registration and the program at once, and neither waits for the other.
+    let reload = ["60", binary(), "reload", "--control", &waypoint.control];
+    let said = text(&Command::new("timeout").args(reload).output().expect("it runs"));
+    assert!(said.contains("the program took over"), "{said}");
     leads(&[]);
     for gateway in [home, waypoint] {
         gateway.stop(&net);

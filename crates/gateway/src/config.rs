@@ -75,7 +75,6 @@ pub use names::{HostPlace, NamesConfig};
 pub use register::RegisterConfig;
 
 use crate::middleware::{self, FileImpair, FileShape};
-use crate::names::PacketTables;
 use crate::routing::{self, RoutingError, RoutingSettings, TableNeed};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
@@ -616,21 +615,6 @@ impl Config {
     /// The program lacks a table, or has it in another shape.
     pub fn routes_by(&self, program: &Program) -> Result<(), ConfigError> {
         routing::check(program, &self.routing).map_err(|error| self.explain(error))
-    }
-
-    /// Tests whether the program carries the packets of the waypoint of this file, if it has one.
-    ///
-    /// # Errors
-    /// The program lacks a table or an event, or several workers would each know some of the bindings.
-    pub fn carries_names(&self, program: &Program) -> Result<Option<PacketTables>, ConfigError> {
-        let Some(names) = self.names.as_ref().filter(|names| names.pool.is_some()) else { return Ok(None) };
-        let (line, column) = names.waypoint_place;
-        let wrong = |message: String| ConfigError { line, column, message };
-        if self.workers.count != 1 {
-            let message = "each worker would know some of the bindings: a waypoint has `workers = 1`";
-            return Err(wrong(message.to_owned()));
-        }
-        PacketTables::of(program, names.network6.is_some()).map(Some).map_err(wrong)
     }
 
     /// An error about the snapshot, with its place in the file.

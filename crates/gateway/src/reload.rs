@@ -139,8 +139,12 @@ impl ControlServer {
             Ok(staged) => staged,
             Err(error) => return refused(error),
         };
-        // The names of a running process are those of its start and those that were added since. Nothing is
-        // promised until the program has taken over or not.
+        let read_again = self.names.clone().zip(config.names.clone());
+        if let Some(Err(error)) = read_again.as_ref().map(|(names, file)| names.can_follow(file)) {
+            return refused(error);
+        }
+        // The names of the process follow when the program has taken over. Nothing is promised until it has
+        // or not.
         let waypoint = self.names.as_ref().and_then(|names| names.waypoint());
         let mut waypoint =
             waypoint.as_ref().filter(|_| self.table_access.fillers.waypoint).map(names::locked);
@@ -189,9 +193,13 @@ impl ControlServer {
                 if let (Some(waypoint), Some(tables)) = (&mut waypoint, followed) {
                     waypoint.took_over(tables, *generations, MachineClock.program());
                 }
-                // A registration that ends takes the waypoint for itself.
+                // Names that change, and a registration that ends, take the waypoint for themselves.
                 drop(waypoint);
                 *self.config() = config;
+                if let Some((names, file)) = read_again {
+                    let told = names.follow(&file, followed.as_ref());
+                    told.iter().for_each(|words| ports += &format!("; {words}"));
+                }
                 if let Err(error) = self.speak() {
                     ports += &format!("; nothing is said over new tunnels: {error}");
                 }
@@ -217,7 +225,7 @@ impl ControlServer {
             "the gateway runs with `[names.waypoint]`, and the file has none any more: stop it and start it anew"
                 .to_owned()
         };
-        config.carries_names(program).map_err(|error| error.to_string())?.ok_or_else(gone)
+        names::carried(config, program).map_err(|error| error.to_string())?.ok_or_else(gone)
     }
 
     /// Opens the ports that a new file has anew, with their host interfaces.

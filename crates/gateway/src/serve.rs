@@ -6,7 +6,7 @@ use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::leases::Leasing;
 use crate::limits::SNAPSHOT_BYTES;
 use crate::metrics;
-use crate::names::{Names, NamesError};
+use crate::names::{self, Names, NamesError};
 use crate::open_ports::{self, Opened};
 use crate::remarks::Remarks;
 use crate::routing::{Hosts, Routing};
@@ -114,7 +114,7 @@ pub fn serve(
     config.workers.suit(&loaded.program)?;
     config.routes_by(&loaded.program)?;
     config.check_keys()?;
-    let carried = config.carries_names(&loaded.program)?;
+    let carried = names::carried(config, &loaded.program)?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let server = match config.metrics {

@@ -27,7 +27,8 @@ pub enum Denial {
     Quarantined,
     /// The initiator reaches a responder here, and another one is promised or has been since: which of them
     /// the packet is for cannot be told. A proved binding of TCP lets no new connection through from then on,
-    /// until its responder is promised again; any other one is over.
+    /// until its responder is promised again and [`CONTESTED`](crate::limits::CONTESTED) has passed; any
+    /// other one is over.
     #[error("ambiguous")]
     Ambiguous,
     /// Too many initiators that have not proved themselves.

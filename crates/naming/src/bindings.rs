@@ -4,7 +4,8 @@
 //!  none ──first packet──► embryonic ──prove──► live
 //!   ▲                        │ 5 s, end         │ end
 //!   └──120 s at least── quarantined ◄───────────┘
-//!                            └──first packet for the same responder──► embryonic
+//!                            ├──first packet for the same responder──► embryonic
+//!                            └──any other packet that may be the first──► quarantined from then on
 //! ```
 //!
 //! Entries of one initiator stand together, since an initiator has few of them and a set-up looks at all.
@@ -38,9 +39,11 @@ pub(crate) enum State {
         since: u64,
     },
     Live,
-    /// The binding is over; no other responder takes its place for a while.
+    /// The binding is over; no other responder takes its place for a while. `queued` is the time under which
+    /// it stands among those that have ended.
     Quarantined {
         since: u64,
+        queued: u64,
     },
 }
 
@@ -50,9 +53,9 @@ pub(crate) struct Binding {
     pub(crate) service: Service,
     pub(crate) responder: Responder,
     pub(crate) state: State,
-    /// A packet of its initiator could have been for another responder: it lets no new connection through
-    /// until its own responder is promised again.
-    pub(crate) contested: bool,
+    /// A packet of its initiator could have been for another responder: it lets nothing new through before
+    /// this time, and until its own responder is promised again.
+    pub(crate) contested: Option<u64>,
 }
 
 /// How many bindings each address and service has, in all and to each responder, those included that are over
@@ -150,7 +153,7 @@ impl Bindings {
 
     /// Whether this binding keeps its key from other responders.
     pub(crate) fn keeps(&self, binding: &Binding, now: u64) -> bool {
-        !matches!(binding.state, State::Quarantined { since } if since + self.remembered <= now)
+        !matches!(binding.state, State::Quarantined { since, .. } if since + self.remembered <= now)
     }
 
     /// Entries of all states.
@@ -174,7 +177,7 @@ impl Bindings {
         let state = State::Embryonic { since: now };
         if let Some(binding) = self.get_mut(&key) {
             let before = binding.responder;
-            *binding = Binding { responder, state, contested: false, ..*binding };
+            *binding = Binding { responder, state, contested: None, ..*binding };
             self.recount(&key, Some(before), Some(responder));
         } else {
             if self.ended.len() >= 2 * MOST_BINDINGS {
@@ -188,7 +191,7 @@ impl Bindings {
                 return Err(Denial::BindingsFull);
             }
             let (address, service) = (key.address, key.service);
-            of.push(Binding { address, service, responder, state, contested: false });
+            of.push(Binding { address, service, responder, state, contested: None });
             self.count += 1;
             self.recount(&key, None, Some(responder));
         }
@@ -210,7 +213,7 @@ impl Bindings {
         }
         let (address, service) = (key.address, key.service);
         let of = self.of.entry(key.initiator).or_default();
-        of.push(Binding { address, service, responder, state: State::Live, contested: false });
+        of.push(Binding { address, service, responder, state: State::Live, contested: None });
         self.count += 1;
         self.recount(&key, None, Some(responder));
     }
@@ -235,19 +238,29 @@ impl Bindings {
         }
     }
 
-    /// Notes whether a new connection of the initiator could be for somebody else.
-    pub(crate) fn contest(&mut self, key: &BindingKey, contested: bool) {
+    /// Notes until when what is new of the initiator could be for somebody else.
+    pub(crate) fn contest(&mut self, key: &BindingKey, contested: Option<u64>) {
         if let Some(binding) = self.get_mut(key) {
             binding.contested = contested;
+        }
+    }
+
+    /// Counts the quarantine of a binding that is over from now: its initiator goes on sending, and may mean
+    /// what it has reached.
+    pub(crate) fn renew(&mut self, key: &BindingKey, now: u64) {
+        if let Some(binding) = self.get_mut(key)
+            && let State::Quarantined { since, .. } = &mut binding.state
+        {
+            *since = now;
         }
     }
 
     /// The binding is over.
     pub(crate) fn end(&mut self, key: &BindingKey, now: u64) {
         let Some(binding) = self.get_mut(key) else { return };
-        let before = std::mem::replace(&mut binding.state, State::Quarantined { since: now });
+        let before = std::mem::replace(&mut binding.state, State::Quarantined { since: now, queued: now });
         match before {
-            State::Quarantined { since } => binding.state = State::Quarantined { since },
+            State::Quarantined { .. } => binding.state = before,
             State::Live => self.ended.push_back((now, *key)),
             State::Embryonic { .. } => {
                 self.ended.push_back((now, *key));
@@ -295,34 +308,39 @@ impl Bindings {
 
     /// Forgets the binding that ended first, if it ended so long ago; false if none did.
     fn forget_one(&mut self, now: u64, age: u64) -> bool {
-        while let Some(&(since, key)) = self.ended.front() {
-            if since + age > now {
+        while let Some(&(time, key)) = self.ended.front() {
+            if time + age > now {
                 return false;
             }
             self.ended.pop_front();
-            if self.remove_quarantined(&key, since) {
-                return true;
+            match self.get_mut(&key).map(|one| &mut one.state) {
+                // One that was renewed has its turn later.
+                Some(State::Quarantined { since, queued }) if *queued == time && *since > time => {
+                    let since = *since;
+                    *queued = since;
+                    self.ended.push_back((since, key));
+                }
+                Some(State::Quarantined { queued, .. }) if *queued == time => {
+                    self.remove(&key);
+                    return true;
+                }
+                // One that began again since then stays.
+                _ => {}
             }
         }
         false
     }
 
-    /// Takes out a binding that ended then; one that began again since then stays.
-    fn remove_quarantined(&mut self, key: &BindingKey, since: u64) -> bool {
-        let Some(of) = self.of.get_mut(&key.initiator) else { return false };
-        let same = |one: &Binding| {
-            one.address == key.address
-                && one.service == key.service
-                && one.state == State::Quarantined { since }
-        };
-        let Some(place) = of.iter().position(same) else { return false };
+    fn remove(&mut self, key: &BindingKey) {
+        let Some(of) = self.of.get_mut(&key.initiator) else { return };
+        let same = |one: &Binding| one.address == key.address && one.service == key.service;
+        let Some(place) = of.iter().position(same) else { return };
         let Binding { responder, .. } = of.swap_remove(place);
         if of.is_empty() {
             self.of.remove(&key.initiator);
         }
         self.count -= 1;
         self.recount(key, Some(responder), None);
-        true
     }
 }
 

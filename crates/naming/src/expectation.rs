@@ -34,6 +34,11 @@ impl Initiators {
         one.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
     }
 
+    /// Whether all of the others are among these.
+    pub fn include(self, others: Initiators) -> bool {
+        self.bits().1 <= others.bits().1 && self.overlap(others)
+    }
+
     /// Whether this initiator is one of them.
     pub fn contain(self, initiator: Ipv4Addr) -> bool {
         self.overlap(Initiators::Exact(initiator))
@@ -51,6 +56,8 @@ pub struct Ask {
     pub initiators: Initiators,
     /// The resolver that asked the name server.
     pub resolver: IpAddr,
+    /// It has shown that it gets what is sent to it, so it is nobody else.
+    pub is_verified: bool,
 }
 
 /// A promise that had to go for another one.
@@ -83,11 +90,19 @@ impl Expectation {
             && self.ask.services.meet(&ask.services)
     }
 
+    /// Whether it leads to the same by the same services, whoever the initiators are.
+    pub(crate) fn leads_alike(&self, ask: &Ask) -> bool {
+        self.ask.responder == ask.responder && self.ask.services == ask.services
+    }
+
     /// Whether it promises the same, whichever resolver asked for it.
     pub(crate) fn is_for(&self, ask: &Ask) -> bool {
-        self.ask.responder == ask.responder
-            && self.ask.initiators == ask.initiators
-            && self.ask.services == ask.services
+        self.leads_alike(ask) && self.ask.initiators == ask.initiators
+    }
+
+    /// Whether what is asked for is promised by it, perhaps to more initiators.
+    pub(crate) fn covers(&self, ask: &Ask) -> bool {
+        self.leads_alike(ask) && self.ask.initiators.include(ask.initiators)
     }
 
     pub(crate) fn admits(&self, initiator: Ipv4Addr, service: Service) -> bool {

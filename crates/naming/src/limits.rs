@@ -21,6 +21,10 @@ pub const EMBRYONIC: u64 = 5 * SECOND;
 /// long.
 pub const QUARANTINE: u64 = 120 * SECOND;
 
+/// Nothing new reaches the responder of a binding for so long behind a packet that could have been for
+/// another one, whatever is promised then: an answer is used for as long, and a SYN is sent again for 63 s.
+pub const CONTESTED: u64 = TAIL;
+
 /// Addresses of one pool.
 pub const MOST_ADDRESSES: usize = 1_024;
 
@@ -36,6 +40,20 @@ pub const MOST_AT_ADDRESS: usize = 64;
 /// One of so many addresses, and one at least, is kept for responders and resolvers that have less than their
 /// share.
 pub const RESERVED_OF: usize = 16;
+
+/// Resolvers of one network (/24, /56) are promised so many of a hundred addresses at the same time, so that
+/// asking for many names does not take all.
+pub const PERCENT_OF_NETWORK: usize = 75;
+
+/// The same, where they have not shown that they get what is sent to them.
+pub const PERCENT_OF_UNVERIFIED_NETWORK: usize = 25;
+
+/// Once so many of a hundred addresses are promised, a resolver has to show that it gets what is sent to it.
+pub const PERCENT_FOR_UNVERIFIED: usize = 50;
+
+/// Promises of one host to networks of initiators: the next one is to all initiators, if there is an address
+/// for this.
+pub const MOST_NETWORKS_OF_HOST: usize = 8;
 
 /// Bindings whose initiator has not proved itself.
 pub const MOST_EMBRYONIC: usize = 1 << 16;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An entry is one service of an address for one initiator, a network or all. The table has a limit. Without
-//! room the entries whose exclusive time is over go first, the oldest of them first: packets then know less
-//! than the waypoint, and never more.
+//! room the entries whose exclusive time is over go first, that which ended first before others: packets then
+//! know less than the waypoint, and never more.
 
 use crate::expectation::{Displaced, Initiators, Responder};
 use crate::limits::FORGOTTEN_AT_ONCE;
@@ -64,6 +64,8 @@ pub struct PathEntries {
     held: HashMap<PathKey, Held>,
     /// By the end of their time; the number makes each one different.
     ends: BTreeMap<(u64, u64), PathKey>,
+    /// By the end of their exclusive time.
+    shared_from: BTreeMap<(u64, u64), PathKey>,
     next: u64,
 }
 
@@ -91,8 +93,13 @@ impl PathEntries {
     /// Packets do not know this entry, although it was to be set.
     pub fn lost(&mut self, key: &PathKey) {
         if let Some(held) = self.held.remove(key) {
-            self.ends.remove(&(held.entry.until, held.number));
+            self.unlist(&held);
         }
+    }
+
+    fn unlist(&mut self, held: &Held) {
+        self.ends.remove(&(held.entry.until, held.number));
+        self.shared_from.remove(&(held.entry.exclusive_until, held.number));
     }
 
     /// Appends what the last promise of a waypoint changes: of these services, for these initiators, at this
@@ -139,6 +146,7 @@ impl PathEntries {
             if until > now {
                 return Some(until);
             }
+            // It is noted again if another promise is behind it.
             self.ends.remove(&(until, number));
             self.check(waypoint, key, now, changes);
         }
@@ -168,12 +176,13 @@ impl PathEntries {
             return Ok(());
         };
         match before {
-            Some(before) => drop(self.ends.remove(&(before.entry.until, before.number))),
+            Some(before) => self.unlist(&before),
             None => self.make_room(now, changes)?,
         }
         let number = self.next;
         self.next += 1;
         self.ends.insert((entry.until, number), key);
+        self.shared_from.insert((entry.exclusive_until, number), key);
         self.held.insert(key, Held { entry, number });
         if before.is_none_or(|before| before.entry.responder != entry.responder) {
             changes.push(PathChange::Set(key, entry.responder));
@@ -183,12 +192,11 @@ impl PathEntries {
 
     fn make_room(&mut self, now: u64, changes: &mut Vec<PathChange>) -> Result<(), NoRoom> {
         while self.held.len() >= self.most {
-            // All have the same time to live, so the first to end is the one whose exclusive time ends first.
-            let (_, &oldest) = self.ends.first_key_value().ok_or(NoRoom)?;
-            if self.held.get(&oldest).is_some_and(|held| held.entry.exclusive_until > now) {
+            let (&(exclusive_until, _), &first) = self.shared_from.first_key_value().ok_or(NoRoom)?;
+            if exclusive_until > now {
                 return Err(NoRoom);
             }
-            self.forget(&oldest, changes);
+            self.forget(&first, changes);
         }
         Ok(())
     }

@@ -11,9 +11,13 @@
 use crate::bindings::{Binding, Bindings};
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::fairness::Shares;
-use crate::limits::{MOST_AT_ADDRESS, RESERVED_OF};
+use crate::limits::{
+    MOST_AT_ADDRESS, MOST_NETWORKS_OF_HOST, PERCENT_FOR_UNVERIFIED, PERCENT_OF_NETWORK,
+    PERCENT_OF_UNVERIFIED_NETWORK, RESERVED_OF,
+};
 use crate::network::network;
 use crate::service::Service;
+use crate::waypoint::Promise;
 use std::net::Ipv4Addr;
 
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(crate) enum Shortage {
     Full,
     /// The few that are left are for others.
     Share,
+    /// They are for resolvers that have shown that they get what is sent to them.
+    Unproved,
 }
 
 /// How well an address fits: the smallest is best.
@@ -70,45 +76,93 @@ impl Unknown {
         bindings: &Bindings,
         now: u64,
         displaced: &mut Vec<Displaced>,
-    ) -> Result<Ipv4Addr, Shortage> {
+    ) -> Result<Promise, Shortage> {
+        if matches!(promised.ask.initiators, Initiators::Prefix(..)) {
+            let all = self.slots.iter().flat_map(|slot| &slot.expectations);
+            let alike = all.filter(|one| one.until > now && one.leads_alike(&promised.ask));
+            if alike.count() >= MOST_NETWORKS_OF_HOST {
+                let ask = Ask { initiators: Initiators::Any, ..promised.ask.clone() };
+                let wider = Expectation { ask, ..promised };
+                if let Ok(promise) = self.promise_to(wider, bindings, now, displaced) {
+                    return Ok(promise);
+                }
+            }
+        }
+        self.promise_to(promised, bindings, now, displaced)
+    }
+
+    fn promise_to(
+        &mut self,
+        promised: Expectation,
+        bindings: &Bindings,
+        now: u64,
+        displaced: &mut Vec<Displaced>,
+    ) -> Result<Promise, Shortage> {
         let ask = &promised.ask;
         let mut best: Option<(Fitness, usize)> = None;
-        let mut free = 0;
+        let (mut free, mut for_others) = (0, false);
+        let limits = Limits::of(&self.slots, ask, now);
         for (place, slot) in self.slots.iter().enumerate() {
             let Some(fitness) = slot.fitness(ask, bindings, now) else { continue };
             free += 1;
-            if best.is_none_or(|(least, _)| fitness < least) {
+            if fitness.new && !limits.allow(slot, ask, now) {
+                for_others = true;
+            } else if best.is_none_or(|(least, _)| fitness < least) {
                 best = Some((fitness, place));
             }
         }
-        let (fitness, place) = best.ok_or(Shortage::Full)?;
+        let short = if !ask.is_verified { Shortage::Unproved } else { Shortage::Share };
+        let (fitness, place) = best.ok_or(if for_others { short } else { Shortage::Full })?;
         // The last addresses are for those who have less than their share.
         if fitness.new && free <= self.slots.len().div_ceil(RESERVED_OF) && !self.is_fair(ask, now) {
-            return Err(Shortage::Share);
+            return Err(short);
         }
         let slot = &mut self.slots[place];
+        if let Some(known) = slot.expectations.iter_mut().find(|one| one.until > now && one.covers(ask)) {
+            if !limits.is_short || ask.is_verified {
+                let initiators = known.ask.initiators;
+                let exclusive_until = promised.exclusive_until.max(known.exclusive_until);
+                *known = Expectation { ask: Ask { initiators, ..promised.ask }, exclusive_until, ..promised };
+                slot.used = Some((now, known.ask.responder));
+            } else if (known.exclusive_until.saturating_sub(now)) * 2 < promised.exclusive_until - now {
+                // Whoever asks in another's name does not keep addresses for longer.
+                return Err(Shortage::Unproved);
+            }
+            let Expectation { ask: Ask { initiators, .. }, exclusive_until, .. } = *known;
+            return Ok(Promise { address: slot.address, exclusive_until, initiators });
+        }
         slot.expectations.retain(|one| {
             let gives_way = one.conflicts(ask);
             if gives_way {
                 displaced.push(Displaced { address: slot.address, ask: one.ask.clone() });
             }
-            one.until > now && !gives_way && !one.is_for(ask)
+            one.until > now && !gives_way
         });
         slot.used = Some((now, ask.responder));
+        let Expectation { ask: Ask { initiators, .. }, exclusive_until, .. } = promised;
         slot.expectations.push(promised);
-        Ok(slot.address)
+        Ok(Promise { address: slot.address, exclusive_until, initiators })
+    }
+
+    /// Takes back one promise.
+    pub(crate) fn retract(&mut self, address: Ipv4Addr, ask: &Ask) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.address == address) {
+            slot.expectations.retain(|one| !one.is_for(ask));
+        }
     }
 
     fn is_fair(&self, ask: &Ask, now: u64) -> bool {
         let exclusive = || {
-            let all = self.slots.iter().flat_map(|slot| &slot.expectations);
+            let all = self.slots.iter().flat_map(|slot| slot.exclusive(ask, now));
             // Of other networks they take nothing from this one.
             all.filter(|one| one.ask.initiators.overlap(ask.initiators))
-                .filter(|one| one.exclusive_until > now && one.ask.services.meet(&ask.services))
         };
-        let all = self.slots.len();
-        Shares::of(exclusive().map(|one| one.ask.responder)).allow(&ask.responder, all)
-            && Shares::of(exclusive().map(|one| network(one.ask.resolver))).allow(&network(ask.resolver), all)
+        let (all, own) = (self.slots.len(), network(ask.resolver));
+        let of_network = || exclusive().map(|one| network(one.ask.resolver));
+        // Others may have asked for the same host, so that it has its share: who has none yet gets one.
+        Shares::of(of_network()).allow(&own, all)
+            && (of_network().all(|other| other != own)
+                || Shares::of(exclusive().map(|one| one.ask.responder)).allow(&ask.responder, all))
     }
 
     fn slot(&self, address: Ipv4Addr) -> Option<&Slot> {
@@ -162,7 +216,46 @@ impl Unknown {
     }
 }
 
+/// What a resolver may take of the addresses at one moment.
+struct Limits {
+    /// The resolver's network has as many as it may.
+    at_most: bool,
+    /// So many are taken that a resolver must have proved itself.
+    is_short: bool,
+}
+
+impl Limits {
+    fn of(slots: &[Slot], ask: &Ask, now: u64) -> Limits {
+        let all = 100 * slots.len();
+        let taken = slots.iter().filter(|slot| slot.exclusive(ask, now).next().is_some()).count();
+        let own = slots.iter().filter(|slot| slot.has_network(ask, now)).count();
+        let percent = if ask.is_verified { PERCENT_OF_NETWORK } else { PERCENT_OF_UNVERIFIED_NETWORK };
+        Limits {
+            at_most: own * 10_000 >= percent * all,
+            is_short: taken * 10_000 >= PERCENT_FOR_UNVERIFIED * all,
+        }
+    }
+
+    /// Whether it may take a place here that it does not have.
+    fn allow(&self, slot: &Slot, ask: &Ask, now: u64) -> bool {
+        let is_proved = ask.is_verified || !self.is_short;
+        is_proved && (!self.at_most || slot.has_network(ask, now))
+    }
+}
+
 impl Slot {
+    /// What nobody else may take that needs a service of this ask.
+    fn exclusive<'s>(&'s self, ask: &'s Ask, now: u64) -> impl Iterator<Item = &'s Expectation> {
+        let taken =
+            move |one: &&Expectation| one.exclusive_until > now && one.ask.services.meet(&ask.services);
+        self.expectations.iter().filter(taken)
+    }
+
+    /// Whether the network of this resolver has such a promise here.
+    fn has_network(&self, ask: &Ask, now: u64) -> bool {
+        self.exclusive(ask, now).any(|one| network(one.ask.resolver) == network(ask.resolver))
+    }
+
     /// How well this address fits; none if it is taken.
     fn fitness(&self, ask: &Ask, bindings: &Bindings, now: u64) -> Option<Fitness> {
         // Of a whole network nobody could be promised anything any more where one of its hosts is bound.
@@ -181,7 +274,7 @@ impl Slot {
         let (mut new, mut displaces, mut same_network, mut count) = (true, false, false, 0);
         for one in live {
             count += 1;
-            new &= !one.is_for(ask);
+            new &= !one.covers(ask);
             if one.conflicts(ask) {
                 if one.exclusive_until > now {
                     return None;

@@ -4,7 +4,7 @@ use crate::admission::{Admission, Denial};
 use crate::bindings::{BindingKey, Bindings, State};
 use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
 use crate::known::Known;
-use crate::limits::{MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
+use crate::limits::{CONTESTED, MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
 use crate::path::{PathEntry, PathKey};
 use crate::service::Services;
 use crate::unknown::{Shortage, Unknown};
@@ -56,6 +56,9 @@ pub enum SetUpError {
     /// Addresses are short, and this responder or resolver has its share.
     #[error("addresses are short, and the share is used up")]
     Share,
+    /// Addresses are short, and the resolver has not shown that it gets what is sent to it.
+    #[error("addresses are short, and the resolver has not proved itself")]
+    Unproved,
     /// This initiator reaches, waits for or has just reached another responder by every address.
     #[error("every address leads this initiator elsewhere")]
     InitiatorFull,
@@ -68,6 +71,8 @@ pub struct Promise {
     pub address: Ipv4Addr,
     /// Until then nobody else is promised the same.
     pub exclusive_until: u64,
+    /// To whom: those that were asked for, or more.
+    pub initiators: Initiators,
 }
 
 /// A packet of an initiator.
@@ -155,7 +160,7 @@ impl Waypoint {
             (_, Hold::Whole) => now + TAIL,
         };
         let promised = Expectation { ask: ask.clone(), asked: now, exclusive_until, until: now + TAIL };
-        let address = if let Initiators::Exact(initiator) = ask.initiators {
+        Ok(if let Initiators::Exact(initiator) = ask.initiators {
             let address = self
                 .known
                 .choose(initiator, ask, &self.known_bindings, now)
@@ -163,15 +168,15 @@ impl Waypoint {
             if !self.known.promise(initiator, address, promised, now, &mut self.displaced) {
                 return Err(SetUpError::Full);
             }
-            address
+            Promise { address, exclusive_until, initiators: ask.initiators }
         } else {
             let promised = self.unknown.promise(promised, &self.unknown_bindings, now, &mut self.displaced);
             promised.map_err(|shortage| match shortage {
                 Shortage::Full => SetUpError::Full,
                 Shortage::Share => SetUpError::Share,
+                Shortage::Unproved => SetUpError::Unproved,
             })?
-        };
-        Ok(Promise { address, exclusive_until })
+        })
     }
 
     /// The promises that had to go for the last one.
@@ -179,10 +184,12 @@ impl Waypoint {
         &self.displaced
     }
 
-    /// Takes back the promise to a known initiator that has just been made, since packets do not follow it.
+    /// Takes back the promise that has just been made, since packets do not follow it.
     pub fn retract(&mut self, ask: &Ask, promise: &Promise) {
         if let Initiators::Exact(initiator) = ask.initiators {
             self.known.retract(initiator, promise.address, ask);
+        } else {
+            self.unknown.retract(promise.address, &Ask { initiators: promise.initiators, ..ask.clone() });
         }
     }
 
@@ -228,25 +235,34 @@ impl Waypoint {
         };
         let before = bindings.get(&packet.key).filter(|one| bindings.keeps(one, now));
         let before = before.map(|one| (one.responder, one.state, one.contested));
-        if let Some((responder, state @ (State::Embryonic { .. } | State::Live), contested)) = before {
+        let own = before.and_then(|(responder, ..)| Some(expected?.ask.responder == responder));
+        if own == Some(false) && packet.begins {
+            bindings.contest(&packet.key, Some(now + CONTESTED));
+        }
+        let contested = before.and_then(|(.., contested)| contested);
+        let may_be_another = contested.is_some_and(|until| own.is_none() || now < until);
+        if let Some((responder, state @ (State::Embryonic { .. } | State::Live), _)) = before {
             if packet.begins {
-                let own = expected.map(|one| one.ask.responder == responder);
-                if own == Some(false) || own.is_none() && contested {
-                    if service.protocol == TCP && state == State::Live {
-                        bindings.contest(&packet.key, true);
-                    } else {
+                if own == Some(false) || may_be_another {
+                    if service.protocol != TCP || state != State::Live {
                         bindings.end(&packet.key, now);
                     }
                     return Err(Denial::Ambiguous);
                 }
-                bindings.contest(&packet.key, false);
+                bindings.contest(&packet.key, None);
             }
             return Ok(Admission::Bound(responder));
         }
+        if before.is_some() && packet.begins {
+            bindings.renew(&packet.key, now);
+        }
         let expected = expected.ok_or(if waits { Denial::NotOffered } else { Denial::NoExpectation })?;
         let responder = expected.ask.responder;
-        if before.is_some_and(|(earlier, ..)| earlier != responder) {
+        if own == Some(false) {
             return Err(Denial::Quarantined);
+        }
+        if may_be_another {
+            return Err(Denial::Ambiguous);
         }
         let delay = now - expected.asked;
         bindings.begin(packet.key, responder, now)?;
@@ -277,9 +293,13 @@ impl Waypoint {
     /// for another one is counted from now.
     pub fn note_quarantined(&mut self, key: &BindingKey, responder: Responder, now: u64) {
         let Some(bindings) = self.bindings_of(key) else { return };
-        if bindings.get(key).is_none() {
-            bindings.note(*key, responder);
-            bindings.end(key, now);
+        match bindings.get(key) {
+            None => {
+                bindings.note(*key, responder);
+                bindings.end(key, now);
+            }
+            // They go on sending.
+            Some(_) => bindings.renew(key, now),
         }
     }
 

@@ -107,7 +107,13 @@ impl Client {
 
     fn promise(&mut self, responder: u32, initiators: Initiators) -> bool {
         let services = Services::new([self.key.service]).expect("few");
-        let ask = Ask { responder: Responder(responder), services, initiators, resolver: RESOLVER.into() };
+        let ask = Ask {
+            responder: Responder(responder),
+            services,
+            initiators,
+            resolver: RESOLVER.into(),
+            is_verified: true,
+        };
         let promised = self.waypoint.set_up(&ask, self.now);
         if let Ok(promise) = &promised {
             self.chronicle.promised(&ask, promise, self.now);

@@ -15,7 +15,8 @@ fn tcp(port: u16) -> Service {
 
 fn ask(responder: u32, ports: &[u16], initiators: Initiators) -> Ask {
     let services = Services::new(ports.iter().map(|&port| tcp(port))).expect("few");
-    Ask { responder: Responder(responder), services, initiators, resolver: IpAddr::V4([192, 0, 2, 1].into()) }
+    let resolver = IpAddr::V4([192, 0, 2, 1].into());
+    Ask { responder: Responder(responder), services, initiators, resolver, is_verified: true }
 }
 
 fn address(last: u8) -> Ipv4Addr {
@@ -60,7 +61,7 @@ fn packets_know_what_the_waypoint_has_promised_and_nothing_else() {
             let mut changes = Vec::new();
             while entries.expire(&waypoint, now, &mut changes).is_some_and(|due| due <= now) {}
             if let Ok(promise) = waypoint.set_up(&ask, now) {
-                let promised = (promise.address, &ask.services, ask.initiators);
+                let promised = (promise.address, &ask.services, promise.initiators);
                 full += u32::from(entries.follow(&waypoint, promised, now, &mut changes) == Err(NoRoom));
             }
             if random.below(50) == 0 {
@@ -95,6 +96,29 @@ fn packets_know_what_the_waypoint_has_promised_and_nothing_else() {
         }
         assert_eq!(full > 0, most == 4, "{full} promises found no room for {most}");
     }
+}
+
+#[test]
+fn what_is_not_exclusive_any_more_gives_way_behind_what_is() {
+    let pool = AddressPool { known: vec![address(1)], unknown: vec![address(3)] };
+    let mut waypoint = Waypoint::new(pool).expect("good");
+    let mut entries = PathEntries::new(2);
+    let mut follow = |ask: &Ask, now: u64| {
+        let promise = waypoint.set_up(ask, now).expect("free");
+        let mut changes = Vec::new();
+        let promised = (promise.address, &ask.services, promise.initiators);
+        let followed = entries.follow(&waypoint, promised, now, &mut changes);
+        (followed, changes)
+    };
+    // Of an unknown initiator for 65 s, and behind it one of a known initiator for 2 s.
+    assert_eq!(follow(&ask(1, &[80], Initiators::Any), 0).0, Ok(()));
+    assert_eq!(follow(&ask(1, &[80], Initiators::Exact(client(1))), 1).0, Ok(()));
+    assert_eq!(follow(&ask(2, &[80], Initiators::Exact(client(2))), SECOND).0, Err(NoRoom));
+    let (followed, changes) = follow(&ask(2, &[80], Initiators::Exact(client(2))), 3 * SECOND);
+    assert_eq!(followed, Ok(()));
+    let given_up =
+        PathKey { address: address(1), service: tcp(80), initiators: Initiators::Exact(client(1)) };
+    assert!(matches!(changes[..], [PathChange::Remove(key), PathChange::Set(..)] if key == given_up));
 }
 
 #[test]

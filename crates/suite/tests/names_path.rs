@@ -16,7 +16,8 @@ use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
-use lang::pipeline::Decode;
+use lang::pipeline::{CompileOptions, Decode, compile};
+use lang::settings::{SetValue, Settings};
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashMap};
 use suite::corpus::{compile_file, root};
@@ -24,6 +25,8 @@ use suite::random::SuiteRandom;
 
 const SECOND: u64 = 1_000_000_000;
 const QUARANTINE: u64 = 120 * SECOND;
+/// For how long a packet may come again that could have been for another host.
+const CONTESTED: u64 = 65 * SECOND;
 
 /// Ports: of the waypoint outside and inside, of a gateway inside and to its hosts.
 const PUBLIC: u16 = 1;
@@ -52,6 +55,21 @@ type Claim = (Address, Address, u8, u16);
 fn program(name: &str) -> Program {
     let path = root().join(format!("programs/{name}.rav"));
     compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
+}
+
+/// The waypoint with other values for what can be set.
+fn waypoint_with(values: &[(&str, &str)]) -> Program {
+    let mut settings = Settings { name: "set".to_owned(), ..Settings::default() };
+    for (name, value) in values {
+        let from = settings.text.len();
+        settings.text += value;
+        let parts = vec![from..settings.text.len()];
+        settings.values.push(SetValue { name: (*name).to_owned(), place: from..from, parts });
+    }
+    let path = root().join("programs/waypoint.rav");
+    let text = std::fs::read_to_string(&path).expect("it can be read");
+    let options = CompileOptions { settings, ..CompileOptions::default() };
+    compile("waypoint.rav", &text, &|_| None, &options).program.expect("it compiles")
 }
 
 fn peer(number: u8) -> [u8; 6] {
@@ -121,10 +139,20 @@ struct Seen {
     /// What acknowledges the latest answer.
     next: u32,
     proved: bool,
-    /// A packet could have been for another host: until this one is promised again nothing new reaches it.
-    contested: bool,
+    /// When a packet could have been for another host last: until this one is promised again, and 65 s have
+    /// passed, nothing new reaches it.
+    contested: Option<u64>,
+    /// When a packet was refused last that may have begun something.
+    refused: u64,
     /// The same, and what was there has ended with it.
     over: bool,
+}
+
+impl Seen {
+    /// When a packet came or left last, or was refused.
+    fn heard(&self) -> u64 {
+        self.last.max(self.refused)
+    }
 }
 
 /// Waypoint address, protocol, port and, where only one is meant, initiator.
@@ -250,14 +278,28 @@ impl<'a> Judge<'a> {
             let seen = self.seen.get_mut(&claim).expect("it reached somebody before");
             assert!(opens, "{said:?} belongs to what was there");
             match promised {
-                Some(other) => assert_ne!(other, (seen.gateway, seen.host), "{said:?} is for this one"),
-                None => assert!(seen.contested, "{said:?} can be for {seen:?} alone"),
+                Some(one) if one != (seen.gateway, seen.host) => {}
+                Some(_) => {
+                    let since = seen.contested.map(|at| self.now - at);
+                    assert!(since.is_some_and(|since| since < 2 * CONTESTED), "{said:?} is for this one");
+                }
+                None => assert!(seen.contested.is_some(), "{said:?} can be for {seen:?} alone"),
             }
-            seen.contested = true;
             if said.proto != TCP || !seen.proved {
-                let Seen { gateway, host, .. } = *seen;
-                *seen =
-                    Seen { gateway, host, last: self.now, contested: true, over: true, ..Seen::default() };
+                let Seen { gateway, host, contested, .. } = *seen;
+                *seen = Seen { gateway, host, last: self.now, contested, over: true, ..Seen::default() };
+            }
+        }
+        // Who goes on sending may still mean the host that it has reached, or the one that was promised.
+        let refused = reason(self.programs[0], &outcome);
+        if opens
+            && matches!(refused, Some("quarantined" | "no_expectation" | "ambiguous"))
+            && let Some(seen) = self.seen.get_mut(&claim)
+            && self.now - seen.heard() < QUARANTINE
+        {
+            seen.refused = self.now;
+            if promised.is_some_and(|promised| promised != (seen.gateway, seen.host)) {
+                seen.contested = Some(self.now);
             }
         }
         let (_, left) = outcome.left.first()?;
@@ -274,10 +316,11 @@ impl<'a> Judge<'a> {
                 seen = *known;
                 let is_its = promised == Some((gateway, host));
                 assert!(!opens || is_its || promised.is_none(), "{said:?} could be for {promised:?}");
-                assert!(!opens || is_its || !seen.contested, "{said:?} may still be for somebody else");
+                let is_free = |at| is_its && self.now - at >= CONTESTED;
+                assert!(!opens || seen.contested.is_none_or(is_free), "{said:?} may be for somebody else");
                 assert!(opens || !seen.over, "{said:?} belongs to what has ended");
                 if opens {
-                    (seen.contested, seen.over) = (false, false);
+                    (seen.contested, seen.over) = (None, false);
                 }
                 let answered = seen.left > 0;
                 let acknowledges = said.flags & (SYN | ACK | RST) == ACK && said.ack == seen.next;
@@ -287,7 +330,8 @@ impl<'a> Judge<'a> {
                 }
             }
             Some(known) => {
-                assert!(self.now - known.last >= QUARANTINE, "{claim:?} was {known:?}, is {host:?} too soon");
+                let since = self.now - known.heard();
+                assert!(since >= QUARANTINE, "{claim:?} was {known:?}, is {host:?} too soon");
                 assert_eq!(promised, Some((gateway, host)), "{claim:?} was promised something else");
             }
             None => assert_eq!(promised, Some((gateway, host)), "{claim:?} was promised something else"),
@@ -507,6 +551,144 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
                 judge.reasons
             );
         }
+    }
+}
+
+#[test]
+fn who_goes_on_sending_through_quarantine_reaches_nobody_else() {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = [198, 51, 100, 1];
+        let (own, other) = (Some((1, [10, 0, 0, 80])), Some((2, [10, 0, 0, 81])));
+        judge.resolve(1, [10, 0, 0, 80]);
+        judge.promise(at, UDP, 53, None, own);
+        let from = [203, 0, 113, 1];
+        let ask = Said { from, to: at, proto: UDP, ports: (40_000, 53), flags: 0, ack: 0, size: 8 };
+        assert_eq!(judge.asks(ask), own);
+        // Now and then another host has the address, in between nobody.
+        for second in 1..600 {
+            judge.now = second * SECOND;
+            judge.promise(at, UDP, 53, None, other.filter(|_| second / 70 % 2 == 1));
+            if second > 12 {
+                assert_eq!(judge.asks(ask), None, "after {second} s");
+            }
+        }
+        assert!(judge.reasons["quarantined"] > 200 && judge.reasons["no_expectation"] > 200);
+        judge.promise(at, UDP, 53, None, own);
+        judge.now += CONTESTED / 2;
+        assert_eq!(judge.asks(ask), None, "what is sent may be for the other one");
+        judge.now += CONTESTED;
+        judge.resolve(1, [10, 0, 0, 80]);
+        assert_eq!(judge.asks(ask), own, "its own host again");
+        judge.now += 600 * SECOND;
+        judge.promise(at, UDP, 53, None, other);
+        judge.resolve(2, [10, 0, 0, 81]);
+        assert_eq!(judge.asks(ask), other, "it has been silent for long enough");
+    }
+}
+
+#[test]
+fn a_connection_for_another_host_does_not_reach_that_of_the_binding_when_it_is_sent_again() {
+    let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = judge.promise_web();
+        let from = [203, 0, 113, 1];
+        let ask = Said { from, to: at, proto: TCP, ports: (40_000, 80), flags: SYN, ack: 0, size: 0 };
+        let own = judge.asks(ask);
+        assert_eq!(own, Some((1, [10, 0, 0, 80])));
+        let answer = Said { from: [10, 0, 0, 80], to: from, ports: (80, 40_000), flags: SYN | ACK, ..ask };
+        judge.answers(1, answer);
+        assert!(judge.asks(Said { flags: ACK, ack: answer.next(), ..ask }).is_some());
+        judge.promise(at, TCP, 80, None, Some((2, [10, 0, 0, 81])));
+        judge.now += SECOND;
+        assert_eq!(judge.asks(ask), None);
+        // The host of the binding is promised anew before the SYN for the other one has been given up.
+        judge.promise(at, TCP, 80, None, own);
+        for pause in [2, 4, 8, 16, 32] {
+            judge.now += pause * SECOND;
+            assert_eq!(judge.asks(ask), None, "{} s", judge.now / SECOND);
+        }
+        assert_eq!(judge.reasons["ambiguous"], 6);
+        judge.now += 3 * SECOND;
+        assert_eq!(judge.asks(ask), own);
+    }
+}
+
+/// An exchange of datagrams in which the initiator sends again behind an answer.
+fn proves(judge: &mut Judge, from: Address, at: Address, port: u16) {
+    let ask = Said { from, to: at, proto: UDP, ports: (40_000, port), flags: 0, ack: 0, size: 8 };
+    let (gateway, host) = judge.asks(ask).expect("it is let through");
+    let answer = Said { from: host, to: from, ports: (port, 40_000), ..ask };
+    judge.answers(gateway, answer);
+    assert!(judge.asks(ask).is_some(), "an exchange goes on, bound or not");
+    judge.answers(gateway, answer);
+}
+
+#[test]
+fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
+    let waypoint = waypoint_with(&[("MOST_BINDINGS", "120"), ("BINDINGS_OF_NETWORK", "8")]);
+    let gateway = program("names_gateway");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = [198, 51, 100, 1];
+        let hosts = [(1, [10, 0, 0, 80]), (1, [10, 0, 0, 81]), (2, [10, 0, 0, 82])];
+        for (port, (gateway, host)) in (53..).zip(hosts) {
+            judge.promise(at, UDP, port, None, Some((gateway, host)));
+            judge.resolve(gateway, host);
+        }
+        let forged = |number: u32| [192, 16 + (number / 250) as u8, (number % 250) as u8, 1];
+        let one_network = |last: u32| [203, 0, 113, last as u8];
+        (0..400).for_each(|number| proves(&mut judge, forged(number), at, 53));
+        (1..21).for_each(|last| proves(&mut judge, one_network(last), at, 54));
+        proves(&mut judge, forged(1_000), at, 54);
+        (0..10).for_each(|number| proves(&mut judge, forged(2_000 + number), at, 55));
+        // What is bound is there when the time of young ones is over.
+        judge.now += 20 * SECOND;
+        let mut bound = |froms: Vec<Address>, port: u16, (gateway, host): (u8, Address)| {
+            let before = judge.answered;
+            for to in froms {
+                let said =
+                    Said { from: host, to, proto: UDP, ports: (port, 40_000), flags: 0, ack: 0, size: 8 };
+                judge.answers(gateway, said);
+            }
+            judge.answered - before
+        };
+        // With one gateway and one host: half of a half.
+        assert_eq!(bound((0..400).map(forged).collect(), 53, hosts[0]), 30);
+        assert_eq!(bound((1..21).map(one_network).collect(), 54, hosts[1]), 8);
+        assert_eq!(bound(vec![forged(1_000)], 54, hosts[1]), 1);
+        assert_eq!(bound((0..10).map(|number| forged(2_000 + number)).collect(), 55, hosts[2]), 10);
+        // Their end gives the places back.
+        judge.now += 400 * SECOND;
+        assert!(
+            judge
+                .asks(Said {
+                    from: forged(5),
+                    to: at,
+                    proto: TCP,
+                    ports: (1, 1),
+                    flags: SYN,
+                    ack: 0,
+                    size: 0
+                })
+                .is_none()
+        );
+        for (gateway, host) in hosts {
+            judge.resolve(gateway, host);
+        }
+        (0..30).for_each(|number| proves(&mut judge, forged(3_000 + number), at, 53));
+        judge.now += 20 * SECOND;
+        let before = judge.answered;
+        for number in 0..30 {
+            let to = forged(3_000 + number);
+            judge.answers(
+                1,
+                Said { from: hosts[0].1, to, proto: UDP, ports: (53, 40_000), flags: 0, ack: 0, size: 8 },
+            );
+        }
+        assert_eq!(judge.answered - before, 30);
     }
 }
 

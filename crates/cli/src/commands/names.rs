@@ -59,10 +59,14 @@ fn reason(view: &Value) -> String {
     let mut told = match text(view, "outcome") {
         "reaches" if view["proved"] == true => format!("it reaches {}\n", host("bound")),
         "reaches" => format!("it reaches {}, and has not proved itself yet\n", host("bound")),
-        "ambiguous" => format!(
-            "ambiguous: it reaches {}, and another host has been promised since: nothing new goes to either\n",
-            host("bound")
-        ),
+        "ambiguous" => {
+            let (has, which) =
+                if view["bound"].is_null() { ("has reached", "quarantined") } else { ("reaches", "bound") };
+            format!(
+                "ambiguous: it {has} {}, and another host has been promised since: nothing new goes to either\n",
+                host(which)
+            )
+        }
         "quarantined" => format!(
             "quarantined: it has reached {} a short time ago, and reaches no other host here for {}\n",
             host("quarantined"),

@@ -14,7 +14,7 @@ use crate::render::quantity::{bytes, of};
 use engine::live::{self, Loaded, Remote};
 use exec::BackendKind;
 use gateway::config::{AloneConfig, NamesConfig, ProcessConfig};
-use gateway::names::alone::Stopper;
+use gateway::names::{self, alone::Stopper};
 use gateway::{Config, ConfigError, ConfigReader, PortView, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
@@ -131,7 +131,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
             .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     let suits = suits.and_then(|()| config.check_keys());
-    let suits = suits.and_then(|()| config.carries_names(&loaded.program).map(drop));
+    let suits = suits.and_then(|()| names::carried(&config, &loaded.program).map(drop));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let count = config.ports.iter().filter(|port| port.kind != PortKind::Empty).count();
     let ports = of(count as u64, "port");

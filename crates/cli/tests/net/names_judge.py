@@ -94,11 +94,19 @@ def flow(packet, forward):
     return None
 
 
+def answered(packet):
+    """What the name server says in this packet, by UDP or TCP."""
+    for layer in (UDP, TCP):
+        if layer in packet and packet[layer].sport == 53 and packet[IP].src == WAYPOINT and DNS in packet:
+            return packet[DNS]
+    return None
+
+
 # What the name server has answered: when, to whom, which address, for which host.
 answers = []
 for packet in packets("machine"):
-    if UDP in packet and packet[UDP].sport == 53 and packet[IP].src == WAYPOINT and DNS in packet:
-        answer = packet[DNS]
+    answer = answered(packet)
+    if answer is not None:
         for index in range(answer.ancount or 0):
             record = answer.an[index]
             label = record.rrname.decode().lower().split(".")[0]
@@ -207,9 +215,10 @@ def flow6(packet, forward):
 # The address of each host: the same in every answer.
 hosts6 = {}
 for packet in packets("machine"):
-    if UDP in packet and packet[UDP].sport == 53 and packet[IP].src == WAYPOINT and DNS in packet:
-        for index in range(packet[DNS].ancount or 0):
-            record = packet[DNS].an[index]
+    answer = answered(packet)
+    if answer is not None:
+        for index in range(answer.ancount or 0):
+            record = answer.an[index]
             label = record.rrname.decode().lower().split(".")[0]
             if record.type == 28 and label.startswith("host"):
                 looked["F9"] += 1

@@ -1,7 +1,10 @@
-//! What a reload may change: programs, tables, addresses and values; and ports, one by one, as long as none
-//! gets the number of another.
+//! What a reload may change: programs, tables, addresses, values, names and gateways of hosts; and ports, one
+//! by one, as long as none gets the number of another.
 
+use super::names::{GatewayDescription, NamesConfig};
 use super::{Config, ConfigError};
+use naming::Service;
+use naming::dns::{MachineServices, ZoneDescription};
 use packet::PortNumber;
 use ports::live::PortKind;
 
@@ -19,6 +22,8 @@ impl Config {
             ("`control`", other.places.control)
         } else if self.metrics != other.metrics {
             ("`metrics`", other.places.metrics)
+        } else if let Some(what) = self.fixed_names(other) {
+            (what, other.names.as_ref().map(|names| names.waypoint_place))
         } else {
             return (1..).zip(&other.ports).map(|(number, _)| self.opens(other, number)).collect();
         };
@@ -26,6 +31,46 @@ impl Config {
             format!("other {what} than the gateway runs with: stop it and start it anew to have them");
         let (line, column) = place.unwrap_or((1, 1));
         Err(ConfigError { line, column, message })
+    }
+
+    /// What of `[names]` is other, and cannot change while the process runs.
+    fn fixed_names(&self, other: &Config) -> Option<&'static str> {
+        let (own, new) = match (&self.names, &other.names) {
+            (None, None) => return None,
+            (Some(own), Some(new)) => (own, new),
+            _ => return Some("`[names]`"),
+        };
+        let zone = |names: &NamesConfig| {
+            let described = names.zone.clone();
+            ZoneDescription { names: Vec::new(), serial: 0, machine: MachineServices::default(), ..described }
+        };
+        // Those of tunnels come and go with them.
+        let machine = |config: &Config, names: &NamesConfig| {
+            let tunnels = config.ports.iter().filter_map(|port| Some(port.tunnel.as_ref()?.listen.port()));
+            let mut services = names.zone.machine.services.clone();
+            for port in tunnels {
+                services.remove(&Service { protocol: 17, port });
+            }
+            services
+        };
+        let renumbered = |one: &GatewayDescription| {
+            own.gateways.iter().any(|known| known.name == one.name && known.peer != one.peer)
+        };
+        let differ = [
+            (own.listen != new.listen, "`listen` of `[names]`"),
+            (
+                zone(own) != zone(new),
+                "names, records, times or `shared_address` of the zone itself in `[names]`",
+            ),
+            (machine(self, own) != machine(other, new), "`machine_services` of `[names]`"),
+            (
+                (&own.pool, own.hold, own.network6) != (&new.pool, new.hold, new.network6),
+                "`[names.waypoint]`",
+            ),
+            (own.store != new.store, "`store` of `[names]`"),
+            (new.gateways.iter().any(renumbered), "`peer` of a `[[names.gateway]]`"),
+        ];
+        differ.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
     }
 
     /// Whether a port is the same in both, with the same host interface.

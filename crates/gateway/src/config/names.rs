@@ -344,14 +344,17 @@ impl NamesConfig {
 pub(crate) struct Hosts {
     places: Vec<HostPlace>,
     numbers: HashMap<HostPlace, u32>,
+    /// How many each gateway has.
+    of_gateway: HashMap<String, usize>,
 }
 
 impl Hosts {
     /// The number of a host, from 1: that which it has, or a new one.
     pub(crate) fn number(&mut self, place: HostPlace) -> u32 {
-        let Hosts { places, numbers } = self;
+        let Hosts { places, numbers, of_gateway } = self;
         *numbers.entry(place).or_insert_with_key(|place| {
             places.push(place.clone());
+            *of_gateway.entry(place.gateway.clone()).or_default() += 1;
             // A zone has far fewer names than this.
             places.len() as u32
         })
@@ -365,6 +368,11 @@ impl Hosts {
     /// How many hosts have numbers. A number is never given to another host.
     pub(crate) fn count(&self) -> usize {
         self.places.len()
+    }
+
+    /// How many hosts of this gateway have numbers.
+    pub(crate) fn count_of(&self, gateway: &str) -> usize {
+        self.of_gateway.get(gateway).copied().unwrap_or(0)
     }
 
     /// The host of a number.

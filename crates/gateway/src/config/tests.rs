@@ -31,6 +31,45 @@ fn what_a_reload_cannot_change_is_shown_where_it_stands() {
 }
 
 #[test]
+fn what_of_names_is_fixed_while_the_process_runs_is_said_at_its_place() {
+    let names = "[names]\nlisten = [\"127.0.0.1:53\"]\nzone = \"home.example\"\nstore = \"a\"\n\
+        [[names.server]]\nname = \"ns1\"\naddresses = [\"192.0.2.53\"]\n\
+        [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/8\"]\npeer = 1\n\
+        [[names.host]]\nname = \"nas\"\ngateway = \"home\"\naddress = \"10.0.0.1\"\nservices = [\"tcp/22\"]\n\
+        [names.waypoint]\nunknown = [\"203.0.113.32/31\"]\n";
+    let read = |names: &str| {
+        let text = format!("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n{names}");
+        Config::read(&text, Path::new("")).expect("a gateway")
+    };
+    let running = read(names);
+    for (from, to, said) in [
+        ("127.0.0.1:53", "127.0.0.1:54", "other `listen` of `[names]`"),
+        ("home.example", "away.example", "other names, records, times or `shared_address` of the zone"),
+        ("192.0.2.53\"", "192.0.2.54\"", "other names, records, times or `shared_address` of the zone"),
+        ("store = \"a\"", "store = \"b\"", "other `store` of `[names]`"),
+        ("zone =", "machine_services = []\nzone =", "other `machine_services` of `[names]`"),
+        ("113.32/31", "113.32/30", "other `[names.waypoint]`"),
+        ("113.32/31\"]", "113.32/31\"]\nhold = \"measured\"", "other `[names.waypoint]`"),
+        ("peer = 1", "peer = 2", "other `peer` of a `[[names.gateway]]`"),
+        (names, "", "other `[names]`"),
+    ] {
+        assert!(names.contains(from), "{from}");
+        let error = running.takes(&read(&names.replacen(from, to, 1))).expect_err(to).to_string();
+        assert!(error.contains(said) && error.contains("start it anew"), "{error}");
+    }
+    for (from, to) in [
+        ("nas", "tv"),
+        ("10.0.0.1", "10.0.0.2"),
+        ("tcp/22", "tcp/23"),
+        ("10.0.0.0/8", "10.0.0.0/16"),
+        ("[[names.host]]", "[[names.gateway]]\nname = \"far\"\nnetworks = []\npeer = 2\n[[names.host]]"),
+        ("zone =", "clients = [\"10.0.0.0/8\"]\nreplies_per_second = 7\nserial = 9\nzone ="),
+    ] {
+        assert!(running.takes(&read(&names.replacen(from, to, 1))).is_ok(), "{to}");
+    }
+}
+
+#[test]
 fn ports_come_and_go_one_by_one_and_keep_their_numbers() {
     let file = |ports: &str| {
         let port = |port: &str| match port.split_once('.') {

@@ -3,7 +3,7 @@
 //!
 //! A name is in the zone as long as its lease lasts, with the same checks as one of `names add`: the gateway
 //! is that of the peer's name; its `names` in the file say which it may register, and its networks which
-//! hosts it may have.
+//! hosts it may have. Of what is limited it has an equal part.
 
 use crate::config::HostPlace;
 use crate::leases::view::GatewayLeaseView;
@@ -140,7 +140,7 @@ fn add(
         ipv4: Ipv4Mode::Automatic,
         ipv6: offer.ipv6,
     };
-    names.lease(&wish).map_err(|_| Rejection::NotAllowed)?;
+    names.lease(&wish).map_err(|(why, _)| why)?;
     registered.insert(offer.name.clone());
     Ok(())
 }

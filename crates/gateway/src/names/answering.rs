@@ -9,11 +9,12 @@ use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled, Unpromised};
 use crate::names::elsewhere::{WaypointWays, Ways, numbered};
+use crate::names::parts::{Amount, Parts};
 use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
 use crate::names::view::{AskedWaypointView, NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
-use naming::control::{AskBody, ControlAsk, ControlDrop, OwnerAnswer, Peer, SetUp};
+use naming::control::{AskBody, ControlAsk, ControlDrop, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
     NameServer, Resumed, Zone, ZoneError,
@@ -57,19 +58,33 @@ pub(super) enum ReplyTo {
     Tcp(SyncSender<Vec<u8>>),
 }
 
+/// A name of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FileName {
+    pub(super) described: NameDescription,
+    pub(super) place: HostPlace,
+    /// Its address behind the gateway, if it has one of the waypoint's network.
+    pub(super) inside: Option<Ipv6Addr>,
+}
+
 /// The name server and its account.
 pub(super) struct Answering {
-    server: NameServer,
+    pub(super) server: NameServer,
     pub(super) asking: Asking,
-    hosts: Arc<Mutex<Hosts>>,
-    named: BTreeMap<String, NameDescription>,
-    gateways: Vec<GatewayDescription>,
+    pub(super) hosts: Arc<Mutex<Hosts>>,
+    /// By their whole names: all that lead to hosts, those of the file that was read last, and those that
+    /// gateways have registered.
+    pub(super) named: BTreeMap<String, NameDescription>,
+    pub(super) of_file: BTreeMap<String, FileName>,
+    pub(super) leased: BTreeSet<String>,
+    pub(super) gateways: Vec<GatewayDescription>,
     pool: Option<AddressPool>,
+    pub(super) parts: Parts,
     /// What the machine itself listens at.
     pub(super) machine: BTreeSet<Service>,
     network6: Option<StableNetwork>,
     /// By the names of hosts with an address of this network: their own address behind the gateway.
-    inside6: HashMap<String, Ipv6Addr>,
+    pub(super) inside6: HashMap<String, Ipv6Addr>,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
     /// Who has the other roles.
@@ -116,13 +131,17 @@ impl Answering {
         let asking = Asking::new(epoch, peers, Box::new(link));
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
-        Ok(Answering {
+        let parts = Parts::of(config, Amount::without_packets()).map_err(NamesError::Packets)?;
+        let mut answering = Answering {
             server,
             asking,
             hosts,
             named,
+            of_file: BTreeMap::new(),
+            leased: BTreeSet::new(),
             gateways,
             pool,
+            parts,
             machine: config.zone.machine.services.clone(),
             network6: config.network6,
             inside6: config.inside6.clone(),
@@ -134,7 +153,9 @@ impl Answering {
             tcp: 0,
             replies: 0,
             drops,
-        })
+        };
+        answering.of_file = answering.file_names(config, &mut Vec::new());
+        Ok(answering)
     }
 
     /// From now on names that are added and removed are kept.
@@ -173,15 +194,31 @@ impl Answering {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }
 
-    /// [`Answering::add_unkept`] for a gateway, which brings hosts behind itself only.
-    pub(super) fn add_leased(&mut self, wish: &NameWish) -> Result<String, String> {
-        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| message)?;
+    /// [`Answering::add_unkept`] for a gateway, which brings hosts behind itself only, and has its part of
+    /// what is limited.
+    pub(super) fn add_leased(&mut self, wish: &NameWish) -> Result<(), (Rejection, String)> {
+        let not_allowed = |message: String| (Rejection::NotAllowed, message);
+        let no_room = |message: String| (Rejection::NoRoom, message);
+        let gateway = served(&self.gateways, &wish.place).map_err(|(_, message)| not_allowed(message))?;
         if let Some(host) = wish.ipv6
             && !is_behind(gateway, host)
         {
-            return Err(format!("{host} is not behind the gateway `{}`", gateway.name));
+            return Err(not_allowed(format!("{host} is not behind the gateway `{}`", gateway.name)));
         }
-        self.add_unkept(wish)
+        let suffice = |parts: &Parts, hosts: &Hosts| {
+            let new = usize::from(hosts.known(&wish.place).is_none());
+            parts.suffice(&wish.place.gateway, hosts, new).map_err(no_room)
+        };
+        suffice(&self.parts, &lock(&self.hosts))?;
+        self.add_unkept(wish).map_err(not_allowed)?;
+        // How many entries it has is known when it is there.
+        let fits = suffice(&self.parts, &lock(&self.hosts));
+        if let Err(more) = fits {
+            self.remove_unkept(&wish.name).map_err(not_allowed)?;
+            return Err(more);
+        }
+        self.leased.insert(self.whole(&wish.name).map_err(not_allowed)?);
+        Ok(())
     }
 
     /// [`Answering::add`], without keeping the name in the store.
@@ -207,34 +244,44 @@ impl Answering {
             https: None,
         };
         drop(hosts);
+        self.come(described, &wish.place, wish.ipv6.filter(|_| ipv6 != wish.ipv6))
+    }
+
+    /// Adds a name that leads to a host, which has the address `inside` behind its gateway.
+    pub(super) fn come(
+        &mut self,
+        described: NameDescription,
+        place: &HostPlace,
+        inside: Option<Ipv6Addr>,
+    ) -> Result<String, String> {
         let has_waypoint = self.pool.is_some() || !self.elsewhere.waypoints.is_empty();
         let zone = self.server.zone_mut();
         let told = |error: ZoneError| error.to_string();
-        let name = zone.name(&wish.name).map_err(told)?;
+        let name = zone.name(&described.name).map_err(told)?;
         zone.add_described(&described).map_err(told)?;
         let standing = standing_keys(zone, &described);
-        let inside = wish.ipv6.filter(|_| ipv6 != wish.ipv6);
-        let stable = inside.and_then(|inside| stable_host(&described, &wish.place.gateway, inside));
+        let stable = inside.and_then(|inside| stable_host(&described, &place.gateway, inside));
         let stands = || {
             let Some(waypoint) = &self.waypoint else { return Ok(()) };
             let mut waypoint = locked(waypoint);
-            waypoint.stand(&standing, &wish.place)?;
+            waypoint.stand(&standing, place)?;
             let leads = stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host));
             leads.inspect_err(|_| waypoint.fall(&standing))
         };
-        if let Err(message) = reachable(zone, &wish.name, has_waypoint).and_then(|()| stands()) {
+        if let Err(message) = reachable(zone, &described.name, has_waypoint).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
         self.inside6.extend(inside.map(|inside| (name.to_string(), inside)));
-        let HostPlace { gateway, address } = &wish.place;
+        self.parts.come(&place.gateway, entries(&standing, stable.as_ref()));
+        let HostPlace { gateway, address } = place;
         let done = format!("{name} leads to {address} behind `{gateway}`; serial {}", zone.serial());
         self.named.insert(name.to_string(), described);
         Ok(done)
     }
 
     /// Removes a name that leads to a host, and says what was done. One of the file comes back with the next
-    /// start.
+    /// start, or when the file has it otherwise and is read again.
     pub(super) fn remove(&mut self, name: &str) -> Result<String, String> {
         let done = self.remove_unkept(name)?;
         let name = self.whole(name)?;
@@ -253,10 +300,14 @@ impl Answering {
         zone.remove(&name).map_err(told)?;
         let serial = zone.serial();
         let inside = self.inside6.remove(&name.to_string());
+        self.leased.remove(&name.to_string());
+        let place = gone.as_ref().and_then(|(one, _)| lock(&self.hosts).place(one.responder).cloned());
+        let stable = gone.as_ref().zip(place.as_ref()).zip(inside);
+        let stable = stable.and_then(|(((one, _), place), inside)| stable_host(one, &place.gateway, inside));
+        if let (Some((_, standing)), Some(place)) = (&gone, &place) {
+            self.parts.go(&place.gateway, entries(standing, stable.as_ref()));
+        }
         if let (Some((described, standing)), Some(waypoint)) = (gone, &self.waypoint) {
-            let place = lock(&self.hosts).place(described.responder).cloned();
-            let stable =
-                inside.zip(place).and_then(|(inside, place)| stable_host(described, &place.gateway, inside));
             if let Some(stable) = stable {
                 locked(waypoint).forsake(&stable);
             }
@@ -539,6 +590,12 @@ fn stable_host(described: &NameDescription, gateway: &str, inside: Ipv6Addr) -> 
     Some(StableHost { at, gateway: gateway.to_owned(), host: inside, services })
 }
 
+/// The entries that packets have of a name.
+fn entries(standing: &[PathKey], stable: Option<&StableHost>) -> Amount {
+    let stable = stable.map_or(0, |host| host.services.iter().count());
+    Amount { standing: standing.len(), stable, ..Amount::default() }
+}
+
 /// The entries by which the address that a name shares or has for itself leads to its host.
 fn standing_keys(zone: &Zone, described: &NameDescription) -> Vec<PathKey> {
     let name = zone.name(&described.name).ok();
@@ -547,7 +604,7 @@ fn standing_keys(zone: &Zone, described: &NameDescription) -> Vec<PathKey> {
     services.iter().map(|service| PathKey { address, service, initiators: Initiators::Any }).collect()
 }
 
-fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
+pub(super) fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
     hosts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

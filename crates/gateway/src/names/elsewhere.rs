@@ -104,7 +104,8 @@ mod tests {
         let initiators = Initiators::Exact([203, 0, 113, initiator].into());
         let resolver = Ipv4Addr::from([203, 0, 113, initiator]).into();
         let host = host.into();
-        let set_up = SetUp { gateway: gateway.into(), host, services, initiators, resolver };
+        let (gateway, is_verified) = (gateway.into(), true);
+        let set_up = SetUp { gateway, host, services, initiators, resolver, is_verified };
         ControlAsk { epoch, serial, body: AskBody::SetUp(set_up) }
     }
 

@@ -15,7 +15,9 @@ mod asking;
 mod elsewhere;
 mod packet_tables;
 mod packets;
+mod parts;
 mod path;
+mod reread;
 mod stable;
 mod store;
 mod tcp;
@@ -29,16 +31,19 @@ pub use view::{AskedWaypointView, NameWish, NamesView, WhyNameView, WhyNameWish}
 pub(crate) use waypoint::locked;
 
 use crate::config::names::NamesConfig;
+use crate::config::{Config, ConfigError};
 use crate::control::{Asked, ControlAnswer};
 use answering::Answering;
 use elsewhere::Ways;
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
-use naming::control::{ControlAsk, OwnerAnswer};
+use lang::ir::Program;
+use naming::control::{ControlAsk, OwnerAnswer, Rejection};
 use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;
 use naming::{AddressPoolError, BindingKey, ServiceTextError};
 use packets::{LivePackets, quarantine_earlier};
+use parts::{Amount, Parts};
 use ports::live::clock::{Clock, MachineClock};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -85,6 +90,24 @@ pub enum NamesError {
     /// the system gives no secret or no thread
     #[error("names cannot be answered: {0}")]
     System(#[from] io::Error),
+}
+
+/// The tables by which a program carries the packets of the waypoint of a file, if it has one.
+///
+/// # Errors
+/// The program lacks a table or an event; names have no room in it, or leave none for what gateways register;
+/// or several workers would each know some of the bindings.
+pub fn carried(config: &Config, program: &Program) -> Result<Option<PacketTables>, ConfigError> {
+    let Some(names) = config.names.as_ref().filter(|names| names.pool.is_some()) else { return Ok(None) };
+    let (line, column) = names.waypoint_place;
+    let wrong = |message: String| ConfigError { line, column, message };
+    if config.workers.count != 1 {
+        let message = "each worker would know some of the bindings: a waypoint has `workers = 1`";
+        return Err(wrong(message.to_owned()));
+    }
+    let tables = PacketTables::of(program, names.network6.is_some()).map_err(wrong)?;
+    Parts::of(names, Amount::of_tables(&tables)).map_err(wrong)?;
+    Ok(Some(tables))
 }
 
 /// The name server of this process and its sockets.
@@ -169,8 +192,9 @@ impl Names {
         backend: &mut dyn Backend,
         remark: fn(&str),
     ) -> Result<(), NamesError> {
-        let answering = self.answering();
+        let mut answering = self.answering();
         let Some(waypoint) = answering.waypoint.clone() else { return Ok(()) };
+        answering.parts.divide(Amount::of_tables(&tables)).map_err(NamesError::Packets)?;
         locked(&waypoint).carry(&tables, answering.gateways(), &answering.machine);
         answering.stand().map_err(NamesError::Packets)?;
         locked(&waypoint).fill(&tables, backend).map_err(NamesError::Packets)?;
@@ -224,8 +248,22 @@ impl Names {
     ///
     /// # Errors
     /// Why it cannot be there.
-    pub(crate) fn lease(&self, wish: &NameWish) -> Result<(), String> {
-        self.answering().add_leased(wish).map(drop)
+    pub(crate) fn lease(&self, wish: &NameWish) -> Result<(), (Rejection, String)> {
+        self.answering().add_leased(wish)
+    }
+
+    /// Whether what was added while the process runs can stay with a file that was read again.
+    ///
+    /// # Errors
+    /// What cannot, and why.
+    pub(crate) fn can_follow(&self, config: &NamesConfig) -> Result<(), String> {
+        self.answering().can_follow(config)
+    }
+
+    /// Follows a file that was read again; the program that has taken over has these tables. Says what did
+    /// not come, or went besides.
+    pub(crate) fn follow(&self, config: &NamesConfig, tables: Option<&PacketTables>) -> Vec<String> {
+        self.answering().follow(config, tables)
     }
 
     /// Removes a name whose lease is over. Somebody may have removed it before.

@@ -88,6 +88,11 @@ impl PacketTables {
         let young = find(BOUND[0]).map_or(0, |(_, table)| table.capacity as usize);
         let (bound, quarantine) =
             ([exact(BOUND[0])?, exact(BOUND[1])?, exact(BOUND[2])?, exact(BOUND[3])?], exact(QUARANTINE)?);
+        let noted = [uint(24), IP4, (ColumnKind::Time, 64), (ColumnKind::Time, 64)];
+        if !are(&program.tables[quarantine as usize].values, &noted) {
+            let wanted = format!("in the table `{QUARANTINE}` the values `(u24, ip4, time, time)`");
+            return Err(lacks(&wanted));
+        }
         let wanted = format!("a table `{MACHINE}: exact(proto: u8, number: u16)`");
         let (machine, _) = find(MACHINE)
             .filter(|(_, table)| table.kind == TableKind::Exact)
@@ -109,11 +114,15 @@ impl PacketTables {
         let of_ipv6 = |name: &str, keys: &[(ColumnKind, u8)], values: &[(ColumnKind, u8)]| {
             let (place, table) = find(name)?;
             let fits = table.kind == TableKind::Exact && are(&table.keys, keys) && are(&table.values, values);
-            fits.then_some(place)
+            fits.then_some((place, table.capacity as usize))
         };
         let there = of_ipv6(STABLE[0], &[IP6, uint(8), uint(16)], &[uint(24), IP6]);
         let back = of_ipv6(STABLE[1], &[uint(24), IP6, uint(8), uint(16)], &[IP6]);
-        let stable = there.zip(back).map(|(there, back)| StableTables { there, back });
+        let stable = there.zip(back).map(|((there, room), (back, other))| StableTables {
+            there,
+            back,
+            room: room.min(other),
+        });
         if ipv6 && stable.is_none() {
             return Err(lacks(
                 "tables `stable6: exact(at: ip6, proto: u8, number: u16) -> (u24, ip6)` and `stable6_back: exact(gateway: u24, host: ip6, proto: u8, number: u16) -> ip6`",

@@ -52,8 +52,9 @@ pub(super) enum PathRefusal {
 pub(super) struct KeyState {
     /// The host that the initiator reaches, and whether it has proved itself.
     pub(super) bound: Option<(Target, bool)>,
-    /// Another host has been promised since, and nothing new reaches this one.
-    pub(super) contested: bool,
+    /// Another host has been promised since: nothing new reaches the one that it reaches or has reached
+    /// before it is promised again, and before this time.
+    pub(super) contested: Option<u64>,
     /// The host that it has reached a short time ago, and when that is over.
     pub(super) quarantined: Option<(Target, u64)>,
     /// The host that is expected, and for how many bits of the initiator's address.
@@ -121,12 +122,6 @@ fn matches(key: &PathKey) -> Vec<Match> {
 pub(super) fn machine_entry(service: Service) -> Entry {
     let key = [u128::from(service.protocol), service.port.into()].map(Match::Exact).to_vec();
     Entry { key, value: Vec::new(), priority: 0 }
-}
-
-/// The entry of a table of bindings.
-fn binding_entry(key: &BindingKey, target: Target) -> Entry {
-    let value = vec![target.peer.into(), target.host.to_bits().into()];
-    Entry { key: binding_matches(key), value, priority: 0 }
 }
 
 fn binding_matches(key: &BindingKey) -> Vec<Match> {
@@ -228,12 +223,17 @@ impl DataPath for LivePackets {
             };
             let bound = proved.into_iter().find_map(|table| at(backend, table)).map(|target| (target, true));
             let bound = bound.or_else(|| at(backend, young).map(|target| (target, false)));
-            let tcp = backend.entry(proved[0], &columns, 0);
+            let value = |backend: &dyn Backend, table, column: usize| {
+                let entry = backend.entry(table, &columns, 0)?;
+                entry.value.get(column).map(|value| *value as u64).filter(|until| *until > 0)
+            };
+            let (table, column) = if bound.is_some() { (proved[0], 2) } else { (tables.quarantine, 3) };
+            let contested = value(backend, table, column);
             let quarantined = at(backend, tables.quarantine);
             let ends = backend.age_of(tables.quarantine, &columns, 0);
             KeyState {
                 bound,
-                contested: tcp.is_some_and(|entry| entry.value.get(2) == Some(&1)),
+                contested,
                 quarantined: quarantined.zip(ends),
                 expected: (0..=32).rev().find_map(|length| expected(tables, backend, &key, length)),
                 young: (backend.entries_held(young), tables.young as u64),
@@ -301,7 +301,8 @@ pub(super) fn quarantine_earlier(
     now: u64,
 ) -> Result<(), (usize, EntryError)> {
     for (count, StoredBinding { key, gateway, host, .. }) in earlier.iter().rev().enumerate() {
-        let entry = binding_entry(key, Target { peer: *gateway, host: *host });
+        let value = vec![(*gateway).into(), host.to_bits().into(), now.into(), 0];
+        let entry = Entry { key: binding_matches(key), value, priority: 0 };
         backend.learn(tables.quarantine, &entry, now).map_err(|error| (count, error))?;
     }
     Ok(())

@@ -36,10 +36,17 @@ impl PacketPath {
         gateways: &[GatewayDescription],
         machine: &BTreeSet<Service>,
     ) -> PacketPath {
-        let peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
         let (room, standing, stable) = (tables.room, HashMap::new(), HashMap::new());
         let (entries, machine) = (PathEntries::new(room), machine.clone());
-        PacketPath { packets: None, room, entries, standing, stable, peers, machine }
+        let peers = BTreeMap::new();
+        let mut path = PacketPath { packets: None, room, entries, standing, stable, peers, machine };
+        path.serve(gateways);
+        path
+    }
+
+    /// Packets go to these gateways from now on.
+    pub(super) fn serve(&mut self, gateways: &[GatewayDescription]) {
+        self.peers = gateways.iter().filter_map(|one| Some((one.name.clone(), one.peer?))).collect();
     }
 
     /// From now on these packets are told of changes.

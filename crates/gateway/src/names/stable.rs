@@ -34,6 +34,8 @@ pub(super) struct StableEntry {
 pub(super) struct StableTables {
     pub(super) there: u32,
     pub(super) back: u32,
+    /// How many entries each takes.
+    pub(super) room: usize,
 }
 
 impl StableHost {

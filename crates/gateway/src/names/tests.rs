@@ -9,13 +9,14 @@ use crate::names::asking::{Asking, WaypointLink};
 use crate::names::elsewhere::WaypointWays;
 use crate::names::packet_tables::PacketTables;
 use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
+use crate::names::parts::Amount;
 use crate::names::path::PacketPath;
 use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::LocalWaypoint;
-use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, SetUp};
+use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::Ipv4Mode;
-use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, StableNetwork};
-use std::collections::BTreeSet;
+use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, SetUpError, StableNetwork};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
@@ -315,7 +316,7 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
     assert!(error.starts_with("nobody serves ::ffff:192.168.2.1"), "{error}");
     let elsewhere = NameWish { name: "own".to_owned(), ipv6: "2001:db8:9::12".parse().ok(), ..wish.clone() };
     let error = running.names.lease(&elsewhere).expect_err("a gateway brings hosts behind itself only");
-    assert_eq!(error, "2001:db8:9::12 is not behind the gateway `home`");
+    assert_eq!(error, (Rejection::NotAllowed, "2001:db8:9::12 is not behind the gateway `home`".to_owned()));
     let own = NameWish { name: "own".to_owned(), ipv6: Some(network.address("x", inside)), ..wish };
     let error = running.names.answering().add(&own).expect_err("nobody has it");
     assert!(error.contains("is of the waypoint's own network"), "{error}");
@@ -579,6 +580,170 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
     assert!(error.contains("start anew"), "{error}");
 }
 
+/// Tables with room for so many expectations.
+fn tables(room: usize) -> PacketTables {
+    let (bound, stable) = ([1, 2, 4, 5], None);
+    PacketTables { expectations: 0, room, bound, young: 4, quarantine: 3, machine: 6, stable }
+}
+
+#[test]
+fn a_gateway_registers_no_more_than_its_part() {
+    let gateways = ["home", "other"].map(|name| {
+        format!("[[names.gateway]]\nname = \"{name}\"\nnetworks = [\"10.0.0.0/8\"]\nnames = [\"*.{name}\"]\n")
+    });
+    let file = "[[names.host]]\nname = \"nas\"\ngateway = \"home\"\naddress = \"10.0.0.1\"\n\
+        services = [\"tcp/22\", \"tcp/80\"]\n";
+    let zone = format!("shared_address = \"203.0.113.9\"\n{ZONE}{}{file}{POOL}", gateways.concat());
+    let running = Running::with(&zone, |answering| {
+        // Two gateways share what the name of the file leaves: 4 hosts and 6 services.
+        answering.parts.divide(Amount { hosts: 5, standing: 8, stable: 0 }).expect_err("none for IPv6");
+        answering.parts.divide(Amount { hosts: 5, standing: 8, stable: 8 }).expect("enough");
+    });
+    let lease = |gateway: &str, number: u8, services: &[u16]| {
+        let wish = NameWish {
+            name: format!("n{number}.{gateway}"),
+            place: HostPlace { gateway: gateway.to_owned(), address: [10, 0, 0, number].into() },
+            services: services.iter().map(|port| format!("tcp/{port}")).collect(),
+            ipv4: Ipv4Mode::Automatic,
+            ipv6: None,
+        };
+        running.names.lease(&wish)
+    };
+    let no_room = |what: &str| Err((Rejection::NoRoom, format!("the gateway `home` has its part of {what}")));
+    lease("home", 2, &[1000, 1001]).expect("two of three services");
+    let standing = "services at addresses that always lead to one host, which is 5";
+    assert_eq!(lease("home", 3, &[1002, 1003]), no_room(standing));
+    lease("home", 3, &[1002]).expect("three of three");
+    assert_eq!(lease("home", 4, &[]), no_room("hosts, which is 3"));
+    // What another gateway may have is not touched by it, and what is given back may be had again.
+    lease("other", 5, &[1003, 1004, 1005]).expect("its own part");
+    running.names.end_lease("n2.home");
+    lease("home", 2, &[1000, 1001]).expect("it is free again");
+}
+
+/// Files of a zone with two gateways, in part.
+fn gateway_part(name: &str, names: &str, peer: u32) -> String {
+    format!(
+        "[[names.gateway]]\nname = \"{name}\"\nnetworks = [\"10.0.0.0/8\"]\nnames = [{names}]\npeer = {peer}\n"
+    )
+}
+
+fn host_part(name: &str, gateway: &str, last: u8, service: &str) -> String {
+    format!(
+        "[[names.host]]\nname = \"{name}\"\ngateway = \"{gateway}\"\naddress = \"10.0.0.{last}\"\nservices = [\"{service}\"]\n"
+    )
+}
+
+#[test]
+fn a_file_that_is_read_again_changes_its_names_and_touches_no_others() {
+    let head = format!("shared_address = \"203.0.113.9\"\n{ZONE}");
+    let nas = host_part("nas", "home", 1, "tcp/22");
+    let home = gateway_part("home", "\"*.lab\"", 1);
+    let before = format!(
+        "{head}{home}{nas}{}{}{POOL}",
+        host_part("tv", "home", 2, "tcp/80"),
+        host_part("pi", "home", 3, "udp/1")
+    );
+    let after = format!(
+        "{head}{}{}{nas}{}{}{POOL}",
+        gateway_part("home", "", 1),
+        gateway_part("far", "", 2),
+        host_part("pi", "home", 3, "udp/2"),
+        host_part("cam", "far", 4, "tcp/443")
+    );
+    let file = |text: &str| read(&format!("listen = [\"127.0.0.1:1\"]\n{text}")).expect("it is right");
+    let running = Running::with(&before, |answering| {
+        let waypoint = answering.waypoint.clone().expect("it is one");
+        locked(&waypoint).carry(&tables(64), answering.gateways(), &BTreeSet::new());
+        answering.stand().expect("there is room");
+    });
+    let waypoint = running.names.waypoint().expect("it is one");
+    let told: Arc<Mutex<Vec<Row>>> = Arc::default();
+    locked(&waypoint).begin(Box::new(Faster(Arc::clone(&told), None)));
+    let wish = |name: &str, gateway: &str, last: u8| NameWish {
+        name: name.to_owned(),
+        place: HostPlace { gateway: gateway.to_owned(), address: [10, 0, 0, last].into() },
+        services: vec![format!("tcp/{}", 9000 + u16::from(last))],
+        ipv4: Ipv4Mode::Automatic,
+        ipv6: None,
+    };
+    running.names.lease(&wish("x.lab", "home", 7)).expect("it is given");
+    running.names.answering().add(&wish("own", "home", 8)).expect("it is free");
+    let mut stream = running.connect();
+    let mut is_there = |name: &str| by_tcp(&mut stream, &query_for(name, 1))[3] & 0xf == 0;
+    told.lock().expect("no panic").clear();
+
+    // The same file changes nothing.
+    assert_eq!(running.names.follow(&file(&before), None), Vec::<String>::new());
+    assert_eq!(*told.lock().expect("no panic"), []);
+    let said = running.names.follow(&file(&after), None);
+    assert_eq!(
+        said,
+        ["`x.lab.home.example` is gone: the file does not give it to the gateway `home` any more"]
+    );
+    let there = ["nas", "tv", "pi", "cam", "own"].map(&mut is_there);
+    assert_eq!(there, [true, false, true, true, true]);
+    let rows = std::mem::take(&mut *told.lock().expect("no panic"));
+    let shown = |(key, to): &Row| {
+        let Service { protocol, port } = key.service;
+        (protocol, port, to.map(|to| (to.peer, to.host.octets()[3])))
+    };
+    let mut changes: Vec<_> = rows.iter().map(shown).collect();
+    changes.sort_unstable();
+    // What leads to `nas` and to what was added is as it was.
+    let wanted =
+        [(6, 80, None), (6, 443, Some((2, 4))), (6, 9007, None), (17, 1, None), (17, 2, Some((1, 3)))];
+    assert_eq!(changes, wanted);
+
+    // What was added at a gateway that goes is in the way.
+    running.names.answering().add(&wish("own2", "far", 9)).expect("it is free");
+    let error = running.names.can_follow(&file(&before)).expect_err("its gateway goes");
+    assert!(error.starts_with("`own2.home.example`, which `ravelin names add` has added"), "{error}");
+    running.names.answering().remove("own2").expect("it is there");
+    assert_eq!(running.names.can_follow(&file(&before)), Ok(()));
+    assert_eq!(running.names.follow(&file(&before), None), Vec::<String>::new());
+    assert_eq!(["nas", "tv", "pi", "cam", "own"].map(&mut is_there), [true, true, true, false, true]);
+}
+
+#[test]
+fn a_list_of_names_beside_asks_waits_for_nobody_for_ever() {
+    let running = Running::with(&format!("{ZONE}{HOSTS}{POOL}"), |_| ());
+    let waypoint = running.names.waypoint().expect("it is one");
+    let (done, all_done) = std::sync::mpsc::channel();
+    let (names, finished) = (running.names.clone(), done.clone());
+    let listed = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&listed);
+    let list = move || {
+        (0..5_000).for_each(|_| assert_eq!(names.view().host_count, 2));
+        listed.store(true, Ordering::SeqCst);
+        finished.send(5_000)
+    };
+    // As the thread that follows packets does, it takes the waypoint without the name server.
+    let ask = move || {
+        let mut serial = 0;
+        while !until.load(Ordering::SeqCst) {
+            serial += 1;
+            let body = AskBody::SetUp(SetUp {
+                gateway: "home".into(),
+                host: [192, 168, 1, 10].into(),
+                services: Services::new([Service { protocol: 6, port: 22 }]).expect("one"),
+                initiators: Initiators::Any,
+                resolver: Ipv4Addr::new(192, 0, 2, 53).into(),
+                is_verified: true,
+            });
+            let ask = ControlAsk { epoch: 1, serial, body };
+            locked(&waypoint).heard(Peer(3), &ask, true, serial).expect("an answer");
+        }
+        done.send(serial)
+    };
+    thread::spawn(list);
+    thread::spawn(ask);
+    for _ in 0..2 {
+        let count = all_done.recv_timeout(Duration::from_secs(60)).expect("each waits for the other");
+        assert!(count > 0);
+    }
+}
+
 /// Packets that have bound an initiator before the waypoint hears of it.
 struct Faster(Arc<Mutex<Vec<Row>>>, Option<Reached>);
 
@@ -615,9 +780,6 @@ impl DataPath for Led {
 #[test]
 fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
     let six = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
-    let bound = [1, 2, 4, 5];
-    let tables =
-        PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine: 6, stable: None };
     let gateway = |name: &str, peer| GatewayDescription {
         name: name.into(),
         networks: Vec::new(),
@@ -625,7 +787,7 @@ fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
         peer,
     };
     let mut path =
-        PacketPath::new(&tables, &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
+        PacketPath::new(&tables(8), &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
     let led = Arc::default();
     path.begin(Box::new(Led(Arc::clone(&led))));
     let count = || led.lock().expect("no panic").len();
@@ -682,7 +844,8 @@ impl DataPath for Faster {
 
 #[test]
 fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_last() {
-    let text = "table quarantine: exact(initiator: ip4, at: ip4, proto: u8, number: u16) -> (u24, ip4) {
+    let text =
+        "table quarantine: exact(initiator: ip4, at: ip4, proto: u8, number: u16) -> (u24, ip4, time, time) {
         capacity 4 age 120s evict refuse
     }
     start stage all() { match quarantine[1.1.1.1, 2.2.2.2, 6, 22] { some _ => flood, none => flood } }";
@@ -719,6 +882,53 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
 }
 
 #[test]
+fn a_promise_that_packets_have_no_room_for_is_taken_back() {
+    let address = |last| Ipv4Addr::new(198, 51, 100, last);
+    let mut hosts = Hosts::default();
+    for last in [10, 11, 12] {
+        hosts.number(HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() });
+    }
+    let pool = AddressPool { known: Vec::new(), unknown: (1..=4).map(address).collect() };
+    let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
+    let gateway =
+        GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
+    waypoint.carry(&tables(3), &[gateway], &BTreeSet::new());
+    let told = Arc::default();
+    waypoint.begin(Box::new(Faster(Arc::clone(&told), None)));
+    let mut asked = 0;
+    let mut ask = |last: u8, services: &[&str]| {
+        let services = services.iter().map(|text| text.parse().expect("a service"));
+        asked += 1;
+        let body = AskBody::SetUp(SetUp {
+            gateway: "home".into(),
+            host: [192, 168, 1, last].into(),
+            services: Services::new(services).expect("few"),
+            initiators: Initiators::Any,
+            resolver: Ipv4Addr::new(192, 0, 2, 53).into(),
+            is_verified: true,
+        });
+        let ask = ControlAsk { epoch: 1, serial: asked, body };
+        waypoint.heard(Peer(3), &ask, true, 1).expect("an answer").body
+    };
+    let whole = 65_000_000;
+    assert_eq!(ask(10, &["tcp/22", "tcp/80"]), AnswerBody::Accept(address(1), whole));
+    // There is room for one entry more.
+    let full = AnswerBody::Reject(Rejection::SetUp(SetUpError::Full));
+    assert_eq!(ask(11, &["tcp/22", "tcp/80"]), full);
+    assert_eq!(ask(12, &["tcp/22"]), AnswerBody::Accept(address(3), whole));
+    let mut known: HashMap<PathKey, Target> = HashMap::new();
+    for (key, to) in told.lock().expect("no panic").iter() {
+        match to {
+            Some(target) => drop(known.insert(*key, *target)),
+            None => drop(known.remove(key)),
+        }
+    }
+    let mut hosts: Vec<u8> = known.values().map(|target| target.host.octets()[3]).collect();
+    hosts.sort_unstable();
+    assert_eq!(hosts, [10, 10, 12]);
+}
+
+#[test]
 fn packets_that_were_faster_than_their_event_are_believed() {
     let (initiator, address) = (Ipv4Addr::new(203, 0, 113, 9), |last| Ipv4Addr::new(198, 51, 100, last));
     let place = |last: u8| HostPlace { gateway: "home".into(), address: [192, 168, 1, last].into() };
@@ -727,12 +937,9 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     hosts.number(place(11));
     let pool = AddressPool { known: vec![address(1), address(2)], unknown: Vec::new() };
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
-    let bound = [1, 2, 4, 5];
-    let (machine, stable) = (6, None);
-    let tables = PacketTables { expectations: 0, room: 8, bound, young: 4, quarantine: 3, machine, stable };
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
-    waypoint.carry(&tables, &[gateway], &BTreeSet::new());
+    waypoint.carry(&tables(8), &[gateway], &BTreeSet::new());
     let service = Service { protocol: 6, port: 22 };
     let key = BindingKey { initiator, address: address(1), service };
     let target = Target { peer: 7, host: [192, 168, 1, 11].into() };
@@ -746,11 +953,10 @@ fn packets_that_were_faster_than_their_event_are_believed() {
         let resolver = initiator.into();
         asked += 1;
         let host = [192, 168, 1, host].into();
-        let body = AskBody::SetUp(SetUp { gateway: "home".into(), host, services, initiators, resolver });
-        waypoint
-            .heard(Peer(3), &ControlAsk { epoch: 1, serial: asked, body }, true, 1)
-            .expect("an answer")
-            .body
+        let gateway = "home".into();
+        let set_up = SetUp { gateway, host, services, initiators, resolver, is_verified: true };
+        let ask = ControlAsk { epoch: 1, serial: asked, body: AskBody::SetUp(set_up) };
+        waypoint.heard(Peer(3), &ask, true, 1).expect("an answer").body
     };
     // Packets lead the initiator to the other host by the first address, so it gets the second one.
     assert_eq!(ask(10), AnswerBody::Accept(address(2), 2_000_000));

@@ -14,8 +14,8 @@ use naming::control::{
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Service,
-    Services, SetUpError, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, Displaced, Hold, Initiators, PathKey, Promise, Responder,
+    Service, Services, SetUpError, Waypoint,
 };
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -182,6 +182,7 @@ impl LocalWaypoint {
             let ask = wanted.ask(Responder(hosts.number(place.clone())));
             match set_up(waypoint, path.as_mut(), &ask, &hosts, now) {
                 Ok(promise) => {
+                    let ask = Ask { initiators: promise.initiators, ..ask };
                     promises.note(Expected { promise, ask, place, at: now });
                     let micros = promise.exclusive_until.saturating_sub(now) / 1_000;
                     AnswerBody::Accept(promise.address, u32::try_from(micros).unwrap_or(u32::MAX))
@@ -216,12 +217,15 @@ impl LocalWaypoint {
             (to(target), shown(initiators), until.map(seconds))
         });
         let (young, room) = state.young;
+        let contested = state.contested.is_some_and(|until| until > now);
         let outcome = match (&state.bound, &told, &state.quarantined) {
             (Some((target, _)), Some((expected, ..)), _) if *expected != to(*target) => "ambiguous",
-            (Some(_), None, _) if state.contested => "ambiguous",
+            (Some(_), None, _) if state.contested.is_some() => "ambiguous",
+            (Some(_), Some(_), _) if contested => "ambiguous",
             (Some(_), ..) => "reaches",
             (None, None, _) => "no_expectation",
             (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",
+            (None, Some(_), Some(_)) if contested => "ambiguous",
             _ if young >= room => "embryonic_full",
             _ => "would_reach",
         };
@@ -258,6 +262,13 @@ impl LocalWaypoint {
         self.waypoint.advance(now);
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         self.path.as_mut()?.expire(&self.waypoint, &hosts, now)
+    }
+
+    /// Packets go to these gateways from now on.
+    pub(super) fn serve(&mut self, gateways: &[GatewayDescription]) {
+        if let Some(path) = &mut self.path {
+            path.serve(gateways);
+        }
     }
 
     /// Lets addresses lead to a host for everybody.
@@ -362,14 +373,16 @@ fn set_up(
     for _ in 0..ATTEMPTS {
         let promise = waypoint.set_up(ask, now)?;
         let Some(path) = &mut path else { return Ok(promise) };
-        match path.follow(waypoint, (promise.address, ask), hosts, now) {
-            Ok(()) => return Ok(promise),
+        let told = Ask { initiators: promise.initiators, ..ask.clone() };
+        let Err(refusal) = path.follow(waypoint, (promise.address, &told), hosts, now) else {
+            return Ok(promise);
+        };
+        waypoint.retract(ask, &promise);
+        path.withdraw(waypoint, &[Displaced { address: promise.address, ask: told }], hosts, now);
+        match refusal {
             // Packets were faster than the event that tells of them.
-            Err(PathRefusal::Reached(reached)) => {
-                waypoint.retract(ask, &promise);
-                path.note(waypoint, &reached, hosts, now);
-            }
-            Err(PathRefusal::Failed(_)) => return Err(SetUpError::Full),
+            PathRefusal::Reached(reached) => path.note(waypoint, &reached, hosts, now),
+            PathRefusal::Failed(_) => return Err(SetUpError::Full),
         }
     }
     Err(SetUpError::InitiatorFull)

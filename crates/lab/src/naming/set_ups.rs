@@ -80,6 +80,7 @@ fn simulate(seed: u64, load: u64, set_ups: u64) -> Tries {
             services: services(),
             initiators: Initiators::Any,
             resolver: Ipv4Addr::from_bits(0x0a00_0035 | (random.below(RESOLVERS) as u32) << 8).into(),
+            is_verified: true,
         };
         failed += u64::from(waypoint.set_up(&ask, now).is_err());
         let busy = &mut busy_until[random.below(u64::from(ADDRESSES)) as usize];
@@ -144,7 +145,8 @@ fn known(bound: u32, count: u32) -> Option<f64> {
         let initiator = Ipv4Addr::from_bits(number.wrapping_mul(0x9e37_79b1));
         let responder = Responder(number % 1_000);
         let initiators = Initiators::Exact(initiator);
-        let ask = Ask { responder, services: services(), initiators, resolver: initiator.into() };
+        let resolver = initiator.into();
+        let ask = Ask { responder, services: services(), initiators, resolver, is_verified: true };
         let address = waypoint.set_up(&ask, now)?.address;
         let key = BindingKey { initiator, address, service: SERVICE };
         let admission = waypoint.admit(&FirstPacket { key, begins: true }, now + 1);

@@ -11,9 +11,10 @@
 //!  service    0 protocol  1 zero  2 port                            4
 //! ```
 //!
-//! Numbers have their highest byte first. Initiators are 0 any, 1 a prefix, 2 one; what is not in a prefix is
-//! zero. Registrations are 0 renew, 1 offer, 2 withdraw, 3 release; fields that one does not have are zero or
-//! empty. Services stand in order, each once. Names of hosts are as [`DnsName`] writes them.
+//! Numbers have their highest byte first. Initiators are 0 any, 1 a prefix, 2 one, and 128 more where the
+//! resolver has shown that it gets what is sent to it; what is not in a prefix is zero. Registrations are 0
+//! renew, 1 offer, 2 withdraw, 3 release; fields that one does not have are zero or empty. Services stand in
+//! order, each once. Names of hosts are as [`DnsName`] writes them.
 
 use crate::control::message::{
     AnswerBody, AskBody, ControlAsk, ControlMessage, HostOffer, OwnerAnswer, Registration, Rejection, SetUp,
@@ -31,6 +32,9 @@ const ACCEPT: u8 = 2;
 const REJECT: u8 = 3;
 const REGISTER: u8 = 4;
 const LEASE: u8 = 5;
+
+/// Beside the kind of initiators.
+const VERIFIED: u8 = 128;
 
 /// Bytes that are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -50,7 +54,7 @@ pub enum ControlCodecError {
 }
 
 /// Reasons and their numbers.
-const REASONS: [(Rejection, u8); 10] = [
+const REASONS: [(Rejection, u8); 11] = [
     (Rejection::SetUp(SetUpError::Full), 1),
     (Rejection::SetUp(SetUpError::Share), 2),
     (Rejection::SetUp(SetUpError::InitiatorFull), 3),
@@ -61,6 +65,7 @@ const REASONS: [(Rejection, u8); 10] = [
     (Rejection::Superseded, 8),
     (Rejection::Unsupported, 9),
     (Rejection::NotGiven, 10),
+    (Rejection::SetUp(SetUpError::Unproved), 11),
 ];
 
 /// Writes a message over what `out` holds.
@@ -115,7 +120,7 @@ fn encode_set_up(ask: &SetUp, out: &mut Vec<u8>) {
         Initiators::Exact(address) => (2, 32, address),
     };
     out.extend(ask.host.octets());
-    out.extend([how, length]);
+    out.extend([if ask.is_verified { how | VERIFIED } else { how }, length]);
     out.extend((ask.services.iter().count() as u16).to_be_bytes());
     out.extend(address.octets());
     let resolver = match ask.resolver {
@@ -237,7 +242,7 @@ impl Fields<'_> {
         let [how, length] = self.take()?;
         let count = u16::from_be_bytes(self.take()?);
         let address = Ipv4Addr::from(self.take::<4>()?);
-        let initiators = match (how, length) {
+        let initiators = match (how & !VERIFIED, length) {
             (0, 0) if address.is_unspecified() => Initiators::Any,
             (1, 0..=32) if prefix(address, length) == address => Initiators::Prefix(address, length),
             (2, 32) => Initiators::Exact(address),
@@ -245,7 +250,9 @@ impl Fields<'_> {
         };
         let resolver = IpAddr::V6(Ipv6Addr::from(self.take::<16>()?)).to_canonical();
         let services = self.services(count)?;
-        Ok(SetUp { gateway: self.gateway()?.into(), host, services, initiators, resolver })
+        let gateway = self.gateway()?.into();
+        let is_verified = how & VERIFIED != 0;
+        Ok(SetUp { gateway, host, services, initiators, resolver, is_verified })
     }
 
     fn register(&mut self) -> Result<Registration, ControlCodecError> {

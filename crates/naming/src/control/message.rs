@@ -55,19 +55,21 @@ pub struct SetUp {
     pub initiators: Initiators,
     /// The resolver that asked the name server.
     pub resolver: IpAddr,
+    /// Whether it has shown that it gets what is sent to it.
+    pub is_verified: bool,
 }
 
 impl SetUp {
     /// What is asked for a name that leads to this host.
     pub fn of(ask: Ask, gateway: Arc<str>, host: Ipv4Addr) -> SetUp {
-        let Ask { services, initiators, resolver, .. } = ask;
-        SetUp { gateway, host, services, initiators, resolver }
+        let Ask { services, initiators, resolver, is_verified, .. } = ask;
+        SetUp { gateway, host, services, initiators, resolver, is_verified }
     }
 
     /// The same, with the number that the host has where it is promised.
     pub fn ask(&self, responder: Responder) -> Ask {
-        let SetUp { initiators, resolver, .. } = *self;
-        Ask { responder, services: self.services.clone(), initiators, resolver }
+        let SetUp { initiators, resolver, is_verified, .. } = *self;
+        Ask { responder, services: self.services.clone(), initiators, resolver, is_verified }
     }
 }
 

@@ -56,6 +56,11 @@ impl Held {
         Resumed { number, to: self.from, transport: self.transport }
     }
 
+    /// Whether who asked has a cookie.
+    pub(crate) fn has_cookie(&self) -> bool {
+        self.cookie.is_some()
+    }
+
     fn client(&self) -> Client {
         (self.from, self.transport, self.head.id, self.name.clone())
     }

@@ -22,7 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub enum Unverified {
     /// Always.
     ProveFirst,
-    /// When work is waiting, here or elsewhere.
+    /// When work is waiting, here or elsewhere, or addresses are short.
     #[default]
     ProveUnderLoad,
 }
@@ -125,6 +125,14 @@ impl NameServer {
         &mut self.zone
     }
 
+    /// Treats those who ask otherwise from now on.
+    pub fn set_policy(&mut self, policy: DnsPolicy) {
+        if policy.replies_per_second != self.policy.replies_per_second {
+            self.rates = Rates::new(self.secrets.current, policy.replies_per_second);
+        }
+        self.policy = policy;
+    }
+
     /// Replaces the secrets of cookies.
     pub fn set_secrets(&mut self, secrets: CookieSecrets) {
         self.secrets = secrets;
@@ -162,22 +170,20 @@ impl NameServer {
             }
         }
         let Finding::Binding(host) = finding else { return Ok(asker.write(&query, &reply, out)) };
-        let is_loaded = arrival.under_load || self.held.count() >= HELD_UNDER_LOAD;
-        let must_prove = is_loaded || self.policy.unverified == Unverified::ProveFirst;
-        if must_prove && !asker.is_verified {
-            // Who has a cookie of its own gets one of ours and asks again (RFC 7873, 5.2.3).
-            let challenge = match asker.cookie {
-                Some(_) => Reply::bare(OptRcode::BADCOOKIE),
-                None => Reply::truncated(),
-            };
-            return Ok(asker.write(&query, &challenge, out));
-        }
         let (initiators, scope) = self.initiators(&query, &asker);
+        let is_loaded = arrival.under_load || self.held.count() >= HELD_UNDER_LOAD;
+        // Whoever is believed to be the client must not be somebody else.
+        let is_believed = matches!(initiators, Initiators::Exact(_));
+        let must_prove = is_loaded || is_believed || self.policy.unverified == Unverified::ProveFirst;
+        if must_prove && !asker.is_verified {
+            return Ok(asker.write(&query, &challenge(asker.cookie.is_some()), out));
+        }
         let ask = Ask {
             responder: host.responder,
             services: host.services.clone(),
             initiators,
             resolver: asker.source,
+            is_verified: asker.is_verified,
         };
         let held = Held::new(&query, scope, asker.cookie.clone(), asker.limit, arrival);
         match self.held.hold(held, network(asker.source), arrival.at.now) {
@@ -240,6 +246,7 @@ impl NameServer {
                 ..Reply::bare(OptRcode::NOERROR)
             },
             Err(SetUpError::Full) => failure("no address is free"),
+            Err(SetUpError::Unproved) => challenge(held.has_cookie()),
             Err(SetUpError::Share) => failure("addresses are short, and the share is used up"),
             Err(SetUpError::InitiatorFull) => failure("every address leads this client elsewhere"),
         };
@@ -270,6 +277,12 @@ impl Querier {
         reply.write(query, self.cookie.as_ref(), self.limit, out);
         DnsAnswer::Reply
     }
+}
+
+/// Lets who asks prove itself: who has a cookie of its own gets one of ours and asks again (RFC 7873, 5.2.3),
+/// anybody else comes by TCP.
+fn challenge(has_cookie: bool) -> Reply<'static> {
+    if has_cookie { Reply::bare(OptRcode::BADCOOKIE) } else { Reply::truncated() }
 }
 
 fn failure(why: &'static str) -> Reply<'static> {

@@ -1,8 +1,8 @@
 //! A slow judge of a waypoint: it writes down every answer and every admission, and looks through them.
 
-use naming::limits::{QUARANTINE, TAIL};
+use naming::limits::{CONTESTED, QUARANTINE, TAIL};
 use naming::{Admission, Ask, BindingKey, Denial, FirstPacket, Initiators, Promise as Answer, Responder};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Everything that a waypoint has promised and done.
@@ -11,8 +11,9 @@ pub(crate) struct Chronicle {
     promises: BTreeMap<Ipv4Addr, Vec<Promise>>,
     /// The responder that a key led to last, and when that ended; none while it has not.
     led: BTreeMap<BindingKey, (Responder, Option<u64>)>,
-    /// Keys of which a packet could have been for another responder than that to which they lead.
-    contested: BTreeSet<BindingKey>,
+    /// Keys of which a packet could have been for another responder than that to which they lead, and when
+    /// there was one last.
+    contested: BTreeMap<BindingKey, u64>,
     /// How often each kind of event was seen.
     pub(crate) seen: BTreeMap<&'static str, usize>,
 }
@@ -73,6 +74,14 @@ impl Chronicle {
             );
         }
         assert!(answer.exclusive_until > now);
+        let is_known = |one: &Promise| {
+            let same = (one.ask.responder, one.ask.initiators) == (ask.responder, ask.initiators);
+            same && one.ask.services == ask.services && one.exclusive_until == answer.exclusive_until
+        };
+        // An answer again may keep nothing for longer.
+        if promises.iter().any(is_known) {
+            return;
+        }
         promises.push(Promise { ask: ask.clone(), at: now, exclusive_until: answer.exclusive_until });
         self.count("promised");
     }
@@ -103,8 +112,8 @@ impl Chronicle {
                         "at {now}: {key:?} led to {earlier:?} until {ended}, and leads to {responder:?}"
                     );
                 }
+                self.no_longer_contested(&key, now);
                 self.led.insert(key, (responder, None));
-                self.contested.remove(&key);
                 self.count("admitted");
             }
             Admission::Bound(responder) => {
@@ -115,7 +124,7 @@ impl Chronicle {
                 {
                     assert_eq!(other, responder, "at {now}: {packet:?} belongs to the newer answer");
                 }
-                if packet.begins && self.contested.remove(&key) {
+                if packet.begins && self.no_longer_contested(&key, now) {
                     let meant = meant.map(|(one, _)| one);
                     assert_eq!(meant, Some(responder), "at {now}: {packet:?} may be for another one");
                 }
@@ -123,6 +132,10 @@ impl Chronicle {
             }
             Admission::Refused(refusal) => {
                 let alone = meant.filter(|(_, exclusive_until)| *exclusive_until > now);
+                if packet.begins {
+                    let is_told = matches!(refusal, Denial::Quarantined | Denial::Ambiguous);
+                    self.goes_on(&key, meant.map(|(one, _)| one), is_told, now);
+                }
                 match refusal {
                     Denial::NoExpectation | Denial::NotOffered => {
                         assert!(alone.is_none(), "at {now}: {packet:?} was meant for {alone:?}");
@@ -134,11 +147,15 @@ impl Chronicle {
                         self.count("quarantined");
                     }
                     Denial::Ambiguous => {
-                        let (earlier, ended) = led.expect("it leads somewhere");
-                        assert!(ended.is_none() && packet.begins);
-                        let is_new = self.contested.insert(key);
+                        let (earlier, ended) = led.expect("it led somewhere");
+                        assert!(ended.is_some() || packet.begins);
+                        let since = self.contested.get(&key).copied();
                         let other = meant.is_some_and(|(one, _)| one != earlier);
-                        assert!(other || !is_new, "at {now}: {packet:?} can be for {earlier:?} alone");
+                        let waits = meant.is_none() || since.is_some_and(|since| now < since + CONTESTED);
+                        assert!(
+                            other || since.is_some() && waits,
+                            "at {now}: {packet:?} can be for {earlier:?} alone"
+                        );
                         self.count(if other { "ambiguous" } else { "ambiguous since" });
                     }
                     Denial::NetworkFull | Denial::EmbryonicFull | Denial::BindingsFull => {
@@ -148,6 +165,30 @@ impl Chronicle {
                 }
             }
         }
+    }
+
+    /// Somebody sends, and reaches nobody: it may mean what it has reached, or what it was promised.
+    /// Quarantine may last longer than it must; `is_told` says that it does.
+    fn goes_on(&mut self, key: &BindingKey, meant: Option<Responder>, is_told: bool, now: u64) {
+        let Some((led, ended)) = self.led.get_mut(key) else { return };
+        let is_early = ended.is_none_or(|ended| now < ended + QUARANTINE);
+        if meant.is_some_and(|meant| meant != *led) && (is_early || is_told) {
+            self.contested.insert(*key, now);
+        }
+        if let Some(ended) = ended.as_mut().filter(|_| is_early) {
+            *ended = now;
+        }
+    }
+
+    /// Whether a packet could have been for another responder; it was so long ago that it is not on its way
+    /// any more.
+    fn no_longer_contested(&mut self, key: &BindingKey, now: u64) -> bool {
+        let since = self.contested.remove(key);
+        assert!(
+            since.is_none_or(|since| now >= since + CONTESTED),
+            "at {now}: {key:?} may be for another one"
+        );
+        since.is_some()
     }
 
     /// The binding is over.

@@ -66,6 +66,7 @@ fn the_bytes_are_those_of_the_diagram() {
         services: services.clone(),
         initiators: Initiators::Prefix([198, 51, 100, 0].into(), 24),
         resolver: [192, 0, 2, 53].into(),
+        is_verified: true,
     };
     let written = |body| {
         let mut bytes = Vec::new();
@@ -76,7 +77,7 @@ fn the_bytes_are_those_of_the_diagram() {
     let resolver = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 53];
     let offered = [6, 0, 1, 0xbb, 17, 0, 0, 53];
     let wanted =
-        [&head(1, 60)[..], &[10, 0, 0, 7, 1, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered, b"home"]
+        [&head(1, 60)[..], &[10, 0, 0, 7, 129, 24, 0, 2, 198, 51, 100, 0], &resolver, &offered, b"home"]
             .concat();
     assert_eq!(written(AskBody::SetUp(ask)), wanted);
     let offer = HostOffer { name: name(1), host: [10, 0, 0, 5].into(), ipv6: None, services };
@@ -156,6 +157,7 @@ fn services_fit(random: &mut Random) -> bool {
         services: services(random),
         initiators: Initiators::Any,
         resolver: [192, 0, 2, 1].into(),
+        is_verified: false,
     };
     let mut bytes = Vec::new();
     let body = AskBody::SetUp(SetUp { services: Services::new([]).expect("few"), ..ask });

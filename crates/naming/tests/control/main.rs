@@ -43,7 +43,8 @@ fn set_up(random: &mut Random) -> AskBody {
     };
     let host = Ipv4Addr::from_bits(random.word() as u32);
     let gateway = format!("g\u{e4}{}", random.below(100)).into();
-    AskBody::SetUp(SetUp { gateway, host, services: services(random), initiators, resolver })
+    let (services, is_verified) = (services(random), random.chance(50));
+    AskBody::SetUp(SetUp { gateway, host, services, initiators, resolver, is_verified })
 }
 
 fn registration(random: &mut Random) -> AskBody {

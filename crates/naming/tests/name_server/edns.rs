@@ -121,8 +121,9 @@ fn a_whole_address_is_believed_from_itself_and_from_listed_resolvers_alone() {
         let arrival = Arrival { from: from(source), ..by_tcp(&bytes) };
         assert_eq!(held(&mut server, &arrival).0.initiators, wanted, "{source}");
         let unproved = Arrival { from: from(source), ..by_udp(&bytes) };
-        let wanted = Initiators::Prefix(client.into(), 32);
-        assert_eq!(held(&mut server, &unproved).0.initiators, wanted, "{source} by UDP");
+        let (ask, _) = held(&mut server, &unproved);
+        assert_eq!(ask.initiators, Initiators::Prefix(client.into(), 32), "{source} by UDP");
+        assert!(!ask.is_verified);
     }
 }
 
@@ -166,10 +167,17 @@ fn the_network_of_a_client_limits_the_promise_and_is_told_back() {
 fn clients_of_the_intranet_ask_for_themselves() {
     let mut server = server(DnsPolicy { clients: vec![([192, 0, 2, 0].into(), 24)], ..policy() });
     let bytes = asked("tv.home.example.", 1).bytes();
-    let (ask, _) = held(&mut server, &by_udp(&bytes));
-    assert_eq!(ask.initiators, Initiators::Exact([192, 0, 2, 53].into()));
-    let mapped = Arrival { from: from("[::ffff:192.0.2.9]:53"), ..by_udp(&bytes) };
+    let (ask, _) = held(&mut server, &by_tcp(&bytes));
+    assert_eq!((ask.initiators, ask.is_verified), (Initiators::Exact([192, 0, 2, 53].into()), true));
+    let mapped = Arrival { from: from("[::ffff:192.0.2.9]:53"), ..by_tcp(&bytes) };
     assert_eq!(held(&mut server, &mapped).0.initiators, Initiators::Exact([192, 0, 2, 9].into()));
+    // By UDP the source may be somebody else's.
+    assert!(reply(&mut server, &by_udp(&bytes)).is_truncated());
+    let said = reply(&mut server, &by_udp(&query(&[(COOKIE, &[5; 8])])));
+    assert_eq!((said.rcode, server.held()), (23, 0));
+    let cookie = said.option(COOKIE).expect("a cookie").to_vec();
+    let (ask, _) = held(&mut server, &by_udp(&query(&[(COOKIE, &cookie)])));
+    assert_eq!((ask.initiators, ask.is_verified), (Initiators::Exact([192, 0, 2, 53].into()), true));
     for other in ["198.51.100.1:53", "[2001:db8::5]:53"] {
         let (ask, _) = held(&mut server, &Arrival { from: from(other), ..by_udp(&bytes) });
         assert_eq!((ask.initiators, ask.resolver), (Initiators::Any, from(other).ip()));

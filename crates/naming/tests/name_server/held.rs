@@ -41,6 +41,19 @@ fn a_shortage_is_an_error_that_says_why() {
 }
 
 #[test]
+fn who_has_to_prove_itself_when_addresses_are_short_is_told_how() {
+    let mut server = server(policy());
+    let mut out = Vec::new();
+    for (options, wanted) in [(edns(&[]), (0, true)), (edns(&[(10, &[5; 8])]), (23, false))] {
+        let bytes = Asked { edns: options, ..asked("tv.home.example.", 1) }.bytes();
+        let DnsAnswer::Hold(number, _) = server.answer(&by_udp(&bytes), &mut out) else { panic!() };
+        assert!(server.resume(number, Err(SetUpError::Unproved), &mut out).is_some());
+        let said = wire::read(&out).expect("whole");
+        assert_eq!((said.rcode, said.is_truncated()), wanted);
+    }
+}
+
+#[test]
 fn a_repeated_query_waits_once() {
     let mut server = server(policy());
     let mut out = Vec::new();

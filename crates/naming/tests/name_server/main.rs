@@ -2,6 +2,7 @@
 
 mod dig;
 mod edns;
+mod flood;
 mod held;
 mod hostile;
 mod questions;
