@@ -21,6 +21,21 @@ const PLAN: Plan<'_> = Plan {
     programs: &["dnsmasq"],
 };
 
+/// What makes a port a bad line, both ways.
+const BAD_LINE: &str = "impair = { delay = \"15ms\", jitter = \"5ms\", loss = \"1%\", reorder = \"10%\", \
+                        duplicate = \"5%\", seed = 7, direction = \"both\" }\n";
+
+/// What lets a gateway register a name of the first host.
+const REGISTERS: &str = r#"
+[register]
+waypoints = ["waypoint"]
+
+[[register.host]]
+name = "own.home.example"
+address = "10.0.0.80"
+services = ["tcp/80"]
+"#;
+
 /// A waypoint, a gateway, dnsmasq, and a web server at each host, which has the name `host0` and so on.
 fn served(home: &mut Home, hosts: usize) {
     home.serve("waypoint");
@@ -80,25 +95,18 @@ fn a_flow_goes_on_when_the_carrier_gives_another_address() {
 #[test]
 fn names_are_registered_and_pages_are_whole_over_bad_lines() {
     let test = "names_are_registered_and_pages_are_whole_over_bad_lines";
-    let change = |role: &str, file: String| {
-        match role {
+    let change = |role: &str, file: String| match role {
         // What clients send and get is lost, late, overtaken and doubled by the waypoint's own port.
-        "waypoint" => file.replace(
-            "interface = \"public\"\n",
-            "interface = \"public\"\nimpair = { delay = \"15ms\", jitter = \"5ms\", loss = \"1%\", reorder = \"10%\", \
-             duplicate = \"5%\", seed = 7, direction = \"both\" }\n",
-        ),
-        _ => {
-            file + "\n[register]\nwaypoints = [\"waypoint\"]\n[[register.host]]\nname = \"own.home.example\"\n\
-                    address = \"10.0.0.80\"\nservices = [\"tcp/80\"]\n"
+        "waypoint" => {
+            file.replace("interface = \"public\"\n", &format!("interface = \"public\"\n{BAD_LINE}"))
         }
-    }
+        _ => file + REGISTERS,
     };
     let Some(mut home) = Home::new(test, &PLAN, change) else { return };
     // Of the tunnel's datagrams, handshakes and control included, each tenth is lost on each way.
     let rules = "table inet bad {\n chain forward {\n  type filter hook forward priority 0\n  \
-                 udp dport 5282 numgen random mod 10 == 0 counter drop\n  \
-                 udp sport 5282 numgen random mod 10 == 0 counter drop\n }\n}\n";
+                 ip daddr 192.0.2.34 udp dport 5282 numgen random mod 10 == 0 drop\n  \
+                 ip saddr 192.0.2.34 udp sport 5282 numgen random mod 10 == 0 drop\n }\n}\n";
     succeeds("nft", &home.internet.router.run("nft", &["-f", "-"], rules).expect("nft runs"));
     home.serve("waypoint");
     home.serve("gateway");
@@ -119,7 +127,7 @@ fn names_are_registered_and_pages_are_whole_over_bad_lines() {
     );
     let shown = home.ask("waypoint", &["show", "ports", "--total"]);
     for what in ["impaired", "doubled"] {
-        assert!(shown.to_string().contains(what), "{what}: {shown}");
+        assert!(shown["now"]["ports"][0][what].as_u64() > Some(0), "{what}: {shown}");
     }
 }
 
@@ -183,7 +191,7 @@ fn a_flood_and_a_scan_take_nothing_from_flows_and_from_other_hosts() {
         [0, 1, 2].map(|host| format!("host{host}={}:80,{ECHO}", SmallInternet::host_address(host)));
     let report = home.judged("resolvers_judge.py", &services.each_ref().map(String::as_str));
     assert_eq!(report["wrong"].as_object().map(serde_json::Map::len), Some(0), "{report}");
-    assert!(report["looked"]["I1"].as_u64() > Some(MOST_YOUNG / 2), "{report}");
+    assert!(report["looked"]["I1"].as_u64() > Some(MOST_YOUNG / 4), "{report}");
 }
 
 #[test]
@@ -191,10 +199,7 @@ fn a_clock_that_is_set_changes_nothing() {
     let test = "a_clock_that_is_set_changes_nothing";
     let Some(mut home) = Home::new(test, &PLAN, |role, file| match role {
         "waypoint" => file.replace("\nzone = ", "\nstore = \"names.store\"\nzone = "),
-        _ => {
-            file + "\n[register]\nwaypoints = [\"waypoint\"]\n[[register.host]]\nname = \"own.home.example\"\n\
-                    address = \"10.0.0.80\"\nservices = [\"tcp/80\"]\n"
-        }
+        _ => file + REGISTERS,
     }) else {
         return;
     };
@@ -227,9 +232,19 @@ fn a_clock_that_is_set_changes_nothing() {
         let shown = home.ask("waypoint", &["show", "ports", "--total"]);
         shown["now"]["ports"][1]["tunnel"]["peers"][0]["handshake_seconds"].as_f64().expect("a session")
     };
-    let first = handshake(&home);
+    for role in ["waypoint", "gateway"] {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", home.process(role))).expect("it runs");
+        assert!(maps.contains(library), "the {role} would see the true clock");
+    }
+    let seen = || {
+        let mut date = Command::new("date");
+        let output = date.arg("+%s").envs(home.environment.iter().cloned()).output().expect("date runs");
+        text(&output).trim().parse::<i64>().expect("seconds")
+    };
+    let (first, before) = (handshake(&home), seen());
     for hours in ["+1", "-1"] {
         set(hours);
+        assert!((seen() - before).abs() > 3_000, "the clock was set");
         flow.goes_on();
         lists(&home);
         let now = handshake(&home);

@@ -161,7 +161,7 @@ fn questions(home: &Home) -> usize {
 /// Gives an initiator an address in another network, from which it sends.
 fn moved(home: &Home, initiator: usize, network: &str) {
     let own = SmallInternet::initiator_address(initiator).to_string();
-    let own_router = rig_router(initiator);
+    let own_router = router_of(initiator);
     let ip = |namespace: &rig::Namespace, line: String| {
         let output = namespace.run("ip", &line.split(' ').collect::<Vec<_>>(), "").expect("ip runs");
         assert!(output.status.success(), "{line}: {}", text(&output));
@@ -173,7 +173,7 @@ fn moved(home: &Home, initiator: usize, network: &str) {
 }
 
 /// The router of an initiator has the first address of its network of 16.
-fn rig_router(initiator: usize) -> std::net::Ipv4Addr {
+fn router_of(initiator: usize) -> std::net::Ipv4Addr {
     std::net::Ipv4Addr::from_bits(SmallInternet::initiator_address(initiator).to_bits() - 1)
 }
 

@@ -130,10 +130,15 @@ impl Home {
         assert!(child.wait().expect("it ends").success());
     }
 
+    /// The number of the process of a role.
+    pub(crate) fn process(&self, role: &str) -> u32 {
+        let (_, child) = self.roles.iter().find(|(name, _)| name == role).expect("it runs");
+        child.id()
+    }
+
     /// Sends a signal to a role.
     pub(crate) fn signal(&self, role: &str, signal: &str) {
-        let (_, child) = self.roles.iter().find(|(name, _)| name == role).expect("it runs");
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        let sent = Command::new("kill").args([signal, &self.process(role).to_string()]).status();
         assert!(sent.expect("kill runs").success());
     }
 
