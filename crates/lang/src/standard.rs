@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 8] = [
+const MODULES: [(&str, Files); 9] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -13,6 +13,7 @@ const MODULES: [(&str, Files); 8] = [
     ("std/names", NAMES),
     ("std/bindings", BINDINGS),
     ("std/nat64", NAT64),
+    ("std/networks", NETWORKS),
 ];
 
 /// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
@@ -62,7 +63,14 @@ const TRANSLATE: &[(&str, &str)] = &[
 
 const CLAMP: &[(&str, &str)] = &[("std/clamp.rav", include_str!("../../../std/clamp.rav"))];
 
-const NAT64: &[(&str, &str)] = &[("std/nat64.rav", include_str!("../../../std/nat64.rav"))];
+const NAT64: &[(&str, &str)] = &[
+    ("std/nat64/nat64.rav", include_str!("../../../std/nat64/nat64.rav")),
+    ("std/nat64/tcp.rav", include_str!("../../../std/nat64/tcp.rav")),
+    ("std/nat64/flows.rav", include_str!("../../../std/nat64/flows.rav")),
+    ("std/nat64/errors.rav", include_str!("../../../std/nat64/errors.rav")),
+];
+
+const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../std/networks.rav"))];
 
 const BINDINGS: &[(&str, &str)] = &[("std/bindings.rav", include_str!("../../../std/bindings.rav"))];
 

@@ -5,20 +5,31 @@
 //! anywhere; the host sees the initiator's own address. What a host sends leaves exactly if it is of such a
 //! service, behind the gateway of it, from the address outside. Nothing outside names an address inside.
 
-use super::{GATEWAY, ROUTER, WAYPOINT};
+mod translated;
+
+use super::{GATEWAY, ROUTER, SECOND, WAYPOINT};
 use crate::program;
 use engine::{PacketBench, PacketOutcome};
 use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
+use lang::pipeline::{CompileOptions, compile};
+use lang::settings::{SetValue, Settings};
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashSet};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
+use suite::corpus::root;
 use suite::random::SuiteRandom;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ECHO: u8 = 58;
 const FRAGMENT: u8 = 44;
+
+const FIN: u8 = 0x11;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const SYN_ACK: u8 = 0x12;
+const ACK: u8 = 0x10;
 
 /// Ports of both programs: towards initiators, towards hosts.
 const OUT: u16 = 1;
@@ -39,7 +50,12 @@ struct Said {
     ports: (u16, u16),
     hops: u8,
     size: usize,
+    /// Flags, number and acknowledged number of TCP, else [`PLAIN`].
+    segment: (u8, u32, u32),
 }
+
+/// An acknowledgement of nothing.
+const PLAIN: (u8, u32, u32) = (0x10, 0, 0);
 
 fn peer(number: u8) -> [u8; 6] {
     [2, 0x52, 0x56, 0, 0, number]
@@ -107,7 +123,12 @@ fn header(from: Ipv6Addr, to: Ipv6Addr, next: u8, hops: u8, body: &[u8]) -> Vec<
 fn packet(said: Said) -> Vec<u8> {
     let mut body = vec![0; if said.proto == TCP { 20 } else { 8 }];
     match said.proto {
-        TCP => body[12..14].copy_from_slice(&[0x50, 0x10]),
+        TCP => {
+            let (flags, number, acknowledged) = said.segment;
+            body[4..8].copy_from_slice(&number.to_be_bytes());
+            body[8..12].copy_from_slice(&acknowledged.to_be_bytes());
+            body[12..14].copy_from_slice(&[0x50, flags]);
+        }
         UDP => put(&mut body, 4, 8 + said.size as u16),
         _ => {}
     }
@@ -139,6 +160,12 @@ fn error(from: Ipv6Addr, to: Ipv6Addr, (kind, rest): (u8, u32), about: &[u8]) ->
     header(from, to, ECHO, 60, &body)
 }
 
+/// What a segment of TCP says of itself.
+fn segment(proto: u8, body: &[u8]) -> (u8, u32, u32) {
+    let of = |at: usize| u32::from(number(body, at)) << 16 | u32::from(number(body, at + 2));
+    if proto == TCP { (body[13], of(4), of(8)) } else { PLAIN }
+}
+
 /// What a whole packet says. Its checksum is right, and that of what an error quotes whole.
 fn read(packet: &[u8]) -> Said {
     let (from, to, proto, body) = (address(packet, 8), address(packet, 24), packet[6], &packet[40..]);
@@ -153,7 +180,7 @@ fn read(packet: &[u8]) -> Said {
         let quoted = read(&body[8..]);
         assert_eq!(quoted.from, to, "an error goes to the sender of what it quotes");
     }
-    Said { from, to, proto, ports, hops: packet[7], size: body.len() - head }
+    Said { from, to, proto, ports, hops: packet[7], size: body.len() - head, segment: segment(proto, body) }
 }
 
 /// The pieces of a packet, each of so many bytes at most.
@@ -179,6 +206,25 @@ fn joined(pieces: &[Vec<u8>]) -> Vec<u8> {
     }
     let first = &pieces[0];
     header(address(first, 8), address(first, 24), first[40], first[7], &body)
+}
+
+/// A gateway whose tables are small.
+fn small(values: &[(&str, &str)]) -> Program {
+    let path = root().join("programs/names_gateway.rav");
+    let text = std::fs::read_to_string(&path).expect("it can be read");
+    let mut settings = Settings { name: "small".into(), ..Settings::default() };
+    for (name, value) in values {
+        let at = settings.text.len();
+        settings.text += &format!("{name} {value} ");
+        let value = at + name.len() + 1..settings.text.len() - 1;
+        settings.values.push(SetValue {
+            name: (*name).into(),
+            place: at..at + name.len(),
+            parts: vec![value],
+        });
+    }
+    let options = CompileOptions { settings, ..CompileOptions::default() };
+    compile("names_gateway.rav", &text, &|_: &str| None, &options).program.expect("it compiles")
 }
 
 /// Address, protocol and number of a service.
@@ -357,7 +403,7 @@ fn exchange(six: &mut Six, random: &mut SuiteRandom, seen: &mut HashSet<(u8, u8)
     let other = 40_000 + random.below(3) as u16;
     let ports = if proto == ECHO { (128, other) } else { (other, number) };
     let size = if random.one_in(3) { 100 } else { 8 };
-    let ask = Said { from, to, proto, ports, hops: 60, size };
+    let ask = Said { from, to, proto, ports, hops: 60, size, segment: PLAIN };
     let may = from.octets()[2] == 0x0d && from.octets()[5] == 9;
     let leads = six.leads.get(&(to, proto, service(ask))).copied().filter(|_| may);
     let mut came = None;
@@ -443,7 +489,15 @@ fn by_ipv6_both_programs_are_hops_and_say_how_much_fits() {
     for back_end in BACK_ENDS {
         let mut six = Six::new(&programs, back_end);
         six.lead((pool(1), UDP, 53), Some((2, host(80))));
-        let ask = Said { from: outside(1), to: pool(1), proto: UDP, ports: (40_000, 53), hops: 60, size: 8 };
+        let ask = Said {
+            from: outside(1),
+            to: pool(1),
+            proto: UDP,
+            ports: (40_000, 53),
+            hops: 60,
+            size: 8,
+            segment: PLAIN,
+        };
         let told = |told: &[u8], kind: u8, rest: u32, about: &[u8]| {
             let (from, to) = (address(told, 8), address(told, 24));
             assert_eq!((from, to, told[40], told[41]), (pool(1), outside(1), kind, 0));
@@ -509,7 +563,8 @@ fn by_ipv6_a_silent_host_is_asked_for_once_a_second() {
         let mut six = Six::new(&programs, back_end);
         let mut asked = |last: u16, now: u64| {
             let ports = (40_000, 53);
-            let ask = Said { from: outside(1), to: host(last), proto: UDP, ports, hops: 60, size: 8 };
+            let (from, to) = (outside(1), host(last));
+            let ask = Said { from, to, proto: UDP, ports, hops: 60, size: 8, segment: PLAIN };
             let outcome = six.gateways[0].packet(OUT, &framed((peer(0), peer(9)), &packet(ask)), now);
             assert_eq!(reason(&programs[1], &outcome), Some("resolving"));
             for (port, left) in &outcome.left {
@@ -524,202 +579,95 @@ fn by_ipv6_a_silent_host_is_asked_for_once_a_second() {
     }
 }
 
-/// A host that has IPv4 alone, as the waypoint names it.
-fn four(last: u8) -> Ipv6Addr {
-    Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped()
+/// A segment or datagram of the host to an initiator, by the gateway and the waypoint.
+fn says(six: &mut Six, to: Said, segment: (u8, u32, u32)) -> bool {
+    six.resolve(1, host(80));
+    let said = Said { segment, ..turned(to, host(80)) };
+    let inside = six.answers(1, &packet(said));
+    inside.is_some_and(|inside| six.returns(1, &inside).is_some())
 }
 
-/// What a whole packet of IPv4 says, as a packet of IPv6 would. All its sums are right, also in what it
-/// quotes.
-fn read_four(packet: &[u8]) -> Said {
-    assert_eq!((packet[0], usize::from(number(packet, 2)) >= packet.len()), (0x45, true), "{packet:02x?}");
-    let of = |at: usize| {
-        let address: [u8; 4] = packet[at..at + 4].try_into().expect("four bytes");
-        Ipv4Addr::from(address).to_ipv6_mapped()
-    };
-    let mut header = packet[..20].to_vec();
-    assert_eq!(folded(&header), 0xffff, "the sum of the header");
-    let (from, to, body) = (of(12), of(16), &packet[20..]);
-    header.truncate(0);
-    let (proto, ports, head) = match packet[9] {
-        1 => (ECHO, (u16::from(body[0]), number(body, 4)), 8),
-        17 => (UDP, (number(body, 0), number(body, 2)), 8),
-        _ => (TCP, (number(body, 0), number(body, 2)), 20),
-    };
-    if proto != ECHO {
-        header.extend(&packet[12..20]);
-        header.extend([0, packet[9]]);
-        header.extend((body.len() as u16).to_be_bytes());
-    }
-    header.extend(body);
-    assert_eq!(folded(&header), 0xffff, "the sum of what follows: {packet:02x?}");
-    if proto == ECHO && matches!(body[0], 3 | 11) {
-        assert_eq!(read_four(&body[8..]).from, to, "an error goes to the sender of what it quotes");
-    }
-    Said { from, to, proto, ports, hops: packet[8], size: body.len() - head }
-}
-
-/// The sum of all words (RFC 1071).
-fn folded(bytes: &[u8]) -> u16 {
-    let mut bytes = bytes.to_vec();
-    bytes.resize(bytes.len().next_multiple_of(2), 0);
-    let mut total: u32 = bytes.chunks(2).map(|word| u32::from(number(word, 0))).sum();
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    total as u16
-}
-
-/// A packet of IPv4 with right sums.
-fn packet_four(said: Said) -> Vec<u8> {
-    let of = |address: Ipv6Addr| address.to_ipv4_mapped().expect("it is mapped").octets();
-    let mut body = packet(said)[40..].to_vec();
-    let place = place(said.proto);
-    put(&mut body, place, 0);
-    let mut header = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, said.hops, said.proto, 0, 0];
-    if said.proto == ECHO {
-        header[9] = 1;
-        body[0] = 0;
-    }
-    put(&mut header, 2, 20 + body.len() as u16);
-    header.extend(of(said.from));
-    header.extend(of(said.to));
-    let mut words = Vec::new();
-    if said.proto != ECHO {
-        words.extend(&header[12..20]);
-        words.extend([0, said.proto]);
-        words.extend((body.len() as u16).to_be_bytes());
-    }
-    words.extend(&body);
-    let right = !folded(&words);
-    put(&mut body, place, if right == 0 && said.proto == UDP { 0xffff } else { right });
-    let right = !folded(&header);
-    put(&mut header, 10, right);
-    [header, body].concat()
+/// A session whose initiator shows that it gets answers.
+fn proves(six: &mut Six, ask: Said) {
+    six.resolve(1, host(80));
+    six.asks(&packet(Said { segment: (SYN, 100, 0), ..ask })).expect("it leads there");
+    assert!(says(six, ask, (SYN_ACK, 700, 101)));
+    six.asks(&packet(Said { segment: (ACK, 101, 701), ..ask })).expect("it leads there");
 }
 
 #[test]
-fn a_host_that_has_ipv4_alone_is_reached_by_ipv6_from_the_gateways_address() {
-    let programs = [program("waypoint"), program("names_gateway")];
+fn by_ipv6_nobody_pushes_a_proved_session_out() {
+    let values = [("MOST_SESSIONS", "1000"), ("PLACES_OF_64", "100")];
+    let programs = [program("waypoint"), small(&values)];
+    let many = |which: u16| Ipv6Addr::new(0x2a00, which, 0, 0, 0, 0, 0, 1);
     for back_end in BACK_ENDS {
         let mut six = Six::new(&programs, back_end);
         for (proto, number) in SERVICES {
-            six.lead((pool(1), proto, number), Some((1, four(80))));
+            six.lead((pool(1), proto, number), Some((1, host(80))));
         }
-        let mut arp =
-            [&GATEWAY[..], &HOST_CARD, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST_CARD, &[10, 0, 0, 80]].concat();
-        arp.resize(60, 0);
-        six.gateways[0].packet(IN, &arp, 0);
-        let mut random = SuiteRandom::new(7);
-        let mut ports = BTreeMap::new();
-        for _ in 0..1_000 {
-            let (proto, number) = *random.pick(&SERVICES);
-            let (from, other) = (outside(random.between(1, 30) as u16), 40_000 + random.below(30) as u16);
-            let ends = if proto == ECHO { (128, other) } else { (other, number) };
-            let size = random.below(60) as usize;
-            let ask = Said { from, to: pool(1), proto, ports: ends, hops: 60, size };
-            let (gateway, got) = six.asks(&packet(ask)).expect("it leads there");
-            let seen = read_four(&got);
-            let (port, kind) = if proto == ECHO { (seen.ports.1, 8) } else { (seen.ports.0, number) };
-            let ends = if proto == ECHO { (kind, port) } else { (port, kind) };
-            assert_eq!(
-                (gateway, seen),
-                (1, Said { from: four(1), to: four(80), ports: ends, hops: 58, ..ask })
-            );
-            assert_eq!(got[20 + place(proto) + 2..].len(), packet(ask)[40 + place(proto) + 2..].len());
-            // A connection keeps its port, and no two have the same.
-            let connection = (from, other);
-            assert_eq!(*ports.entry((proto, number, port)).or_insert(connection), connection);
-
-            let answer = Said { from: four(80), to: four(1), ports: (ends.1, ends.0), hops: 60, ..seen };
-            let answer = if proto == ECHO { Said { ports: (0, port), ..answer } } else { answer };
-            let inside = six.answers(1, &packet_four(answer)).expect("it was asked");
-            let left = six.returns(1, &inside).expect("it is of the service");
-            assert_eq!(read(&left), Said { hops: 58, ..turned(Said { to: pool(1), ..ask }, pool(1)) });
-            if proto == ECHO {
-                continue;
-            }
-            // Errors both ways, with all of what they quote and with a part.
-            let cut = random.between(28, got.len() as u64) as usize;
-            let cut = if proto == TCP { cut.max(40) } else { cut };
-            let about = if random.one_in(2) { &got[..] } else { &got[..cut] };
-            for (kind, wanted) in
-                [([3, 3, 0, 0], [1, 4, 0, 0]), ([3, 4, 4, 76], [2, 0, 5, 0]), ([11, 0, 0, 0], [3, 0, 0, 0])]
-            {
-                let mut body = vec![kind[0], kind[1], 0, 0, 0, 0, kind[2], kind[3]];
-                body.extend(about);
-                let right = !folded(&body);
-                put(&mut body, 2, right);
-                let mut told = packet_four(Said { size: 0, ..answer })[..20].to_vec();
-                (told[8], told[9]) = (60, 1);
-                put(&mut told, 2, 20 + body.len() as u16);
-                put(&mut told, 10, 0);
-                let right = !folded(&told);
-                put(&mut told, 10, right);
-                told.extend(body);
-                let inside = six.answers(1, &told).expect("it is about a connection");
-                let told = six.returns(1, &inside).expect("it is of the service");
-                assert_eq!((address(&told, 8), address(&told, 24)), (pool(1), from));
-                assert_eq!([told[40], told[41], told[46], told[47]], wanted);
-                assert_eq!(number_of_sum(&told), 0, "{told:02x?}");
-                assert_eq!((address(&told, 56), address(&told, 72)), (from, pool(1)));
-                // What is quoted is what was sent, as far as it goes.
-                assert_eq!(told[88..], packet(ask)[40..][..told.len() - 88], "{proto} {cut}");
-            }
-            let about = if random.one_in(2) { &left[..] } else { &left[..(cut + 20).min(left.len())] };
-            for (kind, wanted) in
-                [((1, 0), [3, 1, 0, 0]), ((2, 1_300), [3, 4, 5, 0]), ((3, 0), [11, 0, 0, 0])]
-            {
-                let told = error(outside(200), pool(1), kind, about);
-                let (_, told) = six.asks(&told).expect("it is about a connection");
-                assert_eq!((&told[12..16], &told[16..20]), (&[10, 0, 0, 1][..], &[10, 0, 0, 80][..]));
-                assert_eq!([told[20], told[21], told[26], told[27]], wanted);
-                assert_eq!(
-                    (folded(&told[..20]), folded(&told[20..]), folded(&told[28..48])),
-                    (0xffff, 0xffff, 0xffff)
-                );
-                assert_eq!(told[48..], packet_four(answer)[20..][..told.len() - 48]);
-            }
+        let ask = |from: Ipv6Addr, proto: u8, other: u16| {
+            let ports = match proto {
+                ECHO => (128, other),
+                TCP => (other, 80),
+                _ => (other, 53),
+            };
+            Said { from, to: pool(1), proto, ports, hops: 60, size: 0, segment: PLAIN }
+        };
+        // One network proves a lot and gets its part; then come one of another, and many that prove nothing.
+        for other in 0..400 {
+            proves(&mut six, ask(outside(1), TCP, other));
         }
-        assert!(ports.len() > 500, "{} connections", ports.len());
-        assert_eq!(six.reasons.get("ports_full"), None);
+        let quiet = [TCP, UDP, ECHO].map(|proto| ask(many(9_999), proto, 40_000));
+        for ask in quiet {
+            proves(&mut six, ask);
+        }
+        for which in 0..2_000 {
+            six.asks(&packet(Said { segment: (SYN, 100, 0), ..ask(many(which), TCP, 40_000) }));
+        }
+        for ask in quiet {
+            assert!(says(&mut six, ask, (ACK, 701, 101)), "{ask:?}");
+        }
+        let kept: Vec<_> =
+            (0..400).filter(|other| says(&mut six, ask(outside(1), TCP, *other), (ACK, 701, 101))).collect();
+        assert_eq!(kept, (0..100).collect::<Vec<_>>());
+        // Beyond its part, a session works like one that is not proved.
+        let beyond = ask(outside(1), TCP, 50_000);
+        proves(&mut six, beyond);
+        assert!(says(&mut six, beyond, (ACK, 701, 101)));
+        six.now += 121 * SECOND;
+        assert!(!says(&mut six, beyond, (ACK, 701, 101)));
+        assert!(says(&mut six, quiet[0], (ACK, 701, 101)));
     }
 }
 
 #[test]
-fn who_forges_initiators_takes_the_ports_of_a_service_for_a_short_time_only() {
+fn by_ipv6_a_gateway_sends_little_to_those_who_sent_it_nothing() {
     let programs = [program("waypoint"), program("names_gateway")];
-    let mut six = Six::new(&programs, BackendKind::Native);
-    six.lead((pool(1), TCP, 80), Some((1, four(80))));
-    let mut arp =
-        [&GATEWAY[..], &HOST_CARD, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST_CARD, &[10, 0, 0, 80]].concat();
-    arp.resize(60, 0);
-    let ask = Said { from: outside(1), to: pool(1), proto: TCP, ports: (40_000, 80), hops: 60, size: 0 };
-    let exchanged = |six: &mut Six, ask: Said| {
-        six.gateways[0].packet(IN, &arp, six.now);
-        let (_, got) = six.asks(&packet(ask))?;
-        let port = read_four(&got).ports.0;
-        let answer = Said { from: four(80), to: four(1), ports: (80, port), ..ask };
-        six.answers(1, &packet_four(answer)).map(|_| port)
-    };
-    let own = exchanged(&mut six, ask).expect("there is room");
-    assert_eq!(exchanged(&mut six, ask), Some(own), "it is proved from now on");
-    for number in 0..120_000_u32 {
-        let [_, third, high, low] = number.to_be_bytes().map(u16::from);
-        let from = Ipv6Addr::new(0x2001, 0xdb8, 9, third, high, low, 0, 2);
-        six.asks(&packet(Said { from, ..ask }));
+    for back_end in BACK_ENDS {
+        let mut six = Six::new(&programs, back_end);
+        for gateway in [1, 2] {
+            six.lead((pool(gateway.into()), UDP, 53), Some((gateway, host(80))));
+            six.lead((pool(gateway.into()), TCP, 80), Some((gateway, host(80))));
+        }
+        let ports = (53, 40_000);
+        let said =
+            Said { from: host(80), to: outside(1), proto: UDP, ports, hops: 60, size: 8, segment: PLAIN };
+        let begins = Said { proto: TCP, ports: (80, 443), segment: (SYN, 100, 0), ..said };
+        assert_eq!(six.returns(1, &packet(begins)), None, "names are no way out");
+        let sent = |six: &mut Six, gateway: u8| {
+            let to = |last: u16| Ipv6Addr::new(0x2a00, 1, 1, 1, 0, 0, 0, last);
+            let all = (0..4_000)
+                .filter(|last| six.returns(gateway, &packet(Said { to: to(*last), ..said })).is_some());
+            all.count()
+        };
+        assert_eq!([1, 1].map(|gateway| sent(&mut six, gateway)), [1_000, 0]);
+        let asked = Said { from: outside(1), to: pool(1), ports: (40_000, 53), ..said };
+        assert_eq!(six.returns(1, &packet(said)), None);
+        six.asks(&packet(asked)).expect("it leads there");
+        assert!((0..4_000).all(|_| six.returns(1, &packet(said)).is_some()), "it answers");
+        assert_eq!(sent(&mut six, 2), 1_000, "the other gateway");
+        six.now += 2 * SECOND;
+        assert_eq!(sent(&mut six, 1), 200);
+        assert_eq!(six.reasons["unasked"], 3_000 + 4_000 + 1 + 3_000 + 3_800);
     }
-    assert!(six.reasons.get("ports_full").is_some_and(|full| *full > 50_000), "{:?}", six.reasons);
-    assert_eq!(exchanged(&mut six, ask), Some(own), "who is there stays");
-    let full = six.reasons.get("ports_full").copied();
-    six.now += 31_000_000_000;
-    for last in 3..103 {
-        assert!(exchanged(&mut six, Said { from: outside(last), ..ask }).is_some());
-    }
-    assert_eq!((exchanged(&mut six, ask), six.reasons.get("ports_full").copied()), (Some(own), full));
-}
-
-/// What is wrong with the checksum of a packet of ICMPv6.
-fn number_of_sum(told: &[u8]) -> u16 {
-    number(told, 42) ^ sum(address(told, 8), address(told, 24), ECHO, &told[40..], 2)
 }
