@@ -597,7 +597,7 @@ fn proves(six: &mut Six, ask: Said) {
 
 #[test]
 fn by_ipv6_nobody_pushes_a_proved_session_out() {
-    let values = [("MOST_SESSIONS", "1000"), ("PLACES_OF_64", "100")];
+    let values = [("MOST_SESSIONS", "1000"), ("MOST_PROVED6", "101"), ("PLACES_OF_64", "100")];
     let programs = [program("waypoint"), small(&values)];
     let many = |which: u16| Ipv6Addr::new(0x2a00, which, 0, 0, 0, 0, 0, 1);
     for back_end in BACK_ENDS {
@@ -630,12 +630,16 @@ fn by_ipv6_nobody_pushes_a_proved_session_out() {
         let kept: Vec<_> =
             (0..400).filter(|other| says(&mut six, ask(outside(1), TCP, *other), (ACK, 701, 101))).collect();
         assert_eq!(kept, (0..100).collect::<Vec<_>>());
-        // Beyond its part, a session works like one that is not proved.
-        let beyond = ask(outside(1), TCP, 50_000);
-        proves(&mut six, beyond);
-        assert!(says(&mut six, beyond, (ACK, 701, 101)));
+        // Beyond the part of its network, or beyond all places, a session works like one that is not proved.
+        let beyond = [ask(outside(1), TCP, 50_000), ask(many(8_888), TCP, 50_000)];
+        for ask in beyond {
+            proves(&mut six, ask);
+            assert!(says(&mut six, ask, (ACK, 701, 101)));
+        }
         six.now += 121 * SECOND;
-        assert!(!says(&mut six, beyond, (ACK, 701, 101)));
+        for ask in beyond {
+            assert!(!says(&mut six, ask, (ACK, 701, 101)));
+        }
         assert!(says(&mut six, quiet[0], (ACK, 701, 101)));
     }
 }

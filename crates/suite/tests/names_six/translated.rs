@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use suite::random::SuiteRandom;
 
+/// How a connection ends, by the port that the host sees.
+type End<'a> = &'a dyn Fn(&mut Six, u16);
+
 /// The first numbers of an initiator and of a host.
 const FIRST: u32 = 100;
 const HOSTS_FIRST: u32 = 700;
@@ -379,7 +382,7 @@ fn a_connection_of_tcp_ends_by_its_ends_and_by_no_stranger() {
             assert!(asks(six, sent(FIN, FIRST + 1)).is_some());
             assert_eq!(says(six, TCP, port, (FIN, HOSTS_FIRST + 1, FIRST + 2)), client);
         };
-        let ends: [&dyn Fn(&mut Six, u16); 3] = [&by_reset, &by_host, &by_fin];
+        let ends: [End; 3] = [&by_reset, &by_host, &by_fin];
         for end in ends {
             six.now += 8_000 * SECOND;
             let port = connect(&mut six, ask).expect("there is room");
