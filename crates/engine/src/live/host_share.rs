@@ -1,16 +1,20 @@
 //! The share of punted packets while others wait: how many of them are handed over then.
 //!
-//! A batch that is full of other packets says that more of these wait. Until the loop has nothing to do, it
-//! is *pressed*, and hands over one punted packet for every [`PART`] others, and of each reason one for every
-//! [`OWN_PART`] besides, so that many packets of one reason leave something to the others. What is more is
-//! lost, so that a sender of TCP slows down. While the loop is not pressed, nothing is lost here.
+//! A batch that is full of other packets says that more of these wait. The loop is *pressed* then, and hands
+//! over one punted packet for every [`PART`] others, and of each reason one for every [`OWN_PART`] besides,
+//! so that many packets of one reason leave something to the others. What is more is lost, so that a sender
+//! of TCP slows down. While the loop is not pressed, nothing is lost here.
 //!
 //! ```text
 //!              a full batch, at most half of it punted
 //!  at leisure ─────────────────────────────────────────► pressed
 //!             ◄─────────────────────────────────────────
-//!                    nothing came by any port
+//!               nothing came by any port, or no such
+//!               batch in QUIET turns of the ports
 //! ```
+//!
+//! The second way back is for a flood of packets that are punted: it would leave the loop nothing to do, and
+//! the machine without any.
 //!
 //! Packets are counted, and no time is read: what a packet for the machine costs depends on who takes it.
 
@@ -23,10 +27,16 @@ const AT_ONCE: u64 = 256;
 /// The same of each reason by itself, besides.
 const OWN_AT_ONCE: u64 = 16;
 
+/// After so many turns of the ports without a full batch of others, these do not wait. The end of a ring cuts
+/// a batch short now and then.
+const QUIET: usize = 8;
+
 /// How many punted packets may still be handed over.
 #[derive(Debug, Default)]
 pub(super) struct HostShare {
     pressed: bool,
+    /// Turns of the ports since the last full batch of others.
+    quiet: usize,
     /// In others that have passed, of which a punted packet takes [`PART`].
     common: u64,
     /// The same by reason, of which a punted packet takes [`OWN_PART`].
@@ -34,9 +44,10 @@ pub(super) struct HostShare {
 }
 
 impl HostShare {
-    /// Nothing came by any port: the loop has time.
-    pub(super) fn rests(&mut self) {
-        self.pressed = false;
+    /// Every port has had its turn; `idle` says that nothing came.
+    pub(super) fn turn(&mut self, idle: bool) {
+        self.quiet += 1;
+        self.pressed &= !idle && self.quiet < QUIET;
     }
 
     /// Whether others wait.
@@ -47,13 +58,13 @@ impl HostShare {
     /// A batch of so many packets has passed, of which so many were punted.
     pub(super) fn passed(&mut self, packets: usize, punted: usize) {
         let others = (packets - punted) as u64;
-        if !self.pressed {
-            if packets < packet::BATCH || punted > packets / 2 {
-                return;
+        if packets == packet::BATCH && punted <= packets / 2 {
+            self.quiet = 0;
+            if !self.pressed {
+                self.pressed = true;
+                self.common = AT_ONCE * PART;
+                self.own.fill(OWN_AT_ONCE * OWN_PART);
             }
-            self.pressed = true;
-            self.common = AT_ONCE * PART;
-            self.own.fill(OWN_AT_ONCE * OWN_PART);
         }
         self.common = (self.common + others).min(AT_ONCE * PART);
         for own in &mut self.own {
@@ -99,8 +110,27 @@ mod tests {
         }
         share.passed(BATCH, 0);
         assert_eq!(admitted(&mut share, 3, 100_000), AT_ONCE + OWN_AT_ONCE);
-        share.rests();
+        share.turn(true);
         assert_eq!(admitted(&mut share, 3, 100_000), 100_000);
+    }
+
+    #[test]
+    fn a_flood_of_punted_packets_does_not_keep_the_loop_pressed() {
+        let mut share = HostShare::default();
+        share.passed(BATCH, 0);
+        for _ in 1..QUIET {
+            share.passed(BATCH, BATCH);
+            share.turn(false);
+            assert!(share.is_pressed());
+        }
+        // Others that come in between begin anew.
+        share.passed(BATCH, BATCH / 2);
+        for _ in 0..QUIET {
+            assert!(share.is_pressed());
+            share.passed(BATCH, BATCH);
+            share.turn(false);
+        }
+        assert!(!share.is_pressed());
     }
 
     #[test]

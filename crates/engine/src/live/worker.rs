@@ -313,9 +313,7 @@ impl LivePass<'_, '_> {
     /// others wait.
     #[inline]
     fn turn_of_punts(&mut self, idle: bool) {
-        if idle {
-            self.host_share.rests();
-        }
+        self.host_share.turn(idle);
         if let Some(queue) = self.punts {
             queue.turn(idle || self.host_share.is_pressed(), &mut self.generation.punts_lost);
         }
