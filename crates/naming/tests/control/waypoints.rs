@@ -78,7 +78,7 @@ impl Asked {
                 match waypoint.set_up(&set_up.ask(responder), now) {
                     Ok(promise) => {
                         let until = now + TAIL;
-                        let key = key(promise.address, set_up.initiators);
+                        let key = key(promise.address, promise.initiators);
                         assert_eq!(waypoint.promised(&key, now).map(|entry| entry.until), Some(until));
                         promised.insert(key, until);
                         let left = (promise.exclusive_until - now) / 1_000;
