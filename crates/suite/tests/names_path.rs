@@ -63,8 +63,12 @@ fn waypoint_with(values: &[(&str, &str)]) -> Program {
     for (name, value) in values {
         let from = settings.text.len();
         settings.text += value;
-        let parts = vec![from..settings.text.len()];
-        settings.values.push(SetValue { name: (*name).to_owned(), place: from..from, parts });
+        let part = from..settings.text.len();
+        settings.values.push(SetValue {
+            name: (*name).to_owned(),
+            place: from..from,
+            parts: Vec::from([part]),
+        });
     }
     let path = root().join("programs/waypoint.rav");
     let text = std::fs::read_to_string(&path).expect("it can be read");
