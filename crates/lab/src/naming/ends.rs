@@ -13,18 +13,18 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The numbers by which waypoint and gateway know each other, and the two network cards at each.
-const GATEWAY: u8 = 2;
+/// So many gateways with so many hosts each, since none has all the places for bindings.
+const GATEWAYS: u32 = 4;
+const HOSTS: u32 = 8;
+/// The number by which gateways know the waypoint, and the network cards of each.
 const WAYPOINT: u8 = 9;
 const HERE: [u8; 6] = peer(0);
 const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
 const WAYPOINT_CARD: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
 const GATEWAY_CARD: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
-const HOST_CARD: [u8; 6] = [2, 0, 0, 0, 0, 80];
 
-/// What the programs promise at this address and port to everybody.
+/// Where each initiator is promised a host, by this port.
 const AT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
-const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 80);
 const SERVICE: u16 = 53;
 
 /// Headers of IPv4 without options and of UDP.
@@ -32,6 +32,19 @@ const HEADERS: usize = 28;
 
 const fn peer(number: u8) -> [u8; 6] {
     [2, 0x52, 0x56, 0, 0, number]
+}
+
+/// An initiator: initiators with the same host are in one network of 16 bits.
+fn initiator(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0100_0000 + (number % (GATEWAYS * HOSTS) << 16) + number / (GATEWAYS * HOSTS))
+}
+
+/// The number of a host's gateway, the host's address and its network card, by the number of an initiator or
+/// of its network.
+fn host(number: u32) -> (u8, Ipv4Addr, [u8; 6]) {
+    let last = 80 + (number % HOSTS) as u8;
+    let gateway = 2 + (number / HOSTS % GATEWAYS) as u8;
+    (gateway, Ipv4Addr::new(10, 0, 0, last), [2, 0, 0, 0, 0, last])
 }
 
 /// A side at which a packet comes in: where it is on its way between initiator and host.
@@ -73,15 +86,14 @@ impl Side {
         }
     }
 
-    /// A packet of UDP between the initiator of a number and the host, of so many bytes of IPv4.
-    fn frame(self, initiator: u32, size: usize) -> Vec<u8> {
-        // Behind 1.0.0.0 there are 16 million that are public.
-        let initiator = Ipv4Addr::from_bits(0x0100_0000 + initiator);
+    /// A packet of UDP between the initiator of a number and its host, of so many bytes of IPv4.
+    fn frame(self, number: u32, size: usize) -> Vec<u8> {
+        let (initiator, (gateway, host, card)) = (initiator(number), host(number));
         let (source, from, to, cards) = match self {
             Side::WaypointIn => (false, initiator, AT, (ROUTER, WAYPOINT_CARD)),
-            Side::GatewayIn => (false, initiator, HOST, (peer(WAYPOINT), HERE)),
-            Side::GatewayOut => (true, HOST, initiator, (HOST_CARD, GATEWAY_CARD)),
-            Side::WaypointOut => (true, HOST, initiator, (peer(GATEWAY), HERE)),
+            Side::GatewayIn => (false, initiator, host, (peer(WAYPOINT), HERE)),
+            Side::GatewayOut => (true, host, initiator, (card, GATEWAY_CARD)),
+            Side::WaypointOut => (true, host, initiator, (peer(gateway), HERE)),
         };
         let (sender, receiver) = if source { (SERVICE, 4_000) } else { (4_000, SERVICE) };
         let mut bytes = Vec::with_capacity(size + 14);
@@ -104,21 +116,28 @@ impl End {
     pub(super) fn waypoint(bindings: u64) -> Result<End, LabError> {
         let text = include_str!("../../../../programs/waypoint.rav");
         let promised = "        (198.51.100.2, 6, 80, _) => (2, 10.0.0.80)\n";
-        let ours = format!("{promised}        ({AT}, 17, {SERVICE}, _) => ({GATEWAY}, {HOST})\n");
-        let text = text.replacen(promised, &ours, 1) + &format!("\nconst MOST_BINDINGS: u64 = {bindings}\n");
+        let ours = (0..GATEWAYS * HOSTS).map(|network| {
+            let (gateway, host, _) = host(network);
+            format!("        ({AT}, 17, {SERVICE}, {}/16) => ({gateway}, {host})\n", initiator(network))
+        });
+        let text = text.replacen(promised, &ours.fold(promised.to_owned(), |all, one| all + &one), 1)
+            + &format!("\nconst MOST_BINDINGS: u64 = {bindings}\n");
         End::of("waypoint", &text)
     }
 
-    /// The gateway's program, which knows the host.
+    /// The gateway's program, which knows the hosts.
     pub(super) fn gateway() -> Result<End, LabError> {
         let mut end = End::of("names_gateway", include_str!("../../../../programs/names_gateway.rav"))?;
-        let mut arp = [&[0xff; 6][..], &HOST_CARD, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &HOST_CARD].concat();
-        arp.extend(HOST.octets());
-        arp.extend([0; 6]);
-        arp.extend([10, 0, 0, 1]);
-        arp.resize(60, 0);
         let mut asks = Traffic::default();
-        asks.push(Side::GatewayOut, &arp);
+        for number in 0..HOSTS {
+            let (_, host, card) = host(number);
+            let mut arp = [&[0xff; 6][..], &card, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &card].concat();
+            arp.extend(host.octets());
+            arp.extend([0; 6]);
+            arp.extend([10, 0, 0, 1]);
+            arp.resize(60, 0);
+            asks.push(Side::GatewayOut, &arp);
+        }
         end.run(&mut asks);
         Ok(end)
     }
