@@ -53,6 +53,9 @@ pub(crate) const NAME_SERVER_ADDRESSES: usize = 16;
 pub(crate) const DNS_QUERY: usize = 4 << 10;
 /// The most queries by UDP that are answered before their replies are sent.
 pub(crate) const DNS_BATCH: usize = 64;
+/// From so many entries on that packets are told of, further promises wait for the next pause between two
+/// batches of packets.
+pub(crate) const ROWS_AT_ONCE: usize = 64;
 /// The largest number of connections to the name server. A further one takes the place of the one that has
 /// been silent longest.
 pub(crate) const DNS_CONNECTIONS: usize = 256;

@@ -40,10 +40,10 @@ pub(super) struct Received<'a> {
 }
 
 /// What has become of a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The reply has been written.
-    Reply,
+    /// This is the reply.
+    Reply(Vec<u8>),
     /// Nothing is sent.
     Nothing,
     /// The reply comes later, by the way that was given.
@@ -355,60 +355,74 @@ impl Answering {
         Ok(())
     }
 
-    /// Answers a query. A reply is written over what `out` holds, or comes later by the way that `reply_to`
-    /// makes.
+    /// Answers queries, which came together. A reply that is not there at the end comes later, by the way
+    /// that `reply_to` makes for the query of this place.
     pub(super) fn take(
         &mut self,
-        received: &Received<'_>,
-        reply_to: impl FnOnce() -> ReplyTo,
-        out: &mut Vec<u8>,
-    ) -> Taken {
-        *match received.transport {
-            DnsTransport::Udp => &mut self.udp,
-            DnsTransport::Tcp => &mut self.tcp,
-        } += 1;
-        let &Received { bytes, from, transport, under_load } = received;
+        received: &[Received<'_>],
+        reply_to: &dyn Fn(usize) -> ReplyTo,
+    ) -> Vec<Taken> {
         let at = moment();
-        let arrival = Arrival { bytes, from, transport, at, under_load };
-        match self.server.answer(&arrival, out) {
-            DnsAnswer::Reply => {
-                self.replies += 1;
-                Taken::Reply
-            }
-            DnsAnswer::Drop(reason) => {
-                self.refuse(reason.to_string());
-                Taken::Nothing
-            }
-            DnsAnswer::Hold(number, ask) => {
-                let mut settled = Vec::new();
-                let place = lock(&self.hosts).place(ask.responder.0).cloned();
-                match place {
-                    Some(place) => {
-                        let set_up = SetUp::of(ask, place.gateway.into(), place.address);
-                        self.asking.ask(number, set_up, at.now);
-                        self.asking.turn(at.now, &mut settled);
-                    }
-                    // Each name of the zone leads to a host with a place.
-                    None => settled.push((number, Err(Unpromised::Unreached))),
+        let mut taken = Vec::with_capacity(received.len());
+        let mut held: Vec<(HeldQuery, usize)> = Vec::new();
+        let mut settled = Vec::new();
+        for (place, one) in received.iter().enumerate() {
+            *match one.transport {
+                DnsTransport::Udp => &mut self.udp,
+                DnsTransport::Tcp => &mut self.tcp,
+            } += 1;
+            let &Received { bytes, from, transport, under_load } = one;
+            let arrival = Arrival { bytes, from, transport, at, under_load };
+            let mut out = Vec::new();
+            taken.push(match self.server.answer(&arrival, &mut out) {
+                DnsAnswer::Reply => {
+                    self.replies += 1;
+                    Taken::Reply(out)
                 }
-                let own = settled.iter().position(|(settled, _)| *settled == number);
-                let own = own.map(|index| settled.swap_remove(index));
-                self.settle(settled);
-                match own {
-                    Some((number, said)) => match self.resume(number, said, out) {
-                        Some(_) => {
-                            self.replies += 1;
-                            Taken::Reply
+                DnsAnswer::Drop(reason) => {
+                    self.refuse(reason.to_string());
+                    Taken::Nothing
+                }
+                DnsAnswer::Hold(number, ask) => {
+                    held.push((number, place));
+                    let place = lock(&self.hosts).place(ask.responder.0).cloned();
+                    match place {
+                        Some(place) => {
+                            let set_up = SetUp::of(ask, place.gateway.into(), place.address);
+                            self.asking.ask(number, set_up, at.now);
                         }
-                        None => Taken::Nothing,
-                    },
-                    None => {
-                        self.later.insert(number, reply_to());
-                        Taken::Later
+                        // Each name of the zone leads to a host with a place.
+                        None => settled.push((number, Err(Unpromised::Unreached))),
                     }
+                    Taken::Later
                 }
+            });
+        }
+        if held.is_empty() {
+            return taken;
+        }
+        self.asking.turn(at.now, &mut settled);
+        for (number, said) in settled {
+            // The numbers of queries that came later are larger.
+            let Ok(index) = held.binary_search_by_key(&number, |(number, _)| *number) else {
+                self.settle(vec![(number, said)]);
+                continue;
+            };
+            let mut out = Vec::new();
+            taken[held[index].1] = match self.resume(number, said, &mut out) {
+                Some(_) => {
+                    self.replies += 1;
+                    Taken::Reply(out)
+                }
+                None => Taken::Nothing,
+            };
+        }
+        for (number, place) in held {
+            if taken[place] == Taken::Later {
+                self.later.insert(number, reply_to(place));
             }
         }
+        taken
     }
 
     /// Does what is due: asks again, and answers queries that have waited for long enough. Says in how many

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 
 /// The ways to waypoints that own addresses.
 pub(super) trait WaypointLink: Send {
-    /// Carries an ask to this waypoint. The answer, if it is there at once.
-    fn carry(&mut self, to: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer>;
+    /// Carries asks to these waypoints, in their order. Gives the answers that are there at once.
+    fn carry(&mut self, asks: &[(Peer, ControlAsk)], now: u64) -> Vec<(Peer, OwnerAnswer)>;
 }
 
 /// Why a query gets no address.
@@ -57,26 +57,33 @@ impl Asking {
 
     /// Carries what is due, and notes what has been said.
     pub(super) fn turn(&mut self, now: u64, settled: &mut Vec<Settled>) {
-        while let Some(action) = self.asker.poll(now) {
-            let (number, outcome) = match action {
-                SetUpAction::Send(to, ask) => {
-                    if let Some(answer) = self.link.carry(to, &ask, now) {
-                        self.asker.heard(to, &answer, now);
-                    }
-                    continue;
+        loop {
+            let mut asks = Vec::new();
+            while let Some(action) = self.asker.poll(now) {
+                match action {
+                    SetUpAction::Send(to, ask) => asks.push((to, ask)),
+                    SetUpAction::Settled(number, outcome) => self.settle(number, outcome, settled),
                 }
-                SetUpAction::Settled(number, outcome) => (number, outcome),
-            };
-            let Some(query) = self.waiting.remove(&number) else { continue };
-            match outcome {
-                SetUpOutcome::Promised(address) => settled.push((query, Ok(address))),
-                SetUpOutcome::Refused(Rejection::SetUp(why)) => {
-                    settled.push((query, Err(Unpromised::Short(why))));
-                }
-                SetUpOutcome::Refused(_) => settled.push((query, Err(Unpromised::Unreached))),
-                // The query is answered when it has waited for as long as it may.
-                SetUpOutcome::Unanswered => {}
             }
+            if asks.is_empty() {
+                return;
+            }
+            for (from, answer) in self.link.carry(&asks, now) {
+                self.asker.heard(from, &answer, now);
+            }
+        }
+    }
+
+    fn settle(&mut self, number: u64, outcome: SetUpOutcome, settled: &mut Vec<Settled>) {
+        let Some(query) = self.waiting.remove(&number) else { return };
+        match outcome {
+            SetUpOutcome::Promised(address) => settled.push((query, Ok(address))),
+            SetUpOutcome::Refused(Rejection::SetUp(why)) => {
+                settled.push((query, Err(Unpromised::Short(why))));
+            }
+            SetUpOutcome::Refused(_) => settled.push((query, Err(Unpromised::Unreached))),
+            // The query is answered when it has waited for as long as it may.
+            SetUpOutcome::Unanswered => {}
         }
     }
 

@@ -50,19 +50,30 @@ impl WaypointWays {
     }
 }
 
-impl WaypointLink for WaypointWays {
-    fn carry(&mut self, to: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
-        if to == OWN {
-            // Without room it drops the ask, which is carried again.
-            return locked(self.own.as_ref()?).heard(OWN, ask, true, now).ok();
-        }
+impl WaypointWays {
+    /// Sends an ask to a waypoint elsewhere, if there is a way.
+    fn send(&self, to: Peer, ask: &ControlAsk) -> Option<()> {
         let name = self.elsewhere.get((to.0 as usize).checked_sub(1)?)?;
         let (tunnel, number) = self.ways.all().get(name).cloned()?;
         let mut bytes = Vec::new();
         encode(&ControlMessage::Ask(ask.clone()), &mut bytes);
         // What cannot go is repeated like what gets lost.
-        let _ = tunnel.send(number, &bytes);
-        None
+        tunnel.send(number, &bytes).ok()
+    }
+}
+
+impl WaypointLink for WaypointWays {
+    fn carry(&mut self, asks: &[(Peer, ControlAsk)], now: u64) -> Vec<(Peer, OwnerAnswer)> {
+        let (own, others): (Vec<_>, Vec<_>) = asks.iter().partition(|(to, _)| *to == OWN);
+        for (to, ask) in others {
+            // What cannot go is repeated like what gets lost.
+            let _ = self.send(*to, ask);
+        }
+        let Some(waypoint) = &self.own else { return Vec::new() };
+        let own: Vec<_> = own.into_iter().map(|(_, ask)| ask).collect();
+        // Without room it drops an ask, which is carried again.
+        let answers = locked(waypoint).heard_all(OWN, &own, true, now).into_iter();
+        answers.filter_map(|answer| Some((OWN, answer.ok()?))).collect()
     }
 }
 

@@ -17,6 +17,7 @@ mod packet_tables;
 mod packets;
 mod parts;
 mod path;
+mod promise_group;
 mod reread;
 mod stable;
 mod store;
@@ -24,11 +25,13 @@ mod tcp;
 mod udp;
 mod view;
 mod waypoint;
+mod without_sockets;
 
 pub(crate) use packet_tables::EXPECTATIONS;
 pub use packet_tables::PacketTables;
 pub use view::{AskedWaypointView, NameWish, NamesView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
+pub use without_sockets::WithoutSockets;
 
 use crate::config::names::NamesConfig;
 use crate::config::{Config, ConfigError};

@@ -71,6 +71,11 @@ pub(super) trait DataPath: Send {
     /// Nothing was set, and why.
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal>;
 
+    /// The same for each of several promises, before the next packet.
+    fn change_all(&mut self, promises: Vec<Vec<Row>>) -> Vec<Result<(), PathRefusal>> {
+        promises.into_iter().map(|rows| self.change(rows)).collect()
+    }
+
     /// Changes what leads to hosts by IPv6 before the next packet: what is gone first.
     ///
     /// # Errors
@@ -175,6 +180,15 @@ impl DataPath for LivePackets {
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
         let made = self.ask(move |tables, backend| make(tables, backend, &rows));
         made.unwrap_or_else(|| Err(PathRefusal::Failed("the packet loop has ended".to_owned())))
+    }
+
+    fn change_all(&mut self, promises: Vec<Vec<Row>>) -> Vec<Result<(), PathRefusal>> {
+        let count = promises.len();
+        let made = self.ask(move |tables, backend| -> Vec<_> {
+            promises.iter().map(|rows| make(tables, backend, rows)).collect()
+        });
+        let ended = || Err(PathRefusal::Failed("the packet loop has ended".to_owned()));
+        made.unwrap_or_else(|| std::iter::repeat_with(ended).take(count).collect())
     }
 
     fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String> {

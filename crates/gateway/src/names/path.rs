@@ -97,22 +97,36 @@ impl PacketPath {
         made
     }
 
-    /// Tells packets of the last promise, before the name is answered.
-    ///
-    /// # Errors
-    /// Packets do not follow it, and why.
-    pub(super) fn follow(
+    /// What packets are to be told of the last promise, before the name is answered, and whether there is
+    /// room for all of it. Whatever there is has to be told.
+    pub(super) fn rows_of_promise(
         &mut self,
         waypoint: &Waypoint,
         (address, ask): (Ipv4Addr, &Ask),
         hosts: &Hosts,
         now: u64,
-    ) -> Result<(), PathRefusal> {
+    ) -> (Vec<Row>, bool) {
         let mut changes = Vec::new();
         let promised = (address, &ask.services, ask.initiators);
-        let fits = self.entries.follow(waypoint, promised, now, &mut changes);
-        self.change(changes, hosts)?;
-        fits.map_err(|_| PathRefusal::Failed("all expectations are in their exclusive time".to_owned()))
+        let fits = self.entries.follow(waypoint, promised, now, &mut changes).is_ok();
+        (self.rows(changes, hosts), fits)
+    }
+
+    /// Tells packets of several promises; says of each whether they follow it.
+    pub(super) fn tell_all(&mut self, promises: Vec<Vec<Row>>) -> Vec<Result<(), PathRefusal>> {
+        let Some(packets) = &mut self.packets else { return promises.iter().map(|_| Ok(())).collect() };
+        if promises.iter().all(Vec::is_empty) {
+            return promises.iter().map(|_| Ok(())).collect();
+        }
+        let set = |rows: &Vec<Row>| -> Vec<PathKey> {
+            rows.iter().filter(|(_, to)| to.is_some()).map(|(key, _)| *key).collect()
+        };
+        let set: Vec<Vec<PathKey>> = promises.iter().map(set).collect();
+        let told = packets.change_all(promises);
+        for (set, _) in set.iter().zip(&told).filter(|(_, told)| told.is_err()) {
+            set.iter().for_each(|key| self.entries.lost(key));
+        }
+        told
     }
 
     /// Tells packets of promises that were taken back.

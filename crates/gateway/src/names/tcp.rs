@@ -133,7 +133,7 @@ fn converse(
 ) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    let (mut query, mut reply, mut had) = (vec![0; DNS_QUERY], Vec::new(), 0);
+    let (mut query, mut had) = (vec![0; DNS_QUERY], 0);
     while had < DNS_CONNECTION_BYTES {
         let mut length = [0; 2];
         names.connections.turn(number, true);
@@ -151,16 +151,18 @@ fn converse(
         let received = Received { bytes, from, transport: DnsTransport::Tcp, under_load: false };
         let (sender, later) = sync_channel(1);
         // The lock ends before the reply is written.
-        let taken = names.answering().take(&received, || ReplyTo::Tcp(sender), &mut reply);
-        match taken {
-            Taken::Reply => {}
-            Taken::Nothing => return Ok(()),
-            Taken::Later => {
+        let taken = names.answering().take(&[received], &|_| ReplyTo::Tcp(sender.clone())).pop();
+        // Only who answers later has a way to here, and if it is gone nobody answers.
+        drop(sender);
+        let reply = match taken {
+            Some(Taken::Reply(reply)) => reply,
+            Some(Taken::Nothing) | None => return Ok(()),
+            Some(Taken::Later) => {
                 // A query is answered when it has waited for three seconds. Nobody answers it at the end.
                 let waited = later.recv_timeout(DNS_PATIENCE);
-                reply = waited.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
+                waited.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
             }
-        }
+        };
         // The length before a message has two bytes, and no reply is longer than it can say.
         let whole = [&(reply.len() as u16).to_be_bytes()[..], &reply].concat();
         write(stream, &whole, Instant::now() + DNS_PATIENCE, ended)?;

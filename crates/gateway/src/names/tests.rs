@@ -326,8 +326,8 @@ fn hosts_behind_gateways_have_an_address_of_ipv6_for_everybody() {
 struct Silent;
 
 impl WaypointLink for Silent {
-    fn carry(&mut self, _: Peer, _: &ControlAsk, _: u64) -> Option<OwnerAnswer> {
-        None
+    fn carry(&mut self, _: &[(Peer, ControlAsk)], _: u64) -> Vec<(Peer, OwnerAnswer)> {
+        Vec::new()
     }
 }
 
@@ -356,9 +356,9 @@ fn a_waypoint_that_says_nothing_makes_an_error_and_not_silence() {
 struct Slow(WaypointWays, u32);
 
 impl WaypointLink for Slow {
-    fn carry(&mut self, to: Peer, ask: &ControlAsk, now: u64) -> Option<OwnerAnswer> {
+    fn carry(&mut self, asks: &[(Peer, ControlAsk)], now: u64) -> Vec<(Peer, OwnerAnswer)> {
         self.1 += 1;
-        if self.1 < 3 { None } else { self.0.carry(to, ask, now) }
+        if self.1 < 3 { Vec::new() } else { self.0.carry(asks, now) }
     }
 }
 

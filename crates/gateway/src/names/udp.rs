@@ -43,19 +43,22 @@ pub(super) fn serve(socket: &Arc<UdpSocket>, names: &Names, ended: &AtomicBool) 
         }
         let under_load = arrived.len() == DNS_BATCH;
         let mut answering = names.answering();
+        let mut received = Vec::with_capacity(arrived.len());
         for (query, &(length, from)) in queries.iter().zip(&arrived) {
-            let Some(bytes) = query.get(..length) else {
-                answering.refuse(format!("longer than {DNS_QUERY} bytes"));
-                continue;
-            };
-            let mut reply = Vec::new();
-            let received = Received { bytes, from, transport: DnsTransport::Udp, under_load };
-            let reply_to = || ReplyTo::Udp(socket.clone());
-            if answering.take(&received, reply_to, &mut reply) == Taken::Reply {
-                replies.push(Outgoing { to: from.as_any(), bytes: reply });
+            match query.get(..length) {
+                Some(bytes) => {
+                    received.push(Received { bytes, from, transport: DnsTransport::Udp, under_load });
+                }
+                None => answering.refuse(format!("longer than {DNS_QUERY} bytes")),
             }
         }
+        let taken = answering.take(&received, &|_| ReplyTo::Udp(socket.clone()));
         drop(answering);
+        for (one, taken) in received.iter().zip(taken) {
+            if let Taken::Reply(bytes) = taken {
+                replies.push(Outgoing { to: one.from.as_any(), bytes });
+            }
+        }
         let lost = send(socket, &replies);
         let mut answering = names.answering();
         (0..lost).for_each(|_| answering.refuse("reply not sent".to_owned()));

@@ -1,8 +1,9 @@
 //! A waypoint in the same process: it is asked by the same messages as one far away, without bytes.
 
 use super::packet_tables::PacketTables;
-use super::packets::{DataPath, PathRefusal, Reached, Target, told};
+use super::packets::{DataPath, Reached, Target, told};
 use super::path::PacketPath;
+use super::promise_group::PromiseGroup;
 use super::stable::StableHost;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::{NAMED_HOSTS, PROMISES_SHOWN};
@@ -14,15 +15,12 @@ use naming::control::{
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Displaced, Hold, Initiators, PathKey, Promise, Responder,
-    Service, Services, SetUpError, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Service,
+    Services, Waypoint,
 };
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How often another address is tried because packets have bound an initiator meanwhile.
-const ATTEMPTS: usize = 4;
 
 /// How many promises to others are shown beside one.
 const OTHERS_SHOWN: usize = 8;
@@ -51,10 +49,10 @@ pub(super) struct Expected {
 
 /// Promises that are remembered, so that they can be shown.
 #[derive(Default)]
-struct Promises(VecDeque<Expected>);
+pub(super) struct Promises(VecDeque<Expected>);
 
 impl Promises {
-    fn note(&mut self, expected: Expected) {
+    pub(super) fn note(&mut self, expected: Expected) {
         // The same promise again replaces the earlier one.
         let is_same = |one: &Expected| {
             one.promise.address == expected.promise.address
@@ -168,29 +166,44 @@ impl LocalWaypoint {
         served: bool,
         now: u64,
     ) -> Result<OwnerAnswer, ControlDrop> {
+        let mut answers = self.heard_all(peer, &[ask], served, now);
+        answers.pop().unwrap_or(Err(ControlDrop::Busy))
+    }
+
+    /// [`LocalWaypoint::heard`] for several asks, in their order. Packets are told of many at a time.
+    pub(crate) fn heard_all(
+        &mut self,
+        peer: Peer,
+        asks: &[&ControlAsk],
+        served: bool,
+        now: u64,
+    ) -> Vec<Result<OwnerAnswer, ControlDrop>> {
         let LocalWaypoint { owner, waypoint, hosts, path, promises, .. } = self;
         let mut hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let carry_out = |body: &AskBody| {
-            let AskBody::SetUp(wanted) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
-            let place = HostPlace { gateway: wanted.gateway.to_string(), address: wanted.host };
-            if !served {
-                return AnswerBody::Reject(Rejection::UnknownResponder);
+        let mut group = PromiseGroup::new(peer, asks.len());
+        for ask in asks {
+            if let AskBody::SetUp(wanted) = &ask.body
+                && !group.takes(wanted)
+            {
+                group.settle(owner, waypoint, path.as_mut(), &hosts, promises, now);
             }
-            if hosts.count() >= NAMED_HOSTS && hosts.known(&place).is_none() {
-                return AnswerBody::Reject(Rejection::NoRoom);
-            }
-            let ask = wanted.ask(Responder(hosts.number(place.clone())));
-            match set_up(waypoint, path.as_mut(), &ask, &hosts, now) {
-                Ok(promise) => {
-                    let ask = Ask { initiators: promise.initiators, ..ask };
-                    promises.note(Expected { promise, ask, place, at: now });
-                    let micros = promise.exclusive_until.saturating_sub(now) / 1_000;
-                    AnswerBody::Accept(promise.address, u32::try_from(micros).unwrap_or(u32::MAX))
+            let carry_out = |body: &AskBody| {
+                let AskBody::SetUp(wanted) = body else { return AnswerBody::Reject(Rejection::Unsupported) };
+                let place = HostPlace { gateway: wanted.gateway.to_string(), address: wanted.host };
+                if !served {
+                    return AnswerBody::Reject(Rejection::UnknownResponder);
                 }
-                Err(why) => AnswerBody::Reject(Rejection::SetUp(why)),
-            }
-        };
-        owner.heard(peer, ask, now, carry_out)
+                if hosts.count() >= NAMED_HOSTS && hosts.known(&place).is_none() {
+                    return AnswerBody::Reject(Rejection::NoRoom);
+                }
+                let own = wanted.ask(Responder(hosts.number(place.clone())));
+                group.promise(ask.serial, (own, place), waypoint, path.as_mut(), &hosts, now)
+            };
+            let answer = owner.heard(peer, ask, now, carry_out);
+            group.answers.push(answer);
+        }
+        group.settle(owner, waypoint, path.as_mut(), &hosts, promises, now);
+        group.answers
     }
 
     /// What becomes of a first packet, and who else is expected there.
@@ -360,30 +373,4 @@ impl LocalWaypoint {
             news.insert(key, Reached { key, target, quarantined: over });
         }
     }
-}
-
-/// Promises an address, and tells packets.
-fn set_up(
-    waypoint: &mut Waypoint,
-    mut path: Option<&mut PacketPath>,
-    ask: &Ask,
-    hosts: &Hosts,
-    now: u64,
-) -> Result<Promise, SetUpError> {
-    for _ in 0..ATTEMPTS {
-        let promise = waypoint.set_up(ask, now)?;
-        let Some(path) = &mut path else { return Ok(promise) };
-        let told = Ask { initiators: promise.initiators, ..ask.clone() };
-        let Err(refusal) = path.follow(waypoint, (promise.address, &told), hosts, now) else {
-            return Ok(promise);
-        };
-        waypoint.retract(ask, &promise);
-        path.withdraw(waypoint, &[Displaced { address: promise.address, ask: told }], hosts, now);
-        match refusal {
-            // Packets were faster than the event that tells of them.
-            PathRefusal::Reached(reached) => path.note(waypoint, &reached, hosts, now),
-            PathRefusal::Failed(_) => return Err(SetUpError::Full),
-        }
-    }
-    Err(SetUpError::InitiatorFull)
 }

@@ -118,6 +118,14 @@ impl ControlOwner {
         Ok(OwnerAnswer { epoch: ask.epoch, serial: ask.serial, owner_epoch: self.epoch, body: answer })
     }
 
+    /// An ask that was carried out was answered wrongly: from now on this is the answer.
+    pub fn correct(&mut self, peer: Peer, serial: u64, answer: AnswerBody) {
+        let answered = self.peers.get_mut(&peer).and_then(|state| state.answered.get_mut(&serial));
+        if let Some(answered) = answered {
+            answered.answer = answer;
+        }
+    }
+
     /// Forgets a peer whose key is revoked.
     pub fn forget(&mut self, peer: Peer) {
         if let Some(state) = self.peers.remove(&peer) {
