@@ -1,5 +1,6 @@
 //! A waypoint in the same process: it is asked by the same messages as one far away, without bytes.
 
+use super::elsewhere::OWN;
 use super::packet_tables::PacketTables;
 use super::packets::{DataPath, Reached, Target, told};
 use super::path::PacketPath;
@@ -199,7 +200,10 @@ impl LocalWaypoint {
                 let own = wanted.ask(Responder(hosts.number(place.clone())));
                 group.promise(ask.serial, (own, place), waypoint, path.as_mut(), &hosts, now)
             };
-            let answer = owner.heard(peer, ask, now, carry_out);
+            let answer = match peer {
+                OWN => owner.handed_over(peer, ask, carry_out),
+                _ => owner.heard(peer, ask, now, carry_out),
+            };
             group.answers.push(answer);
         }
         group.settle(owner, waypoint, path.as_mut(), &hosts, promises, now);

@@ -82,17 +82,7 @@ impl ControlOwner {
         now: u64,
         carry_out: impl FnOnce(&AskBody) -> AnswerBody,
     ) -> Result<OwnerAnswer, ControlDrop> {
-        if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&peer) {
-            return Err(ControlDrop::Peers);
-        }
-        let state = self.peers.entry(peer).or_default();
-        if ask.epoch < state.epoch {
-            return Err(ControlDrop::OldEpoch);
-        }
-        if ask.epoch > state.epoch {
-            self.held -= state.answered.len();
-            *state = PeerState { epoch: ask.epoch, ..PeerState::default() };
-        }
+        let state = state_of(&mut self.peers, &mut self.held, peer, ask)?;
         self.held -= state.forget(now);
         let answer = match state.answered.get(&ask.serial) {
             Some(before) if before.body == ask.body => before.answer,
@@ -118,6 +108,27 @@ impl ControlOwner {
         Ok(OwnerAnswer { epoch: ask.epoch, serial: ask.serial, owner_epoch: self.epoch, body: answer })
     }
 
+    /// The same for an ask that is handed over as a value, and whose answer is, too. Nothing gets lost, so
+    /// nobody repeats it and its answer is not kept. Such asks come in the order of their numbers.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is done.
+    pub fn handed_over(
+        &mut self,
+        peer: Peer,
+        ask: &ControlAsk,
+        carry_out: impl FnOnce(&AskBody) -> AnswerBody,
+    ) -> Result<OwnerAnswer, ControlDrop> {
+        let state = state_of(&mut self.peers, &mut self.held, peer, ask)?;
+        if ask.serial <= state.floor {
+            return Err(ControlDrop::OldSerial);
+        }
+        state.floor = ask.serial;
+        let body = carry_out(&ask.body);
+        Ok(OwnerAnswer { epoch: ask.epoch, serial: ask.serial, owner_epoch: self.epoch, body })
+    }
+
     /// An ask that was carried out was answered wrongly: from now on this is the answer.
     pub fn correct(&mut self, peer: Peer, serial: u64, answer: AnswerBody) {
         let answered = self.peers.get_mut(&peer).and_then(|state| state.answered.get_mut(&serial));
@@ -137,6 +148,27 @@ impl ControlOwner {
     pub fn held(&self) -> usize {
         self.held
     }
+}
+
+/// What is known of a peer. A later life of it begins with nothing.
+fn state_of<'a>(
+    peers: &'a mut HashMap<Peer, PeerState>,
+    held: &mut usize,
+    peer: Peer,
+    ask: &ControlAsk,
+) -> Result<&'a mut PeerState, ControlDrop> {
+    if peers.len() >= MOST_PEERS && !peers.contains_key(&peer) {
+        return Err(ControlDrop::Peers);
+    }
+    let state = peers.entry(peer).or_default();
+    if ask.epoch < state.epoch {
+        return Err(ControlDrop::OldEpoch);
+    }
+    if ask.epoch > state.epoch {
+        *held -= state.answered.len();
+        *state = PeerState { epoch: ask.epoch, ..PeerState::default() };
+    }
+    Ok(state)
 }
 
 impl PeerState {

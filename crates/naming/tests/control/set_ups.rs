@@ -159,6 +159,21 @@ fn roles_in_one_process_need_no_bytes() {
 }
 
 #[test]
+fn what_is_handed_over_is_carried_out_once_and_nothing_is_kept() {
+    let mut random = Random::new(62);
+    let (body, mut owner) = (set_up(&mut random), ControlOwner::new(1));
+    let accept = |_: &AskBody| AnswerBody::Accept([203, 0, 113, 1].into(), 1);
+    let never = |_: &AskBody| -> AnswerBody { panic!("it was carried out") };
+    for serial in 1..=2 * MOST_ANSWERS_HELD_OF_PEER as u64 {
+        owner.handed_over(Peer(0), &ask(1, serial, &body), accept).expect("there is room");
+    }
+    assert_eq!(owner.held(), 0);
+    assert_eq!(owner.handed_over(Peer(0), &ask(1, 7, &body), never), Err(ControlDrop::OldSerial));
+    assert!(owner.handed_over(Peer(0), &ask(2, 1, &body), accept).is_ok(), "another life begins at one");
+    assert_eq!(owner.handed_over(Peer(0), &ask(1, u64::MAX, &body), never), Err(ControlDrop::OldEpoch));
+}
+
+#[test]
 fn an_owner_repeats_its_answer_for_three_seconds_and_then_refuses() {
     let mut random = Random::new(59);
     let (one, two) = (set_up(&mut random), set_up(&mut random));
