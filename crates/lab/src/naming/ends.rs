@@ -36,7 +36,7 @@ const fn peer(number: u8) -> [u8; 6] {
 
 /// An initiator: initiators with the same host are in one network of 16 bits.
 fn initiator(number: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(0x0100_0000 + (number % (GATEWAYS * HOSTS) << 16) + number / (GATEWAYS * HOSTS))
+    Ipv4Addr::from_bits(0x0100_0000 + ((number % (GATEWAYS * HOSTS)) << 16) + number / (GATEWAYS * HOSTS))
 }
 
 /// The number of a host's gateway, the host's address and its network card, by the number of an initiator or
