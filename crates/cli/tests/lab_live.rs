@@ -162,3 +162,28 @@ fn host_traffic_is_measured_beside_linux_and_so_is_what_forwarded_packets_lose_b
         assert!(of("delay of 50 %") <= of("delay of 99 %"), "{report}");
     }
 }
+
+#[test]
+fn names_are_measured_beside_other_ways_to_a_host_behind_its_carrier() {
+    if !net::installed("names_are_measured", &["iperf3", "nft", "dig"]) {
+        return;
+    }
+    let ways = ["Linux routing, the same hops", "nft map over VXLAN, unencrypted"];
+    let named = ways.iter().flat_map(|name| ["--gateway", name]);
+    let arguments: Vec<&str> =
+        ["naming-path", "--rounds", "1", "--seconds", "0.2"].into_iter().chain(named).collect();
+    let Some(report) = lab(&arguments) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    for case in ["TCP, one stream", "TCP, one stream in writes of 48 bytes", "UDP of 18 bytes", "UDP of 1392"]
+    {
+        for way in ways {
+            let found = rows.iter().find(|row| {
+                row["case"].as_str().is_some_and(|of| of.starts_with(case)) && row["other"]["name"] == way
+            });
+            let row = found.unwrap_or_else(|| panic!("no row for {case}, {way}: {report}"));
+            assert!(["ours", "other"].iter().all(|who| row[who]["median"].as_f64() > Some(0.0)), "{row}");
+        }
+    }
+    let busy = rows.iter().filter(|row| row["unit"] == "ns").map(|row| row["ours"]["median"].as_f64());
+    assert!(busy.clone().count() == 3 && busy.into_iter().all(|ns| ns > Some(0.0)), "{report}");
+}

@@ -10,18 +10,12 @@ use lang::ir::{Program, TableKind};
 
 /// The most bytes that are provided for all workers of a program together. What is beyond them takes its
 /// memory when it is used, as a table does that nobody fills.
-pub const MOST_PROVIDED: u64 = 4 << 30;
-/// The same, as a part of the memory that the system could still give.
-const PART: u64 = 4;
-/// What is provided where the system does not say how much it could give.
-const LEAST_PROVIDED: u64 = 256 << 20;
+pub const MOST_PROVIDED: u64 = 256 << 20;
 
 /// Provides the memory of those exact tables that `which` names by their numbers, the first ones first, as
-/// far as they fit into this worker's part of [`MOST_PROVIDED`], and of a quarter of what the system has
-/// left.
+/// far as they fit into this worker's part of [`MOST_PROVIDED`].
 pub fn provide(program: &Program, workers: usize, backend: &mut dyn Backend, which: impl Fn(u32) -> bool) {
-    let most = available().map_or(LEAST_PROVIDED, |bytes| (bytes / PART).min(MOST_PROVIDED));
-    let mut left = most / workers.max(1) as u64;
+    let mut left = MOST_PROVIDED / workers.max(1) as u64;
     for ((index, table), taken) in (0..).zip(&program.tables).zip(footprint(program)) {
         let bytes = taken.bytes - taken.shared;
         if table.kind == TableKind::Exact && bytes <= left && which(index) {
@@ -29,12 +23,4 @@ pub fn provide(program: &Program, workers: usize, backend: &mut dyn Backend, whi
             left -= bytes;
         }
     }
-}
-
-/// The bytes that the system could still give, if it says so (`/proc/meminfo`, proc(5)).
-fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
 }

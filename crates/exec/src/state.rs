@@ -3,9 +3,9 @@
 //!
 //! Every back end uses the same state, and the state is pure: time comes with the packets. Before a packet,
 //! everything that is due by its time is handled in the order of times: first entries expire, then timers
-//! run; timers of one time run in the order of their creation. Four limits keep a program from growing or
-//! running without end, even if the time in a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_DUE_RUNS`],
-//! [`MAX_QUEUED`] and [`MAX_TIMERS`].
+//! run; timers of one time run in the order of their creation. Three limits keep a program from growing or
+//! running without end, even if the time in a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`]
+//! and [`MAX_TIMERS`].
 
 mod cells;
 mod ending;
@@ -22,8 +22,7 @@ pub use self::cells::{Cell, DefaultEntry};
 use self::ending::EntryEnd;
 use self::limits::{LOOKS_FOR_STEP, MOST_CREDIT, MOVED_EVERY};
 pub use self::limits::{
-    MAX_CELLS, MAX_DUE_RUNS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET,
-    TIME_OF_RUN,
+    MAX_CELLS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET, TIME_OF_RUN,
 };
 use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};

@@ -197,7 +197,7 @@ fn page_faults() -> u64 {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_first_entries_of_a_large_table_wait_for_no_memory() {
-    let faults = |capacity: u64, workers: Option<usize>| {
+    let faults = |capacity: u64, provides: bool| {
         let text = format!(
             "table hosts: exact(u64) -> u32 {{ capacity {capacity}  evict refuse  age 1h }}
             start stage all() {{ flood }}"
@@ -205,8 +205,8 @@ fn the_first_entries_of_a_large_table_wait_for_no_memory() {
         let compiled = compile("t.rav", &text, &|_| None, &CompileOptions::default());
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
         let mut backend = load(&program, BackendKind::Native, 2, 1).expect("loads");
-        if let Some(workers) = workers {
-            provide(&program, workers, backend.as_mut(), |_| true);
+        if provides {
+            provide(&program, 2, backend.as_mut(), |_| true);
         }
         let mut change = |number: u128| {
             let entry = Entry::exact(&[number * 0x9e37_79b9_7f4a_7c15 % (1 << 64)], &[1]);
@@ -218,10 +218,10 @@ fn the_first_entries_of_a_large_table_wait_for_no_memory() {
         page_faults() - before
     };
     // Its memory is 26 MB, in which 4,000 keys meet every large page, and small ones by the thousand.
-    let (without, with) = (faults(500_000, None), faults(500_000, Some(2)));
+    let (without, with) = (faults(500_000, false), faults(500_000, true));
     assert!(without >= 5, "{without}: the test would show nothing");
     assert!(with < 5.min(without), "{with} and {without}");
-    assert!(faults(8 << 20, Some(64)) >= 5, "more than a worker's part");
+    assert!(faults(8 << 20, true) >= 5, "more than is provided");
 }
 
 /// What a removal of a rule leaves behind is due by itself, and goes in steps, also in a table without `age`.

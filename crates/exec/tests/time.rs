@@ -2,7 +2,7 @@
 
 mod program;
 
-use exec::state::{MAX_DUE_RUNS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, TIME_OF_RUN};
+use exec::state::{MAX_QUEUED, MAX_RUNS, MAX_TIMERS};
 use exec::{BackendKind, Outputs, load};
 use lang::ir::*;
 use packet::Frames;
@@ -135,11 +135,9 @@ fn an_event_that_raises_itself_is_bounded() {
     let mut program = program(vec![packet, again]);
     program.events = vec![event("again", 1)];
     let seen = agree(&allowed(program), &frames(&[1, 2]));
-    // After each packet, and between them by the budget of what is due.
-    let runs = 2 * u64::from(MAX_RUNS) + u64::from(MAX_DUE_RUNS);
-    let raises = 2 + 2 * runs;
+    let raises = 2 + 3 * 2 * u64::from(MAX_RUNS);
     assert_eq!(seen.events[0] + seen.lost, raises);
-    assert_eq!(seen.events[0], 1 + runs + MAX_QUEUED as u64 - 1);
+    assert_eq!(seen.events[0], 1 + u64::from(MAX_RUNS) * 3 + MAX_QUEUED as u64 - 1);
 }
 
 #[test]
@@ -161,16 +159,16 @@ fn pending_timers_are_bounded_and_late_periods_are_skipped() {
     tick.end(Terminator::Done);
     let mut program = program(vec![packet, late, tick]);
     program.events = vec![event("late", 1)];
-    program.every = vec![Every { period: TIME_OF_RUN, handler: 2 }];
+    program.every = vec![Every { period: 1000, handler: 2 }];
     program.counters = vec![Counter { name: "ticks".to_string(), size: 1, indexed: false }];
     program.slots = 1;
-    let times: Vec<u64> = (0..17).chain([1 << 39, 1 << 39, (1 << 39) + 2 * TIME_OF_RUN]).collect();
+    let times: Vec<u64> = (0..17).chain([1 << 39, 1 << 39, (1 << 39) + 1500]).collect();
     let seen = agree(&allowed(program), &frames(&times));
     assert_eq!(seen.events[0], MAX_TIMERS as u64);
     assert_eq!(seen.lost, 4 * u64::from(count));
     assert_eq!(
         seen.counters,
-        [[(u64::from(MAX_DUE_RUNS) + 2, 0)]],
-        "some of the many that were due, then two in time"
+        [[(u64::from(MAX_RUNS) + 2, 0)]],
+        "4,096 of the many that were due, then two in time"
     );
 }

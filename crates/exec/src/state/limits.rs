@@ -1,17 +1,13 @@
 //! Limits of the work of a program before, after and between packets.
 
-/// The largest number of handlers that run after a packet. Further ones run after a later packet.
+/// The largest number of handlers that run after a packet, and of delayed and periodic handlers that run at
+/// one moment. Further handlers stay due for the next time; a periodic handler that is late then skips whole
+/// periods.
 pub const MAX_RUNS: u32 = 4096;
-/// The largest number of handlers of delayed events, of periods and of entries that end that run at one
-/// moment, in less than a millisecond. Further handlers stay due for the next time; a periodic
-/// handler that is late then skips whole periods.
-pub const MAX_DUE_RUNS: u32 = 128;
-/// The time (ns) in which the budget of those handlers grows by one, up to [`MAX_DUE_RUNS`]. Since time
-/// decides, the division of packets into batches changes nothing, and a batch runs at most the handlers of
-/// the budget and of its own time. A handler takes a fraction of this time if what it needs is in the cache,
-/// and all of it and more if not, as where a million bindings of names end together: with less time for each,
-/// handlers would leave nothing for packets until all of them have run.
-pub const TIME_OF_RUN: u64 = 4_000;
+/// The time (ns) in which the budget of delayed and periodic handlers grows by one handler, up to
+/// [`MAX_RUNS`]. Since time decides, the division of packets into batches changes nothing, and a batch runs
+/// at most the handlers of the budget and of its own time.
+pub const TIME_OF_RUN: u64 = 250;
 /// The largest number of queued events; further events are lost and counted.
 pub const MAX_QUEUED: usize = 4096;
 /// The largest number of delayed events; further events are lost and counted.
@@ -32,7 +28,7 @@ pub const STEPS_WITHOUT_PACKET: u32 = 512;
 /// really ends is found, neither entries of these tables end nor timers run.
 pub(super) const LOOKS_FOR_STEP: u32 = 8;
 /// The largest budget of handlers, in ns.
-pub(super) const MOST_CREDIT: u64 = MAX_DUE_RUNS as u64 * TIME_OF_RUN;
+pub(super) const MOST_CREDIT: u64 = MAX_RUNS as u64 * TIME_OF_RUN;
 /// The period (ns) in which exact tables move some entries after a takeover, more of them if no packet comes:
 /// a million entries within three seconds.
 pub(super) const MOVED_EVERY: u64 = 20_000;

@@ -68,6 +68,7 @@ impl Config {
                 "`[names.waypoint]`",
             ),
             (own.store != new.store, "`store` of `[names]`"),
+            (own.elsewhere != new.elsewhere, "`waypoints` or `name_servers` of `[names]`"),
             (new.gateways.iter().any(renumbered), "`peer` of a `[[names.gateway]]`"),
         ];
         differ.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)

@@ -78,6 +78,8 @@ pub(super) struct Answering {
     pub(super) of_file: BTreeMap<String, FileName>,
     pub(super) leased: BTreeSet<String>,
     pub(super) gateways: Vec<GatewayDescription>,
+    /// Which gateway each number of a peer has had since the start: bindings outlive gateways.
+    pub(super) numbered: BTreeMap<u32, String>,
     pool: Option<AddressPool>,
     pub(super) parts: Parts,
     /// What the machine itself listens at.
@@ -140,6 +142,7 @@ impl Answering {
             of_file: BTreeMap::new(),
             leased: BTreeSet::new(),
             gateways,
+            numbered: BTreeMap::new(),
             pool,
             parts,
             machine: config.zone.machine.services.clone(),
@@ -155,6 +158,7 @@ impl Answering {
             drops,
         };
         answering.of_file = answering.file_names(config, &mut Vec::new());
+        answering.note_numbers();
         Ok(answering)
     }
 
@@ -190,6 +194,20 @@ impl Answering {
     }
 
     /// The whole of a name.
+    /// Removes a name of a lease.
+    pub(super) fn end_lease(&mut self, name: &str) {
+        if self.whole(name).is_ok_and(|name| self.leased.contains(&name)) {
+            // It is there.
+            let _ = self.remove_unkept(name);
+        }
+    }
+
+    /// Notes which numbers the gateways have.
+    pub(super) fn note_numbers(&mut self) {
+        let numbers = self.gateways.iter().filter_map(|one| Some((one.peer?, one.name.clone())));
+        self.numbered.extend(numbers);
+    }
+
     fn whole(&self, name: &str) -> Result<String, String> {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }

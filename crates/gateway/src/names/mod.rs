@@ -269,9 +269,10 @@ impl Names {
         self.answering().follow(config, tables)
     }
 
-    /// Removes a name whose lease is over. Somebody may have removed it before.
+    /// Removes a name whose lease is over. Somebody may have removed it before, and what has its place then
+    /// is no name of a lease.
     pub(crate) fn end_lease(&self, name: &str) {
-        let _ = self.answering().remove_unkept(name);
+        self.answering().end_lease(name);
     }
 
     /// Takes an ask of the peer of this name, and gives the answer of the waypoint of this process.

@@ -15,11 +15,21 @@ use naming::dns::NameDescription;
 use std::collections::BTreeMap;
 
 impl Answering {
-    /// Whether what `ravelin names add` has added can stay with the gateways of this file.
+    /// Whether what `ravelin names add` has added can stay with the gateways of this file, and no gateway
+    /// gets the number of another one, and its bindings with it.
     ///
     /// # Errors
     /// What cannot, and why.
     pub(super) fn can_follow(&self, config: &NamesConfig) -> Result<(), String> {
+        for one in &config.gateways {
+            let before = one.peer.and_then(|peer| self.numbered.get(&peer));
+            if let Some(before) = before.filter(|before| **before != one.name) {
+                return Err(format!(
+                    "`peer` of the gateway `{}` is the number that `{before}` has had since the start, and clients may still be bound to that one: take another number, or start anew",
+                    one.name
+                ));
+            }
+        }
         let added = self.named.iter().filter(|(name, described)| {
             let of_file = self.of_file.get(*name).is_some_and(|one| one.described == **described);
             !of_file && !self.leased.contains(*name)
@@ -56,6 +66,7 @@ impl Answering {
             told.push(format!("`{name}` is gone: {why}"));
         }
         self.gateways.clone_from(&config.gateways);
+        self.note_numbers();
         self.serve(&config.gateways);
         if let Err(why) = self.parts.follow(config, tables) {
             told.push(why);

@@ -700,6 +700,14 @@ fn a_file_that_is_read_again_changes_its_names_and_touches_no_others() {
     let error = running.names.can_follow(&file(&before)).expect_err("its gateway goes");
     assert!(error.starts_with("`own2.home.example`, which `ravelin names add` has added"), "{error}");
     running.names.answering().remove("own2").expect("it is there");
+    // Whoever was bound to a host behind the gateway `far` would reach one of this.
+    let taken = format!("{head}{home}{}{POOL}", gateway_part("near", "", 2));
+    let error = running.names.can_follow(&file(&taken)).expect_err("the number has bindings");
+    assert!(error.starts_with("`peer` of the gateway `near` is the number that `far` has had"), "{error}");
+    // What has the place of a leased name does not go with the lease.
+    running.names.answering().add(&wish("x.lab", "home", 7)).expect("it is free");
+    running.names.end_lease("x.lab.home.example");
+    assert!(running.names.answering().remove("x.lab").is_ok(), "it was removed with the lease");
     assert_eq!(running.names.can_follow(&file(&before)), Ok(()));
     assert_eq!(running.names.follow(&file(&before), None), Vec::<String>::new());
     assert_eq!(["nas", "tv", "pi", "cam", "own"].map(&mut is_there), [true, true, true, false, true]);

@@ -153,6 +153,12 @@ impl End {
         Ok(End { backend, now: SECOND })
     }
 
+    /// How many bindings of UDP there are.
+    pub(super) fn bindings(&self) -> u64 {
+        let tables = self.backend.tables();
+        tables.iter().find(|table| table.name == "datagram_bindings").map_or(0, |table| table.entries)
+    }
+
     /// Lets time pass.
     pub(super) fn wait(&mut self, time: u64) {
         self.now += time;

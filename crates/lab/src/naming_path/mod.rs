@@ -48,7 +48,7 @@ enum Measure {
     Stream,
     ShortWrites,
     Packets(usize),
-    /// What a packet of a flood takes of all processors' time in our two processes.
+    /// The time of our two processes on all processors for each packet of a flood that arrives.
     Busy(usize),
 }
 
@@ -79,7 +79,7 @@ impl Measure {
             Measure::Stream | Measure::ShortWrites => ("payload", "Mbit/s", Better::More),
             Measure::Packets(data) if data == DATA[0] => ("packets that arrive", "k/s", Better::More),
             Measure::Packets(_) => ("payload that arrives", "Mbit/s", Better::More),
-            Measure::Busy(_) => ("a packet in waypoint and gateway, with the kernel", "ns", Better::Less),
+            Measure::Busy(_) => ("time of waypoint and gateway for each that arrives", "ns", Better::Less),
         }
     }
 
@@ -206,7 +206,7 @@ fn take(other: Option<OtherWay>, folder: &Path, plan: &LabPlan, shown: &mut Show
         let bits = per_second * data as f64 * 8.0 / 1e6;
         keep(Measure::Packets(data), if data == DATA[0] { per_second / 1e3 } else { bits });
         if let (Some(ours), Some(before)) = (&ours, before) {
-            let busy = (ours.busy() - before).as_nanos() as f64;
+            let busy = ours.busy().saturating_sub(before).as_nanos() as f64;
             keep(Measure::Busy(data), busy / (per_second * rate.seconds));
         }
     }

@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// The address at which the waypoint is asked for the host.
 const SHARED: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
-/// Bindings of other initiators that the map has besides.
-const BINDINGS: u32 = 10_000;
 
 /// A way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +33,7 @@ impl OtherWay {
     pub(super) fn name(self) -> &'static str {
         match self {
             OtherWay::Routing => "Linux routing, the same hops",
-            OtherWay::Vxlan => "nft map over VXLAN",
+            OtherWay::Vxlan => "nft map over VXLAN, unencrypted",
             OtherWay::Boringtun => "nft map over boringtun",
             OtherWay::WireguardGo => "nft map over wireguard-go",
             OtherWay::Rathole => "rathole with Noise",
@@ -140,15 +138,11 @@ fn vxlan(internet: &SmallInternet) -> Result<(), String> {
 
 /// A map of initiators and addresses to hosts at the waypoint, as names has it, and routes by the tunnel.
 fn tunnelled(internet: &SmallInternet, tunnel: &str) -> Result<(), String> {
-    let bindings: Vec<String> = (0..BINDINGS)
-        .map(|number| format!("{} . {SHARED} : 10.0.0.99", Ipv4Addr::from_bits(0x0b00_0000 + number)))
-        .collect();
     let rules = format!(
-        "table ip names {{\n map bindings {{\n  type ipv4_addr . ipv4_addr : ipv4_addr\n  elements = {{ {} . {SHARED} : {}, {} }}\n }}\n \
+        "table ip names {{\n map bindings {{\n  type ipv4_addr . ipv4_addr : ipv4_addr\n  elements = {{ {} . {SHARED} : {} }}\n }}\n \
          chain in {{\n  type nat hook prerouting priority dstnat\n  iifname public dnat to ip saddr . ip daddr map @bindings\n }}\n}}\n",
         SmallInternet::initiator_address(0),
-        SmallInternet::host_address(0),
-        bindings.join(", ")
+        SmallInternet::host_address(0)
     );
     let output =
         internet.waypoint.run("nft", &["-f", "-"], &rules).map_err(|error| format!("nft: {error}"))?;
@@ -200,14 +194,14 @@ fn wireguard(
         let (secret, public) = (&keys[number].0, &keys[1 - number].1);
         let begin = format!(
             "mount -t tmpfs none /var/run\nmkdir /var/run/wireguard\n{program} --foreground {} wg &\n\
-             for turn in $(seq 100); do ip link show wg >/dev/null 2>&1 && break; sleep 0.05; done\n\
+             for turn in $(seq 100); do wg show wg >/dev/null 2>&1 && break; sleep 0.05; done\n\
              wg set wg private-key {secret} {own} peer {public} allowed-ips {allowed} {peer}\n\
              ip address add {inside}/30 dev wg\nip link set wg mtu 1420 up\ntouch {}/ready{number}\nwait",
             more.join(" "),
             folder.display()
         );
         command.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]);
-        command.args(["sh", "-c", &begin]);
+        command.args(["sh", "-ec", &begin]);
         command.env("WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD", "1");
         processes.push(Daemon::start(&mut command).map_err(|error| error.to_string())?);
     }
