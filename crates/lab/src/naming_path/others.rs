@@ -130,9 +130,8 @@ fn vxlan(internet: &SmallInternet) -> Result<(), String> {
     run(&internet.gateway, &end(&SmallInternet::GATEWAY_MACHINE.to_string(), &machine, "172.31.0.2"))?;
     run(
         &internet.carrier,
-        "nft 'table ip inward { chain in { type nat hook prerouting priority dstnat; \
-         policy accept; iifname public udp dport 4789 dnat to 100.64.0.2
-} }'",
+        "nft 'table ip inward {\n chain in {\n  type nat hook prerouting priority dstnat\n  \
+         iifname public udp dport 4789 dnat to 100.64.0.2\n }\n}'",
     )
 }
 
