@@ -232,7 +232,7 @@ fn reached_by(test: &str, program: &str, resolver: Resolver, tells_of_clients: b
         drop(running);
         let _running = started(&home, resolver, Tells::Whole);
         let two = [(2, "http://east.home.example:8001/"), (3, "http://west.home.example:8001/")];
-        // Who tells it by UDP without a cookie is not believed; one that is asked to prove itself asks by TCP.
+        // Who tells it by UDP without a cookie is not believed; who is to prove itself asks by TCP.
         let may = if program == "unbound" { &[KNOWN][..] } else { &[KNOWN, UNKNOWN] };
         for (got, host) in at_once(&home, &two).iter().zip([1, 2]) {
             assert!(may.iter().any(|at| *got == page(host) + at), "{got}");
