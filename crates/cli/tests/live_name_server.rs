@@ -198,21 +198,10 @@ impl Roles {
         if !installed(test, &["dig", "curl", "python3"]) {
             return None;
         }
-        let mut net = Net::new(test)?;
+        let mut net = Net::of_names(test)?;
         net.ip(&["netns", "add", &net.name("d")]);
-        let [a, b, g, d] = ["a", "b", "g", "d"].map(|name| net.name(name));
+        let [a, g, d] = ["a", "g", "d"].map(|name| net.name(name));
         let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
-        for name in [&a, &b] {
-            words(&format!("-n {name} address flush dev eth0 scope global"));
-        }
-        for client in 9..=13 {
-            words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
-        }
-        words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
-        for host in [80, 81] {
-            words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
-        }
-        words(&format!("-n {b} route add default via 10.0.0.1"));
         for (one, at, other, there, network) in
             [("dns", &d, "dns", &a, "192.0.2"), ("tunnel", &d, "tunnel", &g, "10.9.0")]
         {

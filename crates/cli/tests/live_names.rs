@@ -135,20 +135,9 @@ impl Home {
         if !installed(test, &["dig", "curl", "python3"]) {
             return None;
         }
-        let mut net = Net::new(test)?;
-        let [a, b, g] = ["a", "b", "g"].map(|name| net.name(name));
+        let mut net = Net::of_names(test)?;
+        let [a, g] = ["a", "g"].map(|name| net.name(name));
         let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
-        for name in [&a, &b] {
-            words(&format!("-n {name} address flush dev eth0 scope global"));
-        }
-        for client in 9..=13 {
-            words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
-        }
-        words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
-        for host in [80, 81] {
-            words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
-        }
-        words(&format!("-n {b} route add default via 10.0.0.1"));
         words(&format!("-n {g} link add dns type veth peer name dns netns {a}"));
         words(&format!("-n {g} address add 192.0.2.53/24 dev dns"));
         words(&format!("-n {a} address add 192.0.2.1/24 dev dns"));

@@ -302,7 +302,8 @@ impl Setting {
     /// Packets a second that arrive at host b where host a sends as many as it can.
     fn flood(&self, time: Duration) -> Result<f64, String> {
         let frames = self.net.frames(SIZE, FLOWS, DISCARD);
-        let rates = flood(&self.net, &frames, SentAs::Singly, self.processors.sender, BEFORE, time);
+        let rates =
+            flood(self.net.flood_ends(), &frames, SentAs::Singly, self.processors.sender, BEFORE, time);
         rates.map(|rates| rates.arrived).map_err(|error| error.to_string())
     }
 

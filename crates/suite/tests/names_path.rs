@@ -105,6 +105,11 @@ impl Said {
     }
 }
 
+/// The first segment of a connection to the web of a host.
+fn opening(from: Address, to: Address) -> Said {
+    Said { from, to, proto: TCP, ports: (40_000, 80), flags: SYN, ack: 0, size: 0 }
+}
+
 fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
     let ip = PacketBuilder::ethernet2(cards.0, cards.1).ipv4(said.from, said.to, 60);
     let body = vec![0x5a; said.size];
@@ -504,15 +509,7 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
-        let known = Said {
-            from: [203, 0, 113, 1],
-            to: at,
-            proto: TCP,
-            ports: (40_000, 80),
-            flags: SYN,
-            ack: 0,
-            size: 0,
-        };
+        let known = opening([203, 0, 113, 1], at);
         let answer =
             Said { from: [10, 0, 0, 80], to: known.from, ports: (80, 40_000), flags: SYN | ACK, ..known };
         assert!(judge.asks(known).is_some());
@@ -728,15 +725,7 @@ fn who_uses_an_address_a_minute_and_six_minutes_after_its_answer_reaches_its_hos
         let at = judge.promise_web();
         let (own, other) = ((1, [10, 0, 0, 80]), (2, [10, 0, 0, 81]));
         judge.resolve(2, other.1);
-        let opens = Said {
-            from: [203, 0, 113, 1],
-            to: at,
-            proto: TCP,
-            ports: (40_000, 80),
-            flags: SYN,
-            ack: 0,
-            size: 0,
-        };
+        let opens = opening([203, 0, 113, 1], at);
         let late = Said { from: [203, 0, 113, 2], ..opens };
         judge.now += 60 * SECOND;
         assert_eq!(judge.asks(opens), Some(own));

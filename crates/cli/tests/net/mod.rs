@@ -102,6 +102,26 @@ impl Net {
         Some(net)
     }
 
+    /// Namespaces as names have them: `a` has the clients 203.0.113.9 to 13, which reach 198.51.100.0/28 on
+    /// the link, and `b` the hosts 10.0.0.80 and 81 behind 10.0.0.1.
+    pub(crate) fn of_names(test: &str) -> Option<Net> {
+        let net = Net::new(test)?;
+        let [a, b] = ["a", "b"].map(|name| net.name(name));
+        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
+        for name in [&a, &b] {
+            words(&format!("-n {name} address flush dev eth0 scope global"));
+        }
+        for client in 9..=13 {
+            words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
+        }
+        words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
+        for host in [80, 81] {
+            words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
+        }
+        words(&format!("-n {b} route add default via 10.0.0.1"));
+        Some(net)
+    }
+
     pub(crate) fn name(&self, host: &str) -> String {
         format!("{}{host}", self.prefix)
     }

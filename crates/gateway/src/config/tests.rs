@@ -42,6 +42,10 @@ fn what_of_names_is_fixed_while_the_process_runs_is_said_at_its_place() {
         Config::read(&text, Path::new("")).expect("a gateway")
     };
     let running = read(names);
+    let mut elsewhere = read(names);
+    elsewhere.names.as_mut().expect("it has names").elsewhere.name_servers.push("ns2".to_owned());
+    let error = running.takes(&elsewhere).expect_err("another name server").to_string();
+    assert!(error.contains("other `waypoints` or `name_servers` of `[names]`"), "{error}");
     for (from, to, said) in [
         ("127.0.0.1:53", "127.0.0.1:54", "other `listen` of `[names]`"),
         ("home.example", "away.example", "other names, records, times or `shared_address` of the zone"),

@@ -50,10 +50,11 @@ pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), 
     let leasing = Leasing::new(Some(names.clone()), |_| ());
     if let Some((mut tunnel, control)) = tunnel {
         leasing.follow(None, &[control], &ended).map_err(NamesError::System)?;
-        let until = ended.clone();
+        let (until, names) = (ended.clone(), names.clone());
         let run = move || {
             while !until.load(Ordering::SeqCst) {
-                tunnel.turn(LOOK);
+                let packets = tunnel.turn(LOOK);
+                (0..packets).for_each(|_| names.count("packet of a peer, for which there is no program"));
             }
         };
         thread::Builder::new().name("tunnel".to_owned()).spawn(run).map_err(NamesError::System)?;

@@ -535,7 +535,7 @@ impl Answering {
         }
     }
 
-    /// Counts a query that gets no answer.
+    /// Counts a query, or a packet of a tunnel, that gets no answer.
     pub(super) fn refuse(&mut self, reason: String) {
         // The reasons are few: all of them stand in the code.
         *self.drops.entry(reason).or_default() += 1;

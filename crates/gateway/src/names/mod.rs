@@ -269,6 +269,11 @@ impl Names {
         self.answering().follow(config, tables)
     }
 
+    /// Counts what gets no answer, by this reason.
+    pub(super) fn count(&self, reason: &str) {
+        self.answering().refuse(reason.to_owned());
+    }
+
     /// Removes a name whose lease is over. Somebody may have removed it before, and what has its place then
     /// is no name of a lease.
     pub(crate) fn end_lease(&self, name: &str) {

@@ -116,7 +116,7 @@ delays counted from then until the kernel has the packet at the other host; sent
 fn take(net: &Net, plan: &LabPlan, processors: Processors, shown: &mut Shown) -> io::Result<()> {
     let time = Duration::from_secs_f64(seconds(plan));
     let frames = net.frames(SIZE, FLOWS, DISCARD);
-    let most = flood(net, &frames, SentAs::Singly, processors.sender, BEFORE, time)?.arrived;
+    let most = flood(net.flood_ends(), &frames, SentAs::Singly, processors.sender, BEFORE, time)?.arrived;
     shown.carried.push(most);
     for load in LOADS {
         let rate = most * f64::from(load) / 100.0;

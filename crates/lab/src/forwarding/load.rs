@@ -3,7 +3,7 @@
 
 use super::DISCARD;
 use super::delay::AFTER;
-use super::net::{B, Net};
+use super::net::{B, FloodEnds, Net};
 use rig::{BurstSender, FrameSender, Namespace, hold};
 use serde_json::Value;
 use std::io;
@@ -59,43 +59,12 @@ pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
     Ok(passed()? - before == sent as u64)
 }
 
-/// Where frames are sent, and where they are counted: each a host and its interface.
-#[derive(Clone, Copy)]
-pub struct FloodEnds<'a> {
-    /// Who sends.
-    pub from: (&'a Namespace, &'a str),
-    /// Who counts.
-    pub to: (&'a Namespace, &'a str),
-}
-
-/// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time
-/// in which it is not counted.
+/// Sends frames as fast as one processor can and counts those that arrive, after a time in which it is not
+/// counted.
 ///
 /// # Errors
 /// What the kernel says.
 pub fn flood(
-    net: &Net,
-    frames: &[Vec<u8>],
-    how: SentAs,
-    processor: usize,
-    before: Duration,
-    time: Duration,
-) -> io::Result<LoadRates> {
-    flood_between(
-        FloodEnds { from: (&net.a, "eth0"), to: (&net.b, "eth0") },
-        frames,
-        how,
-        processor,
-        before,
-        time,
-    )
-}
-
-/// The same between any two hosts.
-///
-/// # Errors
-/// What the kernel says.
-pub fn flood_between(
     ends: FloodEnds<'_>,
     frames: &[Vec<u8>],
     how: SentAs,

@@ -169,7 +169,7 @@ impl Turn<'_> {
                     let frames = net.frames(size, FLOWS, DISCARD);
                     let mut offered = None;
                     self.keep(Measure::Udp(size), || {
-                        let rates = flood(&net, &frames, sent, processor, BEFORE, time);
+                        let rates = flood(net.flood_ends(), &frames, sent, processor, BEFORE, time);
                         let rates = rates.map_err(|error| error.to_string())?;
                         offered = Some(rates.offered / 1e6);
                         Ok(rates.arrived / 1e6)

@@ -72,6 +72,15 @@ struct End<'a> {
     other: [u8; 6],
 }
 
+/// Where frames are sent, and where they are counted: each a host and its interface.
+#[derive(Clone, Copy)]
+pub struct FloodEnds<'a> {
+    /// Who sends.
+    pub from: (&'a Namespace, &'a str),
+    /// Who counts.
+    pub to: (&'a Namespace, &'a str),
+}
+
 impl Net {
     /// Makes them, without anything between them.
     ///
@@ -152,6 +161,11 @@ impl Net {
         let next = if self.way == Way::Routed { end.ethernet } else { end.other };
         links.neighbour("eth0", end.next, next)?;
         links.default_route(end.next)
+    }
+
+    /// A flood from host a to host b.
+    pub fn flood_ends(&self) -> FloodEnds<'_> {
+        FloodEnds { from: (&self.a, "eth0"), to: (&self.b, "eth0") }
     }
 
     /// What host b has counted at its end of the cable.

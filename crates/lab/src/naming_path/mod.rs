@@ -8,10 +8,8 @@ mod others;
 mod ours;
 
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::forwarding::load::{
-    FloodEnds, SentAs, StreamEnds, TrafficDirection, flood_between, stream_with_writes, tcp,
-};
-use crate::forwarding::net::udp;
+use crate::forwarding::load::{SentAs, StreamEnds, TrafficDirection, flood, stream_with_writes, tcp};
+use crate::forwarding::net::{FloodEnds, udp};
 use crate::forwarding::{BEFORE, no_networks, processors, seconds, steady, whole_seconds};
 use crate::hosted::{START, until};
 use crate::plan::LabPlan;
@@ -230,7 +228,7 @@ fn packets(
         (0..FLOWS).map(|flow| udp(CARDS, addresses, (20_000 + flow, SERVICE), data + HEADERS)).collect();
     let ends = FloodEnds { from: (&internet.initiators[0], "eth0"), to: (&internet.hosts[0], "eth0") };
     let time = Duration::from_secs_f64(seconds(plan));
-    let rates = flood_between(ends, &frames, SentAs::Singly, processors().sender, BEFORE, time);
+    let rates = flood(ends, &frames, SentAs::Singly, processors().sender, BEFORE, time);
     let rates = rates.map_err(|error| error.to_string())?;
     if rates.arrived < 1.0 {
         return Err(format!("no packet of {data} bytes arrives"));

@@ -223,7 +223,8 @@ fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
         let setting = Setting::start(plan, directory, &program)?;
         let frames = setting.traffic().frames();
         let once = |time| {
-            flood(&setting.net, &frames, SentAs::Singly, plan.processors.0, WARM_UP, time).map_err(system)
+            flood(setting.net.flood_ends(), &frames, SentAs::Singly, plan.processors.0, WARM_UP, time)
+                .map_err(system)
         };
         let first = once(Duration::from_millis(500))?;
         let times = first.offered / first.arrived.max(1.0);

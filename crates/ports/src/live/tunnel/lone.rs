@@ -18,7 +18,6 @@ pub struct LoneTunnel {
     port: Arc<Port>,
     incoming: Incoming,
     batch: Batch,
-    dropped: u64,
 }
 
 impl LoneTunnel {
@@ -30,12 +29,13 @@ impl LoneTunnel {
         let port = Arc::new(super::open(wishes)?);
         let control = Arc::<Mailbox>::default();
         let incoming = Incoming::new(port.clone(), 0, control.clone());
-        let lone = LoneTunnel { port: port.clone(), incoming, batch: Batch::new(), dropped: 0 };
+        let lone = LoneTunnel { port: port.clone(), incoming, batch: Batch::new() };
         Ok((lone, TunnelControl::new(port, control, wishes.peers.clone())))
     }
 
-    /// Waits for datagrams or a date of the tunnel, at most so long, and does what there is to do.
-    pub fn turn(&mut self, longest: Duration) {
+    /// Waits for datagrams or a date of the tunnel, at most so long, and does what there is to do. Says how
+    /// many packets of peers went nowhere.
+    pub fn turn(&mut self, longest: Duration) -> usize {
         let now = MachineClock.now().program;
         let wait = self
             .incoming
@@ -47,11 +47,6 @@ impl LoneTunnel {
             thread::sleep(wait);
         }
         self.incoming.receive(&mut self.batch, MachineClock.now());
-        self.dropped += self.batch.len as u64;
-    }
-
-    /// Packets of peers that went nowhere.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
+        self.batch.len
     }
 }
