@@ -80,12 +80,6 @@ fn usable(report: &Value) -> Result<&'static str, String> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use std::sync::{Mutex, PoisonError};
-
-    /// Held by the test that runs: what one is still writing, a process that the other starts could hold
-    /// open, and it could not be run.
-    static ONE: Mutex<()> = Mutex::new(());
 
     /// A folder that goes with the test.
     struct Folder(PathBuf);
@@ -104,8 +98,12 @@ mod tests {
             let text = format!(
                 "#!/bin/sh\nif [ \"$1\" = doctor ]; then echo '{report}'; else echo \"$@\" > '{notes}'; exit {code}; fi\n"
             );
-            fs::write(&path, text).expect("it can be written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be made to run");
+            // Another process writes it: what this one opens for writing, a process that another test starts at
+            // that moment holds open as well, and then it cannot be run.
+            let write = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
+            let mut shell = Command::new("sh");
+            let written = shell.args(["-c", write, "sh", &text]).arg(&path).status();
+            assert!(written.expect("a shell runs").success());
             path.display().to_string()
         }
 
@@ -127,7 +125,6 @@ mod tests {
 
     #[test]
     fn without_an_nvidia_device_nothing_is_run_and_nothing_written() {
-        let _held = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = Folder::new("none");
         let others = [
             r#"{"parts":[{"part":"CUDA driver","found":null,"missing":"there is no CUDA driver: install it"}],"devices":[]}"#,
@@ -149,7 +146,6 @@ mod tests {
 
     #[test]
     fn with_one_the_lab_is_run_on_it_and_its_end_is_ours() {
-        let _held = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = Folder::new("one");
         let cuda =
             r#"{"parts":[],"devices":[{"back_end":"cuda","name":"H200","accelerator":true,"failure":null}]}"#;

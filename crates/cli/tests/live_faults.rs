@@ -370,18 +370,25 @@ fn among_fifty_thousand_bindings_clients_reach_their_host() {
     };
     let at = look_up();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/many_initiators.py");
-    let mut senders = home.internet.initiators[1].command("python3", None);
-    senders.arg(script).args([&at, "7", &(BINDINGS + 2_000).to_string()]).stdin(Stdio::null());
-    let mut senders = senders.spawn().expect("python runs");
-    while senders.try_wait().expect("is ours").is_none() {
-        // The promise to all of them lasts for 65 s from the last answer on.
-        assert_eq!(look_up(), at);
-        flow.goes_on();
-        thread::sleep(Duration::from_secs(1));
+    // A slow machine loses some packets: whoever has no binding after a round gets it in the next.
+    let mut rounds = 0..5;
+    loop {
+        let mut senders = home.internet.initiators[1].command("python3", None);
+        senders.arg(&script).args([&at, "7", &(BINDINGS + 2_000).to_string()]).stdin(Stdio::null());
+        let mut senders = senders.spawn().expect("python runs");
+        while senders.try_wait().expect("is ours").is_none() {
+            // The promise to all of them lasts for 65 s from the last answer on.
+            assert_eq!(look_up(), at);
+            flow.goes_on();
+            thread::sleep(Duration::from_secs(1));
+        }
+        let tables = home.ask("waypoint", &["show", "tables", "--total"]);
+        let bindings = &tables["now"]["report"]["tables"]["datagram_bindings"]["entries"];
+        if bindings.as_u64() >= Some(BINDINGS) {
+            break;
+        }
+        assert!(rounds.next().is_some(), "{bindings}");
     }
-    let tables = home.ask("waypoint", &["show", "tables", "--total"]);
-    let bindings = &tables["now"]["report"]["tables"]["datagram_bindings"]["entries"];
-    assert!(bindings.as_u64() >= Some(BINDINGS), "{bindings}");
     flow.goes_on();
     assert!(gets(&home, 0, 0) && gets(&home, 1, 0));
     home.download(1, "host0", 0);
