@@ -98,8 +98,8 @@ mod tests {
             let text = format!(
                 "#!/bin/sh\nif [ \"$1\" = doctor ]; then echo '{report}'; else echo \"$@\" > '{notes}'; exit {code}; fi\n"
             );
-            // Another process writes it: what this one opens for writing, a process that another test starts at
-            // that moment holds open as well, and then it cannot be run.
+            // Another process writes it: what this one opens for writing, a process that another test starts
+            // at that moment holds open as well, and then it cannot be run.
             let write = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
             let mut shell = Command::new("sh");
             let written = shell.args(["-c", write, "sh", &text]).arg(&path).status();

@@ -413,6 +413,10 @@ fn a_key_is_changed_under_a_flow_and_a_revoked_gateway_is_cut_off() {
     let mut flow = Talk::begin(&home, 0, "host0");
     let shown = home.ask("waypoint", &["show", "ports", "--total"]);
     assert_eq!(shown["now"]["ports"][1]["tunnel"]["peers"][0]["name"], "home", "{shown}");
+    let gateways = home.ask("waypoint", &["names", "gateways"]);
+    let gateway = &gateways[0];
+    assert_eq!((&gateway["name"], gateway["names"].as_u64()), (&"home".into(), Some(1)), "{gateways}");
+    assert!(gateway["peer"]["handshake_seconds"].is_number(), "{gateways}");
     let (new, other) = (new_key(&home, "new.key"), new_key(&home, "other.key"));
     let file = fs::read_to_string(home.file("waypoint")).expect("is there");
     let old = file.split("number = 1\nkey = \"").nth(1).and_then(|rest| rest.split('"').next());

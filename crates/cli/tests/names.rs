@@ -179,6 +179,9 @@ fn names_for_hosts_lead_to_the_waypoint_of_the_same_process() {
     assert!(listed.starts_with("home.example, serial 1: 3 names for hosts\n"), "{listed}");
     assert!(listed.contains("nas.home.example") && listed.contains("192.168.1.12"), "{listed}");
     assert!(bindings.starts_with("3 promises\n"), "{bindings}");
+    let gateways = names("gateways");
+    assert!(gateways.starts_with("1 gateway\n") && gateways.contains("no session"), "{gateways}");
+    assert!(gateways.contains("home     192.168.1.0/24      3"), "{gateways}");
     assert_eq!(bindings.matches(nas.trim()).count(), 1, "{bindings}");
     let change = |words: &[&str]| {
         let output = ravelin(words).args(["--control", &serving.control]).output().expect("it runs");

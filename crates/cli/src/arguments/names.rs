@@ -13,6 +13,8 @@ pub(crate) enum NamesCommand {
     List(Socket),
     /// The addresses that were promised to initiators, and where they lead
     Bindings(Socket),
+    /// The gateways that names lead to, and whether each of them can be reached
+    Gateways(Socket),
     /// What becomes of the first packet of a client to an address of the waypoint, and why
     Why(WhyNameArguments),
     /// Let a name lead to a host, until the process ends

@@ -8,7 +8,7 @@ use crate::render::answer::{list, number, text, whole};
 use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
 use gateway::config::HostPlace;
-use gateway::control::{self, Asked};
+use gateway::control::{self, Asked, ControlError};
 use gateway::names::{NameWish, WhyNameWish};
 use serde_json::Value;
 
@@ -17,6 +17,17 @@ pub(super) fn run(what: &NamesCommand, json: bool) -> Result<(), Failure> {
     let (socket, told): (_, fn(&Value) -> String) = match what {
         NamesCommand::List(socket) => (socket, names),
         NamesCommand::Bindings(socket) => (socket, promises),
+        NamesCommand::Gateways(socket) => {
+            let answer = control::ask(&socket.control, Asked::Names)?;
+            let seen = match control::ask(&socket.control, Asked::Picture) {
+                // A name server without ports has no tunnel to tell of.
+                Err(ControlError::Refused(_)) => Value::Null,
+                seen => seen?,
+            };
+            let rows = gateways(&answer["names"], &seen["picture"]);
+            let said = if json { render::json(&rows) } else { render::text(&gateway_table(&rows)) };
+            return Ok(said?);
+        }
         NamesCommand::Why(why) => {
             let WhyNameArguments { initiator, address, ref service, .. } = *why;
             let wish = WhyNameWish { initiator, address, service: service.clone() };
@@ -153,4 +164,51 @@ fn promises(view: &Value) -> String {
         return head;
     }
     format!("{head}\n{}", table(&columns, promises.iter().map(row).collect()))
+}
+
+/// The gateways of the file, each with its peer of a tunnel and its lease of names.
+fn gateways(names: &Value, picture: &Value) -> Vec<Value> {
+    let tunnels = list(picture, "ports").iter().map(|port| &port["tunnel"]);
+    let peers: Vec<&Value> = tunnels.flat_map(|tunnel| list(tunnel, "peers")).collect();
+    let leases = list(&picture["leases"], "gateways");
+    let gateway = |one: &Value| {
+        let number = one["number"].as_u64();
+        let peer = peers.iter().find(|peer| number.is_some() && peer["number"].as_u64() == number);
+        let lease = leases.iter().find(|lease| lease["name"] == one["name"]);
+        let mut row = one.clone();
+        row["peer"] = peer.map_or(Value::Null, |peer| (*peer).clone());
+        row["lease_seconds"] = lease.map_or(Value::Null, |lease| lease["seconds"].clone());
+        row
+    };
+    list(names, "gateways").iter().map(gateway).collect()
+}
+
+fn gateway_table(gateways: &[Value]) -> String {
+    let row = |one: &Value| {
+        let networks: Vec<&str> = list(one, "networks").iter().filter_map(Value::as_str).collect();
+        let peer = &one["peer"];
+        let seconds = |value: &Value, ago: &str| value.as_f64().map(|seconds| format!("{seconds:.0} s{ago}"));
+        vec![
+            words(one, "name"),
+            networks.join(" "),
+            count(whole(one, "names")),
+            words(peer, "endpoint"),
+            seconds(&peer["handshake_seconds"], " ago").unwrap_or_else(|| "no session".to_owned()),
+            count(whole(peer, "received")),
+            count(whole(peer, "sent")),
+            seconds(&one["lease_seconds"], "").unwrap_or_default(),
+        ]
+    };
+    let columns = [
+        Side::Left.columns(&["gateway", "networks"]),
+        Side::Right.columns(&["names"]),
+        Side::Left.columns(&["is at", "handshake"]),
+        Side::Right.columns(&["packets from it", "to it", "lease lasts"]),
+    ]
+    .concat();
+    let head = format!("{}\n", of(gateways.len() as u64, "gateway"));
+    if gateways.is_empty() {
+        return head;
+    }
+    format!("{head}\n{}", table(&columns, gateways.iter().map(row).collect()))
 }

@@ -12,8 +12,11 @@ use crate::names::elsewhere::{WaypointWays, Ways, numbered};
 use crate::names::parts::{Amount, Parts};
 use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
-use crate::names::view::{AskedWaypointView, NameWish, NamedHostView, NamesView, PromiseView, PromisedTo};
+use crate::names::view::{
+    AskedWaypointView, NameWish, NamedGatewayView, NamedHostView, NamesView, PromiseView, PromisedTo,
+};
 use crate::names::waypoint::{Expected, LocalWaypoint, SharedWaypoint, locked, shown};
+use crate::routing::IpPrefix;
 use naming::control::{AskBody, ControlAsk, ControlDrop, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::{
     Arrival, CookieSecrets, DnsAnswer, DnsMoment, DnsTransport, HeldQuery, Ipv4Mode, NameDescription,
@@ -568,7 +571,7 @@ impl Answering {
         self.elsewhere.waypoints.iter().enumerate().map(view).collect()
     }
 
-    /// The figures, names with their hosts, and promises.
+    /// The figures, gateways, names with their hosts, and promises.
     pub(super) fn view(&self) -> NamesView {
         let now = MachineClock.program();
         let seconds = |until: u64| until.saturating_sub(now) as f64 / 1e9;
@@ -606,7 +609,18 @@ impl Answering {
             })
         };
         let hosts = self.named.iter().filter_map(host).take(NAMES_SHOWN).collect();
-        NamesView { hosts, promises, ..figures }
+        let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+        for place in self.named.values().filter_map(|described| known.place(described.responder)) {
+            *names.entry(&place.gateway).or_default() += 1;
+        }
+        let gateway = |one: &GatewayDescription| NamedGatewayView {
+            name: one.name.clone(),
+            number: one.peer,
+            networks: one.networks.iter().map(IpPrefix::to_string).collect(),
+            names: names.get(one.name.as_str()).copied().unwrap_or(0),
+        };
+        let gateways = self.gateways.iter().map(gateway).collect();
+        NamesView { gateways, hosts, promises, ..figures }
     }
 }
 

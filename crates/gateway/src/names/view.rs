@@ -47,6 +47,8 @@ pub struct NamesView {
     pub bindings: u64,
     /// Promises that packets know, each service by itself.
     pub expectations: u64,
+    /// The gateways of the file, in its order.
+    pub gateways: Vec<NamedGatewayView>,
     /// How many names lead to hosts.
     pub host_count: u64,
     /// Names that lead to hosts: the first ones in their order.
@@ -57,6 +59,19 @@ pub struct NamesView {
     pub waypoints: Vec<AskedWaypointView>,
     /// Control messages of peers that led to nothing, by reason, of a process without ports.
     pub control_drops: BTreeMap<&'static str, u64>,
+}
+
+/// A gateway that names may lead to.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamedGatewayView {
+    /// Its name.
+    pub name: String,
+    /// Its number in the tunnel, if it is a peer of one.
+    pub number: Option<u32>,
+    /// The networks behind it.
+    pub networks: Vec<String>,
+    /// How many names lead to hosts behind it.
+    pub names: u64,
 }
 
 /// A waypoint that is asked for addresses.
