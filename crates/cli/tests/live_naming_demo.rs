@@ -51,6 +51,18 @@ fn files_of_all_roles_are_right_and_never_written_over() {
 }
 
 #[test]
+fn programs_that_are_missing_are_all_named_before_anything_is_built() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(binary());
+    let output = command.args(["naming", "demo"]).env("PATH", empty.path()).output().expect("it runs");
+    let said = text(&output);
+    assert!(!output.status.success(), "{said}");
+    for name in ["nginx", "sshd", "traceroute", "apt-get install iproute2", "bind9-dnsutils"] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+}
+
+#[test]
 fn every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees() {
     let test = "every_check_of_the_demonstration_holds_and_a_judge_of_captures_agrees";
     let needed = [

@@ -34,10 +34,52 @@ pub struct DemoPlan {
     pub captures: Option<PathBuf>,
 }
 
+/// The programs around the waypoint and the gateway, each with its Debian package.
+const PROGRAMS: [(&str, &str); 10] = [
+    ("ip", "iproute2"),
+    ("curl", "curl"),
+    ("dig", "bind9-dnsutils"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("iperf3", "iperf3"),
+    ("nginx", "nginx"),
+    ("ping", "iputils-ping"),
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("traceroute", "traceroute"),
+];
+
 /// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
-#[error("the small internet cannot be built here: {0}; it takes root, or a user that may have namespaces")]
-pub struct DemoError(#[from] std::io::Error);
+pub enum DemoError {
+    /// programs are missing
+    #[error(
+        "the demonstration shows programs that are not installed here: {programs}; on Debian, `apt-get install {packages}` brings them, and none of their services has to run"
+    )]
+    Missing {
+        /// Their names.
+        programs: String,
+        /// Their packages, for a command line.
+        packages: String,
+    },
+    /// networks cannot be made
+    #[error(
+        "the small internet cannot be built here: {0}; it takes root, or a user that may have namespaces"
+    )]
+    Networks(#[from] std::io::Error),
+}
+
+/// Finds out which programs are missing.
+fn all_installed(captures: bool) -> Result<(), DemoError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let needed = PROGRAMS.into_iter().chain(captures.then_some(("tcpdump", "tcpdump")));
+    let (programs, packages): (Vec<&str>, Vec<&str>) =
+        needed.filter(|(program, _)| !places.iter().any(|place| place.join(program).is_file())).unzip();
+    if programs.is_empty() {
+        return Ok(());
+    }
+    Err(DemoError::Missing { programs: programs.join(", "), packages: packages.join(" ") })
+}
 
 /// Builds the networks, starts everything, and makes each check. `progress` hears of each as it is made.
 ///
@@ -48,6 +90,7 @@ pub fn naming_demo(
     plan: &DemoPlan,
     progress: &mut dyn FnMut(&DemoCheck),
 ) -> Result<Vec<DemoCheck>, DemoError> {
+    all_installed(plan.captures.is_some())?;
     rig::become_root()?;
     let directory = tempfile::Builder::new().prefix("ravelin-names-").tempdir()?;
     let mut parties = parties::Parties::start(plan, directory.path())?;
