@@ -1,4 +1,5 @@
-//! How fast one core seals and opens data, and how many handshakes a second it does.
+//! How fast one core seals and opens data, how many handshakes a second it does, and what a datagram costs
+//! that is refused.
 //!
 //! `cargo run --release -p tunnel --example tunnel_speed`. All cases take turns, and each line has the median
 //! and the range of the rounds.
@@ -6,11 +7,23 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 use tunnel::limits::SECOND;
-use tunnel::{CipherSuite, PeerId, PeerSetup, SecretKey, SendOutcome, Tunnel, TunnelPayload, TunnelSetup};
+use tunnel::{
+    CipherSuite, PeerId, PeerSetup, SecretKey, SendOutcome, Tunnel, TunnelDrop, TunnelPayload, TunnelSetup,
+};
 
 const ROUNDS: usize = 9;
 const PACKETS: u64 = 50_000;
 const HANDSHAKES: u64 = 200;
+const REFUSED: u64 = 20_000;
+
+/// What is refused, and by what it is known.
+const REFUSALS: [(&str, TunnelDrop); 5] = [
+    ("data of a session that nobody has", TunnelDrop::UnknownSession),
+    ("data that was changed, 64 bytes", TunnelDrop::ForgedData),
+    ("data that came before", TunnelDrop::Replayed),
+    ("a handshake without our key", TunnelDrop::WrongMac1),
+    ("handshakes of a stranger who has our key", TunnelDrop::AskedForCookie),
+];
 
 fn address(of: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, of], 4_000))
@@ -77,6 +90,46 @@ fn handshakes() -> f64 {
     begin.elapsed().as_nanos() as f64 / HANDSHAKES as f64
 }
 
+/// Nanoseconds to refuse a datagram for this reason, when many like it come at once.
+fn refusal(reason: TunnelDrop) -> f64 {
+    let mut ends = [end(1, 2, true), end(2, 1, true)];
+    open(&mut ends, 0);
+    let mut datagram = [0; 256];
+    let is_data = !matches!(reason, TunnelDrop::WrongMac1 | TunnelDrop::AskedForCookie);
+    let length = if is_data {
+        let packet = [0x45; 64];
+        match ends[0].send(SECOND, PeerId(0), TunnelPayload::Packet(&packet), &mut datagram) {
+            Ok(SendOutcome::Sealed(sent)) => sent.length,
+            other => panic!("data of an open session is sealed, not {other:?}"),
+        }
+    } else {
+        let mut stranger = end(3, 2, true);
+        stranger.send(SECOND, PeerId(0), TunnelPayload::Control(b"begin"), &mut datagram).expect("it waits");
+        stranger.transmit(SECOND, &mut datagram).expect("a message of the handshake").length
+    };
+    match reason {
+        TunnelDrop::UnknownSession => datagram[4..8].fill(0xff),
+        TunnelDrop::ForgedData => datagram[length - 1] ^= 1,
+        TunnelDrop::WrongMac1 => datagram[length - 32] ^= 1,
+        TunnelDrop::Replayed => {
+            let mut first = datagram;
+            ends[1].receive(SECOND, address(1), &mut first[..length]).expect("it is new");
+        }
+        _ => {}
+    }
+    let mut refused = 0;
+    let begin = Instant::now();
+    for _ in 0..REFUSED {
+        // Data is opened in place, so each is a copy.
+        let mut copy = datagram;
+        refused += u64::from(ends[1].receive(SECOND, address(3), &mut copy[..length]) == Err(reason));
+        while ends[1].transmit(SECOND, &mut copy).is_some() {}
+    }
+    let nanoseconds = begin.elapsed().as_nanos() as f64 / REFUSED as f64;
+    assert!(refused > REFUSED / 2, "{reason:?}: {refused}");
+    nanoseconds
+}
+
 /// The median and the range of figures a second.
 fn print(what: &str, mut nanoseconds: Vec<f64>) {
     nanoseconds.sort_by(f64::total_cmp);
@@ -84,7 +137,7 @@ fn print(what: &str, mut nanoseconds: Vec<f64>) {
     let [fastest, median, slowest] =
         [0, nanoseconds.len() / 2, nanoseconds.len() - 1].map(|at| nanoseconds[at]);
     println!(
-        "{what:<44} {:>11.0} a second ({:.0} to {:.0}), {median:.0} ns",
+        "{what:<52} {:>11.0} a second ({:.0} to {:.0}), {median:.0} ns",
         a_second(median),
         a_second(slowest),
         a_second(fastest)
@@ -96,6 +149,7 @@ fn main() {
     let mut seal = vec![Vec::new(); cases.len()];
     let mut open = vec![Vec::new(); cases.len()];
     let mut shake = Vec::new();
+    let mut refusals = REFUSALS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
         for (case, (aes, length)) in cases.into_iter().enumerate() {
             let (sealing, opening) = data(aes, length);
@@ -103,6 +157,9 @@ fn main() {
             open[case].push(opening);
         }
         shake.push(handshakes());
+        for (taken, (_, reason)) in refusals.iter_mut().zip(REFUSALS) {
+            taken.push(refusal(reason));
+        }
     }
     println!("AES in hardware: {}; {ROUNDS} rounds", CipherSuite::aes_in_hardware());
     for (case, (aes, length)) in cases.into_iter().enumerate() {
@@ -111,4 +168,7 @@ fn main() {
         print(&format!("{suite:?}, {length} bytes, opened"), std::mem::take(&mut open[case]));
     }
     print("handshakes, both ends on one core", shake);
+    for (taken, (what, _)) in refusals.into_iter().zip(REFUSALS) {
+        print(&format!("refused: {what}"), taken);
+    }
 }
