@@ -52,6 +52,17 @@ impl Registrar {
         }
         self.peers = new;
         self.withdraw(changes);
+        self.bring_back();
+    }
+
+    /// Brings back the names of leases that a file has taken, as far as the one that was read last lets them
+    /// be there. What it does not let is tried again when a file is read the next time.
+    fn bring_back(&mut self) {
+        let Registrar { leases, names, peers, registered, .. } = self;
+        for (peer, offer) in leases.names() {
+            let gateway = peers.get(&peer.0).filter(|_| !names.is_leased(&offer.name));
+            let _ = gateway.map(|(gateway, _)| add(names, registered, gateway, offer));
+        }
     }
 
     /// Takes an ask of a peer, and gives the answer.
@@ -152,3 +163,6 @@ fn remove(names: &Names, registered: &mut BTreeSet<DnsName>, change: LeaseChange
         names.end_lease(&format!("{name}."));
     }
 }
+
+#[cfg(test)]
+mod tests;

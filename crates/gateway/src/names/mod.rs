@@ -255,6 +255,11 @@ impl Names {
         self.answering().add_leased(wish)
     }
 
+    /// Whether this name is there by a lease.
+    pub(crate) fn is_leased(&self, name: &DnsName) -> bool {
+        self.answering().leased.contains(&name.to_string())
+    }
+
     /// Whether what was added while the process runs can stay with a file that was read again.
     ///
     /// # Errors
