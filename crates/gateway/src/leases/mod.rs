@@ -23,7 +23,7 @@ use crate::names::Names;
 use naming::control::{AskBody, ControlAsk, ControlMessage, OwnerAnswer, decode, encode};
 use ports::live::TunnelControl;
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::tunnel::PeerMessages;
+use ports::live::tunnel::{PeerMessages, WantedPeer};
 use registering::Registering;
 use registrar::Registrar;
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub(crate) struct Leasing {
 /// What is said over one tunnel.
 struct Conversations {
     tunnel: TunnelControl,
-    /// The names of the peers, by their numbers.
-    peers: BTreeMap<u32, String>,
+    /// By their numbers.
+    peers: BTreeMap<u32, WantedPeer>,
     names: Option<Arc<Names>>,
     registrar: Option<Registrar>,
     /// The waypoints at which this gateway registers, by the numbers of these peers.
@@ -93,7 +93,7 @@ impl Leasing {
             stays
         });
         if let Some(names) = &self.names {
-            names.ways.follow(tunnels);
+            names.forget(&names.ways.follow(tunnels));
         }
         let speaks = self.names.is_some() || register.is_some();
         for tunnel in tunnels.iter().filter(|_| speaks) {
@@ -159,7 +159,8 @@ impl Conversations {
     /// What the file says of who is a peer, and of what is registered where.
     fn follow(&mut self, config: Option<&RegisterConfig>, epoch: &dyn Fn() -> u64) {
         let peers = self.tunnel.peer_list();
-        self.peers = peers.iter().map(|peer| (peer.number, peer.name.clone())).collect();
+        let new: BTreeMap<_, _> = peers.iter().map(|peer| (peer.number, peer.clone())).collect();
+        let before = std::mem::replace(&mut self.peers, new);
         if let Some(registrar) = &mut self.registrar {
             registrar.follow(&peers);
         }
@@ -167,7 +168,12 @@ impl Conversations {
         let named = |name: &String| peers.iter().find(|peer| peer.name == *name).map(|peer| peer.number);
         let numbers: Vec<u32> = waypoints.iter().filter_map(named).collect();
         self.release(|number| !numbers.contains(&number));
-        self.registering.retain(|number, _| numbers.contains(number));
+        let keeps = |number: &u32| {
+            let now = before.get(number).zip(self.peers.get(number));
+            now.is_none_or(|(before, now)| now.keeps_keys_of(before))
+        };
+        // What was said by a key that is taken away is worth nothing, so the registration begins anew.
+        self.registering.retain(|number, _| numbers.contains(number) && keeps(number));
         for number in numbers {
             let registering = self.registering.entry(number).or_insert_with(|| Registering::new(epoch()));
             registering.serve(config.map_or(&[], |config| &config.offers));
@@ -193,7 +199,7 @@ impl Conversations {
         // It may have been sent before its sender was revoked.
         let by = self.peers.get(&peer).ok_or("no_peer")?;
         match (&ask.body, &mut self.registrar, &self.names) {
-            (AskBody::SetUp(_), _, Some(names)) => names.asked(by, ask),
+            (AskBody::SetUp(_), _, Some(names)) => names.asked(&by.name, ask),
             (AskBody::Register(_), Some(registrar), _) => registrar.heard(peer, ask, MachineClock.program()),
             (AskBody::SetUp(_), _, None) => Err("no_name_server"),
             (AskBody::Register(_), None, _) => Err("no_registrar"),
@@ -209,16 +215,15 @@ impl Conversations {
             return Ok(());
         }
         match (self.peers.get(&peer), &self.names) {
-            (Some(by), Some(names)) => names.answered(by, answer),
+            (Some(by), Some(names)) => names.answered(&by.name, answer),
             _ => Err("not_asked"),
         }
     }
 
     /// Adds what there is to see.
     fn show(&self, view: &mut LeasesView) {
-        let (now, peers) = (MachineClock.program(), self.tunnel.peer_list());
-        let named =
-            |number: u32| peers.iter().find(|peer| peer.number == number).map(|peer| peer.name.clone());
+        let now = MachineClock.program();
+        let named = |number: u32| self.peers.get(&number).map(|peer| peer.name.clone());
         let registering = self.registering.iter();
         let waypoints = registering.filter_map(|(number, one)| Some(one.view(named(*number)?, now)));
         view.waypoints.extend(waypoints);
@@ -267,3 +272,6 @@ impl Conversations {
         let _ = self.tunnel.send(peer, &bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

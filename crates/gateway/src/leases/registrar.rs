@@ -16,15 +16,14 @@ use naming::dns::{DnsName, Ipv4Mode};
 use ports::live::tunnel::WantedPeer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tunnel::PublicKey;
 
 /// The registrar of one tunnel.
 pub(super) struct Registrar {
     owner: ControlOwner,
     leases: Leases,
     names: Arc<Names>,
-    /// The name and keys of each peer, by its number.
-    peers: BTreeMap<u32, (String, Vec<PublicKey>)>,
+    /// By their numbers.
+    peers: BTreeMap<u32, WantedPeer>,
     /// Names that are in the zone by a lease.
     registered: BTreeSet<DnsName>,
 }
@@ -35,20 +34,22 @@ impl Registrar {
         Registrar { owner, leases, names, peers: BTreeMap::new(), registered: BTreeSet::new() }
     }
 
-    /// These are the peers from now on. Leases end of those who have gone, or have none of their keys.
+    /// These are the peers from now on. Leases end of those who have gone, or have none of their keys. Who
+    /// has lost some of them begins anew with its lives, and keeps its names.
     pub(super) fn follow(&mut self, peers: &[WantedPeer]) {
-        let new: BTreeMap<_, _> =
-            peers.iter().map(|peer| (peer.number, (peer.name.clone(), peer.keys.clone()))).collect();
-        let stays = |number: &u32, (name, keys): &(String, Vec<PublicKey>)| {
-            let same = |(new, with): &(String, Vec<PublicKey>)| {
-                new == name && with.iter().any(|key| keys.contains(key))
-            };
-            new.get(number).is_some_and(same)
-        };
+        let new: BTreeMap<_, _> = peers.iter().map(|peer| (peer.number, peer.clone())).collect();
         let mut changes = Vec::new();
-        for (number, _) in self.peers.iter().filter(|(number, peer)| !stays(number, peer)) {
+        for (number, before) in &self.peers {
+            let now = new.get(number).filter(|now| now.name == before.name);
+            if now.is_some_and(|now| now.keeps_keys_of(before)) {
+                continue;
+            }
             self.owner.forget(Peer(*number));
-            self.leases.forget(Peer(*number), &mut changes);
+            if now.is_some_and(|now| now.keys.iter().any(|key| before.keys.contains(key))) {
+                self.leases.forget_life(Peer(*number));
+            } else {
+                self.leases.forget(Peer(*number), &mut changes);
+            }
         }
         self.peers = new;
         self.withdraw(changes);
@@ -61,7 +62,7 @@ impl Registrar {
         let Registrar { leases, names, peers, registered, .. } = self;
         for (peer, offer) in leases.names() {
             let gateway = peers.get(&peer.0).filter(|_| !names.is_leased(&offer.name));
-            let _ = gateway.map(|(gateway, _)| add(names, registered, gateway, offer));
+            let _ = gateway.map(|gateway| add(names, registered, &gateway.name, offer));
         }
     }
 
@@ -77,7 +78,7 @@ impl Registrar {
     ) -> Result<OwnerAnswer, &'static str> {
         let Registrar { owner, leases, names, peers, registered } = self;
         // It may have been sent before its sender was revoked.
-        let (gateway, _) = peers.get(&peer).ok_or("no_peer")?;
+        let gateway = &peers.get(&peer).ok_or("no_peer")?.name;
         let mut changes = Vec::new();
         let carry_out = |body: &AskBody| match body {
             AskBody::SetUp(_) => AnswerBody::Reject(Rejection::Unsupported),
@@ -105,10 +106,10 @@ impl Registrar {
     pub(super) fn view(&self, now: u64) -> Vec<GatewayLeaseView> {
         let mut names: BTreeMap<Peer, u64> = BTreeMap::new();
         self.leases.names().for_each(|(peer, _)| *names.entry(peer).or_default() += 1);
-        let lease = |(number, (name, _)): (&u32, &(String, Vec<PublicKey>))| {
+        let lease = |(number, peer): (&u32, &WantedPeer)| {
             let (_, until) = self.leases.holder(Peer(*number), now)?;
             Some(GatewayLeaseView {
-                name: name.clone(),
+                name: peer.name.clone(),
                 names: names.get(&Peer(*number)).copied().unwrap_or(0),
                 seconds: until.saturating_sub(now) as f64 / 1e9,
             })

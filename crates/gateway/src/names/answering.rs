@@ -196,7 +196,6 @@ impl Answering {
         Ok(done)
     }
 
-    /// The whole of a name.
     /// Removes a name of a lease.
     pub(super) fn end_lease(&mut self, name: &str) {
         if self.whole(name).is_ok_and(|name| self.leased.contains(&name)) {
@@ -211,6 +210,7 @@ impl Answering {
         self.numbered.extend(numbers);
     }
 
+    /// The whole of a name.
     fn whole(&self, name: &str) -> Result<String, String> {
         self.server.zone().name(name).map(|name| name.to_string()).map_err(|error| error.to_string())
     }
@@ -482,6 +482,17 @@ impl Answering {
             Ok(address) => self.server.resume(number, Ok(address), out),
             Err(Unpromised::Short(why)) => self.server.resume(number, Err(why), out),
             Err(Unpromised::Unreached) => self.server.give_up(number, out),
+        }
+    }
+
+    /// Forgets what a peer has said of its lives.
+    pub(super) fn forget(&mut self, by: &str) {
+        let place = |names: &[String]| names.iter().position(|name| name == by).map(numbered);
+        if let (Some(peer), Some(waypoint)) = (place(&self.elsewhere.name_servers), &self.waypoint) {
+            locked(waypoint).forget_peer(peer);
+        }
+        if let Some(peer) = place(&self.elsewhere.waypoints) {
+            self.asking.forget(peer);
         }
     }
 

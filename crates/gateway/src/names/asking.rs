@@ -87,6 +87,11 @@ impl Asking {
         }
     }
 
+    /// Forgets which life of a waypoint has answered: one of its keys was taken away.
+    pub(super) fn forget(&mut self, waypoint: Peer) {
+        self.asker.forget(waypoint);
+    }
+
     /// Whether a waypoint has said nothing when it was asked last.
     pub(super) fn is_silent(&self, waypoint: Peer, now: u64) -> bool {
         self.asker.is_silent(waypoint, now)

@@ -5,6 +5,7 @@ use super::waypoint::{SharedWaypoint, locked};
 use crate::names::asking::WaypointLink;
 use naming::control::{ControlAsk, ControlMessage, OwnerAnswer, Peer, encode};
 use ports::live::TunnelControl;
+use ports::live::tunnel::WantedPeer;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,21 +17,28 @@ pub(super) fn numbered(place: usize) -> Peer {
     Peer(u32::try_from(place + 1).unwrap_or(u32::MAX))
 }
 
-/// Peers of tunnels by their names: the tunnel, and their numbers there.
+/// Peers of tunnels by their names: the tunnel, and what the file says of them there.
 #[derive(Default)]
-pub(crate) struct Ways(Mutex<HashMap<String, (TunnelControl, u32)>>);
+pub(crate) struct Ways(Mutex<HashMap<String, (TunnelControl, WantedPeer)>>);
 
 impl Ways {
-    /// These are the peers from now on.
-    pub(crate) fn follow(&self, tunnels: &[TunnelControl]) {
+    /// These are the peers from now on. Gives the names of those that have gone or have lost a key.
+    pub(crate) fn follow(&self, tunnels: &[TunnelControl]) -> Vec<String> {
         let of = |tunnel: &TunnelControl| {
             let peers = tunnel.peer_list().into_iter();
-            peers.map(|peer| (peer.name, (tunnel.clone(), peer.number))).collect::<Vec<_>>()
+            peers.map(|peer| (peer.name.clone(), (tunnel.clone(), peer))).collect::<Vec<_>>()
         };
-        *self.all() = tunnels.iter().flat_map(of).collect();
+        let new: HashMap<_, _> = tunnels.iter().flat_map(of).collect();
+        let mut all = self.all();
+        let keeps = |(name, (_, before)): &(&String, &(TunnelControl, WantedPeer))| {
+            new.get(*name).is_some_and(|(_, now)| now.keeps_keys_of(before))
+        };
+        let lost = all.iter().filter(|peer| !keeps(peer)).map(|(name, _)| name.clone()).collect();
+        *all = new;
+        lost
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, (TunnelControl, u32)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, (TunnelControl, WantedPeer)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,7 +62,8 @@ impl WaypointWays {
     /// Sends an ask to a waypoint elsewhere, if there is a way.
     fn send(&self, to: Peer, ask: &ControlAsk) -> Option<()> {
         let name = self.elsewhere.get((to.0 as usize).checked_sub(1)?)?;
-        let (tunnel, number) = self.ways.all().get(name).cloned()?;
+        let (tunnel, number) =
+            self.ways.all().get(name).map(|(tunnel, peer)| (tunnel.clone(), peer.number))?;
         let mut bytes = Vec::new();
         encode(&ControlMessage::Ask(ask.clone()), &mut bytes);
         // What cannot go is repeated like what gets lost.
@@ -82,11 +91,15 @@ mod tests {
     use super::*;
     use crate::config::ProcessConfig;
     use crate::config::names::NamesConfig;
+    use crate::leases::Leasing;
     use crate::names::Names;
     use naming::control::{AnswerBody, AskBody, ControlCodecError, Rejection, SetUp, decode};
     use naming::{Initiators, Service, Services};
-    use std::net::Ipv4Addr;
+    use ports::live::TunnelWishes;
+    use ports::live::tunnel::LoneTunnel;
+    use std::net::{Ipv4Addr, UdpSocket};
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const ZONE: &str = "zone = \"home.example\"\n[[names.server]]\nname = \"ns.other.example.\"\n\
         [[names.gateway]]\nname = \"home\"\nnetworks = [\"10.0.0.0/24\"]\npeer = 1\n\
@@ -153,6 +166,42 @@ mod tests {
         assert_eq!(promises(&names), 1);
         // Nobody has asked anything here, so nothing is answered.
         assert_eq!(names.answered("ns1", &names.asked("ns1", &home).expect("again")), Err("not_asked"));
+    }
+
+    #[test]
+    fn what_a_name_server_has_said_by_a_key_that_is_taken_away_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = folder.path().join("own.key");
+        ports::live::tunnel::key_file::make(&key).expect("a key");
+        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+        let wishes = |keys: &[u8]| TunnelWishes {
+            listen: free,
+            keys: vec![key.clone()],
+            mtu: 1_420,
+            peers: vec![WantedPeer {
+                name: "ns1".to_owned(),
+                number: 9,
+                keys: keys.iter().map(|byte| tunnel::SecretKey::new([*byte; 32]).public()).collect(),
+                endpoint: None,
+                keepalive: None,
+            }],
+        };
+        let (_lone, control) = LoneTunnel::open(&wishes(&[7])).expect("it opens");
+        let (names, ended) = (Arc::new(waypoint()), Arc::<AtomicBool>::default());
+        let leasing = Leasing::new(Some(names.clone()), |_| ());
+        let follow = |keys: &[u8]| {
+            control.change_to(&wishes(keys)).expect("it can").make().expect("it does");
+            leasing.follow(None, std::slice::from_ref(&control), &ended).expect("a thread");
+        };
+        let asked = |epoch| names.asked("ns1", &ask(epoch, 1, "home", [10, 0, 0, 80], 9)).map(drop);
+        follow(&[7]);
+        assert_eq!((asked(u64::MAX), asked(5)), (Ok(()), Err("old_epoch")));
+        // A key more takes nothing away.
+        follow(&[7, 8]);
+        assert_eq!(asked(5), Err("old_epoch"));
+        follow(&[8]);
+        assert_eq!((asked(5), asked(4)), (Ok(()), Err("old_epoch")));
+        ended.store(true, Ordering::SeqCst);
     }
 
     #[test]

@@ -285,6 +285,12 @@ impl Names {
         self.answering().end_lease(name);
     }
 
+    /// Forgets what these peers have said of their lives: they have gone, or a key of theirs was taken away.
+    pub(crate) fn forget(&self, peers: &[String]) {
+        let mut answering = self.answering();
+        peers.iter().for_each(|peer| answering.forget(peer));
+    }
+
     /// Takes an ask of the peer of this name, and gives the answer of the waypoint of this process.
     ///
     /// # Errors

@@ -155,6 +155,11 @@ impl LocalWaypoint {
         (self.waypoint.bindings(), self.path.as_ref().map_or(0, PacketPath::count))
     }
 
+    /// Forgets the lives of a name server, of which a key was taken away. What it was promised stays.
+    pub(super) fn forget_peer(&mut self, peer: Peer) {
+        self.owner.forget(peer);
+    }
+
     /// Takes an ask of a peer about a host that is `served` by a gateway or not, and gives its answer. When
     /// it accepts, packets know the promise.
     ///

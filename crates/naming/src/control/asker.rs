@@ -126,6 +126,11 @@ impl ControlAsker {
         }
     }
 
+    /// Believes any life of the owner again: who has answered last may have had a stolen key.
+    pub fn forget_owner(&mut self) {
+        self.owner_epoch = 0;
+    }
+
     /// The latest life of the owner that has answered; 0 before any.
     pub fn owner_epoch(&self) -> u64 {
         self.owner_epoch

@@ -128,6 +128,14 @@ impl Leases {
         }
     }
 
+    /// Lets any life of a gateway take its lease: the one that has it may have had a stolen key. Names stay
+    /// for their time.
+    pub fn forget_life(&mut self, peer: Peer) {
+        if let Some(lease) = self.gateways.get_mut(&peer) {
+            lease.epoch = 0;
+        }
+    }
+
     /// Which life of a gateway has its lease, and until when.
     pub fn holder(&self, peer: Peer, now: u64) -> Option<(u64, u64)> {
         let lease = self.gateways.get(&peer).filter(|lease| lease.until > now)?;

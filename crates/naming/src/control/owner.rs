@@ -137,7 +137,7 @@ impl ControlOwner {
         }
     }
 
-    /// Forgets a peer whose key is revoked.
+    /// Forgets a peer of which a key is taken away: who had it may have spoken for lives that never come.
     pub fn forget(&mut self, peer: Peer) {
         if let Some(state) = self.peers.remove(&peer) {
             self.held -= state.answered.len();

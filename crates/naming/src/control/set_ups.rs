@@ -161,6 +161,12 @@ impl SetUpAsker {
         true
     }
 
+    /// Forgets which life of a waypoint has answered: one of its keys was taken away.
+    pub fn forget(&mut self, peer: Peer) {
+        let known = self.waypoints.iter_mut().filter(|one| one.peer == peer);
+        known.for_each(|one| one.asker.forget_owner());
+    }
+
     /// When something is to do.
     pub fn next_due(&self) -> Option<u64> {
         let askers = self.waypoints.iter().filter_map(|one| one.asker.next_due());

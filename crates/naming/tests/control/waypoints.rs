@@ -277,3 +277,23 @@ fn a_question_that_all_refuse_is_settled_at_once_by_the_best_reason() {
     nobody.ask(set_up(&mut random), 0);
     assert_eq!(nobody.poll(0), Some(SetUpAction::Settled(1, SetUpOutcome::Unanswered)));
 }
+
+#[test]
+fn a_life_of_a_waypoint_that_never_was_is_forgotten_with_its_key() {
+    let mut random = Random::new(97);
+    let mut asker = SetUpAsker::new(1, [Peer(5)]);
+    let address: Ipv4Addr = [198, 51, 100, 6].into();
+    let mut answered = |asker: &mut SetUpAsker, owner_epoch| {
+        asker.ask(set_up(&mut random), 0);
+        let (peer, ask) = sent(asker, 0).pop().expect("it is asked");
+        let body = AnswerBody::Accept(address, 1);
+        let is_taken = asker.heard(peer, &OwnerAnswer { owner_epoch, ..answer(&ask, body) }, 0);
+        while asker.poll(0).is_some() {}
+        is_taken
+    };
+    assert!(answered(&mut asker, u64::MAX));
+    assert!(!answered(&mut asker, 7), "an earlier life");
+    asker.forget(Peer(5));
+    assert!(answered(&mut asker, 7));
+    assert!(!answered(&mut asker, 6), "an earlier life");
+}

@@ -79,3 +79,25 @@ fn a_name_that_a_file_has_taken_from_a_lease_comes_back_with_the_next_file() {
     assert_eq!(said(&mut registrar, 3, Registration::Release), leased);
     assert_eq!(leads(&names), None);
 }
+
+#[test]
+fn what_was_said_by_a_key_that_is_taken_away_is_forgotten_and_names_stay() {
+    let names = opened("\"nas\", \"tv\"");
+    let mut registrar = Registrar::new(1, names.clone());
+    registrar.follow(&home(&[1, 2]));
+    let leased = AnswerBody::Lease(30_000);
+    let said = |registrar: &mut Registrar, epoch, serial, what| {
+        registrar.heard(1, &ask(epoch, serial, what), serial).map(|answer| answer.body)
+    };
+    assert_eq!(said(&mut registrar, 5, 1, offer("nas")), Ok(leased));
+    // Who has stolen a key speaks for a life that no later one can take over from.
+    assert_eq!(said(&mut registrar, u64::MAX, 2, Registration::Renew), Ok(leased));
+    assert_eq!(said(&mut registrar, 6, 3, Registration::Renew), Err("old_epoch"));
+    registrar.follow(&home(&[2]));
+    assert_eq!(leads(&names), Some(7), "the keys were changed one after the other, and nothing is gone");
+    assert_eq!(said(&mut registrar, 6, 4, Registration::Renew), Ok(leased));
+    assert_eq!(said(&mut registrar, 6, 5, offer("tv")), Ok(leased));
+    assert_eq!(names.view().hosts.len(), 2);
+    registrar.follow(&home(&[3]));
+    assert_eq!(leads(&names), None, "none of the keys is left");
+}

@@ -57,6 +57,12 @@ pub struct WantedPeer {
 }
 
 impl WantedPeer {
+    /// Whether it is still the same peer with all the keys that it had: a key that is taken away may have
+    /// been stolen, and what was said by it is not to be believed any more.
+    pub fn keeps_keys_of(&self, before: &WantedPeer) -> bool {
+        self.name == before.name && before.keys.iter().all(|key| self.keys.contains(key))
+    }
+
     pub(super) fn setup(&self) -> PeerSetup {
         let (keys, address, keepalive) = (self.keys.clone(), self.endpoint, self.keepalive);
         PeerSetup { keys, address, keepalive, greatest_timestamp: 0 }
