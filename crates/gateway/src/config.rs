@@ -62,6 +62,7 @@ mod alone;
 mod changes;
 mod constants;
 pub(crate) mod elsewhere;
+mod hosts;
 mod name_pattern;
 pub(crate) mod names;
 mod places;

@@ -75,6 +75,13 @@ pub(crate) const NAMED_GATEWAYS: usize = 1 << 12;
 pub(crate) const NAMED_RESOLVERS: usize = 1 << 8;
 /// The most hosts that names have led to in one life of the process.
 pub(crate) const NAMED_HOSTS: usize = 1 << 17;
+/// The most hosts for which name servers elsewhere have asked and which have a promise or a binding; each
+/// name server has an equal part.
+pub(crate) const ASKED_HOSTS: usize = 1 << 16;
+/// How often is looked which of them have none, at most, in nanoseconds.
+pub(crate) const ASKED_HOSTS_LOOKED_AT: u64 = 60 * naming::limits::SECOND;
+/// The greatest number of such a host: those above are for names, and none is given twice.
+pub(crate) const GREATEST_ASKED_FOR: u32 = 1 << 31;
 /// The most promises that are kept to be shown; older ones give way.
 pub(crate) const PROMISES_SHOWN: usize = 1 << 10;
 /// The most names that are shown at once.

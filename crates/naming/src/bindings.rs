@@ -228,6 +228,11 @@ impl Bindings {
         self.of.iter().flat_map(of)
     }
 
+    /// The responders of all entries.
+    pub(crate) fn responders(&self) -> impl Iterator<Item = Responder> {
+        self.of.values().flatten().map(|one| one.responder)
+    }
+
     /// The initiator is there.
     pub(crate) fn prove(&mut self, key: &BindingKey) {
         if let Some(binding) = self.get_mut(key)

@@ -134,6 +134,11 @@ impl Known {
         false
     }
 
+    /// The promises that are not over.
+    pub(crate) fn live(&self, now: u64) -> impl Iterator<Item = &Expectation> {
+        self.of.values().flatten().map(|(_, one)| one).filter(move |one| one.until > now)
+    }
+
     /// The promise by which this packet may begin a binding.
     pub(crate) fn find(
         &self,

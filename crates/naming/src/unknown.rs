@@ -169,6 +169,11 @@ impl Unknown {
         self.slots.iter().find(|slot| slot.address == address)
     }
 
+    /// The promises that are not over.
+    pub(crate) fn live(&self, now: u64) -> impl Iterator<Item = &Expectation> {
+        self.slots.iter().flat_map(|slot| &slot.expectations).filter(move |one| one.until > now)
+    }
+
     /// The promise by which this packet may begin a binding.
     pub(crate) fn find(
         &self,

@@ -10,7 +10,7 @@ use crate::service::Services;
 use crate::unknown::{Shortage, Unknown};
 use crate::window::Window;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 /// The public addresses of a waypoint that many responders share. Initiators that are known and those that
@@ -351,6 +351,13 @@ impl Waypoint {
             Part::Unknown => &self.unknown_bindings,
         };
         bindings.get(key).map(|binding| binding.responder)
+    }
+
+    /// Every responder of a promise, or of a binding that is not forgotten.
+    pub fn responders(&self, now: u64) -> HashSet<Responder> {
+        let bindings = self.known_bindings.responders().chain(self.unknown_bindings.responders());
+        let promised = self.known.live(now).chain(self.unknown.live(now));
+        bindings.chain(promised.map(|one| one.ask.responder)).collect()
     }
 
     /// How many bindings there are, those that are over and not forgotten included.

@@ -54,6 +54,8 @@
 
 use super::constants::OURS;
 use super::elsewhere::Elsewhere;
+pub use super::hosts::HostPlace;
+pub(crate) use super::hosts::Hosts;
 use super::name_pattern::NamePattern;
 use super::{At, ConfigError};
 use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
@@ -67,7 +69,7 @@ use naming::dns::{
 use naming::limits::{LONGEST_GATEWAY_NAME, MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY};
 use naming::{AddressPool, Hold, HostIpv6, HostIpv6Error, MOST_SERVICES, Service, StableNetwork, Waypoint};
 use ports::live::WantedPort;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -114,15 +116,6 @@ pub struct GatewayDescription {
     pub names: Vec<NamePattern>,
     /// Its number in the tunnel, by which packets are sent to it.
     pub peer: Option<u32>,
-}
-
-/// Where a host is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct HostPlace {
-    /// The gateway that it is behind.
-    pub gateway: String,
-    /// Its address there.
-    pub address: Ipv4Addr,
 }
 
 #[derive(Deserialize)]
@@ -336,48 +329,6 @@ impl NamesConfig {
     /// The same with the path of its store relative to the working directory.
     pub(super) fn in_directory(self, directory: &Path) -> NamesConfig {
         NamesConfig { store: self.store.map(|store| directory.join(store)), ..self }
-    }
-}
-
-/// Hosts, each with one number.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Hosts {
-    places: Vec<HostPlace>,
-    numbers: HashMap<HostPlace, u32>,
-    /// How many each gateway has.
-    of_gateway: HashMap<String, usize>,
-}
-
-impl Hosts {
-    /// The number of a host, from 1: that which it has, or a new one.
-    pub(crate) fn number(&mut self, place: HostPlace) -> u32 {
-        let Hosts { places, numbers, of_gateway } = self;
-        *numbers.entry(place).or_insert_with_key(|place| {
-            places.push(place.clone());
-            *of_gateway.entry(place.gateway.clone()).or_default() += 1;
-            // A zone has far fewer names than this.
-            places.len() as u32
-        })
-    }
-
-    /// The number that a host has.
-    pub(crate) fn known(&self, place: &HostPlace) -> Option<u32> {
-        self.numbers.get(place).copied()
-    }
-
-    /// How many hosts have numbers. A number is never given to another host.
-    pub(crate) fn count(&self) -> usize {
-        self.places.len()
-    }
-
-    /// How many hosts of this gateway have numbers.
-    pub(crate) fn count_of(&self, gateway: &str) -> usize {
-        self.of_gateway.get(gateway).copied().unwrap_or(0)
-    }
-
-    /// The host of a number.
-    pub(crate) fn place(&self, number: u32) -> Option<&HostPlace> {
-        self.places.get((number as usize).checked_sub(1)?)
     }
 }
 

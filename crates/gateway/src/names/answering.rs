@@ -126,7 +126,8 @@ impl Answering {
         let waypoint = match &config.pool {
             Some(pool) => {
                 let waypoint = LocalWaypoint::new(epoch, pool.clone(), hosts.clone())?;
-                Some(Arc::new(Mutex::new(waypoint.holding(config.hold))))
+                let waypoint = waypoint.holding(config.hold).asked_by(config.elsewhere.name_servers.len());
+                Some(Arc::new(Mutex::new(waypoint)))
             }
             None => None,
         };
@@ -227,7 +228,7 @@ impl Answering {
             return Err(not_allowed(format!("{host} is not behind the gateway `{}`", gateway.name)));
         }
         let suffice = |parts: &Parts, hosts: &Hosts| {
-            let new = usize::from(hosts.known(&wish.place).is_none());
+            let new = usize::from(!hosts.is_named(&wish.place));
             parts.suffice(&wish.place.gateway, hosts, new).map_err(no_room)
         };
         suffice(&self.parts, &lock(&self.hosts))?;
@@ -251,7 +252,7 @@ impl Answering {
         own(self.pool.as_ref(), wish.ipv4)?;
         let ipv6 = wish.ipv6.map(|host| outside(self.network6, gateway, host)).transpose()?;
         let mut hosts = lock(&self.hosts);
-        if hosts.count() >= NAMED_HOSTS && hosts.known(&wish.place).is_none() {
+        if hosts.count() >= NAMED_HOSTS && !hosts.is_named(&wish.place) {
             return Err(format!(
                 "names have led to {NAMED_HOSTS} hosts since the start: start anew for more"
             ));

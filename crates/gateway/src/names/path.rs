@@ -58,6 +58,11 @@ impl PacketPath {
         self.packets.as_mut().map_or(Ok(()), |packets| packets.change(rows))
     }
 
+    /// The responders of all promises that packets know.
+    pub(super) fn responders(&self) -> impl Iterator<Item = Responder> {
+        self.entries.all().map(|(_, responder)| responder)
+    }
+
     /// How many promises packets know, by service and initiators.
     pub(super) fn count(&self) -> usize {
         self.entries.count()

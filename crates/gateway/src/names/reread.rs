@@ -114,7 +114,7 @@ impl Answering {
             let place = config.hosts.place(described.responder);
             let (Ok(name), Some(place)) = (self.server.zone().name(&described.name), place) else { continue };
             let name = name.to_string();
-            if hosts.count() >= NAMED_HOSTS && hosts.known(place).is_none() {
+            if hosts.count() >= NAMED_HOSTS && !hosts.is_named(place) {
                 told.push(format!(
                     "`{name}` is not there: names have led to {NAMED_HOSTS} hosts since the start"
                 ));

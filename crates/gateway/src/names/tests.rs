@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::ProcessConfig;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
-use crate::limits::NAMED_HOSTS;
+use crate::limits::{ASKED_HOSTS, NAMED_HOSTS};
 use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY, NAME_SERVER_ADDRESSES};
 use crate::names::asking::{Asking, WaypointLink};
 use crate::names::elsewhere::WaypointWays;
@@ -15,6 +15,7 @@ use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::LocalWaypoint;
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::Ipv4Mode;
+use naming::limits::TAIL;
 use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, SetUpError, StableNetwork};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -578,6 +579,68 @@ fn hosts_have_numbers_for_good_and_there_are_so_many() {
     }
     let error = answering.add(&wish(1)).expect_err("no room");
     assert!(error.contains("start anew"), "{error}");
+}
+
+#[test]
+fn a_name_server_elsewhere_has_its_part_of_the_hosts_and_what_nothing_leads_to_is_free_again() {
+    let pool = AddressPool { known: vec![[203, 0, 113, 1].into()], unknown: Vec::new() };
+    let hosts = Arc::new(Mutex::new(Hosts::default()));
+    let waypoint = LocalWaypoint::new(1, pool, hosts.clone()).expect("a pool");
+    let (mut waypoint, part) = (waypoint.asked_by(16), ASKED_HOSTS / 16);
+    let home = GatewayDescription {
+        name: "home".to_owned(),
+        networks: Vec::new(),
+        names: Vec::new(),
+        peer: Some(7),
+    };
+    waypoint.carry(&tables(ASKED_HOSTS), &[home], &BTreeSet::new());
+    let mut serial = 0;
+    // Each client asks for a host of its own; who is not known finds no address.
+    let mut asked = |waypoint: &mut LocalWaypoint, server, host: usize, known: bool, now| {
+        serial += 1;
+        let address = Ipv4Addr::from_bits(0x0a00_0000 + host as u32);
+        let body = AskBody::SetUp(SetUp {
+            gateway: "home".into(),
+            host: address,
+            services: Services::new([Service { protocol: 6, port: 22 }]).expect("one"),
+            initiators: if known { Initiators::Exact(address) } else { Initiators::Any },
+            resolver: address.into(),
+            is_verified: true,
+        });
+        let ask = ControlAsk { epoch: 1, serial, body };
+        match waypoint.heard(Peer(server), &ask, true, now).expect("an answer").body {
+            AnswerBody::Accept(..) => Ok(()),
+            AnswerBody::Reject(why) => Err(why),
+            AnswerBody::Lease(_) => panic!("of nothing"),
+        }
+    };
+    for host in 0..part {
+        let full = Err(Rejection::SetUp(SetUpError::Full));
+        assert_eq!(asked(&mut waypoint, 3, part + host, false, 5), full, "and its host has no number");
+        assert_eq!(asked(&mut waypoint, 3, host, true, 5), Ok(()));
+    }
+    assert_eq!(asked(&mut waypoint, 3, part, true, 6), Err(Rejection::NoRoom));
+    // Others have their own part, and who has a number keeps it.
+    assert_eq!(asked(&mut waypoint, 4, part, true, 6), Ok(()));
+    assert_eq!(asked(&mut waypoint, 3, part, true, 6), Ok(()), "it has one by now");
+    let place = |host: usize| HostPlace {
+        gateway: "home".to_owned(),
+        address: Ipv4Addr::from_bits(0x0a00_0000 + host as u32),
+    };
+    let number = |host| hosts.lock().expect("no panic").known(&place(host));
+    let (named, bound) = (number(0).expect("one"), number(1).expect("one"));
+    assert_eq!(hosts.lock().expect("no panic").number(place(0)), named, "a name leads to it now");
+    let address = |one: Ipv4Addr| u128::from(one.to_bits());
+    let client = address(place(1).address);
+    waypoint.heed(&[client, address([203, 0, 113, 1].into()), 6, 22, 7, client], false, 7);
+    // Promises are over, and a minute has passed since it was looked for numbers that are free.
+    let later = 6 + TAIL;
+    while waypoint.turn(later).is_some_and(|due| due <= later) {}
+    for host in 0..part - 1 {
+        assert_eq!(asked(&mut waypoint, 3, 2 * part + host, true, later), Ok(()));
+    }
+    assert_eq!(asked(&mut waypoint, 3, 4 * part, true, later), Err(Rejection::NoRoom));
+    assert_eq!((number(0), number(1), number(2)), (Some(named), Some(bound), None));
 }
 
 /// Tables with room for so many expectations.

@@ -7,7 +7,7 @@ use super::path::PacketPath;
 use super::promise_group::PromiseGroup;
 use super::stable::StableHost;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
-use crate::limits::{NAMED_HOSTS, PROMISES_SHOWN};
+use crate::limits::{ASKED_HOSTS, ASKED_HOSTS_LOOKED_AT, PROMISES_SHOWN};
 use crate::names::view::{PromiseView, PromisedTo, WhyNameView};
 use exec::Backend;
 use naming::control::{
@@ -75,6 +75,10 @@ pub(crate) struct LocalWaypoint {
     owner: ControlOwner,
     waypoint: Waypoint,
     hosts: Arc<Mutex<Hosts>>,
+    /// Of so many hosts a name server elsewhere may ask for without names here.
+    part: usize,
+    /// When it may be looked which of these hosts nothing leads to.
+    look_at: u64,
     path: Option<PacketPath>,
     promises: Promises,
     /// What packets have done since it was taken, if somebody takes it: the last of each key.
@@ -97,7 +101,13 @@ impl LocalWaypoint {
         hosts: Arc<Mutex<Hosts>>,
     ) -> Result<LocalWaypoint, AddressPoolError> {
         let (owner, waypoint) = (ControlOwner::new(epoch), Waypoint::new(pool)?);
-        Ok(LocalWaypoint { owner, waypoint, hosts, path: None, promises: Promises::default(), news: None })
+        let (part, promises) = (ASKED_HOSTS, Promises::default());
+        Ok(LocalWaypoint { owner, waypoint, hosts, part, look_at: 0, path: None, promises, news: None })
+    }
+
+    /// The same, with so many name servers elsewhere.
+    pub(super) fn asked_by(self, name_servers: usize) -> LocalWaypoint {
+        LocalWaypoint { part: ASKED_HOSTS / name_servers.max(1), ..self }
     }
 
     /// The same, with another time for addresses of initiators that are not known.
@@ -184,7 +194,7 @@ impl LocalWaypoint {
         served: bool,
         now: u64,
     ) -> Vec<Result<OwnerAnswer, ControlDrop>> {
-        let LocalWaypoint { owner, waypoint, hosts, path, promises, .. } = self;
+        let LocalWaypoint { owner, waypoint, hosts, part, look_at, path, promises, .. } = self;
         let mut hosts = hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut group = PromiseGroup::new(peer, asks.len());
         for ask in asks {
@@ -199,11 +209,22 @@ impl LocalWaypoint {
                 if !served {
                     return AnswerBody::Reject(Rejection::UnknownResponder);
                 }
-                if hosts.count() >= NAMED_HOSTS && hosts.known(&place).is_none() {
-                    return AnswerBody::Reject(Rejection::NoRoom);
+                let is_new = hosts.known(&place).is_none();
+                let mut number = hosts.asked_for(place.clone(), peer.0, *part);
+                if number.is_none() && now >= *look_at {
+                    *look_at = now.saturating_add(ASKED_HOSTS_LOOKED_AT);
+                    let mut in_use = waypoint.responders(now);
+                    in_use.extend(path.iter().flat_map(PacketPath::responders));
+                    hosts.give_back_unused(&|number| in_use.contains(&Responder(number)));
+                    number = hosts.asked_for(place.clone(), peer.0, *part);
                 }
-                let own = wanted.ask(Responder(hosts.number(place.clone())));
-                group.promise(ask.serial, (own, place), waypoint, path.as_mut(), &hosts, now)
+                let Some(number) = number else { return AnswerBody::Reject(Rejection::NoRoom) };
+                let own = wanted.ask(Responder(number));
+                let answer = group.promise(ask.serial, (own, place), waypoint, path.as_mut(), &hosts, now);
+                if is_new && matches!(answer, AnswerBody::Reject(_)) {
+                    hosts.give_back(number);
+                }
+                answer
             };
             let answer = match peer {
                 OWN => owner.handed_over(peer, ask, carry_out),
