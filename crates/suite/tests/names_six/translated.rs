@@ -328,6 +328,24 @@ fn a_network_has_a_part_of_all_places_and_no_more() {
 }
 
 #[test]
+fn so_many_connections_as_there_are_may_close_at_once() {
+    let small = [program("waypoint"), small(&[("MOST_TRANSLATED", "40"), ("MOST_PASSING", "10")])];
+    for back_end in BACK_ENDS {
+        let mut six = with_host(&small, back_end);
+        let closed = |six: &mut Six, which: u32| {
+            let ask = ask(somebody(which), TCP, 40_000);
+            let connected = connect(six, ask).is_some();
+            asks(six, Said { segment: (RST, FIRST + 1, HOSTS_FIRST + 1), ..ask });
+            connected
+        };
+        assert_eq!((0..40).filter(|which| closed(&mut six, *which)).count(), 40);
+        // None of them keeps its place for the 124 minutes of one that is open.
+        six.now += 241 * SECOND;
+        assert_eq!((40..80).filter(|which| closed(&mut six, *which)).count(), 40);
+    }
+}
+
+#[test]
 fn who_forges_initiators_takes_no_port_for_long() {
     let programs = [program("waypoint"), program("names_gateway")];
     let mut six = with_host(&programs, BackendKind::Native);
