@@ -281,6 +281,14 @@ impl<'a> Six<'a> {
         assert_eq!(reason(&self.programs[1], &outcome), Some("neighbour_done"));
     }
 
+    /// Lets a gateway of this number send for a service, whatever leads there.
+    fn lead_by(&mut self, (at, proto, number): Service, gateway: u32, host: Ipv6Addr) {
+        let key = [gateway.into(), host.to_bits(), proto.into(), number.into()].map(Match::Exact).to_vec();
+        let entry = Entry { key, value: vec![at.to_bits()], priority: 0 };
+        let back = self.table("stable6_back");
+        self.waypoint.processor_mut().insert(back, &entry).expect("there is room");
+    }
+
     /// Lets a service lead to a host, or to nobody.
     fn lead(&mut self, (at, proto, number): Service, to: Option<(u8, Ipv6Addr)>) {
         let exact = |columns: &[u128]| columns.iter().copied().map(Match::Exact).collect::<Vec<_>>();
@@ -673,5 +681,15 @@ fn by_ipv6_a_gateway_sends_little_to_those_who_sent_it_nothing() {
         six.now += 2 * SECOND;
         assert_eq!(sent(&mut six, 1), 200);
         assert_eq!(six.reasons["unasked"], 3_000 + 4_000 + 1 + 3_000 + 3_800);
+        // Whatever the numbers of gateways are, none takes from another one.
+        let numbered = |six: &mut Six, number: u32| {
+            let [_, a, b, c] = number.to_be_bytes();
+            six.lead_by((pool(9), UDP, 53), number, host(80));
+            let to = |last: u16| Said { to: Ipv6Addr::new(0x2a00, 1, 1, 1, 0, 0, 0, last), ..said };
+            let frame =
+                |last| framed(([2, 0x52, 0x56, 0, 0, 0], [2, 0x52, 0x56, a, b, c]), &packet(to(last)));
+            (0..2_000).filter(|last| !six.waypoint.packet(IN, &frame(*last), six.now).left.is_empty()).count()
+        };
+        assert_eq!([4_100, 8_196, 1_048_580].map(|number| numbered(&mut six, number)), [1_000; 3]);
     }
 }
