@@ -102,7 +102,8 @@ fn program(side: Side, size: usize, turns: u32) -> Result<Option<f64>, LabError>
     Ok(whole.then(|| time / packets as f64))
 }
 
-fn address(of: u8) -> SocketAddr {
+/// Where the end of this number is.
+pub(super) fn address(of: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, of], 4_000))
 }
 
@@ -124,8 +125,8 @@ fn end(own: u8, other: u8) -> Option<Tunnel> {
     Some(tunnel)
 }
 
-/// Nanoseconds a packet, to seal and to open; none where one was not authentic.
-fn cipher(size: usize, turns: u32) -> Option<[f64; 2]> {
+/// Both ends of a tunnel, with a session: the first is at address 1, the second at address 2.
+pub(super) fn pair() -> Option<[Tunnel; 2]> {
     let mut ends = [end(1, 2)?, end(2, 1)?];
     let mut out = [0; 256];
     ends[0].send(0, PeerId(0), TunnelPayload::Control(b"begin"), &mut out).ok()?;
@@ -133,6 +134,12 @@ fn cipher(size: usize, turns: u32) -> Option<[f64; 2]> {
         let transmit = ends[from].transmit(0, &mut out)?;
         ends[to].receive(0, address(from as u8 + 1), &mut out[..transmit.length]).ok()?;
     }
+    Some(ends)
+}
+
+/// Nanoseconds a packet, to seal and to open; none where one was not authentic.
+fn cipher(size: usize, turns: u32) -> Option<[f64; 2]> {
+    let mut ends = pair()?;
     let packet = vec![0x45; size];
     let mut buffers = vec![vec![0; size + ROOM]; PACKETS as usize];
     let mut lengths = vec![0; buffers.len()];

@@ -1,10 +1,12 @@
-//! `lab naming`: set-ups of names by load, simulated and beside others' rules; and in memory what a packet
-//! costs in the programs and in the cipher, and what many bindings add to it.
+//! `lab naming`: set-ups of names by load, simulated and beside others' rules; and in memory what a set-up takes
+//! step by step, what a packet costs in the programs and in the cipher, and what many bindings add to it.
 
 mod bindings;
 mod by_size;
 mod ends;
+mod queries;
 mod set_ups;
+mod steps;
 
 use crate::experiment::Row;
 use crate::plan::LabPlan;
@@ -13,10 +15,13 @@ use crate::traffic::LabError;
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let (mut rows, simulated) = set_ups::rows(plan, progress);
+    let clock = clock();
+    progress("naming: a set-up step by step");
+    rows.extend(steps::rows(plan, clock));
     progress("naming: what a packet takes, by its size");
     rows.extend(by_size::rows(plan)?);
     rows.extend(bindings::rows(plan, progress)?);
-    let clock = clock().map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
+    let clock = clock.map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
     let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";
     Ok((rows, format!("one thread; {simulated}; {packets}{clock}")))
 }
