@@ -72,11 +72,15 @@ impl PacketPath {
         Some(Target { peer: *self.peers.get(&place.gateway)?, host: place.address })
     }
 
+    /// Where a target is, if a gateway of the file has its number.
+    pub(super) fn place(&self, target: Target) -> Option<HostPlace> {
+        let (name, _) = self.peers.iter().find(|(_, peer)| **peer == target.peer)?;
+        Some(HostPlace { gateway: name.clone(), address: target.host })
+    }
+
     /// The responder of a target.
     fn responder(&self, target: Target, hosts: &Hosts) -> Responder {
-        let gateway = self.peers.iter().find(|(_, peer)| **peer == target.peer);
-        let place = gateway.map(|(name, _)| HostPlace { gateway: name.clone(), address: target.host });
-        place.and_then(|place| hosts.known(&place)).map_or(FORGOTTEN, Responder)
+        self.place(target).and_then(|place| hosts.known(&place)).map_or(FORGOTTEN, Responder)
     }
 
     fn rows(&self, changes: Vec<PathChange>, hosts: &Hosts) -> Vec<Row> {

@@ -134,11 +134,17 @@ impl LocalWaypoint {
 
     /// Knows bindings of an earlier life of the process, and lets somebody take what packets do from now on.
     pub(super) fn remember(&mut self, earlier: &[StoredBinding], now: u64) {
-        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         for StoredBinding { key, gateway, host, ago } in earlier {
             let target = Target { peer: *gateway, host: *host };
             let reached = Reached { key: *key, target, quarantined: true };
             if let Some(path) = &self.path {
+                // No name leads there yet where names are registered, or known to a name server elsewhere.
+                if hosts.count() < NAMED_HOSTS
+                    && let Some(place) = path.place(target)
+                {
+                    hosts.number(place);
+                }
                 path.note(&mut self.waypoint, &[reached], &hosts, now.saturating_sub(*ago));
             }
         }
