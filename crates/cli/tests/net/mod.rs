@@ -283,7 +283,7 @@ impl Drop for Net {
             let _ = gateway.kill();
             let _ = gateway.wait();
         }
-        for host in ["a", "b", "g", "d"] {
+        for host in ["a", "b", "g", "d", "e"] {
             // One that was never made is no matter.
             let _ = Command::new("ip").args(["netns", "delete", &self.name(host)]).output();
         }
