@@ -23,6 +23,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Stands in the place of the name server that has asked for the hosts of bindings from before a restart. No
+/// peer of a tunnel has this number.
+const EARLIER_LIFE: u32 = u32::MAX;
+
 /// How many promises to others are shown beside one.
 const OTHERS_SHOWN: usize = 8;
 
@@ -140,11 +144,9 @@ impl LocalWaypoint {
             let reached = Reached { key: *key, target, quarantined: true };
             if let Some(path) = &self.path {
                 // No name leads there yet where names are registered, or known to a name server elsewhere.
-                if hosts.count() < NAMED_HOSTS
-                    && let Some(place) = path.place(target)
-                {
-                    hosts.number(place);
-                }
+                // Without a number the host counts as forgotten.
+                let _ =
+                    path.place(target).and_then(|place| hosts.asked_for(place, EARLIER_LIFE, ASKED_HOSTS));
                 path.note(&mut self.waypoint, &[reached], &hosts, now.saturating_sub(*ago));
             }
         }
