@@ -33,6 +33,29 @@ pub(crate) fn room() -> Option<Room> {
     MOUNTED.iter().find_map(|mounted| least(&groups, Path::new(mounted)))
 }
 
+/// How much memory a program's tables are given before packets come, in bytes: a part of what this process
+/// may still allocate, since others need some, too, and the program itself.
+pub(crate) fn to_provide() -> u64 {
+    part(fs::read_to_string("/proc/meminfo").ok().as_deref(), room().as_ref())
+}
+
+/// One part in so many is provided.
+const PART: u64 = 4;
+/// What is left, in bytes, where Linux does not say it.
+const UNKNOWN_LEFT: u64 = 1 << 30;
+
+fn part(meminfo: Option<&str>, room: Option<&Room>) -> u64 {
+    let left = meminfo.and_then(available).unwrap_or(UNKNOWN_LEFT);
+    left.min(room.map_or(u64::MAX, |room| room.left)) / PART
+}
+
+/// The bytes that Linux could still give (proc_meminfo(5)).
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
 fn least(groups: &str, mounted: &Path) -> Option<Room> {
     let rooms = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -70,6 +93,22 @@ fn of(group: &Path, [bound, used, statistics, idle]: Names) -> Option<Room> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_are_given_a_quarter_of_what_the_system_and_the_group_leave() {
+        let meminfo = "MemTotal:       24640000 kB\nMemFree:         100 kB\nMemAvailable:    8388608 kB\n";
+        let room = |left| Some(Room { file: PathBuf::new(), most: 1 << 40, left });
+        assert_eq!(part(Some(meminfo), None), 2 << 30);
+        assert_eq!(part(Some(meminfo), room(1 << 40).as_ref()), 2 << 30);
+        assert_eq!(part(Some(meminfo), room(512 << 20).as_ref()), 128 << 20);
+        assert_eq!(part(Some(meminfo), room(0).as_ref()), 0);
+        for unknown in
+            [None, Some("MemFree: 5 kB\n"), Some("MemAvailable: many kB\n"), Some("MemAvailable: 5\n")]
+        {
+            assert_eq!(part(unknown, None), 256 << 20);
+        }
+        assert!(to_provide() > 0, "this machine has memory");
+    }
 
     #[test]
     fn the_narrowest_group_counts_in_both_versions_and_none_where_there_is_none() {

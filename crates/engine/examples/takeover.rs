@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p engine --example takeover -- [ROUNDS]`
 
-use engine::live::{Generation, Loaded, Remote, run, workers};
+use engine::live::{Loaded, Remote, run, workers};
 use exec::{BackendKind, load_measurable};
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
@@ -174,8 +174,9 @@ fn case(name: &str, rules: u128, learned: u128, new: &str, rounds: usize) -> Res
     thread::sleep(REST);
     for round in 0..rounds {
         let text = if round % 2 == 0 { new } else { TEXT };
-        let generations: Vec<Generation> = loaded(text, rules)?.generations(2, round as u64 + 2);
-        let mut generations = Some(generations);
+        let mut next = loaded(text, rules)?;
+        remote.make_ready(&mut next, u64::MAX).ok_or("it has ended")?;
+        let mut generations = Some(next.generations(2, round as u64 + 2));
         let mut replaced = None;
         with.push(window(&mut || {
             replaced = remote.replace(generations.take().unwrap_or_default(), Vec::new());

@@ -298,11 +298,10 @@ impl Remote {
     /// many ports as there are then.
     pub fn replace_with_ports(
         &self,
-        mut generations: Vec<Generation>,
+        generations: Vec<Generation>,
         discard: Vec<String>,
         ports: Vec<OtherPorts>,
     ) -> Option<Replaced> {
-        self.make_ready(&mut generations)?;
         let mut ports = ports.into_iter();
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
@@ -342,15 +341,16 @@ impl Remote {
         Some(Replaced { outcome, retired, lanes, pause: longest })
     }
 
-    /// Provides the memory of the new generations before workers stand still; `None` if a worker has ended.
-    fn make_ready(&self, generations: &mut [Generation]) -> Option<()> {
+    /// Provides the memory of a program that is to take over, before workers stand still for it: so many
+    /// bytes of tables that begin anew, at all workers together. `None` if a worker has ended.
+    pub fn make_ready(&self, loaded: &mut Loaded, bytes: u64) -> Option<()> {
         let parts = self.ask(|generation, _| {
             let tables = generation.backend.running_tables();
             (generation.program.clone(), tables.iter().map(|table| table.entries).collect::<Vec<_>>())
         })?;
-        let workers = generations.len();
-        for (new, (old, held)) in generations.iter_mut().zip(parts) {
-            make_ready(&old, &held, new.backend.as_mut(), &new.program, workers);
+        let bytes = bytes / parts.len().max(1) as u64;
+        for (new, (old, held)) in loaded.backends.iter_mut().zip(parts) {
+            make_ready(&old, &held, new.as_mut(), &loaded.program, bytes);
         }
         Some(())
     }

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = compile("t.rav", &text, &|_| None, &CompileOptions::default()).program.ok_or("compiles")?;
     let mut backend = load(&program, BackendKind::Native, 2, 1)?;
     if std::env::args().nth(2).as_deref() != Some("bare") {
-        provide(&program, 1, backend.as_mut(), |_| true);
+        provide(&program, u64::MAX, backend.as_mut(), |_| true);
     }
     let scattered = |number: u32| u128::from(number.wrapping_mul(0x9e37_79b1));
     let host = |number: u32| Entry::exact(&[scattered(number)], &[1]);

@@ -8,14 +8,11 @@ use crate::backend::Backend;
 use lang::ir::footprint::footprint;
 use lang::ir::{Program, TableKind};
 
-/// The most bytes that are provided for all workers of a program together. What is beyond them takes its
-/// memory when it is used, as a table does that nobody fills.
-pub const MOST_PROVIDED: u64 = 256 << 20;
-
 /// Provides the memory of those exact tables that `which` names by their numbers, the first ones first, as
-/// far as they fit into this worker's part of [`MOST_PROVIDED`].
-pub fn provide(program: &Program, workers: usize, backend: &mut dyn Backend, which: impl Fn(u32) -> bool) {
-    let mut left = MOST_PROVIDED / workers.max(1) as u64;
+/// far as they fit into so many bytes. What is beyond them takes its memory when it is used, as a table does
+/// that nobody fills.
+pub fn provide(program: &Program, bytes: u64, backend: &mut dyn Backend, which: impl Fn(u32) -> bool) {
+    let mut left = bytes;
     for ((index, table), taken) in (0..).zip(&program.tables).zip(footprint(program)) {
         let bytes = taken.bytes - taken.shared;
         if table.kind == TableKind::Exact && bytes <= left && which(index) {

@@ -193,8 +193,9 @@ pub fn restore(
 
 /// Prepares a program to take over from one whose tables have `held` entries each; its loader calls this
 /// while the other program runs. Provides the memory of tables that begin anew, as for the first program, and
-/// of tables that have the same shape in both programs but are not declared in the same way.
-pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_program: &Program, workers: usize) {
+/// of tables that have the same shape in both programs but are not declared in the same way; of other tables
+/// as much as so many bytes hold.
+pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_program: &Program, bytes: u64) {
     let mut kept = HashSet::new();
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };
@@ -208,7 +209,7 @@ pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_progra
             new.touch(to, entries);
         }
     }
-    provide(new_program, workers, new, |table| !kept.contains(&table));
+    provide(new_program, bytes, new, |table| !kept.contains(&table));
 }
 
 /// The plan of the takeover; an error if a table or group does not fit and is not given up.

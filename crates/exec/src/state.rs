@@ -3,11 +3,13 @@
 //!
 //! Every back end uses the same state, and the state is pure: time comes with the packets. Before a packet,
 //! everything that is due by its time is handled in the order of times: first entries expire, then timers
-//! run; timers of one time run in the order of their creation. Three limits keep a program from growing or
-//! running without end, even if the time in a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_QUEUED`]
-//! and [`MAX_TIMERS`].
+//! run; timers of one time run in the order of their creation. Four limits keep a program from growing or
+//! running without end, even if the time in a damaged capture jumps by years: [`MAX_RUNS`], [`MAX_DUE_RUNS`],
+//! [`MAX_QUEUED`] and [`MAX_TIMERS`].
 
+mod budget;
 mod cells;
+mod due;
 mod ending;
 pub mod handover;
 mod limits;
@@ -18,12 +20,13 @@ mod rebuilt;
 pub mod rows;
 pub mod table_set;
 
+use self::budget::Budget;
 pub use self::cells::{Cell, DefaultEntry};
-use self::ending::EntryEnd;
-use self::limits::{LOOKS_FOR_STEP, MOST_CREDIT, MOVED_EVERY};
 pub use self::limits::{
-    MAX_CELLS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET, TIME_OF_RUN,
+    MAX_CELLS, MAX_DUE_RUNS, MAX_QUEUED, MAX_RUNS, MAX_TIMERS, STEPS_BEFORE_PACKET, STEPS_WITHOUT_PACKET,
+    TIME_OF_RUN,
 };
+use self::limits::{MOVED_EVERY, TIME_OF_PERIOD};
 use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};
 use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
@@ -61,9 +64,9 @@ pub struct ProgramState<F: TableFamily> {
     pending: Pending,
     lost_events: u64,
     scratch: Vec<u128>,
-    /// The budget of handlers at the time `credited`, in ns: each handler uses [`TIME_OF_RUN`].
-    credit: u64,
-    credited: u64,
+    /// How many handlers of entries that end and of delayed events may begin, and how many periodic ones.
+    ends_budget: Budget,
+    periods_budget: Budget,
     /// The stopwatch of the variant that measures stages.
     pub(crate) clock: StageClock,
 }
@@ -132,8 +135,8 @@ impl<F: TableFamily> ProgramState<F> {
             pending: Pending::new(program),
             lost_events: 0,
             scratch: Vec::with_capacity(most_params),
-            credit: MOST_CREDIT,
-            credited: 0,
+            ends_budget: Budget::new(TIME_OF_RUN, MAX_DUE_RUNS),
+            periods_budget: Budget::new(TIME_OF_PERIOD, MAX_RUNS),
             clock: StageClock::default(),
         })
     }
@@ -146,84 +149,10 @@ impl<F: TableFamily> ProgramState<F> {
         self.pending.has_queued()
     }
 
-    /// Handles everything that is due by `time`, before a packet of that time, and moves the program's time
-    /// forward to it.
-    pub fn handle_due(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        self.handle_due_in(STEPS_BEFORE_PACKET, time, runner, outputs);
-    }
-
-    /// As [`ProgramState::handle_due`], where time passes without a packet.
-    pub fn advance(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        self.handle_due_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
-    }
-
-    /// Handles what is due, and reclaims expired entries in at most `steps` steps.
-    fn handle_due_in(
-        &mut self,
-        mut steps: u32,
-        time: u64,
-        runner: &mut impl RunHandler<F>,
-        outputs: &mut Outputs,
-    ) {
-        let time = time.max(self.now);
-        self.cause = Output::BETWEEN;
-        let is_moving = self.tables.catch_up(steps / STEPS_BEFORE_PACKET);
-        self.pending.start(time);
-        self.credit = self.credit.saturating_add(time - self.credited).min(MOST_CREDIT);
-        self.credited = time;
-        let may_run = (self.credit / TIME_OF_RUN) as u32;
-        let mut runs = may_run;
-        let mut looks = LOOKS_FOR_STEP * steps;
-        self.drain(&mut runs, runner, outputs);
-        while runs > 0 {
-            let (timer, periodic) = (self.pending.first_delayed(), self.pending.first_periodic());
-            let first = timer.into_iter().chain(periodic.map(|(at, ..)| at)).min();
-            let first = first.map(|(due, _)| due).filter(|due| *due <= time);
-            // What ends at one moment with a timer comes before it.
-            if let Some(end) = self.tables.next_end(first.unwrap_or(time), &mut looks) {
-                self.now = self.now.max(end.time);
-                self.expire(&mut steps);
-                runs -= 1;
-                self.end_entry(&end, runner, outputs);
-                self.drain(&mut runs, runner, outputs);
-                continue;
-            }
-            let Some(due) = first.filter(|_| looks > 0) else { break };
-            self.now = self.now.max(due);
-            self.expire(&mut steps);
-            runs -= 1;
-            match periodic.filter(|(at, _)| timer.is_none_or(|timer| *at < timer)) {
-                Some((_, index)) => self.run_periodic(index, runner, outputs),
-                None => self.run_timer(runner, outputs),
-            }
-            self.drain(&mut runs, runner, outputs);
-        }
-        self.now = time;
-        self.expire(&mut steps);
-        self.credit -= u64::from(may_run - runs) * TIME_OF_RUN;
-        if runs == 0 {
-            self.pending.skip_periods(time);
-        }
-        self.set_next_wake();
-        if is_moving || self.tables.has_dead_rules() {
-            self.next_wake = self.next_wake.min(time.saturating_add(MOVED_EVERY));
-        }
-    }
-
     /// Wakes soon if rules are removed that the search still has to be rid of.
     pub fn wake_for_dead_rules(&mut self) {
         if self.tables.has_dead_rules() {
             self.next_wake = self.next_wake.min(self.now.saturating_add(MOVED_EVERY));
-        }
-    }
-
-    /// Handles the events that were raised to be handled at once.
-    pub fn handle_queued(&mut self, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        self.cause = Output::BETWEEN;
-        let mut runs = MAX_RUNS;
-        self.drain(&mut runs, runner, outputs);
-        if self.has_queued() {
-            self.next_wake = 0;
         }
     }
 
@@ -503,57 +432,6 @@ impl<F: TableFamily> ProgramState<F> {
         if let Some(columns) = value {
             packing.pack(columns.iter().copied(), &mut default.words[..packing.words]);
         }
-    }
-
-    /// Ends an entry whose time is up, and runs the handler of the event that it raises.
-    fn end_entry(&mut self, end: &EntryEnd, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let shape = &self.tables.shapes[end.table as usize];
-        let Some(event) = shape.expires else { return };
-        let mut args = std::mem::take(&mut self.scratch);
-        // A handler of machine code reads all columns of the entry, so it does not run without them.
-        if !self.tables.ending_columns(end, &mut args) {
-            self.tables.end(end);
-            self.scratch = args;
-            return;
-        }
-        if let Some(pool) = shape.releases {
-            self.memory.give(pool, &args[shape.key.places.len()..]);
-        }
-        self.tables.end(end);
-        self.events[event as usize].raised += 1;
-        let first = u32::try_from(outputs.arguments.len()).unwrap_or(u32::MAX);
-        outputs.arguments.extend(&args);
-        outputs.raised.push(Raised { event, time: self.now, delay: 0, cause: self.cause, first });
-        let handler = self.events[event as usize].handler;
-        runner.run_handler(self, handler, &args, outputs);
-        self.scratch = args;
-    }
-
-    fn run_periodic(&mut self, index: usize, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let handler = self.pending.next_period(index);
-        runner.run_handler(self, handler, &[], outputs);
-    }
-
-    fn run_timer(&mut self, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let mut args = std::mem::take(&mut self.scratch);
-        if let Some(event) = self.pending.next_delayed(&mut args) {
-            let handler = self.events[event as usize].handler;
-            runner.run_handler(self, handler, &args, outputs);
-        }
-        self.scratch = args;
-    }
-
-    /// Runs queued events in order while the budget lasts.
-    fn drain(&mut self, runs: &mut u32, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let mut args = std::mem::take(&mut self.scratch);
-        while *runs > 0
-            && let Some(event) = self.pending.next_queued(&mut args)
-        {
-            *runs -= 1;
-            let handler = self.events[event as usize].handler;
-            runner.run_handler(self, handler, &args, outputs);
-        }
-        self.scratch = args;
     }
 
     /// A packet made an entry: the next wake must not be later than its deadline.

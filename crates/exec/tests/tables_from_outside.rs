@@ -197,7 +197,7 @@ fn page_faults() -> u64 {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_first_entries_of_a_large_table_wait_for_no_memory() {
-    let faults = |capacity: u64, provides: bool| {
+    let faults = |capacity: u64, bytes: u64| {
         let text = format!(
             "table hosts: exact(u64) -> u32 {{ capacity {capacity}  evict refuse  age 1h }}
             start stage all() {{ flood }}"
@@ -205,9 +205,7 @@ fn the_first_entries_of_a_large_table_wait_for_no_memory() {
         let compiled = compile("t.rav", &text, &|_| None, &CompileOptions::default());
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
         let mut backend = load(&program, BackendKind::Native, 2, 1).expect("loads");
-        if provides {
-            provide(&program, 2, backend.as_mut(), |_| true);
-        }
+        provide(&program, bytes, backend.as_mut(), |_| true);
         let mut change = |number: u128| {
             let entry = Entry::exact(&[number * 0x9e37_79b9_7f4a_7c15 % (1 << 64)], &[1]);
             backend.insert(0, &entry).expect("room");
@@ -218,10 +216,10 @@ fn the_first_entries_of_a_large_table_wait_for_no_memory() {
         page_faults() - before
     };
     // Its memory is 26 MB, in which 4,000 keys meet every large page, and small ones by the thousand.
-    let (without, with) = (faults(500_000, false), faults(500_000, true));
+    let (without, with) = (faults(500_000, 0), faults(500_000, 64 << 20));
     assert!(without >= 5, "{without}: the test would show nothing");
     assert!(with < 5.min(without), "{with} and {without}");
-    assert!(faults(8 << 20, true) >= 5, "more than is provided");
+    assert!(faults(500_000, 16 << 20) >= 5, "more than is provided");
 }
 
 /// What a removal of a rule leaves behind is due by itself, and goes in steps, also in a table without `age`.

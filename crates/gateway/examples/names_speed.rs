@@ -42,7 +42,7 @@ fn measure(clients: u32, together: usize) -> Result<(), Box<dyn Error>> {
     let compiled = compile("waypoint.rav", &text, &|_| None, &options);
     let program = compiled.program.ok_or("it does not compile")?;
     let mut backend = load(&program, BackendKind::Native, 2, 1)?;
-    provide(&program, 1, backend.as_mut(), |_| true);
+    provide(&program, u64::MAX, backend.as_mut(), |_| true);
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = live::workers(vec![Vec::new()], &clock)?;
     let names = WithoutSockets::open(&config.names, &program, backend.as_mut(), &remote)?;

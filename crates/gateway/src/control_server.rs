@@ -41,6 +41,8 @@ pub struct ConfigReader {
     pub config: Arc<ReadConfig>,
     /// Loads the program that the file names.
     pub load: Arc<Load>,
+    /// How many bytes of memory its tables may be given before packets come, at all workers together.
+    pub provides: fn() -> u64,
 }
 
 /// What the threads that answer clients share. Nobody waits for these threads when the gateway ends.

@@ -120,6 +120,9 @@ impl ControlServer {
             Ok(None) => return ended(),
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
+        if self.remote.make_ready(&mut loaded, (self.reader.provides)()).is_none() {
+            return ended();
+        }
         let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
         let (new_hosts, opened) = match self.new_ports(&config, &anew) {
             Ok(new) => new,

@@ -115,6 +115,11 @@ pub fn serve(
     config.routes_by(&loaded.program)?;
     config.check_keys()?;
     let carried = names::carried(config, &loaded.program)?;
+    // Linux takes a second to clear some gigabytes, in which a port would lose packets.
+    let bytes = (reader.provides)() / u64::from(workers.max(1));
+    for backend in &mut loaded.backends {
+        provide(&loaded.program, bytes, backend.as_mut(), |_| true);
+    }
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let server = match config.metrics {
@@ -141,7 +146,6 @@ pub fn serve(
     let routing = Routing::new(&loaded.program, &config.routing, hosts, remarks)
         .map_err(|error| config.explain(error))?;
     for backend in &mut loaded.backends {
-        provide(&loaded.program, usize::from(workers), backend.as_mut(), |_| true);
         routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
     if let (Some(names), Some(tables), Some(backend)) = (&names, carried, loaded.backends.first_mut()) {

@@ -15,6 +15,7 @@ use ends::{Ends, ICMP, TCP, UDP, ends, rewritten, valid, without_wrong};
 use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
+use exec::state::MAX_DUE_RUNS;
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, Decode, compile};
 use lang::settings::{SetValue, Settings};
@@ -222,6 +223,18 @@ impl<'a> Judge<'a> {
         let table = judge.expectations();
         judge.waypoint.processor_mut().replace(table, Vec::new()).expect("it can be emptied");
         judge
+    }
+
+    /// So much time passes without packets, and then as much as ends of all young bindings take together: a
+    /// gateway handles some of them each millisecond.
+    fn rest(&mut self, time: u64) {
+        self.now += time;
+        for _ in 0..4_096 / MAX_DUE_RUNS + 1 {
+            self.now += SECOND / 1_000;
+            for bench in self.gateways.iter_mut().chain([&mut self.waypoint]) {
+                bench.advance(self.now);
+            }
+        }
     }
 
     fn expectations(&self) -> u32 {
@@ -540,7 +553,7 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
         judge.resolve(2, [10, 0, 0, 82]);
         assert!(judge.asks(Said { ports: (40_000, 443), ..known }).is_some(), "a host that nobody floods");
         assert!(judge.asks(Said { flags: ACK, ..known }).is_some(), "who is bound stays so");
-        judge.now += 11 * SECOND;
+        judge.rest(11 * SECOND);
         assert!(judge.asks(Said { from: [192, 3, 0, 1], ..known }).is_some(), "their time is over");
         for number in 0..1_000_u32 {
             let [_, _, high, low] = number.to_be_bytes();
@@ -662,7 +675,7 @@ fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
         assert_eq!(bound(vec![forged(1_000)], 54, hosts[1]), 1);
         assert_eq!(bound((0..10).map(|number| forged(2_000 + number)).collect(), 55, hosts[2]), 10);
         // Their end gives the places back.
-        judge.now += 400 * SECOND;
+        judge.rest(400 * SECOND);
         assert!(
             judge
                 .asks(Said {

@@ -82,6 +82,12 @@ impl Deadlines {
         if self.index.spec().capacity < room { self.index.resize(room) } else { Ok(()) }
     }
 
+    /// Writes the memory in which keys are found, see [`Exact::touch`]. That of keys is written in order as
+    /// they come.
+    pub fn touch(&mut self) {
+        self.index.touch();
+    }
+
     /// All entries may end so much sooner from now on.
     pub fn hasten(&mut self, by: u64) {
         self.sooner = self.sooner.saturating_add(by);

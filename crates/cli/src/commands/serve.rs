@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let reader = ConfigReader {
         config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
         load: Arc::new(move |config| loaded(&names, config, executing, running.get().map(Running::of))),
+        provides: memory_limit::to_provide,
     };
     let running = remote.clone();
     heed_signals(move || running.get().map(Remote::stop).is_some())?;

@@ -407,14 +407,14 @@ impl<F: TableFamily> TableSet<F> {
         exchanged
     }
 
-    /// Makes the system provide the memory of an exact table that will soon take over `entries` entries, if
-    /// they need a good part of it.
+    /// Has the system provide the memory of an exact table, if so many entries need a good part of it.
     pub fn touch(&mut self, table: u32, entries: u64) {
         let index = table as usize;
         if let TablePlace::Exact(place) = self.places[index]
             && entries >= u64::from(self.declared[index].capacity) / SPARSE
         {
             self.exact[place].touch();
+            self.deadlines[index].iter_mut().for_each(|deadlines| deadlines.touch());
         }
     }
 

@@ -19,7 +19,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn reader() -> ConfigReader {
-    ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded) }
+    ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded), provides: || 0 }
 }
 
 fn config(workers: u16) -> Config {
@@ -202,7 +202,7 @@ fn a_reload_that_does_not_end_is_given_up_and_keeps_nobody_from_anything() {
         }
         loaded(config)
     };
-    let reader = ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load) };
+    let reader = ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load), provides: || 0 };
     visited_with(reader, Duration::from_millis(200), |path, _| {
         thread::scope(|scope| {
             let first = scope.spawn(|| ask(path, Asked::Reload));

@@ -5,6 +5,7 @@ use crate::programs::compile;
 use crate::traffic::LabError;
 use cpu_time::ThreadTime;
 use etherparse::PacketBuilder;
+use exec::provision::provide;
 use exec::{Backend, BackendKind, Outputs};
 use lang::pipeline::Decode;
 use packet::{BATCH, Batch, Frames, VerdictKind};
@@ -148,8 +149,8 @@ impl End {
         let program = compile(name, &text, Decode::Lazy).map_err(LabError::Program)?;
         let backend = exec::load(&program, BackendKind::Native, 2, SEED);
         let mut backend = backend.map_err(|error| LabError::Program(error.to_string()))?;
-        // As a running gateway does.
-        exec::provision::provide(&program, 1, backend.as_mut(), |_| true);
+        // As a running gateway does where memory is not short.
+        provide(&program, u64::MAX, backend.as_mut(), |_| true);
         Ok(End { backend, now: SECOND })
     }
 
