@@ -187,3 +187,29 @@ fn names_are_measured_beside_other_ways_to_a_host_behind_its_carrier() {
     let busy = rows.iter().filter(|row| row["unit"] == "ns").map(|row| row["ours"]["median"].as_f64());
     assert!(busy.clone().count() == 3 && busy.into_iter().all(|ns| ns > Some(0.0)), "{report}");
 }
+
+#[test]
+fn set_ups_of_names_are_measured_in_real_time_and_plain_answers_beside_nsd() {
+    if !net::installed("set_ups_of_names_are_measured", &["nsd"]) {
+        return;
+    }
+    let Some(report) = lab(&["naming", "--quick", "--rounds", "1"]) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    let median = |case: &str, what: &str, who: &str| {
+        let row = rows.iter().find(|row| row["case"] == case && row["what"] == what);
+        row.and_then(|row| row[who]["median"].as_f64()).unwrap_or_else(|| panic!("{case}, {what}: {report}"))
+    };
+    let case = "plain answers, 64 queries together";
+    let what = "a second of the server's processor time";
+    assert!(["ours", "other"].iter().all(|who| median(case, what, who) > 0.0), "{report}");
+    // Of three times as many set-ups as there can be some fail, and of a quarter as many some succeed.
+    let real = |load: u32| format!("50 addresses in real time, load {load} %");
+    assert!(median(&real(300), "set-ups that fail", "ours") > 0.0, "{report}");
+    assert!(median(&real(25), "set-ups that succeed", "ours") > 0.0, "{report}");
+    for what in ["query to SETUP", "SETUP to ACCEPT", "ACCEPT to reply", "whole look-up"] {
+        let row =
+            rows.iter().find(|row| row["case"] == "set-up of a name, known initiator" && row["what"] == what);
+        let row = row.unwrap_or_else(|| panic!("{what}: {report}"));
+        assert!(row["ours"]["median"].as_f64() > Some(0.0) && row["paper"].as_f64() > Some(0.0), "{row}");
+    }
+}

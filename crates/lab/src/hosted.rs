@@ -30,6 +30,38 @@ impl Daemon {
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
+
+    /// What it has been on processors.
+    pub(crate) fn busy(&self) -> Duration {
+        busy(self.id())
+    }
+
+    /// What it and the processes that it has started have been on processors.
+    pub(crate) fn busy_with_children(&self) -> Duration {
+        let (mut all, mut next) = (vec![self.id()], 0);
+        while let Some(process) = all.get(next) {
+            all.extend(children(*process));
+            next += 1;
+        }
+        all.into_iter().map(busy).sum()
+    }
+}
+
+/// What all threads of a process have been on processors (proc(5), schedstat); nothing where the system does not
+/// say.
+fn busy(process: u32) -> Duration {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Duration::ZERO };
+    let times = threads.flatten().filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    });
+    times.sum()
+}
+
+/// The processes that a process has started.
+fn children(process: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 impl Drop for Daemon {

@@ -73,6 +73,7 @@ const UNPACKED: &[Package] = &[
     package("bind9", "named"),
     package("pdns-recursor", "pdns_recursor"),
     package("vsftpd", "vsftpd"),
+    package("nsd", "nsd"),
 ];
 
 /// Where the programs of unpacked packages lie.

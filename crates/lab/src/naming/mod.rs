@@ -4,7 +4,10 @@
 mod bindings;
 mod by_size;
 mod ends;
+mod name_servers;
+mod plain_answers;
 mod queries;
+mod real_set_ups;
 mod set_ups;
 mod steps;
 
@@ -15,15 +18,19 @@ use crate::traffic::LabError;
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let (mut rows, simulated) = set_ups::rows(plan, progress);
+    rows.extend(real_set_ups::rows(plan, progress));
+    progress("naming: plain answers");
+    rows.extend(plain_answers::rows(plan));
     let clock = clock();
     progress("naming: a set-up step by step");
-    rows.extend(steps::rows(plan, clock));
+    rows.extend(steps::rows(plan, clock, set_ups::most(plan)));
     progress("naming: what a packet takes, by its size");
     rows.extend(by_size::rows(plan)?);
     rows.extend(bindings::rows(plan, progress)?);
     let clock = clock.map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
     let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";
-    Ok((rows, format!("one thread; {simulated}; {packets}{clock}")))
+    let asked = "name servers: processes of their own, asked at the loopback interface by one thread";
+    Ok((rows, format!("one thread; {simulated}; {asked}; {packets}{clock}")))
 }
 
 /// The frequency of the processor as the system knows it, in MHz.

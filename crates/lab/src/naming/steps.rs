@@ -11,6 +11,7 @@
 //! groups, and each step is done for a group, so that reading the clock adds nothing to it.
 
 use super::queries::{self, A, AAAA, Told, ZONE, half_cookie, query, whole_cookie};
+use super::set_ups::{ADDRESSES, PAPER_BOUND};
 use crate::experiment::{Figure, Row};
 use crate::plan::LabPlan;
 use cpu_time::ThreadTime;
@@ -66,10 +67,10 @@ impl Mode {
 
     fn case(self) -> &'static str {
         match self {
-            Mode::Known => "known initiators",
-            Mode::Network => "initiators known by their network (ECS)",
-            Mode::Unknown => "unknown initiators",
-            Mode::Stable => "IPv6, stable addresses",
+            Mode::Known => "set-up of a name, known initiator",
+            Mode::Network => "set-up of a name, network of the initiator known (ECS)",
+            Mode::Unknown => "set-up of a name, unknown initiator",
+            Mode::Stable => "set-up of a name, stable address of IPv6",
         }
     }
 
@@ -112,17 +113,18 @@ const STEPS: [Step; 5] = [
         paper: Some(357_000.0),
     },
     Step {
-        what: "SETUP and ACCEPT, without DNS",
+        what: "SETUP and ACCEPT without DNS",
         parts: &[Part::SetUp, Part::Accept, Part::Accepted],
         paper: None,
     },
 ];
 
-/// The paper's set-ups a second where clients ask their own resolver, and in general.
+/// The paper's set-ups a second where clients ask for themselves.
 const PAPER_KNOWN: f64 = 2_800.0;
 
-/// The rows. `mhz` is how often the processor's clock ticks in a microsecond, where that is known.
-pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Vec<Row> {
+/// The rows. `mhz` is how often the processor's clock ticks in a microsecond, where that is known;
+/// `by_addresses` how many set-ups of unknown initiators a second the addresses allow.
+pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>, by_addresses: Option<Figure>) -> Vec<Row> {
     let groups = if plan.quick { 20 } else { 1_000 };
     let mut parts: Vec<Vec<Parts>> = vec![Vec::new(); Mode::ALL.len()];
     let mut sealed = Vec::new();
@@ -132,7 +134,7 @@ pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Vec<Row> {
         }
         sealed.extend(Roles::new().and_then(|mut roles| roles.authentication(groups)));
     }
-    let case = "a set-up of a known initiator";
+    let case = Mode::Known.case();
     let mut rows = Vec::new();
     let mut step = |what: &str, nanoseconds: Vec<f64>, paper| {
         let row = match mhz {
@@ -155,8 +157,10 @@ pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Vec<Row> {
     for (mode, parts) in Mode::ALL.into_iter().zip(parts) {
         let rate = Figure::of(parts.iter().map(|all| 1e9 / all.iter().sum::<f64>()));
         let paper = (mode == Mode::Known).then_some(PAPER_KNOWN);
-        rows.push(Row::alone(mode.case(), "set-ups a second of a processor", "1/s", rate, paper));
+        rows.push(Row::alone(mode.case(), "a second of a processor", "1/s", rate, paper));
     }
+    let what = format!("a second by {ADDRESSES} addresses, simulated");
+    rows.push(Row::alone(Mode::Unknown.case(), &what, "1/s", by_addresses, Some(PAPER_BOUND)));
     rows
 }
 
@@ -243,7 +247,7 @@ impl Roles {
         self.answer(&(query(0, "h0", AAAA, &told), from), &mut out);
         told.cookie = whole_cookie(&half, &out)?;
         if mode == Mode::Network {
-            told.network = Some(Ipv4Addr::from_bits((100 << 24) + (client % (1 << 15) << 8)));
+            told.network = Some(Ipv4Addr::from_bits((100 << 24) + ((client % (1 << 15)) << 8)));
         }
         Some((query(client as u16, &format!("h{}", client % HOSTS), kind, &told), from))
     }

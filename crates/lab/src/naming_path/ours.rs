@@ -5,7 +5,6 @@ use super::SERVICE;
 use crate::hosted::{Daemon, START, until};
 use crate::naming_demo::parties::{ZONE, ethernet, label, name, succeeded};
 use rig::{Namespace, SmallInternet};
-use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -59,7 +58,7 @@ impl Ours {
 
     /// What both processes have been on processors.
     pub(super) fn busy(&self) -> Duration {
-        self.processes.iter().map(|process| busy(process.id())).sum()
+        self.processes.iter().map(Daemon::busy).sum()
     }
 }
 
@@ -78,14 +77,4 @@ fn serve(binary: &Path, network: &Namespace, folder: &Path, role: &str) -> Resul
         asked.output().ok()?.status.success().then_some(())
     })?;
     Ok(process)
-}
-
-/// What all threads of a process have been on processors; nothing where the system does not say.
-fn busy(process: u32) -> Duration {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Duration::ZERO };
-    let times = threads.flatten().filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-    });
-    times.sum()
 }
