@@ -1,5 +1,5 @@
-//! Applications that ask more of a network than one connection: a WireGuard tunnel over a name whose client's
-//! port changes, and FTP in its three ways.
+//! Applications that ask more of a network than one connection: WireGuard, QUIC and mosh over a name whose
+//! client's port changes, and FTP in its three ways.
 
 mod net;
 
@@ -7,6 +7,7 @@ use net::small_internet::{Home, Plan, page, succeeds, until};
 use net::{Running, text};
 use rig::{Namespace, SmallInternet};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
@@ -177,4 +178,143 @@ fn ftp_passes_where_its_client_connects_to_a_port_that_the_name_has() {
     read.args(["-n", "-r"]).arg(home.captured("public"));
     let seen = text(&read.args(["tcp", "port", "20"]).output().expect("tcpdump runs"));
     assert!(!seen.contains(" IP "), "nothing of it leaves: {seen}");
+}
+
+/// The ports from which a client has sent to a port of the pool, as the capture at the router has them.
+fn ports_seen(home: &mut Home, to: u16) -> Vec<String> {
+    home.end_captures();
+    let mut read = Command::new("tcpdump");
+    read.args(["-n", "-r"]).arg(home.captured("public")).args(["udp", "dst", "port", &to.to_string()]);
+    let seen = text(&read.output().expect("tcpdump runs"));
+    let own = format!(" {}.", SmallInternet::initiator_address(0));
+    let ports = seen.lines().filter_map(|line| line.split_once(&own)?.1.split(' ').next());
+    let mut ports: Vec<String> = ports.map(str::to_owned).collect();
+    ports.sort();
+    ports.dedup();
+    ports
+}
+
+#[test]
+fn a_connection_of_quic_goes_on_from_another_port_of_its_client() {
+    let test = "a_connection_of_quic_goes_on_from_another_port_of_its_client";
+    let Some(mut home) = served(test, &["gtlsclient", "gtlsserver", "openssl"]) else { return };
+    home.add_name("quic", 0, &["udp/443"]);
+    let [key, certificate, folder, got] = ["key", "certificate", "served", "got"].map(|name| home.path(name));
+    for made in [&folder, &got] {
+        fs::create_dir_all(made).expect("can be made");
+    }
+    let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(folder.join("file"), &bytes).expect("can be written");
+    let mut made = Command::new("openssl");
+    made.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=quic.home.example",
+    ]);
+    succeeds("openssl", &made.arg("-keyout").arg(&key).arg("-out").arg(&certificate).output().expect("runs"));
+    let mut server = home.internet.hosts[0].command("gtlsserver", None);
+    server.args(["--quiet", "--mime-types-file=/dev/null"]).arg("--htdocs").arg(&folder);
+    server.args(["*", "443"]).arg(&key).arg(&certificate).stderr(Stdio::null());
+    home.keep(&mut server);
+    // The client asks after its port has changed: once it tells the server so, once it does not know itself.
+    for rebinding in [&[][..], &["--nat-rebinding"]] {
+        until(|| {
+            // It is there already in the second turn.
+            let _ = fs::remove_file(got.join("file"));
+            let mut client = home.client(0, "timeout");
+            client.args(["15", "gtlsclient", "--quiet", "--exit-on-all-streams-close"]);
+            client.args(["--change-local-addr=300ms", "--delay-stream=1s"]).args(rebinding);
+            client.arg("--download").arg(&got);
+            client.args(["quic.home.example", "443", "https://quic.home.example/file"]);
+            let output = client.output().expect("gtlsclient runs");
+            match fs::read(got.join("file")) {
+                Ok(read) if read == bytes => Ok(()),
+                _ => Err(text(&output)),
+            }
+        });
+    }
+    let ports = ports_seen(&mut home, 443);
+    assert!(ports.len() >= 4, "each connection had two ports: {ports:?}");
+}
+
+/// A terminal with mosh in it: for each number on its input it lets the host's shell multiply it by 7, and
+/// says when the product is on the screen.
+const TERMINAL: &str = r#"
+import fcntl, os, pty, select, struct, sys, termios, time
+process, screen = pty.fork()
+if process == 0:
+    os.execvp('mosh-client', ['mosh-client', sys.argv[1], '60001'])
+fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+shown = b''
+def see(what):
+    global shown
+    end = time.monotonic() + 40
+    while what not in shown and time.monotonic() < end:
+        if select.select([screen], [], [], 0.2)[0]:
+            try:
+                shown += os.read(screen, 65536)
+            except OSError:
+                return False
+    return what in shown
+for line in sys.stdin:
+    number = int(line)
+    os.write(screen, b'echo is$((%d*7))so\n' % number)
+    print('shown' if see(b'is%dso' % (number * 7)) else 'missing: %r' % shown[-2000:], flush=True)
+os.write(screen, b'exit\n')
+see(b'mosh is exiting')
+"#;
+
+#[test]
+fn a_shell_of_mosh_goes_on_from_another_port_of_its_client() {
+    let test = "a_shell_of_mosh_goes_on_from_another_port_of_its_client";
+    let Some(mut home) = served(test, &["mosh-server", "mosh-client"]) else { return };
+    home.add_name("shell", 0, &["udp/60001"]);
+    let mut server = home.internet.hosts[0].command("mosh-server", None);
+    // It ends by itself when nobody is heard for so many seconds.
+    server.env("MOSH_SERVER_NETWORK_TMOUT", "90").env("LC_ALL", "C.UTF-8").env("PS1", "$ ");
+    server.args(["new", "-p", "60001", "--", "/bin/sh"]).stdin(Stdio::null());
+    let said = text(&server.output().expect("mosh-server runs"));
+    let key = said.split("MOSH CONNECT 60001 ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let key = key.unwrap_or_else(|| panic!("mosh-server: {said}")).to_owned();
+    let asked = home.client(0, "dig").args(["+short", "shell.home.example"]).output();
+    let at = text(&asked.expect("dig runs")).trim().to_owned();
+    let mut terminal = home.client(0, "python3");
+    terminal.env("MOSH_KEY", key).env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
+    terminal.args(["-u", "-c", TERMINAL, &at]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut terminal = terminal.spawn().expect("it starts");
+    let mut to = terminal.stdin.take().expect("is piped");
+    let mut from = BufReader::new(terminal.stdout.take().expect("is piped"));
+    let mut multiply = |number: u32| {
+        writeln!(to, "{number}").expect("it listens");
+        let mut line = String::new();
+        from.read_line(&mut line).expect("it answers");
+        line
+    };
+    assert_eq!(multiply(11), "shown\n");
+    // Another port stands in what leaves from now on, and answers to it come in at the client's own.
+    let listed = home.internet.initiators[0].run("ss", &["-Huan"], "").expect("ss runs");
+    let listed = text(&listed);
+    let own = listed.lines().find(|line| line.contains(&format!("{at}:60001")) || line.contains("UNCONN"));
+    let own = own.and_then(|line| line.split_whitespace().nth(3)?.rsplit_once(':')?.1.parse::<u16>().ok());
+    let own = own.unwrap_or_else(|| panic!("mosh-client has no socket: {listed}"));
+    for port in [40_001, 40_002] {
+        let rules = format!(
+            "table ip other\ndelete table ip other\ntable ip other {{\n chain out {{\n  type filter hook output \
+             priority 0\n  udp sport {own} udp dport 60001 udp sport set {port}\n }}\n chain in {{\n  \
+             type filter hook prerouting priority -300\n  udp sport 60001 udp dport {port} udp dport set {own}\n \
+             }}\n}}\n"
+        );
+        succeeds("nft", &home.internet.initiators[0].run("nft", &["-f", "-"], &rules).expect("nft runs"));
+        assert_eq!(multiply(port), "shown\n");
+    }
+    drop(to);
+    assert!(terminal.wait().expect("it ends").success());
+    let ports = ports_seen(&mut home, 60_001);
+    assert!(["40001", "40002"].iter().all(|port| ports.iter().any(|seen| seen == port)), "{ports:?}");
 }

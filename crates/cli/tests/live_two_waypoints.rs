@@ -214,8 +214,8 @@ impl Flows {
         line.trim().parse().unwrap_or_else(|_| panic!("not all flows could begin: {line}"))
     }
 
-    /// Lets all speak until each is answered: the first packet to a host that the gateway does not know may be
-    /// lost.
+    /// Lets all speak until each is answered: the first packet to a host that the gateway does not know may
+    /// be lost.
     fn all_are_answered(&mut self) {
         let end = Instant::now() + PATIENCE;
         while self.round() < ALL {

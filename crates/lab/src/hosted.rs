@@ -47,8 +47,8 @@ impl Daemon {
     }
 }
 
-/// What all threads of a process have been on processors (proc(5), schedstat); nothing where the system does not
-/// say.
+/// What all threads of a process have been on processors (proc(5), schedstat); nothing where the system does
+/// not say.
 fn busy(process: u32) -> Duration {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Duration::ZERO };
     let times = threads.flatten().filter_map(|thread| {

@@ -52,6 +52,9 @@ const INSTALLED: &[Package] = &[
     package("libfaketime", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"),
     package("wireguard-go", "wireguard-go"),
     package("wireguard-tools", "wg"),
+    package("mosh", "mosh-server"),
+    package("ngtcp2-client", "gtlsclient"),
+    package("openssl", "openssl"),
     package("python3-minimal", "python3"),
     package("python3-scapy", "scapy3"),
     package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
@@ -74,6 +77,7 @@ const UNPACKED: &[Package] = &[
     package("pdns-recursor", "pdns_recursor"),
     package("vsftpd", "vsftpd"),
     package("nsd", "nsd"),
+    package("ngtcp2-server", "gtlsserver"),
 ];
 
 /// Where the programs of unpacked packages lie.

@@ -1,5 +1,6 @@
-//! `lab naming`: set-ups of names by load, simulated and beside others' rules; and in memory what a set-up takes
-//! step by step, what a packet costs in the programs and in the cipher, and what many bindings add to it.
+//! `lab naming`: set-ups of names by load, simulated, in real time and beside others' rules; plain answers
+//! beside NSD; and in memory what a set-up takes step by step, what a packet costs in the programs and in the
+//! cipher, and what many bindings add to it.
 
 mod bindings;
 mod by_size;

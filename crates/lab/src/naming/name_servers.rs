@@ -1,5 +1,5 @@
-//! Name servers as processes of this machine, ours and NSD, at addresses of the loopback interface; and what is
-//! asked of them.
+//! Name servers as processes of this machine, ours and NSD, at addresses of the loopback interface; and what
+//! is asked of them.
 
 use super::queries::{Told, ZONE, number, query};
 use crate::hosted::{Daemon, START, until};

@@ -1,5 +1,5 @@
-//! What a set-up takes, step by step, as the paper on AVES (USENIX 2001, section 6) has measured its own: from
-//! a query to SETUP, from SETUP to ACCEPT, from ACCEPT to the reply; and set-ups a second by mode.
+//! What a set-up takes, step by step, as the paper on AVES (USENIX 2001) has measured its own: from a query
+//! to SETUP, from SETUP to ACCEPT, from ACCEPT to the reply; and set-ups a second by mode.
 //!
 //! ```text
 //!  name server                          tunnel           waypoint
