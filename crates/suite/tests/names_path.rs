@@ -706,6 +706,85 @@ fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
     }
 }
 
+/// What a host with answers that it has given to all of these, bound or not.
+fn answered(judge: &mut Judge, froms: &[Address], port: u16, (gateway, host): (u8, Address)) -> u64 {
+    let before = judge.answered;
+    for &to in froms {
+        let said = Said { from: host, to, proto: UDP, ports: (port, 40_000), flags: 0, ack: 0, size: 8 };
+        judge.answers(gateway, said);
+    }
+    judge.answered - before
+}
+
+#[test]
+fn what_lives_for_long_is_counted_as_long_as_it_lives() {
+    let settings = [("MOST_BINDINGS", "40"), ("BINDINGS_OF_NETWORK", "4"), ("YOUNG_OF_NETWORK", "6")];
+    let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let (at, own) = ([198, 51, 100, 1], (1, [10, 0, 0, 80]));
+        judge.promise(at, UDP, 53, None, Some(own));
+        let forged = |number: u8| [192, 16, number, 1];
+        let asks = |judge: &mut Judge, from: Address| {
+            let ask = Said { from, to: at, proto: UDP, ports: (40_000, 53), flags: 0, ack: 0, size: 8 };
+            judge.asks(ask).is_some()
+        };
+        // All bindings that the host may have, and all young ones of one network, which are never proved.
+        judge.resolve(1, own.1);
+        (0..60).for_each(|number| proves(&mut judge, forged(number), at, 53));
+        judge.now += 20 * SECOND;
+        judge.resolve(1, own.1);
+        let all: Vec<Address> = (0..60).map(forged).collect();
+        let bound = answered(&mut judge, &all, 53, own);
+        assert!((1..40).contains(&bound), "{bound}");
+        let young: Vec<Address> = (1..=6).map(|last| [203, 0, 113, last]).collect();
+        for _ in 0..26 * 15 {
+            // Both live for more than a day, and nothing begins or ends.
+            for _ in 0..30 {
+                judge.now += 8 * SECOND;
+                assert!(young.iter().all(|from| asks(&mut judge, *from)));
+            }
+            judge.resolve(1, own.1);
+            assert_eq!(answered(&mut judge, &all, 53, own), bound);
+        }
+        assert!(!asks(&mut judge, [203, 0, 113, 7]));
+        assert_eq!(judge.reasons.get("network_full"), Some(&1));
+        judge.resolve(1, own.1);
+        (100..160).for_each(|number| proves(&mut judge, forged(number), at, 53));
+        judge.now += 20 * SECOND;
+        judge.resolve(1, own.1);
+        let others: Vec<Address> = (100..160).map(forged).collect();
+        assert_eq!(answered(&mut judge, &others, 53, own), 0, "the host has its part still");
+    }
+}
+
+#[test]
+fn the_shares_of_young_places_outlast_an_hour() {
+    let (waypoint, gateway) = (waypoint_with(&[("MOST_YOUNG", "64")]), program("names_gateway"));
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut judge = Judge::new(&waypoint, &gateway, back_end);
+        let at = judge.promise_web();
+        let mut number = 0_u32;
+        let mut flood = |judge: &mut Judge| {
+            let passed = (0..100).filter(|_| {
+                number += 1;
+                let [_, high, middle, low] = number.to_be_bytes();
+                judge.asks(opening([11 + high, middle, low, 1], at)).is_some()
+            });
+            passed.count()
+        };
+        // Half of the places is the part of a host that is alone.
+        assert_eq!(flood(&mut judge), 32);
+        for second in (18..3_700).step_by(3) {
+            judge.now = second * SECOND;
+            judge.resolve(1, [10, 0, 0, 80]);
+            // They end after 10 s, so none is left at each fourth flood.
+            let wanted = if second % 12 == 6 { 32 } else { 0 };
+            assert_eq!(flood(&mut judge), wanted, "after {second} s");
+        }
+    }
+}
+
 #[test]
 fn places_are_free_again_for_who_proves_itself() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));

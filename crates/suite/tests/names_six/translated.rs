@@ -346,6 +346,24 @@ fn so_many_connections_as_there_are_may_close_at_once() {
 }
 
 #[test]
+fn the_part_of_a_network_is_counted_as_long_as_its_connections_live() {
+    let small = [program("waypoint"), small(&[("PLACES_OF_64", "10")])];
+    for back_end in BACK_ENDS {
+        let mut six = with_host(&small, back_end);
+        let client = |last| ask(Ipv6Addr::new(0x2a00, 1, 1, 1, 0, 0, 0, last), TCP, 40_000);
+        assert!((1..=10).all(|last| connect(&mut six, client(last)).is_some()));
+        for _ in 0..13 {
+            six.now += 7_200 * SECOND;
+            resolve_four(&mut six);
+            let segment = (ACK, FIRST + 1, HOSTS_FIRST + 1);
+            assert!((1..=10).all(|last| asks(&mut six, Said { segment, ..client(last) }).is_some()));
+        }
+        assert_eq!(connect(&mut six, client(11)), None, "more than a day later");
+        assert_eq!(six.reasons.get("network_full"), Some(&1));
+    }
+}
+
+#[test]
 fn who_forges_initiators_takes_no_port_for_long() {
     let programs = [program("waypoint"), program("names_gateway")];
     let mut six = with_host(&programs, BackendKind::Native);
