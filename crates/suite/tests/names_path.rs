@@ -717,6 +717,34 @@ fn answered(judge: &mut Judge, froms: &[Address], port: u16, (gateway, host): (u
 }
 
 #[test]
+fn nobody_is_bound_between_the_end_of_a_binding_and_its_quarantine() {
+    let (waypoint, gateway) = (waypoint_with(&[("MOST_YOUNG", "16k")]), program("names_gateway"));
+    let (own, other) = ((1, [10, 0, 0, 80]), (2, [10, 0, 0, 81]));
+    let from = |number: u16| [11, (number >> 8) as u8, number as u8, 1];
+    let ask = |number| Said {
+        from: from(number),
+        to: [198, 51, 100, 1],
+        proto: UDP,
+        ports: (40_000, 53),
+        flags: 0,
+        ack: 0,
+        size: 8,
+    };
+    // More end together than the 4,096 handlers of one moment suffice for. The end of one takes three, so of
+    // one of these only the first has run.
+    for number in 1_363..=1_368 {
+        let mut judge = Judge::new(&waypoint, &gateway, BackendKind::Native);
+        judge.resolve(1, own.1);
+        judge.promise(ask(0).to, UDP, 53, None, Some(own));
+        (0..1_500).for_each(|number| assert_eq!(judge.asks(ask(number)), Some(own)));
+        judge.promise(ask(0).to, UDP, 53, None, Some(other));
+        judge.now += 10 * SECOND;
+        judge.resolve(2, other.1);
+        assert_eq!(judge.asks(ask(number)), None, "{number}");
+    }
+}
+
+#[test]
 fn what_lives_for_long_is_counted_as_long_as_it_lives() {
     let settings = [("MOST_BINDINGS", "40"), ("BINDINGS_OF_NETWORK", "4"), ("YOUNG_OF_NETWORK", "6")];
     let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
