@@ -657,7 +657,9 @@ fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
         (0..400).for_each(|number| proves(&mut judge, forged(number), at, 53));
         (1..21).for_each(|last| proves(&mut judge, one_network(last), at, 54));
         proves(&mut judge, forged(1_000), at, 54);
-        (0..10).for_each(|number| proves(&mut judge, forged(2_000 + number), at, 55));
+        // Who comes next finds a quarter of its gateway's part, or of all.
+        (0..60).for_each(|number| proves(&mut judge, forged(1_001 + number), at, 54));
+        (0..60).for_each(|number| proves(&mut judge, forged(2_000 + number), at, 55));
         // What is bound is there when the time of young ones is over.
         judge.now += 20 * SECOND;
         let mut bound = |froms: Vec<Address>, port: u16, (gateway, host): (u8, Address)| {
@@ -669,11 +671,11 @@ fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
             }
             judge.answered - before
         };
-        // With one gateway and one host: half of a half.
-        assert_eq!(bound((0..400).map(forged).collect(), 53, hosts[0]), 30);
+        // With one gateway and one host: three quarters of three quarters.
+        assert_eq!(bound((0..400).map(forged).collect(), 53, hosts[0]), 68);
         assert_eq!(bound((1..21).map(one_network).collect(), 54, hosts[1]), 8);
-        assert_eq!(bound(vec![forged(1_000)], 54, hosts[1]), 1);
-        assert_eq!(bound((0..10).map(|number| forged(2_000 + number)).collect(), 55, hosts[2]), 10);
+        assert_eq!(bound((1_000..1_061).map(forged).collect(), 54, hosts[1]), 90 - 68 - 8);
+        assert_eq!(bound((2_000..2_060).map(forged).collect(), 55, hosts[2]), 30);
         // Their end gives the places back.
         judge.rest(400 * SECOND);
         assert!(
