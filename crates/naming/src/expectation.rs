@@ -69,6 +69,14 @@ pub struct Displaced {
     pub ask: Ask,
 }
 
+/// The times of a promise before it was made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    asked: u64,
+    exclusive_until: u64,
+    until: u64,
+}
+
 /// A promise: first packets of these initiators to these services of an address go to a responder.
 #[derive(Clone, Debug)]
 pub(crate) struct Expectation {
@@ -83,6 +91,16 @@ pub(crate) struct Expectation {
 }
 
 impl Expectation {
+    /// Its times.
+    pub(crate) fn times(&self) -> Renewed {
+        Renewed { asked: self.asked, exclusive_until: self.exclusive_until, until: self.until }
+    }
+
+    /// Takes back that it was made again.
+    pub(crate) fn set_back(&mut self, times: Renewed) {
+        (self.asked, self.exclusive_until, self.until) = (times.asked, times.exclusive_until, times.until);
+    }
+
     /// Whether both could claim the same packet, for different responders.
     pub(crate) fn conflicts(&self, ask: &Ask) -> bool {
         self.ask.responder != ask.responder

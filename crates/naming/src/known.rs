@@ -5,11 +5,15 @@
 //! nor has reached one there.
 
 use crate::bindings::Bindings;
-use crate::expectation::{Ask, Displaced, Expectation};
+use crate::expectation::{Ask, Displaced, Expectation, Renewed};
 use crate::limits::{FORGOTTEN_AT_ONCE, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR, MOST_OF_INITIATOR};
 use crate::service::Service;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
+
+/// There is no room for another promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crowded;
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
@@ -79,7 +83,10 @@ impl Known {
         chosen.copied()
     }
 
-    /// Notes what was promised, and what had to go for it; false if there is no room.
+    /// Notes what was promised, and what had to go for it. Gives the times of the same promise before.
+    ///
+    /// # Errors
+    /// There is no room.
     pub(crate) fn promise(
         &mut self,
         initiator: Ipv4Addr,
@@ -87,29 +94,33 @@ impl Known {
         promised: Expectation,
         now: u64,
         displaced: &mut Vec<Displaced>,
-    ) -> bool {
+    ) -> Result<Option<Renewed>, Crowded> {
         if self.count >= MOST_KNOWN && !self.make_room(now) {
-            return false;
+            return Err(Crowded);
         }
         let is_new = !self.of.contains_key(&initiator);
         let of = self.of.entry(initiator).or_default();
         if is_new {
             self.waiting.push_back(initiator);
         }
-        let before = of.len();
+        let (before, mut renews) = (of.len(), None);
         of.retain(|(at, one)| {
             let gives_way = *at == address && one.conflicts(&promised.ask);
             if gives_way {
                 displaced.push(Displaced { address, ask: one.ask.clone() });
             }
-            one.until > now && !gives_way && !(*at == address && one.is_for(&promised.ask))
+            let is_same = *at == address && one.is_for(&promised.ask);
+            if is_same && one.until > now {
+                renews = Some(one.times());
+            }
+            one.until > now && !gives_way && !is_same
         });
         if of.len() >= MOST_KNOWN_OF_INITIATOR {
             of.retain(|(_, one)| one.exclusive_until > now);
         }
         of.push((address, promised));
         self.count = self.count + of.len() - before;
-        true
+        Ok(renews)
     }
 
     /// Forgets what initiators no longer have to themselves, from the one that waits longest on; false if
@@ -151,6 +162,13 @@ impl Known {
         of.filter(|(at, one)| *at == address && one.until > now && one.admits(initiator, service))
             .map(|(_, one)| one)
             .max_by_key(|one| one.asked)
+    }
+
+    /// Takes back that a promise to an initiator was made again.
+    pub(crate) fn set_back(&mut self, initiator: Ipv4Addr, address: Ipv4Addr, ask: &Ask, times: Renewed) {
+        let of = self.of.get_mut(&initiator).into_iter().flatten();
+        let same = of.filter(|(at, one)| *at == address && one.is_for(ask));
+        same.for_each(|(_, one)| one.set_back(times));
     }
 
     /// Takes back one promise to an initiator.

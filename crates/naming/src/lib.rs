@@ -38,7 +38,7 @@ mod window;
 
 pub use admission::{Admission, Denial};
 pub use bindings::BindingKey;
-pub use expectation::{Ask, Displaced, Initiators, Responder};
+pub use expectation::{Ask, Displaced, Initiators, Renewed, Responder};
 pub use network::network;
 pub use path::{NoRoom, PathChange, PathEntries, PathEntry, PathKey};
 pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};

@@ -9,7 +9,7 @@
 //! least harm there.
 
 use crate::bindings::{Binding, Bindings};
-use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
+use crate::expectation::{Ask, Displaced, Expectation, Initiators, Renewed, Responder};
 use crate::fairness::Shares;
 use crate::limits::{
     MOST_AT_ADDRESS, MOST_NETWORKS_OF_HOST, PERCENT_FOR_UNVERIFIED, PERCENT_OF_NETWORK,
@@ -119,6 +119,7 @@ impl Unknown {
         }
         let slot = &mut self.slots[place];
         if let Some(known) = slot.expectations.iter_mut().find(|one| one.until > now && one.covers(ask)) {
+            let renews = Some(known.times());
             if !limits.is_short || ask.is_verified {
                 let initiators = known.ask.initiators;
                 let exclusive_until = promised.exclusive_until.max(known.exclusive_until);
@@ -129,7 +130,7 @@ impl Unknown {
                 return Err(Shortage::Unproved);
             }
             let Expectation { ask: Ask { initiators, .. }, exclusive_until, .. } = *known;
-            return Ok(Promise { address: slot.address, exclusive_until, initiators });
+            return Ok(Promise { address: slot.address, exclusive_until, initiators, renews });
         }
         slot.expectations.retain(|one| {
             let gives_way = one.conflicts(ask);
@@ -141,7 +142,14 @@ impl Unknown {
         slot.used = Some((now, ask.responder));
         let Expectation { ask: Ask { initiators, .. }, exclusive_until, .. } = promised;
         slot.expectations.push(promised);
-        Ok(Promise { address: slot.address, exclusive_until, initiators })
+        Ok(Promise { address: slot.address, exclusive_until, initiators, renews: None })
+    }
+
+    /// Takes back that a promise was made again.
+    pub(crate) fn set_back(&mut self, address: Ipv4Addr, ask: &Ask, times: Renewed) {
+        let slots = self.slots.iter_mut().filter(|slot| slot.address == address);
+        let same = slots.flat_map(|slot| &mut slot.expectations).filter(|one| one.is_for(ask));
+        same.for_each(|one| one.set_back(times));
     }
 
     /// Takes back one promise.

@@ -2,8 +2,8 @@
 
 use crate::admission::{Admission, Denial};
 use crate::bindings::{BindingKey, Bindings, State};
-use crate::expectation::{Ask, Displaced, Expectation, Initiators, Responder};
-use crate::known::Known;
+use crate::expectation::{Ask, Displaced, Expectation, Initiators, Renewed, Responder};
+use crate::known::{Crowded, Known};
 use crate::limits::{CONTESTED, MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
 use crate::path::{PathEntry, PathKey};
 use crate::service::Services;
@@ -73,6 +73,8 @@ pub struct Promise {
     pub exclusive_until: u64,
     /// To whom: those that were asked for, or more.
     pub initiators: Initiators,
+    /// The same was promised before, and others may rely on that.
+    pub renews: Option<Renewed>,
 }
 
 /// A packet of an initiator.
@@ -165,10 +167,9 @@ impl Waypoint {
                 .known
                 .choose(initiator, ask, &self.known_bindings, now)
                 .ok_or(SetUpError::InitiatorFull)?;
-            if !self.known.promise(initiator, address, promised, now, &mut self.displaced) {
-                return Err(SetUpError::Full);
-            }
-            Promise { address, exclusive_until, initiators: ask.initiators }
+            let renews = self.known.promise(initiator, address, promised, now, &mut self.displaced);
+            let renews = renews.map_err(|Crowded| SetUpError::Full)?;
+            Promise { address, exclusive_until, initiators: ask.initiators, renews }
         } else {
             let promised = self.unknown.promise(promised, &self.unknown_bindings, now, &mut self.displaced);
             promised.map_err(|shortage| match shortage {
@@ -184,12 +185,18 @@ impl Waypoint {
         &self.displaced
     }
 
-    /// Takes back the promise that has just been made, since packets do not follow it.
+    /// Takes back the promise that has just been made, since packets do not follow it. What was promised
+    /// before stays as it was.
     pub fn retract(&mut self, ask: &Ask, promise: &Promise) {
-        if let Initiators::Exact(initiator) = ask.initiators {
-            self.known.retract(initiator, promise.address, ask);
-        } else {
-            self.unknown.retract(promise.address, &Ask { initiators: promise.initiators, ..ask.clone() });
+        let &Promise { address, initiators, renews, .. } = promise;
+        let ask = Ask { initiators, ..ask.clone() };
+        match (renews, ask.initiators) {
+            (Some(times), Initiators::Exact(initiator)) => {
+                self.known.set_back(initiator, address, &ask, times);
+            }
+            (Some(times), _) => self.unknown.set_back(address, &ask, times),
+            (None, Initiators::Exact(initiator)) => self.known.retract(initiator, address, &ask),
+            (None, _) => self.unknown.retract(address, &ask),
         }
     }
 

@@ -8,8 +8,8 @@ use naming::limits::{
     MOST_OF_INITIATOR, QUARANTINE, REMEMBERED, SECOND, TAIL,
 };
 use naming::{
-    AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Hold, Initiators, Responder, Service,
-    Services, SetUpError, Waypoint,
+    AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Hold, Initiators, Promise, Responder,
+    Service, Services, SetUpError, Waypoint,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -444,6 +444,37 @@ fn who_is_told_as_one_address_is_promised_no_address_by_which_it_is_bound_to_ano
     waypoint.end(&first.key, 2 * TAIL);
     assert_eq!(waypoint.set_up(&told(1), 2 * TAIL + QUARANTINE - 1), Err(SetUpError::Full));
     assert!(waypoint.set_up(&told(1), 2 * TAIL + 600 * SECOND).is_ok(), "it is forgotten");
+}
+
+#[test]
+fn a_promise_that_was_made_again_and_is_taken_back_leaves_the_one_before() {
+    let pool = || AddressPool { known: vec![address(1)], unknown: vec![address(2)] };
+    for (hold, initiators) in [
+        (Hold::Measured, Initiators::Any),
+        (Hold::Whole, Initiators::Any),
+        (Hold::Measured, Initiators::Exact(client(1))),
+    ] {
+        let mut waypoint = Waypoint::new(pool()).expect("good").holding(hold);
+        let (own, other) = (ask(1, &[SSH], initiators), ask(2, &[SSH], initiators));
+        let first = waypoint.set_up(&own, 0).expect("it is free");
+        let again = waypoint.set_up(&own, 30 * SECOND).expect("it is the same");
+        assert_eq!((first.address, first.renews, again.renews.is_some()), (again.address, None, true));
+        waypoint.retract(&own, &again);
+        // Whoever was told before gets through, for as long as was promised then.
+        let mine = packet(client(1), first.address, SSH);
+        assert_eq!(waypoint.admit(&mine, 31 * SECOND), Admission::Admitted(Responder(1)), "{hold:?}");
+        let later = packet(client(1), first.address, HTTPS);
+        assert_eq!(waypoint.admit(&later, TAIL - 1), Admission::Refused(Denial::NotOffered));
+        assert_eq!(waypoint.admit(&later, TAIL), Admission::Refused(Denial::NoExpectation));
+        let new = waypoint.set_up(&other, TAIL).map(|one| one.renews);
+        // A known client is bound to the first host by the only address.
+        let is_bound = matches!(initiators, Initiators::Exact(_));
+        assert_eq!(new, if is_bound { Err(SetUpError::InitiatorFull) } else { Ok(None) }, "{hold:?}");
+        if let Ok(promise) = waypoint.set_up(&other, TAIL + 1) {
+            waypoint.retract(&other, &Promise { renews: None, ..promise });
+            assert_eq!(waypoint.set_up(&other, TAIL + 2).map(|one| one.renews), Ok(None), "nothing is left");
+        }
+    }
 }
 
 #[test]
