@@ -77,23 +77,26 @@ impl Unknown {
         now: u64,
         displaced: &mut Vec<Displaced>,
     ) -> Result<Promise, Shortage> {
-        if matches!(promised.ask.initiators, Initiators::Prefix(..)) {
+        let told = promised.ask.initiators;
+        if matches!(told, Initiators::Prefix(..)) {
             let all = self.slots.iter().flat_map(|slot| &slot.expectations);
             let alike = all.filter(|one| one.until > now && one.leads_alike(&promised.ask));
             if alike.count() >= MOST_NETWORKS_OF_HOST {
                 let ask = Ask { initiators: Initiators::Any, ..promised.ask.clone() };
                 let wider = Expectation { ask, ..promised };
-                if let Ok(promise) = self.promise_to(wider, bindings, now, displaced) {
+                if let Ok(promise) = self.promise_to(wider, told, bindings, now, displaced) {
                     return Ok(promise);
                 }
             }
         }
-        self.promise_to(promised, bindings, now, displaced)
+        self.promise_to(promised, told, bindings, now, displaced)
     }
 
+    /// Promises it to no fewer than those that were told of.
     fn promise_to(
         &mut self,
         promised: Expectation,
+        told: Initiators,
         bindings: &Bindings,
         now: u64,
         displaced: &mut Vec<Displaced>,
@@ -103,7 +106,7 @@ impl Unknown {
         let (mut free, mut for_others) = (0, false);
         let limits = Limits::of(&self.slots, ask, now);
         for (place, slot) in self.slots.iter().enumerate() {
-            let Some(fitness) = slot.fitness(ask, bindings, now) else { continue };
+            let Some(fitness) = slot.fitness(ask, told, bindings, now) else { continue };
             free += 1;
             if fitness.new && !limits.allow(slot, ask, now) {
                 for_others = true;
@@ -269,10 +272,11 @@ impl Slot {
         self.exclusive(ask, now).any(|one| network(one.ask.resolver) == network(ask.resolver))
     }
 
-    /// How well this address fits; none if it is taken.
-    fn fitness(&self, ask: &Ask, bindings: &Bindings, now: u64) -> Option<Fitness> {
+    /// How well this address fits; none if it is taken, or if the only initiator that was told of reaches
+    /// another responder there.
+    fn fitness(&self, ask: &Ask, told: Initiators, bindings: &Bindings, now: u64) -> Option<Fitness> {
         // Of a whole network nobody could be promised anything any more where one of its hosts is bound.
-        if let Initiators::Prefix(initiator, 32..) = ask.initiators {
+        if let Initiators::Prefix(initiator, 32..) = told {
             let leads_elsewhere = |one: &Binding| {
                 one.address == self.address
                     && one.responder != ask.responder

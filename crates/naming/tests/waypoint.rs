@@ -5,7 +5,7 @@ mod chronicle;
 use chronicle::Chronicle;
 use naming::limits::{
     CONTESTED, EMBRYONIC, MOST_AT_ADDRESS, MOST_BINDINGS, MOST_KNOWN, MOST_KNOWN_OF_INITIATOR,
-    MOST_OF_INITIATOR, QUARANTINE, REMEMBERED, SECOND, TAIL,
+    MOST_NETWORKS_OF_HOST, MOST_OF_INITIATOR, QUARANTINE, REMEMBERED, SECOND, TAIL,
 };
 use naming::{
     AddressPool, Admission, Ask, BindingKey, Denial, FirstPacket, Hold, Initiators, Promise, Responder,
@@ -475,6 +475,29 @@ fn a_promise_that_was_made_again_and_is_taken_back_leaves_the_one_before() {
             assert_eq!(waypoint.set_up(&other, TAIL + 2).map(|one| one.renews), Ok(None), "nothing is left");
         }
     }
+}
+
+#[test]
+fn a_client_is_promised_no_address_by_which_it_is_bound_elsewhere_where_a_promise_becomes_one_to_all() {
+    let unknown = vec![address(1), address(2)];
+    let mut waypoint = Waypoint::new(AddressPool { known: vec![], unknown }).expect("good");
+    for responder in [1, 4] {
+        let resolver = Ipv4Addr::new(192, 0, responder as u8, 1).into();
+        let any = Ask { resolver, ..ask(responder, &[SSH], Initiators::Any) };
+        let by = waypoint.set_up(&any, 0).expect("it is free").address;
+        let first = packet(client(1), by, SSH);
+        assert_eq!(waypoint.admit(&first, 1), Admission::Admitted(Responder(responder)));
+        waypoint.prove(&first.key);
+    }
+    let now = 2 * TAIL;
+    let told = |initiator| ask(2, &[SSH], Initiators::Prefix(initiator, 32));
+    for last in 0..MOST_NETWORKS_OF_HOST {
+        waypoint.set_up(&told(client(100 + last as u64)), now).expect("nobody is bound there");
+    }
+    assert_eq!(waypoint.set_up(&told(client(1)), now), Err(SetUpError::Full));
+    let other = waypoint.set_up(&told(client(200)), now).expect("nobody is bound there");
+    assert_eq!(other.initiators, Initiators::Any, "there are so many of them");
+    assert_eq!(waypoint.set_up(&told(client(1)), now), Err(SetUpError::Full));
 }
 
 #[test]
