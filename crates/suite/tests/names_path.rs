@@ -747,6 +747,43 @@ fn nobody_is_bound_between_the_end_of_a_binding_and_its_quarantine() {
 }
 
 #[test]
+fn promises_that_change_each_second_fill_no_quarantine() {
+    let settings = [("MOST_BINDINGS", "75"), ("MOST_YOUNG", "64")];
+    let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
+    let table = waypoint.tables.iter().position(|table| table.name == "quarantine").expect("one") as u32;
+    let (at, hosts) = ([198, 51, 100, 1], [(1, [10, 0, 0, 80]), (2, [10, 0, 0, 81])]);
+    for proves_itself in [false, true] {
+        let mut judge = Judge::new(&waypoint, &gateway, BackendKind::Native);
+        let (mut number, mut passed) = (0_u16, Vec::new());
+        for second in 0..150 {
+            judge.now = second * SECOND;
+            let own = hosts[second as usize % 2];
+            judge.resolve(own.0, own.1);
+            judge.promise(at, UDP, 53, None, Some(own));
+            // Who has reached the other host a second ago sends again, and others begin.
+            let others = std::mem::take(&mut passed).into_iter().chain(number..number + 100);
+            number += 100;
+            for number in others {
+                let from = [11, (number >> 8) as u8, number as u8, 1];
+                let ask = Said { from, to: at, proto: UDP, ports: (40_000, 53), flags: 0, ack: 0, size: 8 };
+                if judge.asks(ask).is_none() {
+                    continue;
+                }
+                passed.push(number);
+                if proves_itself {
+                    judge.answers(own.0, Said { from: own.1, to: from, ports: (53, 40_000), ..ask });
+                    judge.asks(ask);
+                }
+            }
+        }
+        // Room without that for renewals: all bindings of all kinds, two thirds of them once more, all young
+        // ones for as often as they end, and what may be proved at once.
+        let held = judge.waypoint.processor_mut().entries_held(table);
+        assert!(held <= 75 * 5 + 64 * 16 + 64, "{held}");
+    }
+}
+
+#[test]
 fn what_lives_for_long_is_counted_as_long_as_it_lives() {
     let settings = [("MOST_BINDINGS", "40"), ("BINDINGS_OF_NETWORK", "4"), ("YOUNG_OF_NETWORK", "6")];
     let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
