@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 9] = [
+const MODULES: [(&str, Files); 10] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -14,6 +14,7 @@ const MODULES: [(&str, Files); 9] = [
     ("std/bindings", BINDINGS),
     ("std/nat64", NAT64),
     ("std/networks", NETWORKS),
+    ("std/syn_cookies", SYN_COOKIES),
 ];
 
 /// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
@@ -72,7 +73,12 @@ const NAT64: &[(&str, &str)] = &[
 
 const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../std/networks.rav"))];
 
-const BINDINGS: &[(&str, &str)] = &[("std/bindings.rav", include_str!("../../../std/bindings.rav"))];
+const BINDINGS: &[(&str, &str)] = &[
+    ("std/bindings/bindings.rav", include_str!("../../../std/bindings/bindings.rav")),
+    ("std/bindings/back.rav", include_str!("../../../std/bindings/back.rav")),
+];
+
+const SYN_COOKIES: &[(&str, &str)] = &[("std/syn_cookies.rav", include_str!("../../../std/syn_cookies.rav"))];
 
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),

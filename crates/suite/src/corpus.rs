@@ -2,6 +2,7 @@
 
 use lang::ir::Program;
 use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
+use lang::settings::{SetValue, Settings};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,27 @@ pub fn files(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
 pub fn shipped(name: &str) -> Program {
     let compiled = compile_file(&root().join("programs").join(name), Decode::Lazy);
     compiled.expect("it can be read").program.expect("it compiles")
+}
+
+/// A program that ships with the project, with other values for what can be set.
+///
+/// # Panics
+/// It cannot be read, or is not right with these values.
+pub fn shipped_with(name: &str, values: &[(&str, &str)]) -> Program {
+    let mut settings = Settings { name: "set".to_owned(), ..Settings::default() };
+    for (name, value) in values {
+        let from = settings.text.len();
+        settings.text += value;
+        let part = from..settings.text.len();
+        settings.values.push(SetValue {
+            name: (*name).to_owned(),
+            place: from..from,
+            parts: Vec::from([part]),
+        });
+    }
+    let text = std::fs::read_to_string(root().join("programs").join(name)).expect("it can be read");
+    let options = CompileOptions { settings, ..CompileOptions::default() };
+    compile(name, &text, &|_| None, &options).program.expect("it compiles")
 }
 
 /// Compiles a file; modules are looked for beside it.

@@ -17,11 +17,10 @@ use etherparse::PacketBuilder;
 use exec::BackendKind;
 use exec::state::MAX_DUE_RUNS;
 use lang::ir::{Entry, Match, Program};
-use lang::pipeline::{CompileOptions, Decode, compile};
-use lang::settings::{SetValue, Settings};
+use lang::pipeline::Decode;
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashMap};
-use suite::corpus::{compile_file, root};
+use suite::corpus::{compile_file, root, shipped_with};
 use suite::random::SuiteRandom;
 
 const SECOND: u64 = 1_000_000_000;
@@ -56,25 +55,6 @@ type Claim = (Address, Address, u8, u16);
 fn program(name: &str) -> Program {
     let path = root().join(format!("programs/{name}.rav"));
     compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
-}
-
-/// The waypoint with other values for what can be set.
-fn waypoint_with(values: &[(&str, &str)]) -> Program {
-    let mut settings = Settings { name: "set".to_owned(), ..Settings::default() };
-    for (name, value) in values {
-        let from = settings.text.len();
-        settings.text += value;
-        let part = from..settings.text.len();
-        settings.values.push(SetValue {
-            name: (*name).to_owned(),
-            place: from..from,
-            parts: Vec::from([part]),
-        });
-    }
-    let path = root().join("programs/waypoint.rav");
-    let text = std::fs::read_to_string(&path).expect("it can be read");
-    let options = CompileOptions { settings, ..CompileOptions::default() };
-    compile("waypoint.rav", &text, &|_| None, &options).program.expect("it compiles")
 }
 
 fn peer(number: u8) -> [u8; 6] {
@@ -642,7 +622,7 @@ fn proves(judge: &mut Judge, from: Address, at: Address, port: u16) {
 
 #[test]
 fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
-    let waypoint = waypoint_with(&[("MOST_BINDINGS", "120"), ("BINDINGS_OF_NETWORK", "8")]);
+    let waypoint = shipped_with("waypoint.rav", &[("MOST_BINDINGS", "120"), ("BINDINGS_OF_NETWORK", "8")]);
     let gateway = program("names_gateway");
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
