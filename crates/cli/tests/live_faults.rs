@@ -161,18 +161,26 @@ fn a_flood_and_a_scan_take_nothing_from_flows_and_from_other_hosts() {
     // Sources are forged, so no answer comes of them, and each is another.
     let flood = |home: &Home| {
         let mut hping = home.internet.initiators[3].command("hping3", None);
-        hping.args(["-q", "-S", "--rand-source", "-p", "80", "-i", "u250", "-c", "8000", &at]);
+        hping.args(["-q", "-S", "--rand-source", "-p", "80", "-i", "u250", "-c", "200000", &at]);
         hping.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hping3 runs")
     };
     let mut flooding = flood(&home);
-    until(|| match home.drops("waypoint", "embryonic_full") + home.drops("waypoint", "host_full") {
+    until(|| match home.drops("waypoint", "answered_by_cookie") {
         0 => Err("the flood fills nothing".to_owned()),
         _ => Ok(()),
     });
     let tables = home.ask("waypoint", &["show", "tables", "--total"]);
     assert!(flooding.try_wait().expect("is ours").is_none(), "the flood is too short for what follows");
-    // Other hosts have their part of the places for first packets.
+    // Other hosts have their part of the places for first packets, and new clients of this one need none.
     assert!(gets(&home, 1, 1) && gets(&home, 2, 2));
+    for initiator in [1, 2] {
+        until(|| match gets(&home, initiator, 0) {
+            true => Ok(()),
+            false => Err(format!("client {initiator} does not reach the flooded host")),
+        });
+    }
+    assert!(home.drops("waypoint", "opened_by_cookie") > 0, "both found one of the few places");
+    assert!(flooding.try_wait().expect("is ours").is_none(), "the flood is too short for what follows");
     flow.goes_on();
     // Somebody looks at all ports of an address that was promised, and of one that was not.
     for address in [at.as_str(), "198.51.100.9"] {
@@ -181,10 +189,11 @@ fn a_flood_and_a_scan_take_nothing_from_flows_and_from_other_hosts() {
         assert!(text(&scan.expect("hping3 runs")).contains("600 packets transmitted"));
     }
     flow.goes_on();
-    flooding.wait().expect("it ends");
+    assert!(flooding.try_wait().expect("is ours").is_none(), "the flood is too short for all this");
+    flooding.kill().and_then(|()| flooding.wait()).expect("it ends");
     flow.goes_on();
     // Places are free again ten seconds after the last first packet.
-    until(|| if gets(&home, 1, 0) { Ok(()) } else { Err("nobody new reaches the host".to_owned()) });
+    until(|| if gets(&home, 4, 0) { Ok(()) } else { Err("nobody new reaches the host".to_owned()) });
     let young = tables["now"]["report"]["tables"]["young_bindings"]["entries"].as_u64();
     assert!(young.is_some_and(|count| count > MOST_YOUNG / 4 && count <= MOST_YOUNG), "{young:?}");
     let services =

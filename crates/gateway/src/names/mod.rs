@@ -48,6 +48,7 @@ use naming::{AddressPoolError, BindingKey, ServiceTextError};
 use packets::{LivePackets, quarantine_earlier};
 use parts::{Amount, Parts};
 use ports::live::clock::{Clock, MachineClock};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,7 +199,12 @@ impl Names {
         let mut answering = self.answering();
         let Some(waypoint) = answering.waypoint.clone() else { return Ok(()) };
         answering.parts.divide(Amount::of_tables(&tables)).map_err(NamesError::Packets)?;
-        locked(&waypoint).carry(&tables, answering.gateways(), &answering.machine);
+        let mut secret = [0; 16];
+        // For so few bytes it is never interrupted.
+        getrandom(&mut secret, GetRandomFlags::empty()).map_err(io::Error::from)?;
+        let secret = u128::from_ne_bytes(secret);
+        let cookie_key = [secret as u64, (secret >> 64) as u64];
+        locked(&waypoint).carry(&tables, answering.gateways(), &answering.machine, cookie_key);
         answering.stand().map_err(NamesError::Packets)?;
         locked(&waypoint).fill(&tables, backend).map_err(NamesError::Packets)?;
         if self.kept.is_some() {

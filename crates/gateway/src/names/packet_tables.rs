@@ -11,6 +11,8 @@ const BOUND: [&str; 4] = ["young_bindings", "tcp_bindings", "echo_bindings", "da
 const QUARANTINE: &str = "quarantine";
 /// What the machine itself listens at.
 const MACHINE: &str = "machine_services";
+/// The secret of SYN cookies.
+const COOKIE_KEYS: &str = "cookie_keys";
 /// What leads to hosts by IPv6, and back.
 const STABLE: [&str; 2] = ["stable6", "stable6_back"];
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
@@ -27,6 +29,8 @@ pub struct PacketTables {
     pub(super) young: usize,
     pub(super) quarantine: u32,
     pub(super) machine: u32,
+    /// The secret of SYN cookies, if the program has them.
+    pub(super) cookie_keys: Option<u32>,
     /// What leads to hosts by IPv6, if the program carries it.
     pub(super) stable: Option<StableTables>,
 }
@@ -98,6 +102,10 @@ impl PacketTables {
             .filter(|(_, table)| table.kind == TableKind::Exact)
             .filter(|(_, table)| are(&table.keys, &[uint(8), uint(16)]) && table.values.is_empty())
             .ok_or_else(|| lacks(&wanted))?;
+        let of_cookies = find(COOKIE_KEYS)
+            .filter(|(_, table)| table.kind == TableKind::Exact)
+            .filter(|(_, table)| are(&table.keys, &[uint(8)]) && are(&table.values, &[uint(64), uint(64)]));
+        let cookie_keys = of_cookies.map(|(place, _)| place);
         if held > MOST_BINDINGS {
             return Err(format!(
                 "the program's tables of bindings hold {held} entries, and a waypoint knows {MOST_BINDINGS} at most: lower `MOST_BINDINGS` by `[set]`"
@@ -129,6 +137,6 @@ impl PacketTables {
             ));
         }
         let room = table.capacity as usize;
-        Ok(PacketTables { expectations, room, bound, young, quarantine, machine, stable })
+        Ok(PacketTables { expectations, room, bound, young, quarantine, machine, cookie_keys, stable })
     }
 }

@@ -129,6 +129,11 @@ pub(super) fn machine_entry(service: Service) -> Entry {
     Entry { key, value: Vec::new(), priority: 0 }
 }
 
+/// The entry of the secret of SYN cookies.
+pub(super) fn cookie_entry([first, second]: [u64; 2]) -> Entry {
+    Entry { key: vec![Match::Exact(0)], value: vec![first.into(), second.into()], priority: 0 }
+}
+
 fn binding_matches(key: &BindingKey) -> Vec<Match> {
     let Service { protocol, port } = key.service;
     let columns =

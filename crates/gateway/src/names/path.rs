@@ -2,7 +2,9 @@
 //! one host.
 
 use super::packet_tables::PacketTables;
-use super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target, entry, machine_entry};
+use super::packets::{
+    DataPath, KeyState, PathRefusal, Reached, Row, Target, cookie_entry, entry, machine_entry,
+};
 use super::stable::{self, StableEntry, StableHost};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
@@ -27,6 +29,8 @@ pub(super) struct PacketPath {
     peers: BTreeMap<String, u32>,
     /// What the machine itself listens at, whatever is promised.
     machine: BTreeSet<Service>,
+    /// The secret of SYN cookies, for as long as the process lives.
+    cookie_key: [u64; 2],
 }
 
 impl PacketPath {
@@ -35,11 +39,13 @@ impl PacketPath {
         tables: &PacketTables,
         gateways: &[GatewayDescription],
         machine: &BTreeSet<Service>,
+        cookie_key: [u64; 2],
     ) -> PacketPath {
         let (room, standing, stable) = (tables.room, HashMap::new(), HashMap::new());
         let (entries, machine) = (PathEntries::new(room), machine.clone());
         let peers = BTreeMap::new();
-        let mut path = PacketPath { packets: None, room, entries, standing, stable, peers, machine };
+        let mut path =
+            PacketPath { packets: None, room, entries, standing, stable, peers, machine, cookie_key };
         path.serve(gateways);
         path
     }
@@ -249,6 +255,10 @@ impl PacketPath {
         let all = standing.chain(promised).collect();
         let machine = self.machine.iter().map(|&service| machine_entry(service)).collect();
         backend.replace(tables.machine, machine).map_err(|error| format!("`machine_services`: {error}"))?;
+        if let Some(table) = tables.cookie_keys {
+            let key = vec![cookie_entry(self.cookie_key)];
+            backend.replace(table, key).map_err(|error| format!("`cookie_keys`: {error}"))?;
+        }
         if let Some(places) = tables.stable {
             stable::fill(places, backend, self.stable.values().map(|(entry, _)| entry))?;
         }

@@ -270,16 +270,24 @@ mod tests {
         let pool = AddressPool { known, unknown: vec![[203, 0, 113, 99].into()] };
         let hosts = Arc::new(Mutex::new(Hosts::default()));
         let mut waypoint = LocalWaypoint::new(1, pool, hosts).expect("a pool");
-        let (bound, machine, stable) = ([1, 2, 4, 5], 6, None);
-        let tables =
-            PacketTables { expectations: 0, room: 400, bound, young: 4, quarantine: 3, machine, stable };
+        let (bound, machine, cookie_keys, stable) = ([1, 2, 4, 5], 6, None, None);
+        let tables = PacketTables {
+            expectations: 0,
+            room: 400,
+            bound,
+            young: 4,
+            quarantine: 3,
+            machine,
+            cookie_keys,
+            stable,
+        };
         let gateway = GatewayDescription {
             name: "home".into(),
             networks: Vec::new(),
             names: Vec::new(),
             peer: Some(7),
         };
-        waypoint.carry(&tables, &[gateway], &BTreeSet::new());
+        waypoint.carry(&tables, &[gateway], &BTreeSet::new(), [1, 2]);
         waypoint.begin(Box::new(told.clone()));
         waypoint
     }

@@ -646,7 +646,16 @@ fn a_name_server_elsewhere_has_its_part_of_the_hosts_and_what_nothing_leads_to_i
 /// Tables with room for so many expectations.
 fn tables(room: usize) -> PacketTables {
     let (bound, stable) = ([1, 2, 4, 5], None);
-    PacketTables { expectations: 0, room, bound, young: 4, quarantine: 3, machine: 6, stable }
+    PacketTables {
+        expectations: 0,
+        room,
+        bound,
+        young: 4,
+        quarantine: 3,
+        machine: 6,
+        cookie_keys: None,
+        stable,
+    }
 }
 
 #[test]
@@ -717,7 +726,7 @@ fn a_file_that_is_read_again_changes_its_names_and_touches_no_others() {
     let file = |text: &str| read(&format!("listen = [\"127.0.0.1:1\"]\n{text}")).expect("it is right");
     let running = Running::with(&before, |answering| {
         let waypoint = answering.waypoint.clone().expect("it is one");
-        locked(&waypoint).carry(&tables(64), answering.gateways(), &BTreeSet::new());
+        locked(&waypoint).carry(&tables(64), answering.gateways(), &BTreeSet::new(), [1, 2]);
         answering.stand().expect("there is room");
     });
     let waypoint = running.names.waypoint().expect("it is one");
@@ -857,8 +866,12 @@ fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
         names: Vec::new(),
         peer,
     };
-    let mut path =
-        PacketPath::new(&tables(8), &[gateway("home", Some(7)), gateway("other", Some(8))], &BTreeSet::new());
+    let mut path = PacketPath::new(
+        &tables(8),
+        &[gateway("home", Some(7)), gateway("other", Some(8))],
+        &BTreeSet::new(),
+        [1, 2],
+    );
     let led = Arc::default();
     path.begin(Box::new(Led(Arc::clone(&led))));
     let count = || led.lock().expect("no panic").len();
@@ -931,6 +944,7 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
         young: 0,
         quarantine: 0,
         machine: 9,
+        cookie_keys: None,
         stable: None,
     };
     let stored = |number: u8| {
@@ -963,7 +977,7 @@ fn a_promise_that_packets_have_no_room_for_is_taken_back() {
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
-    waypoint.carry(&tables(3), &[gateway], &BTreeSet::new());
+    waypoint.carry(&tables(3), &[gateway], &BTreeSet::new(), [1, 2]);
     let told = Arc::default();
     waypoint.begin(Box::new(Faster(Arc::clone(&told), None)));
     let mut asked = 0;
@@ -1010,7 +1024,7 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     let mut waypoint = LocalWaypoint::new(1, pool, Arc::new(Mutex::new(hosts))).expect("a pool");
     let gateway =
         GatewayDescription { name: "home".into(), networks: Vec::new(), names: Vec::new(), peer: Some(7) };
-    waypoint.carry(&tables(8), &[gateway], &BTreeSet::new());
+    waypoint.carry(&tables(8), &[gateway], &BTreeSet::new(), [1, 2]);
     let service = Service { protocol: 6, port: 22 };
     let key = BindingKey { initiator, address: address(1), service };
     let target = Target { peer: 7, host: [192, 168, 1, 11].into() };
@@ -1036,4 +1050,20 @@ fn packets_that_were_faster_than_their_event_are_believed() {
     assert_eq!(*told.lock().expect("no panic"), [(key, Some(to_nas))]);
     // And the first one again, for the host that it reaches there.
     assert_eq!(ask(11), AnswerBody::Accept(address(1), 2_000_000));
+}
+
+#[test]
+fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
+    let text = include_str!("../../../../programs/waypoint.rav");
+    let options = lang::pipeline::CompileOptions::default();
+    let compiled = lang::pipeline::compile("waypoint.rav", text, &|_| None, &options);
+    let program = compiled.program.expect("compiles");
+    let tables = PacketTables::of(&program, true).expect("it has all tables");
+    let path = PacketPath::new(&tables, &[], &BTreeSet::new(), [7, u64::MAX]);
+    let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 2, 0).expect("it loads");
+    let table = tables.cookie_keys.expect("it has cookies");
+    assert_eq!(backend.entries_held(table), 0, "the text has no secret");
+    path.fill(&tables, backend.as_mut(), &Hosts::default()).expect("there is room");
+    let [(entry, _)] = &backend.entries(table)[..] else { panic!("one secret") };
+    assert_eq!(entry.value, [7, u64::MAX.into()]);
 }

@@ -119,14 +119,15 @@ impl LocalWaypoint {
         LocalWaypoint { waypoint: self.waypoint.holding(hold), ..self }
     }
 
-    /// Packets will follow its promises; nobody is told yet.
+    /// Packets will follow its promises; nobody is told yet. `cookie_key` is a secret.
     pub(super) fn carry(
         &mut self,
         tables: &PacketTables,
         gateways: &[GatewayDescription],
         machine: &BTreeSet<Service>,
+        cookie_key: [u64; 2],
     ) {
-        self.path = Some(PacketPath::new(tables, gateways, machine));
+        self.path = Some(PacketPath::new(tables, gateways, machine, cookie_key));
     }
 
     /// From now on these packets are told.
