@@ -83,6 +83,11 @@ fn reason(view: &Value) -> String {
             host("quarantined"),
             seconds("quarantine_seconds")
         ),
+        "answered_by_cookie" => format!(
+            "no place: {} bindings have not proved themselves, as many as there may be; its first segment is answered by a SYN cookie, and who acknowledges that would reach {}\n",
+            count(whole(view, "young")),
+            host("expected")
+        ),
         "embryonic_full" => format!(
             "embryonic full: {} bindings have not proved themselves, as many as there may be\n",
             count(whole(view, "young"))

@@ -61,6 +61,8 @@ pub(super) struct KeyState {
     pub(super) expected: Option<(Target, u8)>,
     /// Bindings that have not proved themselves, and how many there may be.
     pub(super) young: (u64, u64),
+    /// Whether a first segment without a place is answered by a SYN cookie.
+    pub(super) has_cookies: bool,
 }
 
 /// The packets of a waypoint.
@@ -256,6 +258,7 @@ impl DataPath for LivePackets {
                 quarantined: quarantined.zip(ends),
                 expected: (0..=32).rev().find_map(|length| expected(tables, backend, &key, length)),
                 young: (backend.entries_held(young), tables.young as u64),
+                has_cookies: tables.cookie_keys.is_some(),
             }
         })
     }

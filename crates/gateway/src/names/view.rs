@@ -142,7 +142,8 @@ pub struct WhyNameWish {
 /// What becomes of a first packet of an initiator.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyNameView {
-    /// `reaches`, `would_reach`, `no_expectation`, `quarantined`, `ambiguous` or `embryonic_full`.
+    /// `reaches`, `would_reach`, `no_expectation`, `quarantined`, `ambiguous`,
+    /// `answered_by_cookie` or `embryonic_full`.
     pub outcome: &'static str,
     /// The host that it reaches.
     pub bound: Option<PromisedTo>,

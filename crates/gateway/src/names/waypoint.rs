@@ -278,6 +278,7 @@ impl LocalWaypoint {
             (None, None, _) => "no_expectation",
             (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",
             (None, Some(_), Some(_)) if contested => "ambiguous",
+            _ if young >= room && state.has_cookies && key.service.protocol == 6 => "answered_by_cookie",
             _ if young >= room => "embryonic_full",
             _ => "would_reach",
         };
