@@ -159,3 +159,25 @@ pub const LEASE: u64 = 30 * SECOND;
 
 /// Names of one gateway.
 pub const MOST_NAMES_OF_GATEWAY: usize = 256;
+
+/// Bytes of the first message of a client of TLS, with the headers of its records: one record holds 16 KiB.
+pub const LONGEST_HELLO: usize = 17 << 10;
+
+/// Pieces in which it comes.
+pub const MOST_HELLO_PIECES: usize = 64;
+
+/// How long the rest of such a message is waited for: a client sends what is not acknowledged again within
+/// some seconds.
+pub const HELLO_WAITS: u64 = 10 * SECOND;
+
+/// Such messages of which parts have come.
+pub const MOST_HELLOS: usize = 512;
+
+/// The same, of clients of one /24.
+pub const MOST_HELLOS_OF_NETWORK: usize = 32;
+
+/// Segments in a second that are looked at for such messages.
+pub const HELLO_SEGMENTS: u32 = 2_000;
+
+/// The same, of clients of one /24.
+pub const HELLO_SEGMENTS_OF_NETWORK: u32 = 200;
