@@ -68,6 +68,7 @@ pub(crate) mod names;
 mod places;
 mod register;
 mod routes;
+mod server_names;
 mod settings;
 mod tunnel;
 

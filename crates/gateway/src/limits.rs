@@ -82,6 +82,10 @@ pub(crate) const ASKED_HOSTS: usize = 1 << 16;
 pub(crate) const ASKED_HOSTS_LOOKED_AT: u64 = 60 * naming::limits::SECOND;
 /// The greatest number of such a host: those above are for names, and none is given twice.
 pub(crate) const GREATEST_ASKED_FOR: u32 = 1 << 31;
+/// The most ports at which clients are led by the server name of TLS.
+pub(crate) const SERVER_NAME_PORTS: usize = 16;
+/// The most server names that are kept to be shown; older ones give way.
+pub(crate) const SERVER_NAMES_SHOWN: usize = 64;
 /// The most promises that are kept to be shown; older ones give way.
 pub(crate) const PROMISES_SHOWN: usize = 1 << 10;
 /// The most names that are shown at once.

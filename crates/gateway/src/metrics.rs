@@ -91,6 +91,9 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
     out.counters("names_replies", "Replies to queries", None, one(view.replies))?;
     let drops = by("reason", &mut view.drops.iter().map(|(name, count)| (name.as_str(), *count)));
     out.counters("names_drops", "Queries and connections without a reply, by reason", None, drops)?;
+    let clients = by("outcome", &mut view.server_names.iter().map(|(name, count)| (*name, *count)));
+    let help = "Clients of TLS that said by the server name whom they mean, by what became of them";
+    out.counters("names_server_names", help, None, clients)?;
     out.gauges("names_held", "Queries that wait for a waypoint", None, one(view.held))?;
     let entries = "Promises that packets know, each service by itself";
     out.gauges("names_expectations", entries, None, one(view.expectations))?;

@@ -60,29 +60,37 @@ pub enum ClientHello {
 }
 
 /// Why a segment leads to no name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloRefusal {
-    /// it is no first message of a client
-    #[error("not_tls")]
+    /// What has come is no first message of a client.
     NotTls,
-    /// no server name
-    #[error("no_server_name")]
+    /// It has no server name, or an address in its place.
     NoName,
-    /// the message is too long
-    #[error("too_long")]
+    /// It is too long.
     TooLong,
-    /// the message comes in too many pieces
-    #[error("too_many_pieces")]
+    /// It comes in too many pieces.
     TooManyPieces,
-    /// too many messages wait for more
-    #[error("full")]
+    /// Too many messages wait for more.
     Full,
-    /// the same, of the client's network
-    #[error("network_full")]
+    /// The same, of the client's network.
     NetworkFull,
-    /// too many segments come
-    #[error("too_many_segments")]
+    /// Too many segments came in this second.
     TooManySegments,
+}
+
+impl HelloRefusal {
+    /// The reason as a word, for counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            HelloRefusal::NotTls => "not_tls",
+            HelloRefusal::NoName => "no_server_name",
+            HelloRefusal::TooLong => "too_long",
+            HelloRefusal::TooManyPieces => "too_many_pieces",
+            HelloRefusal::Full => "full",
+            HelloRefusal::NetworkFull => "network_full",
+            HelloRefusal::TooManySegments => "too_many_segments",
+        }
+    }
 }
 
 /// A message that waits for more.

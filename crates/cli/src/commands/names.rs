@@ -92,6 +92,10 @@ fn reason(view: &Value) -> String {
             "embryonic full: {} bindings have not proved themselves, as many as there may be\n",
             count(whole(view, "young"))
         ),
+        "server_name" => {
+            "no expectation: a client of TLS reaches the host whose name it says there (`server_names`)\n"
+                .to_owned()
+        }
         "would_reach" => format!("its first packet would reach {}\n", host("expected")),
         _ => "no expectation: no name that leads there was asked for by this client or its resolver\n"
             .to_owned(),
@@ -112,6 +116,11 @@ fn reason(view: &Value) -> String {
             text(other, "initiators"),
             number(other, "seconds")
         );
+    }
+    let said = &view["server_name"];
+    if !said.is_null() {
+        let name = if said["name"].is_null() { "no server name" } else { text(said, "name") };
+        told += &format!("last said by TLS: {name} ({})\n", text(said, "outcome"));
     }
     let refused = &view["refused"];
     if !refused.is_null() {

@@ -64,7 +64,8 @@ impl Config {
             ),
             (machine(self, own) != machine(other, new), "`machine_services` of `[names]`"),
             (
-                (&own.pool, own.hold, own.network6) != (&new.pool, new.hold, new.network6),
+                (&own.pool, own.hold, own.network6, &own.server_names)
+                    != (&new.pool, new.hold, new.network6, &new.server_names),
                 "`[names.waypoint]`",
             ),
             (own.store != new.store, "`store` of `[names]`"),

@@ -43,6 +43,7 @@
 //! unknown = ["203.0.113.32/28"]   # for the others
 //! hold = "whole"                  # how long one of these stays with its host: 65 s, the default; or "measured"
 //! ipv6 = "2001:db8:100::/64"      # where hosts with an address of IPv6 behind their gateway have one for all
+//! server_names = ["tcp/443"]      # where a client without a promise is led by the server name of TLS; nowhere
 //! ```
 //!
 //! With hosts there are three keys more at the top: `shared_address`, at which names with different services
@@ -57,7 +58,7 @@ use super::elsewhere::Elsewhere;
 pub use super::hosts::HostPlace;
 pub(crate) use super::hosts::Hosts;
 use super::name_pattern::NamePattern;
-use super::{At, ConfigError};
+use super::{At, ConfigError, server_names};
 use crate::limits::{NAME_SERVER_ADDRESSES, NAMED_GATEWAYS, NAMED_RESOLVERS};
 use crate::routing::IpPrefix;
 use lang::settings::Settings;
@@ -70,7 +71,7 @@ use naming::limits::{LONGEST_GATEWAY_NAME, MOST_ADDRESSES, MOST_NAMES_OF_GATEWAY
 use naming::{AddressPool, Hold, HostIpv6, HostIpv6Error, MOST_SERVICES, Service, StableNetwork, Waypoint};
 use ports::live::WantedPort;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,8 @@ pub struct NamesConfig {
     pub pool: Option<AddressPool>,
     /// For how long an address for unknown initiators is kept from other hosts.
     pub hold: Hold,
+    /// The ports at which clients that nobody is promised to are led by the server name of TLS.
+    pub server_names: BTreeSet<u16>,
     /// Line and column of `[names.waypoint]`.
     pub(crate) waypoint_place: (usize, usize),
     /// The network of IPv6 in which hosts behind gateways have addresses.
@@ -150,6 +153,8 @@ struct FileWaypoint {
     unknown: Vec<Spanned<String>>,
     hold: Option<Spanned<Hold>>,
     ipv6: Option<Spanned<String>>,
+    #[serde(default)]
+    server_names: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -245,6 +250,9 @@ pub(super) fn read(
         return Err(at(Some(hold.span()), message.to_owned()));
     }
     let hold = hold.map_or(Hold::default(), |hold| *hold.get_ref());
+    let texts = file.waypoint.as_ref().map(|waypoint| &waypoint.get_ref().server_names[..]);
+    let server_names =
+        server_names::read(texts.unwrap_or_default()).map_err(|(span, message)| at(Some(span), message))?;
     let pool = file.waypoint.map(|waypoint| pool(waypoint, shares, at)).transpose()?;
     let in_pool = |address: Ipv4Addr| pool.as_ref().is_some_and(|pool| contains(pool, address));
     if let Some(shared) = file.shared_address.filter(|shared| in_pool(*shared.get_ref())) {
@@ -316,6 +324,7 @@ pub(super) fn read(
         gateways,
         pool,
         hold,
+        server_names,
         waypoint_place,
         network6,
         inside6,

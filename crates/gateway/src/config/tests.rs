@@ -54,6 +54,7 @@ fn what_of_names_is_fixed_while_the_process_runs_is_said_at_its_place() {
         ("zone =", "machine_services = []\nzone =", "other `machine_services` of `[names]`"),
         ("113.32/31", "113.32/30", "other `[names.waypoint]`"),
         ("113.32/31\"]", "113.32/31\"]\nhold = \"measured\"", "other `[names.waypoint]`"),
+        ("113.32/31\"]", "113.32/31\"]\nserver_names = [\"tcp/443\"]", "other `[names.waypoint]`"),
         ("peer = 1", "peer = 2", "other `peer` of a `[[names.gateway]]`"),
         (names, "", "other `[names]`"),
     ] {

@@ -10,6 +10,7 @@ use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled, Unpromised};
 use crate::names::elsewhere::{WaypointWays, Ways, numbered};
 use crate::names::parts::{Amount, Parts};
+use crate::names::server_names::{ServerNames, shared_ports};
 use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
 use crate::names::view::{
@@ -90,6 +91,8 @@ pub(super) struct Answering {
     network6: Option<StableNetwork>,
     /// By the names of hosts with an address of this network: their own address behind the gateway.
     pub(super) inside6: HashMap<String, Ipv6Addr>,
+    /// Clients that say by a server name whom they mean.
+    pub(super) server_names: ServerNames,
     /// The waypoint of this process, if it is one.
     pub(super) waypoint: Option<SharedWaypoint>,
     /// Who has the other roles.
@@ -138,6 +141,9 @@ impl Answering {
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
         let parts = Parts::of(config, Amount::without_packets()).map_err(NamesError::Packets)?;
+        let addresses =
+            pool.iter().flat_map(|pool| pool.known.iter().chain(&pool.unknown)).copied().collect();
+        let server_names = ServerNames::new(addresses, config.server_names.clone());
         let mut answering = Answering {
             server,
             asking,
@@ -152,6 +158,7 @@ impl Answering {
             machine: config.zone.machine.services.clone(),
             network6: config.network6,
             inside6: config.inside6.clone(),
+            server_names,
             waypoint,
             elsewhere: config.elsewhere.clone(),
             kept: None,
@@ -283,17 +290,24 @@ impl Answering {
         zone.add_described(&described).map_err(told)?;
         let standing = standing_keys(zone, &described);
         let stable = inside.and_then(|inside| stable_host(&described, &place.gateway, inside));
+        let ports = shared_ports(zone.mode(&name), services(&described));
+        let opened = self.server_names.opened_by(&ports);
         let stands = || {
             let Some(waypoint) = &self.waypoint else { return Ok(()) };
             let mut waypoint = locked(waypoint);
             waypoint.stand(&standing, place)?;
-            let leads = stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host));
-            leads.inspect_err(|_| waypoint.fall(&standing))
+            let opens = waypoint.open(&opened);
+            let leads = opens.and_then(|()| stable.as_ref().map_or(Ok(()), |host| waypoint.lead(host)));
+            leads.inspect_err(|_| {
+                waypoint.fall(&standing);
+                waypoint.close(&opened);
+            })
         };
         if let Err(message) = reachable(zone, &described.name, has_waypoint).and_then(|()| stands()) {
             zone.remove(&name).map_err(told)?;
             return Err(message);
         }
+        self.server_names.come(&ports);
         self.inside6.extend(inside.map(|inside| (name.to_string(), inside)));
         self.parts.come(&place.gateway, entries(&standing, stable.as_ref()));
         let HostPlace { gateway, address } = place;
@@ -319,7 +333,9 @@ impl Answering {
         let name = zone.name(name).map_err(told)?;
         let gone =
             self.named.get(&name.to_string()).map(|described| (described, standing_keys(zone, described)));
+        let ports = gone.as_ref().map(|(described, _)| shared_ports(zone.mode(&name), services(described)));
         zone.remove(&name).map_err(told)?;
+        let closed = self.server_names.go(&ports.unwrap_or_default());
         let serial = zone.serial();
         let inside = self.inside6.remove(&name.to_string());
         self.leased.remove(&name.to_string());
@@ -343,6 +359,7 @@ impl Answering {
             let alone = services.as_ref().filter(|_| !self.named.iter().any(another));
             let now = MachineClock.program();
             locked(waypoint).forget(&standing, (Responder(described.responder), alone), now);
+            locked(waypoint).close(&closed);
         }
         self.named.remove(&name.to_string());
         let connections =
@@ -361,7 +378,7 @@ impl Answering {
     }
 
     /// Lets the addresses of all names that are there lead to their hosts, whoever asks.
-    pub(super) fn stand(&self) -> Result<(), String> {
+    pub(super) fn stand(&mut self) -> Result<(), String> {
         let Some(waypoint) = &self.waypoint else { return Ok(()) };
         for (name, described) in &self.named {
             let place = lock(&self.hosts).place(described.responder).cloned();
@@ -370,6 +387,11 @@ impl Answering {
             let mut waypoint = locked(waypoint);
             let wrong = |why| format!("{}: {why}", described.name);
             waypoint.stand(&keys, &place).map_err(wrong)?;
+            let zone = self.server.zone();
+            let mode = zone.name(&described.name).ok().and_then(|name| zone.mode(&name));
+            let ports = shared_ports(mode, services(described));
+            waypoint.open(&self.server_names.opened_by(&ports)).map_err(wrong)?;
+            self.server_names.come(&ports);
             let inside = self.inside6.get(name);
             let stable = inside.and_then(|inside| stable_host(described, &place.gateway, *inside));
             stable.map_or(Ok(()), |host| waypoint.lead(&host)).map_err(wrong)?;
@@ -571,6 +593,7 @@ impl Answering {
             drops: self.drops.clone(),
             host_count: self.named.len() as u64,
             waypoints: self.waypoints_elsewhere(MachineClock.program()),
+            server_names: self.server_names.counts(),
             ..NamesView::default()
         }
     }
@@ -637,7 +660,7 @@ impl Answering {
 }
 
 /// What the host of a name offers.
-fn services(described: &NameDescription) -> Option<Services> {
+pub(super) fn services(described: &NameDescription) -> Option<Services> {
     let parsed: Result<Vec<Service>, _> = described.services.iter().map(|text| text.parse()).collect();
     Services::new(parsed.ok()?).ok()
 }

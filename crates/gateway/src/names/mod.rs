@@ -12,13 +12,17 @@
 pub mod alone;
 mod answering;
 mod asking;
+mod client_segments;
 mod elsewhere;
+mod leading_clients;
 mod packet_tables;
 mod packets;
 mod parts;
 mod path;
 mod promise_group;
 mod reread;
+mod server_name_tables;
+mod server_names;
 mod stable;
 mod store;
 mod tcp;
@@ -29,7 +33,7 @@ mod without_sockets;
 
 pub(crate) use packet_tables::EXPECTATIONS;
 pub use packet_tables::PacketTables;
-pub use view::{AskedWaypointView, NameWish, NamesView, WhyNameView, WhyNameWish};
+pub use view::{AskedWaypointView, NameWish, NamesView, SaidServerNameView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
 pub use without_sockets::WithoutSockets;
 
@@ -44,7 +48,7 @@ use lang::ir::Program;
 use naming::control::{ControlAsk, OwnerAnswer, Rejection};
 use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;
-use naming::{AddressPoolError, BindingKey, ServiceTextError};
+use naming::{AddressPoolError, BindingKey, ClientSegment, ServiceTextError};
 use packets::{LivePackets, quarantine_earlier};
 use parts::{Amount, Parts};
 use ports::live::clock::{Clock, MachineClock};
@@ -109,7 +113,8 @@ pub fn carried(config: &Config, program: &Program) -> Result<Option<PacketTables
         let message = "each worker would know some of the bindings: a waypoint has `workers = 1`";
         return Err(wrong(message.to_owned()));
     }
-    let tables = PacketTables::of(program, names.network6.is_some()).map_err(wrong)?;
+    let tables = PacketTables::of(program, names.network6.is_some(), !names.server_names.is_empty());
+    let tables = tables.map_err(wrong)?;
     Parts::of(names, Amount::of_tables(&tables)).map_err(wrong)?;
     Ok(Some(tables))
 }
@@ -190,7 +195,7 @@ impl Names {
     /// # Errors
     /// The program has no room for the addresses that always lead to one host, or the system has no thread.
     pub(crate) fn carry(
-        &self,
+        self: &Arc<Names>,
         remote: &Remote,
         tables: PacketTables,
         backend: &mut dyn Backend,
@@ -219,9 +224,17 @@ impl Names {
         }
         let live = LivePackets { remote: remote.clone(), tables, generation: 1 };
         locked(&waypoint).begin(Box::new(live));
-        let remote = remote.clone();
+        let (remote, followed) = (remote.clone(), remote.clone());
         let follow = move || heed(&remote, &waypoint);
         thread::Builder::new().name("names-bindings".to_owned()).spawn(follow)?;
+        if answering.server_names.leads() {
+            let (names, remote) = (self.clone(), followed);
+            let take = move |segment: &ClientSegment<'_>| {
+                names.answering().segment(segment, MachineClock.program());
+            };
+            let follow = move || client_segments::follow(&remote, LOOK, take);
+            thread::Builder::new().name("names-tls".to_owned()).spawn(follow)?;
+        }
         Ok(())
     }
 
@@ -345,7 +358,8 @@ impl Names {
         let key = BindingKey { initiator: wish.initiator, address: wish.address, service };
         let waypoint =
             self.waypoint().ok_or("this process is no waypoint: its file has no `[names.waypoint]`")?;
-        locked(&waypoint).why(&key, MachineClock.program())
+        let why = locked(&waypoint).why(&key, MachineClock.program())?;
+        Ok(WhyNameView { server_name: self.answering().server_names.said(&key), ..why })
     }
 
     /// What there is to see.

@@ -1,5 +1,6 @@
 //! The tables and events of a program that carries packets for names: which are needed, and how.
 
+use super::server_name_tables::ServerNameTables;
 use super::stable::StableTables;
 use lang::ir::{Column, ColumnKind, Program, TableKind};
 use naming::limits::MOST_BINDINGS;
@@ -15,6 +16,10 @@ const MACHINE: &str = "machine_services";
 const COOKIE_KEYS: &str = "cookie_keys";
 /// What leads to hosts by IPv6, and back.
 const STABLE: [&str; 2] = ["stable6", "stable6_back"];
+/// Where clients are led by the server name of TLS, and whereto each is.
+const SERVER_NAMES: [&str; 2] = ["server_names", "named"];
+/// The reason for which segments of clients are punted that may hold a server name.
+pub(super) const SERVER_NAME: &str = "server_name";
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
 pub(super) const EVENTS: [&str; 3] = ["promised", "bound", "unbound"];
 
@@ -33,6 +38,8 @@ pub struct PacketTables {
     pub(super) cookie_keys: Option<u32>,
     /// What leads to hosts by IPv6, if the program carries it.
     pub(super) stable: Option<StableTables>,
+    /// What leads clients by server names, if the program does so.
+    pub(super) server_names: Option<ServerNameTables>,
 }
 
 const IP4: (ColumnKind, u8) = (ColumnKind::Ip4, 32);
@@ -57,11 +64,12 @@ impl PacketTables {
         self.bound.into_iter().map(|table| (table, false)).chain([(self.quarantine, true)])
     }
 
-    /// Looks for the tables and events of a program, which is to carry IPv6, too, or may do so.
+    /// Looks for the tables and events of a program, which is to carry IPv6, too, or may do so, and to lead
+    /// clients by server names, or may do so.
     ///
     /// # Errors
     /// What the program lacks, and what to do.
-    pub(crate) fn of(program: &Program, ipv6: bool) -> Result<PacketTables, String> {
+    pub(crate) fn of(program: &Program, ipv6: bool, by_server_name: bool) -> Result<PacketTables, String> {
         let lacks = |wanted: &str| {
             format!(
                 "packets of a waypoint need {wanted} in the program, as `waypoint.rav` has it: take that program, or leave `[names.waypoint]` out where another machine carries the packets"
@@ -119,13 +127,13 @@ impl PacketTables {
             let found = program.events.iter().find(|event| event.name == name);
             found.filter(|event| are(&event.params, &params)).ok_or_else(|| lacks(&wanted))?;
         }
-        let of_ipv6 = |name: &str, keys: &[(ColumnKind, u8)], values: &[(ColumnKind, u8)]| {
+        let exact = |name: &str, keys: &[(ColumnKind, u8)], values: &[(ColumnKind, u8)]| {
             let (place, table) = find(name)?;
             let fits = table.kind == TableKind::Exact && are(&table.keys, keys) && are(&table.values, values);
             fits.then_some((place, table.capacity as usize))
         };
-        let there = of_ipv6(STABLE[0], &[IP6, uint(8), uint(16)], &[uint(24), IP6]);
-        let back = of_ipv6(STABLE[1], &[uint(24), IP6, uint(8), uint(16)], &[IP6]);
+        let there = exact(STABLE[0], &[IP6, uint(8), uint(16)], &[uint(24), IP6]);
+        let back = exact(STABLE[1], &[uint(24), IP6, uint(8), uint(16)], &[IP6]);
         let stable = there.zip(back).map(|((there, room), (back, other))| StableTables {
             there,
             back,
@@ -136,7 +144,29 @@ impl PacketTables {
                 "tables `stable6: exact(at: ip6, proto: u8, number: u16) -> (u24, ip6)` and `stable6_back: exact(gateway: u24, host: ip6, proto: u8, number: u16) -> ip6`",
             ));
         }
+        let open = exact(SERVER_NAMES[0], &[IP4, uint(16)], &[]);
+        let named = exact(SERVER_NAMES[1], &[IP4, uint(16), IP4, uint(16)], &to);
+        let server_names = open
+            .zip(named)
+            .filter(|(_, (named, _))| program.tables[*named as usize].age.is_some())
+            .filter(|_| program.reasons.iter().any(|reason| reason.name == SERVER_NAME))
+            .map(|((open, _), (named, _))| ServerNameTables { open, named });
+        if by_server_name && server_names.is_none() {
+            return Err(lacks(
+                "tables `server_names: exact(at: ip4, number: u16)` and `named: exact(initiator: ip4, initiator_port: u16, at: ip4, number: u16) -> (u24, ip4)` with `age`, and the reason `server_name`",
+            ));
+        }
         let room = table.capacity as usize;
-        Ok(PacketTables { expectations, room, bound, young, quarantine, machine, cookie_keys, stable })
+        Ok(PacketTables {
+            expectations,
+            room,
+            bound,
+            young,
+            quarantine,
+            machine,
+            cookie_keys,
+            stable,
+            server_names,
+        })
     }
 }

@@ -8,12 +8,13 @@
 //! ```
 
 use super::packet_tables::PacketTables;
+use super::server_name_tables::{self, OpenPort};
 use super::stable::{self, StableEntry};
 use engine::live::{Generation, Remote};
 use exec::{Backend, EntryError, EntryPlace};
 use lang::ir::{Entry, Match};
 use naming::store::StoredBinding;
-use naming::{BindingKey, Initiators, PathKey, Service};
+use naming::{BindingKey, ClientConnection, Initiators, PathKey, Service};
 use std::net::Ipv4Addr;
 
 /// How many entries are listed between two batches.
@@ -83,6 +84,19 @@ pub(super) trait DataPath: Send {
     /// # Errors
     /// Nothing new was set, and why.
     fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String>;
+
+    /// Changes where clients say by a server name whom they mean, before the next packet: what is gone first.
+    ///
+    /// # Errors
+    /// Nothing new was set, and why.
+    fn open(&mut self, gone: Vec<OpenPort>, new: Vec<OpenPort>) -> Result<(), String>;
+
+    /// Lets a client that has said whom it means go there, from the next packet on. Says whether there was
+    /// room.
+    fn lead_client(&mut self, connection: &ClientConnection, target: Target, now: u64) -> bool;
+
+    /// Lets no client go to a host any more by what it has said; connections that are there go on.
+    fn lead_nobody(&mut self, target: Target);
 
     /// Which bindings there are, if the packet loop runs. One that begins or ends meanwhile may be missing.
     fn reached(&mut self) -> Option<Vec<Reached>>;
@@ -203,6 +217,38 @@ impl DataPath for LivePackets {
             tables.stable.map_or(Ok(()), |tables| stable::make(tables, backend, &gone, &new))
         });
         made.unwrap_or_else(|| Err("the packet loop has ended".to_owned()))
+    }
+
+    fn open(&mut self, gone: Vec<OpenPort>, new: Vec<OpenPort>) -> Result<(), String> {
+        let made = self.ask(move |tables, backend| {
+            let open = |tables| server_name_tables::open(tables, backend, &gone, &new);
+            tables.server_names.map_or(Ok(()), open)
+        });
+        made.unwrap_or_else(|| Err("the packet loop has ended".to_owned()))
+    }
+
+    fn lead_client(&mut self, connection: &ClientConnection, target: Target, now: u64) -> bool {
+        let connection = *connection;
+        let led = self.ask(move |tables, backend| {
+            let lead = |tables| server_name_tables::lead(tables, backend, &connection, target, now).is_ok();
+            tables.server_names.is_some_and(lead)
+        });
+        led == Some(true)
+    }
+
+    fn lead_nobody(&mut self, target: Target) {
+        let Some(tables) = self.tables.server_names else { return };
+        let mut place = Some(EntryPlace::default());
+        while let Some(from) = place {
+            let next = self.ask(move |_, backend| {
+                let (entries, next) = backend.entries_part(tables.named, from, LISTED);
+                for entry in entries.iter().filter(|entry| server_name_tables::leads_to(entry, target)) {
+                    backend.remove(tables.named, &entry.key, 0);
+                }
+                next
+            });
+            place = next.flatten();
+        }
     }
 
     fn reached(&mut self) -> Option<Vec<Reached>> {

@@ -5,10 +5,14 @@ use super::packet_tables::PacketTables;
 use super::packets::{
     DataPath, KeyState, PathRefusal, Reached, Row, Target, cookie_entry, entry, machine_entry,
 };
+use super::server_name_tables::{self, OpenPort};
 use super::stable::{self, StableEntry, StableHost};
 use crate::config::names::{GatewayDescription, HostPlace, Hosts, no_peer};
 use exec::Backend;
-use naming::{Ask, BindingKey, Displaced, PathChange, PathEntries, PathKey, Responder, Service, Waypoint};
+use naming::{
+    Ask, BindingKey, ClientConnection, Displaced, PathChange, PathEntries, PathKey, Responder, Service,
+    Waypoint,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -25,6 +29,8 @@ pub(super) struct PacketPath {
     standing: HashMap<PathKey, Target>,
     /// Services of hosts by IPv6, and how many names have each.
     stable: HashMap<(Ipv6Addr, Service), (StableEntry, usize)>,
+    /// Where clients say by a server name whom they mean.
+    open: BTreeSet<OpenPort>,
     /// The numbers of gateways in the tunnel.
     peers: BTreeMap<String, u32>,
     /// What the machine itself listens at, whatever is promised.
@@ -43,9 +49,9 @@ impl PacketPath {
     ) -> PacketPath {
         let (room, standing, stable) = (tables.room, HashMap::new(), HashMap::new());
         let (entries, machine) = (PathEntries::new(room), machine.clone());
-        let peers = BTreeMap::new();
+        let (peers, open) = (BTreeMap::new(), BTreeSet::new());
         let mut path =
-            PacketPath { packets: None, room, entries, standing, stable, peers, machine, cookie_key };
+            PacketPath { packets: None, room, entries, standing, stable, open, peers, machine, cookie_key };
         path.serve(gateways);
         path
     }
@@ -237,6 +243,47 @@ impl PacketPath {
         let _ = self.packets.as_mut().map(|packets| packets.lead(gone, Vec::new()));
     }
 
+    /// Lets clients say at these places by a server name whom they mean.
+    ///
+    /// # Errors
+    /// Why not; then nothing has changed.
+    pub(super) fn open(&mut self, ports: &[OpenPort]) -> Result<(), String> {
+        if let Some(packets) = self.packets.as_mut().filter(|_| !ports.is_empty()) {
+            packets.open(Vec::new(), ports.to_vec())?;
+        }
+        self.open.extend(ports);
+        Ok(())
+    }
+
+    /// Nobody is led by server names at these places any more.
+    pub(super) fn close(&mut self, ports: &[OpenPort]) {
+        self.open.retain(|port| !ports.contains(port));
+        if let Some(packets) = self.packets.as_mut().filter(|_| !ports.is_empty()) {
+            // Where the loop has ended there are no packets.
+            let _ = packets.open(ports.to_vec(), Vec::new());
+        }
+    }
+
+    /// Whether clients say there whom they mean.
+    pub(super) fn is_open(&self, port: &OpenPort) -> bool {
+        self.open.contains(port)
+    }
+
+    /// Lets a client that has said whom it means go to this host. Says whether packets follow.
+    pub(super) fn lead_client(&mut self, connection: &ClientConnection, place: &HostPlace, now: u64) -> bool {
+        let target = self.target(place);
+        let packets = self.packets.as_mut();
+        packets.zip(target).is_some_and(|(packets, target)| packets.lead_client(connection, target, now))
+    }
+
+    /// A name of this host is gone: nobody is led there any more by what he has said.
+    pub(super) fn lead_nobody(&mut self, place: &HostPlace) {
+        let target = self.target(place).filter(|_| !self.open.is_empty());
+        if let Some((packets, target)) = self.packets.as_mut().zip(target) {
+            packets.lead_nobody(target);
+        }
+    }
+
     /// Fills the tables of a program that does not run yet, in place of the examples in its text.
     ///
     /// # Errors
@@ -261,6 +308,9 @@ impl PacketPath {
         }
         if let Some(places) = tables.stable {
             stable::fill(places, backend, self.stable.values().map(|(entry, _)| entry))?;
+        }
+        if let Some(places) = tables.server_names {
+            server_name_tables::fill(places, backend, self.open.iter().copied())?;
         }
         backend.replace(tables.expectations, all).map_err(|error| format!("`expectations`: {error}"))
     }

@@ -196,12 +196,13 @@ fn again(
 mod tests {
     use super::super::packet_tables::PacketTables;
     use super::super::packets::{DataPath, KeyState, Reached, Target};
+    use super::super::server_name_tables::OpenPort;
     use super::super::stable::StableEntry;
     use super::super::waypoint::LocalWaypoint;
     use super::*;
     use crate::config::names::GatewayDescription;
     use naming::control::{AskBody, ControlAsk};
-    use naming::{AddressPool, BindingKey, Service, Services};
+    use naming::{AddressPool, BindingKey, ClientConnection, Service, Services};
     use std::collections::BTreeSet;
     use std::sync::{Arc, Mutex};
 
@@ -241,6 +242,16 @@ mod tests {
             Ok(())
         }
 
+        fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
+            false
+        }
+
+        fn lead_nobody(&mut self, _: Target) {}
+
         fn reached(&mut self) -> Option<Vec<Reached>> {
             None
         }
@@ -270,7 +281,8 @@ mod tests {
         let pool = AddressPool { known, unknown: vec![[203, 0, 113, 99].into()] };
         let hosts = Arc::new(Mutex::new(Hosts::default()));
         let mut waypoint = LocalWaypoint::new(1, pool, hosts).expect("a pool");
-        let (bound, machine, cookie_keys, stable) = ([1, 2, 4, 5], 6, None, None);
+        let (bound, machine) = ([1, 2, 4, 5], 6);
+        let (cookie_keys, stable, server_names) = (None, None, None);
         let tables = PacketTables {
             expectations: 0,
             room: 400,
@@ -280,6 +292,7 @@ mod tests {
             machine,
             cookie_keys,
             stable,
+            server_names,
         };
         let gateway = GatewayDescription {
             name: "home".into(),

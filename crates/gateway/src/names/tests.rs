@@ -11,12 +11,16 @@ use crate::names::packet_tables::PacketTables;
 use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
 use crate::names::parts::Amount;
 use crate::names::path::PacketPath;
+use crate::names::server_name_tables::OpenPort;
 use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::LocalWaypoint;
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::Ipv4Mode;
 use naming::limits::TAIL;
-use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, SetUpError, StableNetwork};
+use naming::{
+    AddressPool, BindingKey, ClientConnection, Initiators, PathKey, Service, Services, SetUpError,
+    StableNetwork,
+};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -412,6 +416,17 @@ fn hosts_that_nobody_serves_and_addresses_with_two_owners_are_shown_at_their_pla
             "line 14, column 10: example is not in the zone home.example",
         ),
         (
+            format!("{head}{HOSTS}{POOL}server_names = [\"tcp/443\", \"udp/443\"]\n"),
+            "line 27, column 28: `udp/443` is not of TCP: a server name stands in the first message of TLS",
+        ),
+        (
+            format!(
+                "{head}{HOSTS}{POOL}server_names = [{}]\n",
+                (1..=17).map(|port| format!("\"tcp/{port}\", ")).collect::<String>()
+            ),
+            "line 27, column 168: there are at most 16 `server_names`",
+        ),
+        (
             format!("resolvers = [\"0.0.0.0/0\"]\n{head}{HOSTS}{POOL}"),
             "line 2, column 14: whoever asks would be believed about other clients",
         ),
@@ -644,7 +659,7 @@ fn a_name_server_elsewhere_has_its_part_of_the_hosts_and_what_nothing_leads_to_i
 }
 
 /// Tables with room for so many expectations.
-fn tables(room: usize) -> PacketTables {
+pub(super) fn tables(room: usize) -> PacketTables {
     let (bound, stable) = ([1, 2, 4, 5], None);
     PacketTables {
         expectations: 0,
@@ -655,6 +670,7 @@ fn tables(room: usize) -> PacketTables {
         machine: 6,
         cookie_keys: None,
         stable,
+        server_names: None,
     }
 }
 
@@ -842,6 +858,16 @@ impl DataPath for Led {
         Ok(())
     }
 
+    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
+        false
+    }
+
+    fn lead_nobody(&mut self, _: Target) {}
+
     fn reached(&mut self) -> Option<Vec<Reached>> {
         None
     }
@@ -911,6 +937,16 @@ impl DataPath for Faster {
         Ok(())
     }
 
+    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
+        false
+    }
+
+    fn lead_nobody(&mut self, _: Target) {}
+
     fn reached(&mut self) -> Option<Vec<Reached>> {
         Some(Vec::new())
     }
@@ -946,6 +982,7 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
         machine: 9,
         cookie_keys: None,
         stable: None,
+        server_names: None,
     };
     let stored = |number: u8| {
         let service = Service { protocol: 6, port: 22 };
@@ -1058,7 +1095,7 @@ fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
     let options = lang::pipeline::CompileOptions::default();
     let compiled = lang::pipeline::compile("waypoint.rav", text, &|_| None, &options);
     let program = compiled.program.expect("compiles");
-    let tables = PacketTables::of(&program, true).expect("it has all tables");
+    let tables = PacketTables::of(&program, true, false).expect("it has all tables");
     let path = PacketPath::new(&tables, &[], &BTreeSet::new(), [7, u64::MAX]);
     let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 2, 0).expect("it loads");
     let table = tables.cookie_keys.expect("it has cookies");

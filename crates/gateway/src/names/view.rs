@@ -57,6 +57,8 @@ pub struct NamesView {
     pub promises: Vec<PromiseView>,
     /// The waypoints elsewhere that are asked for addresses.
     pub waypoints: Vec<AskedWaypointView>,
+    /// Clients that said by the server name of TLS whom they mean, by what became of them.
+    pub server_names: BTreeMap<&'static str, u64>,
     /// Control messages of peers that led to nothing, by reason, of a process without ports.
     pub control_drops: BTreeMap<&'static str, u64>,
 }
@@ -128,6 +130,15 @@ pub struct PromisedTo {
     pub host: Ipv4Addr,
 }
 
+/// What a client said by the server name of TLS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SaidServerNameView {
+    /// The name, if there was one.
+    pub name: Option<String>,
+    /// `led`, or why it was not.
+    pub outcome: &'static str,
+}
+
 /// Of which packets it is asked what becomes of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WhyNameWish {
@@ -142,8 +153,9 @@ pub struct WhyNameWish {
 /// What becomes of a first packet of an initiator.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyNameView {
-    /// `reaches`, `would_reach`, `no_expectation`, `quarantined`, `ambiguous`,
-    /// `answered_by_cookie` or `embryonic_full`.
+    /// `reaches`, `would_reach`, `no_expectation`, `quarantined`, `ambiguous`, `answered_by_cookie`,
+    /// `embryonic_full`, or `server_name`: nobody is expected, and a client of TLS is led by the name that it
+    /// says.
     pub outcome: &'static str,
     /// The host that it reaches.
     pub bound: Option<PromisedTo>,
@@ -165,6 +177,8 @@ pub struct WhyNameView {
     pub young_room: u64,
     /// What is promised of this address and service to other initiators, the latest first.
     pub others: Vec<PromiseView>,
+    /// What it said last there by the server name of TLS.
+    pub server_name: Option<SaidServerNameView>,
     /// The last packet of the initiator to this address that was dropped.
     pub refused: Option<PacketView>,
 }

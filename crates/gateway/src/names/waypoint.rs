@@ -5,6 +5,7 @@ use super::packet_tables::PacketTables;
 use super::packets::{DataPath, Reached, Target, told};
 use super::path::PacketPath;
 use super::promise_group::PromiseGroup;
+use super::server_name_tables::OpenPort;
 use super::stable::StableHost;
 use crate::config::names::{GatewayDescription, HostPlace, Hosts};
 use crate::limits::{ASKED_HOSTS, ASKED_HOSTS_LOOKED_AT, PROMISES_SHOWN};
@@ -16,8 +17,8 @@ use naming::control::{
 use naming::limits::TAIL;
 use naming::store::StoredBinding;
 use naming::{
-    AddressPool, AddressPoolError, Ask, BindingKey, Hold, Initiators, PathKey, Promise, Responder, Service,
-    Services, Waypoint,
+    AddressPool, AddressPoolError, Ask, BindingKey, ClientConnection, Hold, Initiators, PathKey, Promise,
+    Responder, Service, Services, Waypoint,
 };
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -269,12 +270,14 @@ impl LocalWaypoint {
             (to(target), shown(initiators), until.map(seconds))
         });
         let (young, room) = state.young;
+        let by_server_name = key.service.protocol == 6 && path.is_open(&(key.address, key.service.port));
         let contested = state.contested.is_some_and(|until| until > now);
         let outcome = match (&state.bound, &told, &state.quarantined) {
             (Some((target, _)), Some((expected, ..)), _) if *expected != to(*target) => "ambiguous",
             (Some(_), None, _) if state.contested.is_some() => "ambiguous",
             (Some(_), Some(_), _) if contested => "ambiguous",
             (Some(_), ..) => "reaches",
+            (None, None, _) if by_server_name => "server_name",
             (None, None, _) => "no_expectation",
             (None, Some((expected, ..)), Some((target, _))) if *expected != to(*target) => "quarantined",
             (None, Some(_), Some(_)) if contested => "ambiguous",
@@ -306,6 +309,7 @@ impl LocalWaypoint {
             young,
             young_room: room,
             others: others.take(OTHERS_SHOWN).map(other).collect(),
+            server_name: None,
             refused: None,
         })
     }
@@ -322,6 +326,26 @@ impl LocalWaypoint {
         if let Some(path) = &mut self.path {
             path.serve(gateways);
         }
+    }
+
+    /// Lets clients say at these places by a server name whom they mean.
+    ///
+    /// # Errors
+    /// Why packets do not follow.
+    pub(super) fn open(&mut self, ports: &[OpenPort]) -> Result<(), String> {
+        self.path.as_mut().map_or(Ok(()), |path| path.open(ports))
+    }
+
+    /// Nobody is led by server names at these places any more.
+    pub(super) fn close(&mut self, ports: &[OpenPort]) {
+        if let Some(path) = &mut self.path {
+            path.close(ports);
+        }
+    }
+
+    /// Lets a client that has said whom it means go to this host. Says whether packets follow.
+    pub(super) fn lead_client(&mut self, connection: &ClientConnection, place: &HostPlace, now: u64) -> bool {
+        self.path.as_mut().is_some_and(|path| path.lead_client(connection, place, now))
     }
 
     /// Lets addresses lead to a host for everybody.
@@ -367,6 +391,9 @@ impl LocalWaypoint {
         if let Some(path) = &mut self.path {
             path.fall(keys);
             path.withdraw(&self.waypoint, &withdrawn.unwrap_or_default(), &hosts, now);
+            if let Some(place) = hosts.place(responder.0) {
+                path.lead_nobody(place);
+            }
         }
         self.promises.0.retain(|one| {
             one.ask.responder != responder || services.is_none_or(|services| one.ask.services != *services)

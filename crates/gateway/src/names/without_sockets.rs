@@ -9,10 +9,11 @@ use exec::Backend;
 use lang::ir::Program;
 use naming::dns::DnsTransport;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 /// The name server of a file, asked by a function.
-pub struct WithoutSockets(Names);
+pub struct WithoutSockets(Arc<Names>);
 
 impl WithoutSockets {
     /// Lets the packets of this program follow what is promised; it may run already or begin later.
@@ -25,8 +26,8 @@ impl WithoutSockets {
         backend: &mut dyn Backend,
         remote: &Remote,
     ) -> Result<WithoutSockets, NamesError> {
-        let tables = PacketTables::of(program, false).map_err(NamesError::Packets)?;
-        let names = Names::open(&NamesConfig { listen: Vec::new(), ..config.clone() })?;
+        let tables = PacketTables::of(program, false, false).map_err(NamesError::Packets)?;
+        let names = Arc::new(Names::open(&NamesConfig { listen: Vec::new(), ..config.clone() })?);
         names.carry(remote, tables, backend, |_| ())?;
         Ok(WithoutSockets(names))
     }

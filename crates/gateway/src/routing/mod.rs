@@ -41,6 +41,7 @@ mod turns;
 mod view;
 
 pub use account::{AccountView, FateView};
+pub(crate) use frame::{ETHERNET, Ipv4};
 pub(crate) use hosts::{HostError, NewHosts};
 pub use hosts::{HostView, Hosts};
 pub use kernel_addresses::shared;
