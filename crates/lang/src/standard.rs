@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 10] = [
+const MODULES: [(&str, Files); 11] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -15,6 +15,7 @@ const MODULES: [(&str, Files); 10] = [
     ("std/nat64", NAT64),
     ("std/networks", NETWORKS),
     ("std/syn_cookies", SYN_COOKIES),
+    ("std/server_names", SERVER_NAMES),
 ];
 
 /// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
@@ -79,6 +80,9 @@ const BINDINGS: &[(&str, &str)] = &[
 ];
 
 const SYN_COOKIES: &[(&str, &str)] = &[("std/syn_cookies.rav", include_str!("../../../std/syn_cookies.rav"))];
+
+const SERVER_NAMES: &[(&str, &str)] =
+    &[("std/server_names.rav", include_str!("../../../std/server_names.rav"))];
 
 const NAMES: &[(&str, &str)] = &[
     ("std/names/names.rav", include_str!("../../../std/names/names.rav")),

@@ -599,10 +599,17 @@ fn the_first_data_of_a_connection_is_shown_to_control_and_then_led_to_the_host_i
         let hello = Segment { data: vec![22; 300], ..proof.clone() };
         assert_eq!(world.asks(&hello), dropped("server_name"));
         assert_eq!(world.asks(&Segment { ack: hello.ack + 1, ..hello.clone() }), dropped("no_binding"));
+        // What comes behind it acknowledges the same, and nothing else is shown.
+        let behind = Segment { seq: hello.seq + 300, data: vec![7; 90], ..hello.clone() };
+        assert_eq!(world.asks(&behind), dropped("server_name"));
+        assert_eq!(world.asks(&Segment { ack: hello.ack + 1, ..behind.clone() }), dropped("no_binding"));
+        let other = Segment { ports: (40_007, 443), ..behind.clone() };
+        assert_eq!(world.asks(&other), dropped("no_binding"));
         assert_eq!((world.held("spliced"), world.held("tcp_bindings")), (0, 0));
-        // Control has read the name; the same data comes again.
+        // Control has read the name; the same data comes again, and its beginning opens the connection.
         let named = [u32::from_be_bytes(CLIENT).into(), 40_000, at, port];
         world.insert("named", &named, &[1, u32::from_be_bytes(HOST).into()]);
+        assert_eq!(world.asks(&behind), dropped("server_name_missing"));
         let (reason, left) = world.asks(&hello);
         assert_eq!(reason.as_deref(), Some("opened_by_cookie"));
         asks_host(&first, &left, Some(1_380));
@@ -625,9 +632,16 @@ fn the_first_data_of_a_connection_is_shown_to_control_and_then_led_to_the_host_i
         let cookie = world.cookie(&next);
         let hello = Segment { data: vec![22; 300], ..acknowledges(&next, cookie) };
         assert_eq!(world.asks(&hello), dropped("server_name"));
-        // Control is shown no more than it can read.
-        let reasons: Vec<_> = (0..200).map(|_| world.asks(&hello).0.expect("it is kept")).collect();
-        assert!(reasons.iter().filter(|reason| *reason == "server_name").count() <= 100);
+        // Control is shown no more of a network than it reads, and others as before.
+        let reasons: Vec<_> = (0..300).map(|_| world.asks(&hello).0.expect("it is kept")).collect();
+        assert!(reasons.iter().filter(|reason| *reason == "server_name").count() <= 200);
         assert_eq!(reasons.last().map(String::as_str), Some("server_names_full"));
+        let far = Segment { from: [192, 3, 7, 1], ..next };
+        let cookie = world.cookie(&far);
+        let hello = Segment { data: vec![22; 300], ..acknowledges(&far, cookie) };
+        assert_eq!(world.asks(&hello), dropped("server_name"));
+        // What has been read is forgotten a minute later, as is who has proved itself.
+        world.bench.advance(world.now + 61 * SECOND);
+        assert_eq!((world.held("named"), world.held("naming")), (1, 0));
     });
 }
