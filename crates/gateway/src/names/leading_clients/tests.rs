@@ -292,3 +292,18 @@ fn tables_that_are_full_take_no_more_and_keep_what_they_have() {
     assert!(lead(3).is_err());
     assert_eq!(count(backend.as_ref(), 1), 2);
 }
+
+#[test]
+fn the_program_of_a_waypoint_leads_clients_and_one_without_the_tables_is_refused() {
+    let text = include_str!("../../../../../programs/waypoint.rav");
+    let options = lang::pipeline::CompileOptions::default();
+    let compiled = lang::pipeline::compile("waypoint.rav", text, &|_| None, &options);
+    let mut program = compiled.program.expect("compiles");
+    assert!(PacketTables::of(&program, true, true).expect("it has all tables").server_names.is_some());
+    // An entry without an end would lead a client for ever.
+    let named = program.tables.iter_mut().find(|table| table.name == "named").expect("it is there");
+    named.age = None;
+    let error = PacketTables::of(&program, true, true).expect_err("it does not age");
+    assert!(error.contains("`named: exact(initiator: ip4, ") && error.contains("with `age`"), "{error}");
+    assert_eq!(PacketTables::of(&program, true, false).expect("it is not needed").server_names, None);
+}
