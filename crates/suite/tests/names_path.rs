@@ -700,7 +700,8 @@ fn answered(judge: &mut Judge, froms: &[Address], port: u16, (gateway, host): (u
 
 #[test]
 fn nobody_is_bound_between_the_end_of_a_binding_and_its_quarantine() {
-    let (waypoint, gateway) = (waypoint_with(&[("MOST_YOUNG", "16k")]), program("names_gateway"));
+    let (waypoint, gateway) =
+        (shipped_with("waypoint.rav", &[("MOST_YOUNG", "16k")]), program("names_gateway"));
     let (own, other) = ((1, [10, 0, 0, 80]), (2, [10, 0, 0, 81]));
     let from = |number: u16| [11, (number >> 8) as u8, number as u8, 1];
     let ask = |number| Said {
@@ -729,7 +730,7 @@ fn nobody_is_bound_between_the_end_of_a_binding_and_its_quarantine() {
 #[test]
 fn promises_that_change_each_second_fill_no_quarantine() {
     let settings = [("MOST_BINDINGS", "75"), ("MOST_YOUNG", "64")];
-    let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
+    let (waypoint, gateway) = (shipped_with("waypoint.rav", &settings), program("names_gateway"));
     let table = waypoint.tables.iter().position(|table| table.name == "quarantine").expect("one") as u32;
     let (at, hosts) = ([198, 51, 100, 1], [(1, [10, 0, 0, 80]), (2, [10, 0, 0, 81])]);
     for proves_itself in [false, true] {
@@ -766,7 +767,7 @@ fn promises_that_change_each_second_fill_no_quarantine() {
 #[test]
 fn what_lives_for_long_is_counted_as_long_as_it_lives() {
     let settings = [("MOST_BINDINGS", "40"), ("BINDINGS_OF_NETWORK", "4"), ("YOUNG_OF_NETWORK", "6")];
-    let (waypoint, gateway) = (waypoint_with(&settings), program("names_gateway"));
+    let (waypoint, gateway) = (shipped_with("waypoint.rav", &settings), program("names_gateway"));
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let (at, own) = ([198, 51, 100, 1], (1, [10, 0, 0, 80]));
@@ -807,7 +808,8 @@ fn what_lives_for_long_is_counted_as_long_as_it_lives() {
 
 #[test]
 fn the_shares_of_young_places_outlast_an_hour() {
-    let (waypoint, gateway) = (waypoint_with(&[("MOST_YOUNG", "64")]), program("names_gateway"));
+    let (waypoint, gateway) =
+        (shipped_with("waypoint.rav", &[("MOST_YOUNG", "64")]), program("names_gateway"));
     for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();

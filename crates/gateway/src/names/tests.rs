@@ -608,7 +608,7 @@ fn a_name_server_elsewhere_has_its_part_of_the_hosts_and_what_nothing_leads_to_i
         names: Vec::new(),
         peer: Some(7),
     };
-    waypoint.carry(&tables(ASKED_HOSTS), &[home], &BTreeSet::new());
+    waypoint.carry(&tables(ASKED_HOSTS), &[home], &BTreeSet::new(), [1, 2]);
     let mut serial = 0;
     // Each client asks for a host of its own; who is not known finds no address.
     let mut asked = |waypoint: &mut LocalWaypoint, server, host: usize, known: bool, now| {
