@@ -56,6 +56,25 @@ fn packets_arrive_in_order_with_the_peer_as_their_source() {
 }
 
 #[test]
+fn a_port_says_whether_more_wait_than_it_takes_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [one, other] = ends(directory.path(), 1);
+    let mut lanes = [one, other].map(|end| end.lanes.into_iter().next().expect("a lane"));
+    let [one, other] = &mut lanes;
+    meet(one, other);
+    let (mut batch, end) = (Batch::new(), Instant::now() + Duration::from_secs(10));
+    // Linux may hand over what was sent a part at a time.
+    while !other.receive.has_more() {
+        assert!(Instant::now() < end, "never more than it takes");
+        (0..300).for_each(|_| one.send.send(&frame(64), VirtioHeader::NONE));
+        one.send.flush();
+        receive(other, &mut batch);
+    }
+    while receive(other, &mut batch) > 0 {}
+    assert!(!other.receive.has_more());
+}
+
+#[test]
 fn packets_ask_for_no_memory_once_there_is_a_session() {
     let directory = tempfile::tempdir().expect("a directory");
     let [one, other] = ends(directory.path(), 1);

@@ -308,6 +308,11 @@ impl Crossing {
         })
     }
 
+    /// Whether parcels of another worker pile up.
+    pub(super) fn has_more(&self, from: usize) -> bool {
+        self.arrivals[from].ring.filled() >= MOST_UNDER_WAY
+    }
+
     /// Steers packets again that an earlier program has steered.
     pub(super) fn steer_again(&mut self, generation: &mut Generation, parcel: &mut Parcel) {
         if parcel.generation != generation.number {

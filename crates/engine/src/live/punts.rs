@@ -498,6 +498,7 @@ mod tests {
         let reasons = ["mine", "arp"].map(Arc::from);
         let (memory, mut lost, mut share) = ([0; 60], [0; 2], HostShare::default());
         share.passed(packet::BATCH, 0);
+        share.over(true);
         for _ in 0..1000 {
             queue.copy(&memory, &batch(60, &[0, 1]), &reasons, &mut share, &mut lost);
             packets.try_iter().for_each(drop);

@@ -94,6 +94,12 @@ impl<T, N: Count, S: Slot<T>> Ring<T, N, S> {
         self.taken.read(Ordering::Relaxed) == self.put.read(Ordering::Acquire)
     }
 
+    fn filled(&self) -> usize {
+        // What is taken was put in before.
+        let taken = self.taken.read(Ordering::Acquire);
+        self.put.read(Ordering::Acquire).wrapping_sub(taken)
+    }
+
     /// Nothing is in the ring, and nothing more will come.
     fn is_over(&self) -> bool {
         // First whether more can come: what was put in before the end is seen by the second look.
@@ -123,7 +129,7 @@ impl<T> Giver<T> {
 
     /// How many things are in the ring, or were a moment ago.
     pub(super) fn filled(&self) -> usize {
-        self.0.put.read(Ordering::Relaxed).wrapping_sub(self.0.taken.read(Ordering::Acquire))
+        self.0.filled()
     }
 
     /// Says that nothing more will come.
@@ -162,6 +168,11 @@ impl<T> Taker<T> {
     /// Whether nothing is in the ring.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many things are in the ring, or were a moment ago.
+    pub(super) fn filled(&self) -> usize {
+        self.0.filled()
     }
 
     /// Whether nothing is in the ring, and nothing more will come.

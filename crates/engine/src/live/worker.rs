@@ -171,6 +171,8 @@ impl LiveWorker {
             if let Some(memory) = host_packets.next(clock, batch) {
                 // A batch of the machine, and then one of each port: requests wait until its turn is over.
                 pass.received(memory, batch, device_queue.as_deref_mut())?;
+                // The machine waits for its own packets, and for no share.
+                pass.host_share.over(false);
             } else if let Some(step) = &mut work {
                 if step(pass.generation) {
                     work = None;
@@ -304,7 +306,10 @@ impl LivePass<'_, '_> {
                 continue;
             }
             any = true;
+            // Before those leave that go to other workers.
+            let is_full = batch.is_full();
             self.received(memory, batch, device_queue.as_deref_mut())?;
+            self.host_share.over(is_full || receivers[index].has_more());
         }
         Ok(any)
     }
@@ -413,6 +418,7 @@ impl LivePass<'_, '_> {
                 self.run(memory.bytes_mut(), batch, device_queue.as_deref_mut())?;
             }
             self.crossing.give_back(from, parcel);
+            self.host_share.over(self.crossing.has_more(from));
         }
         if idle && waits && !any {
             // The other worker does not run on a core at present.

@@ -54,6 +54,12 @@ pub trait Receiver: Send {
         None
     }
 
+    /// Whether the latest batch took all that there was room for, although it is not full, so that more
+    /// packets may wait.
+    fn has_more(&self) -> bool {
+        false
+    }
+
     /// Says whether a checksum that a sender left open may stay so. Until that is said, and where a half
     /// looks at bytes itself, packets come with finished checksums.
     fn leave_checksums_open(&mut self, _open: bool) {}

@@ -112,6 +112,10 @@ impl Receiver for Incoming {
         if self.next < self.count { Some(0) } else { self.port.end().tunnel.next_deadline() }
     }
 
+    fn has_more(&self) -> bool {
+        self.count == AT_ONCE || self.next < self.count
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         self.port.end().receive_losses(&self.port.socket)
     }
