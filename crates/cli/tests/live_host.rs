@@ -6,14 +6,16 @@
 
 mod net;
 
+use etherparse::PacketBuilder;
 use net::capture::Capture;
 use net::frr::frr;
 use net::lldpd::{self, Lldpd};
 use net::sshd::{self, Shell};
 use net::{Net, Running, program, text};
-use rig::{Namespace, NumberedFlow};
+use rig::{FrameSender, Namespace, NumberedFlow};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -386,6 +388,74 @@ print(sent)";
             wait_for_or(20, apart, || figures().iter().all(|(counted, all)| counted == all));
         }
     }
+    net.stop();
+}
+
+/// A datagram from host `a` to an address, by the gateway.
+fn datagram(gateway: [u8; 6], to: [u8; 4]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let ip = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 9], gateway).ipv4([10, 0, 1, 2], to, 64);
+    ip.udp(7000, 9).write(&mut bytes, &[0x5a; 64]).expect("a vector takes it");
+    bytes
+}
+
+/// Says back whatever comes.
+const ECHO: &str = "import socket
+stream = socket.create_server(('10.0.1.1', 179)).accept()[0]
+while part := stream.recv(1 << 16):
+    stream.sendall(part)";
+
+#[test]
+fn an_exchange_of_bgp_goes_on_while_the_machine_has_no_share_for_a_flood() {
+    let _alone = alone();
+    let Some(mut net) = served("an_exchange_of_bgp_goes_on", FILE) else { return };
+    for (host, to) in [("a", "10.0.1.1"), ("a", "10.0.2.2")] {
+        assert!(ping(&net, host, to).contains(" 3 received"));
+    }
+    let told = text(&net.run("a", "ip", &["-json", "neighbour", "show", "10.0.1.1", "dev", "eth0"]));
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let octets = told[0]["lladdr"].as_str().expect("it is known").split(':');
+    let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16).expect("hexadecimal")).collect();
+    let gateway = octets.try_into().expect("six of them");
+    let _echo = Running::start(&mut net.at("g", "python3", &["-c", ECHO]));
+    let a = Namespace::named(&net.name("a")).expect("it is there");
+    let mut bgp = None;
+    wait_until("a connection", || {
+        bgp = a
+            .inside(|| TcpStream::connect_timeout(&([10, 0, 1, 1], 179).into(), Duration::from_secs(5)))
+            .ok();
+        bgp.is_some()
+    });
+    let mut bgp = bgp.expect("it has been made");
+    bgp.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
+    bgp.set_nodelay(true).expect("small messages");
+    let sender = FrameSender::new(&a, "eth0").expect("it is there");
+    let flood = [datagram(gateway, [10, 0, 1, 1]), datagram(gateway, [10, 0, 2, 2])];
+    let flood: Vec<&[u8]> = (0..64).map(|number| &flood[number % 2][..]).collect();
+    let lost = |net: &Net, reason: &str| {
+        let shown = net.ask(&["show", "drops", "--total"]);
+        shown["now"]["punts_lost"][reason].as_u64().unwrap_or(0)
+    };
+    // Each message is behind as much of the flood as a port holds, so no more of it comes than is carried.
+    let (mut messages, end) = (0_u32, Instant::now() + Duration::from_secs(100));
+    while messages < 20 || lost(&net, "ours") < 1_000 {
+        assert!(Instant::now() < end, "{messages} messages, {} of the flood lost", lost(&net, "ours"));
+        for _ in 0..40 {
+            let mut sent = 0;
+            while sent < flood.len() {
+                sent += sender.send(&flood[sent..]).unwrap_or(0);
+            }
+        }
+        messages += 1;
+        bgp.write_all(&messages.to_be_bytes()).expect("it is open");
+        let mut answer = [0; 4];
+        bgp.read_exact(&mut answer).expect("an answer");
+        assert_eq!(u32::from_be_bytes(answer), messages);
+    }
+    assert_eq!(lost(&net, "control"), 0);
+    let shown = net.ask(&["show", "drops", "--total"]);
+    let punted = shown["now"]["report"]["punts"]["control"].as_u64().unwrap_or(0);
+    assert!(punted >= messages.into(), "{shown}");
     net.stop();
 }
 

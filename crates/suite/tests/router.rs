@@ -143,7 +143,8 @@ impl Second<'_> {
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
         if dst.is_multicast() {
             let local = dst.octets()[..3] == [224, 0, 0];
-            return Err(if local { Fate::Punt("link_only") } else { Fate::Drop("to_group") });
+            let proto = ip.protocol().0;
+            return Err(if local { punted("link_only", proto, (0, 0)) } else { Fate::Drop("to_group") });
         }
         if frame[0] & 1 == 1 {
             return Err(Fate::Drop("to_group"));
@@ -207,7 +208,8 @@ impl Second<'_> {
         let nobody = |address: Ipv6Addr| address.is_unspecified() || address.is_loopback();
         if dst.is_multicast() {
             let local = dst.segments()[0] == 0xff02;
-            return Err(if local { Fate::Punt("link_only") } else { Fate::Drop("to_group") });
+            let next = ip.next_header().0;
+            return Err(if local { punted("link_only", next, (0, 0)) } else { Fate::Drop("to_group") });
         }
         if frame[0] & 1 == 1 {
             return Err(Fate::Drop("to_group"));
@@ -229,7 +231,7 @@ impl Second<'_> {
         let length = usize::from(ip.payload_length());
         let (src, dst) = (ip.source_addr(), ip.destination_addr());
         if dst.is_unicast_link_local() {
-            return Fate::Punt("link_only");
+            return punted("link_only", ip.next_header().0, (0, 0));
         }
         let end = 54 + length;
         let mut question = Question {
@@ -289,7 +291,7 @@ impl Second<'_> {
             return pick(Fate::Drop("no_route"), Fate::Answer("no_route", kind, 0, 0));
         };
         match route {
-            65535 => return Fate::Punt("ours"),
+            65535 => return punted("ours", question.proto, question.ports),
             65533 if four => return Fate::Drop("directed_broadcast"),
             _ => {}
         }
@@ -339,6 +341,16 @@ fn options(mut bytes: &[u8]) -> Option<bool> {
         }
     }
     Some(false)
+}
+
+/// Handed over as one of a protocol between routers, or for another reason.
+fn punted(other: &'static str, proto: u8, (sport, dport): (u16, u16)) -> Fate {
+    let is_control = match proto {
+        6 => [sport, dport].contains(&179),
+        17 => [3784, 4784].iter().any(|port| [sport, dport].contains(port)),
+        proto => [88, 89, 103, 112].contains(&proto),
+    };
+    Fate::Punt(if is_control { "control" } else { other })
 }
 
 /// Reads the header behind IP; false if it is malformed.

@@ -1,10 +1,10 @@
 //! Handles punted packets in the control plane: answers them, learns from them, sends them on when the
 //! neighbour is known, or sends an error.
 //!
-//! A program hands over for four reasons, which it names `ours` (for an own address), `neighbours` (ARP),
-//! `link_only` (for the hosts of one link) and `unresolved` (its next hop is not in the table). A packet that
-//! is `unresolved` is as it will leave except for the TTL, what the MTU asks for, and both Ethernet
-//! addresses: these are control's to do then.
+//! A program hands over for five reasons, which it names `ours` (for an own address), `neighbours` (ARP),
+//! `link_only` (for the hosts of one link), `control` (either of these, of a protocol between routers) and
+//! `unresolved` (its next hop is not in the table). A packet that is `unresolved` is as it will leave except
+//! for the TTL, what the MTU asks for, and both Ethernet addresses: these are control's to do then.
 
 use super::account::Fate;
 use super::effects::Effects;
@@ -29,9 +29,11 @@ impl Router {
         self.account.handed += 1;
         let host = self.port(packet.port).is_some_and(Port::has_host);
         let fate = match reason {
-            "neighbours" | "ours" | "link_only" if host => self.beside_host(reason, packet, now, effects),
+            "neighbours" | "ours" | "control" | "link_only" if host => {
+                self.beside_host(reason, packet, now, effects)
+            }
             "neighbours" => self.arp(&packet, now, effects),
-            "ours" | "link_only" => return self.own_or_piece(packet, now, effects),
+            "ours" | "control" | "link_only" => return self.own_or_piece(packet, now, effects),
             "unresolved" => return self.unresolved(packet, now, effects),
             _ => Fate::Foreign,
         };

@@ -86,8 +86,9 @@ impl Receiver for Bringing {
 /// The packets that each port brings in a turn, at each worker, and whether there are more.
 type Ports = Vec<Vec<(u16, PortNumber)>>;
 
-/// How many packets the machine takes, how many go on, and how many it does not get, worker by worker.
-fn run_with(text: &str, has_more: bool, ports: Vec<Ports>) -> (usize, usize, Vec<u64>) {
+/// How many packets the machine takes, how many go on, and how many it does not get, worker by worker and by
+/// reason.
+fn run_with(text: &str, has_more: bool, ports: Vec<Ports>) -> (usize, usize, Vec<Vec<u64>>) {
     let machine = Arc::new(Machine::default());
     let left = Cable::default();
     let workers_count = ports.len();
@@ -110,7 +111,7 @@ fn run_with(text: &str, has_more: bool, ports: Vec<Ports>) -> (usize, usize, Vec
     assert!(failure.is_none(), "{failure:?}");
     machine.takes();
     let (taken, gone_on) = (machine.taken.load(Ordering::Relaxed), left.lock().unwrap().len());
-    let lost = generations.iter().map(|generation| generation.punts_lost.iter().sum()).collect();
+    let lost = generations.into_iter().map(|generation| generation.punts_lost).collect();
     (taken, gone_on, lost)
 }
 
@@ -119,7 +120,8 @@ fn run_with(text: &str, has_more: bool, ports: Vec<Ports>) -> (usize, usize, Vec
 fn taken_beside(for_machine: usize, others: usize, has_more: bool) -> (usize, usize) {
     let ports = vec![vec![(0, 1); for_machine], vec![(0, 2); others]];
     let (taken, gone_on, lost) = run_with(BOTH, has_more, vec![ports]);
-    assert_eq!((taken as u64 + lost[0], gone_on), ((TURNS * for_machine) as u64, TURNS * others));
+    let lost: u64 = lost[0].iter().sum();
+    assert_eq!((taken as u64 + lost, gone_on), ((TURNS * for_machine) as u64, TURNS * others));
     (taken, gone_on)
 }
 
@@ -148,7 +150,8 @@ fn others_wait_also_where_more_than_half_of_what_comes_is_for_the_machine() {
     let packets: Vec<_> = (0..packet::BATCH).map(|index| (0, if index % 8 == 0 { 2 } else { 1 })).collect();
     let (taken, gone_on, lost) = run_with(BOTH, false, vec![vec![packets, Vec::new()]]);
     let for_machine = TURNS * packet::BATCH / 8 * 7;
-    assert_eq!((taken as u64 + lost[0], gone_on), (for_machine as u64, TURNS * packet::BATCH / 8));
+    let lost: u64 = lost[0].iter().sum();
+    assert_eq!((taken as u64 + lost, gone_on), (for_machine as u64, TURNS * packet::BATCH / 8));
     // It is slowed down, and not stopped: it gets a part as if half were others.
     let share = TURNS * packet::BATCH / 2 / 8;
     assert!((share..2 * share).contains(&taken), "{taken} of {for_machine}");
@@ -170,5 +173,32 @@ decoder by_flow(p: probe) {{ steer p.flow }}
     let (taken, _, lost) = run_with(&text, false, vec![vec![packets, Vec::new()], nothing()]);
     // A quarter of all is for the machine and this worker's.
     let own = (TURNS * packet::BATCH / 4) as u64;
-    assert!(lost[0] > own / 2 && lost[0] < own, "{lost:?} of {own}, {taken} taken");
+    let lost: u64 = lost[0].iter().sum();
+    assert!(lost > own / 2 && lost < own, "{lost} of {own}, {taken} taken");
+}
+
+#[test]
+fn a_flood_for_the_machine_takes_nothing_from_what_is_punted_for_another_reason() {
+    const THREE: &str = r#"
+import std.net.ethernet
+layout probe { flow: u16  number: u32 }
+reason mine "for the machine"
+reason control "of a protocol between routers"
+start decoder frame(eth: ethernet) { match eth.type { 0x88b5 => which, else => send 1 } }
+decoder which(p: probe) {
+    if in_port == 2 { send 1 }
+    if p.flow == 0 { punt mine }
+    punt control
+}
+"#;
+    // Behind as much of the flood as there is in a batch.
+    let mut packets = vec![(0, 1); packet::BATCH / 2 - 1];
+    packets.extend(vec![(0, 2); packet::BATCH / 2]);
+    packets.push((1, 1));
+    let program = loaded(THREE, 1).program;
+    let number = |name| program.reasons.iter().position(|reason| reason.name == name).expect("declared");
+    let (.., lost) = run_with(THREE, false, vec![vec![packets, Vec::new()]]);
+    let lost = &lost[0];
+    assert!(lost[number("mine")] > (TURNS * packet::BATCH / 4) as u64, "{lost:?}");
+    assert_eq!(lost[number("control")], 0);
 }
