@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask test`, `tidy`, `demo-capture` and `gpu`.
+//! Repository tasks: `cargo xtask test`, `soak`, `tidy`, `demo-capture` and `gpu`.
 
 mod demo_capture;
 mod gpu;
@@ -12,6 +12,7 @@ const HELP: &str = "\
 Tasks of this repository.
 
   cargo xtask test [--only NAME]...   every check, in order; --list names them
+  cargo xtask soak [SECONDS]          a random mix of what happens around names, for an hour if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         ["test", ref options @ ..] => test::run(&root(), options),
+        ["soak", ref options @ ..] => test::soak(&root(), options),
         ["tidy"] => tidy_alone(),
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),

@@ -8,6 +8,7 @@ mod deadline;
 mod judge;
 mod packages;
 mod program;
+mod soak;
 
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let chosen = choose(options)?;
-    let context = Context { root: root.to_owned(), target: target()?, checkout: checkout::status(root) };
+    let context = context(root)?;
     let strict = std::env::var("CI").is_ok_and(|value| value == "true");
     let mut report = Vec::new();
     for step in chosen {
@@ -116,6 +117,19 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
         report.push((step.name, seconds, outcome));
     }
     Ok(summarise(&report))
+}
+
+/// The random mix of what happens around names, for an hour or for as many seconds as are said. True if
+/// everything held.
+///
+/// # Errors
+/// The arguments are wrong, or the test cannot be run.
+pub(crate) fn soak(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
+    soak::run(&context(root)?, options)
+}
+
+fn context(root: &Path) -> anyhow::Result<Context> {
+    Ok(Context { root: root.to_owned(), target: target()?, checkout: checkout::status(root) })
 }
 
 /// Prints a line a step and the closing line. True if none failed.

@@ -1,7 +1,7 @@
 """Judges captures of `ravelin naming demo --captures`: knows addresses, packets and DNS, and nothing of Ravelin.
 
 Prints one JSON document: for each invariant the number of packets looked at, and what is wrong.
-Usage: names_judge.py FOLDER
+Usage: names_judge.py FOLDER [INITIATORS], where there are 10 initiators if nothing else is said.
 """
 
 import collections
@@ -18,6 +18,7 @@ from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPerror6, IPv
 from scapy.utils import checksum  # noqa: E402
 
 FOLDER = sys.argv[1]
+INITIATORS = ["initiator%d" % number for number in range(int(sys.argv[2]) if len(sys.argv) > 2 else 10)]
 POOL = ipaddress.ip_network("198.51.100.0/28")
 CLIENTS = ipaddress.ip_network("203.0.113.0/24")
 HOSTS = ipaddress.ip_network("10.0.0.0/24")
@@ -28,7 +29,7 @@ HOSTS6 = ipaddress.ip_network("fd00:10::/64")
 PRIVATE6 = ipaddress.ip_network("fc00::/7")
 RESOLVER = "192.0.2.2"
 WAYPOINT = "192.0.2.34"
-PUBLIC = ["public", "machine", "carrier"] + ["initiator%d" % i for i in range(10)]
+PUBLIC = ["public", "machine", "carrier"] + INITIATORS
 
 looked = collections.Counter()
 wrong = collections.defaultdict(list)
@@ -143,7 +144,8 @@ for packet in packets("lan"):
         fault("I1", "nobody sent it: " + packet.summary())
         continue
     address = came[-1]
-    begun = asked[(ip.src,) + key][0][0]
+    # Ports are used again, also towards another address.
+    begun = next(time for time, at in asked[(ip.src,) + key] if at == address)
     given = [host for time, who, at, host in answers if at == address and who in (RESOLVER, ip.src) and time <= begun]
     if given[-1:] != [ip.dst]:
         fault("I1", "%s was given for %s: %s" % (address, given[-1:], packet.summary()))
@@ -153,7 +155,7 @@ for packet in packets("lan"):
         fault("I2", "%s meant %s and then %s" % (service, bound[service], ip.dst))
 
 # I5, back: the client sees the address that it has asked.
-for link in ["initiator%d" % i for i in range(10)]:
+for link in INITIATORS:
     for packet in packets(link):
         if within(packet[IP].dst, CLIENTS) and not within(packet[IP].src, CLIENTS) and ICMP not in packet:
             looked["I5 back"] += 1
@@ -161,7 +163,7 @@ for link in ["initiator%d" % i for i in range(10)]:
                 fault("I5 back", packet.summary())
 
 # I6: before a client has shown that it gets answers, it gets at most three times what it sent.
-for link in ["initiator%d" % i for i in range(10)]:
+for link in INITIATORS:
     sent, got, proved = collections.Counter(), collections.Counter(), set()
     for packet in packets(link):
         ip = packet[IP]
@@ -255,7 +257,7 @@ for packet in packets("lan"):
             fault("F9 translated", packet.summary())
 
 # I5, back: the client sees the address that it has asked.
-for link in ["initiator%d" % i for i in range(10)]:
+for link in INITIATORS:
     for packet in packets(link, IPv6):
         ip = packet[IPv6]
         key = flow6(packet, False)

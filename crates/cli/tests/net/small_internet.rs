@@ -130,6 +130,14 @@ impl Home {
         assert!(child.wait().expect("it ends").success());
     }
 
+    /// Kills a role, at once.
+    pub(crate) fn kill(&mut self, role: &str) {
+        let place = self.roles.iter().position(|(name, _)| name == role).expect("it runs");
+        let (_, mut child) = self.roles.remove(place);
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+
     /// The number of the process of a role.
     pub(crate) fn process(&self, role: &str) -> u32 {
         let (_, child) = self.roles.iter().find(|(name, _)| name == role).expect("it runs");
@@ -256,6 +264,18 @@ impl Home {
     pub(crate) fn capture_at_router(&mut self, interface: &str) {
         let command = self.internet.router.command("tcpdump", None);
         self.capture(command, interface, interface);
+    }
+
+    /// Captures what passes every link, from now on.
+    pub(crate) fn capture_every_link(&mut self) {
+        let initiators = (0..self.internet.initiators.len()).map(|number| format!("initiator{number}"));
+        let links = ["public", "machine", "carrier"].map(str::to_owned).into_iter().chain(initiators);
+        for link in links.collect::<Vec<_>>() {
+            self.capture_at_router(&link);
+        }
+        self.capture_lan();
+        let command = self.internet.gateway.command("tcpdump", None);
+        self.capture(command, "uplink", "uplink");
     }
 
     /// Captures what passes between the gateway and its hosts, from now on.

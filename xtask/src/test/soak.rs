@@ -1,0 +1,26 @@
+//! `cargo xtask soak`: the random mix of the test `live_soak` for an hour, or for as long as is said.
+
+use super::{Context, cargo, deadline, packages};
+use anyhow::{Context as _, bail};
+use std::time::Duration;
+
+/// How long the mix lasts if nothing else is said.
+const SECONDS: u64 = 60 * 60;
+/// Building, and what happens between the rounds: the captures of a minute are judged in less.
+const BESIDE: Duration = Duration::from_secs(60 * 60);
+
+/// Runs it. False, if something did not hold.
+pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
+    let seconds = match options {
+        [] => SECONDS,
+        [seconds] => seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?,
+        _ => bail!("`cargo xtask soak [SECONDS]` takes nothing else"),
+    };
+    let mut test =
+        cargo(context, &["test", "--locked", "-p", "cli", "--test", "live_soak", "--", "--nocapture"]);
+    // What is missing here is an error, so that the soak is run or fails.
+    test.env("RAVELIN_SOAK_SECONDS", seconds.to_string()).env("CI", "true");
+    test.env("PATH", packages::search_path(context));
+    let limit = Duration::from_secs(seconds.saturating_mul(2)).saturating_add(BESIDE);
+    Ok(deadline::run(&mut test, limit)?.success())
+}
