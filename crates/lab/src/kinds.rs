@@ -158,8 +158,8 @@ const EXPERIMENTS: [Entry; 19] = [
     Entry {
         kind: ExperimentKind::Naming,
         name: "naming",
-        help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated, beside the paper's random choice and Erlang's formula; and what packets take in programs and cipher, by size and with many bindings",
-        about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula; and in memory what a packet takes in the programs and in the cipher, by its size and with many bindings.",
+        help: "AVES (USENIX 2001): how many set-ups of names succeed by load, simulated and in real time, beside the paper's random choice and Erlang's formula; what a set-up takes step by step; plain answers beside NSD; and what packets take in programs and cipher, by size and with many bindings",
+        about: "How many set-ups of names succeed by load with few public addresses, beside the paper's random choice (AVES, USENIX 2001) and Erlang's formula; what a set-up takes step by step; plain answers beside NSD; and in memory what a packet takes in the programs and in the cipher, by its size and with many bindings.",
     },
     Entry {
         kind: ExperimentKind::Routes,
