@@ -757,10 +757,9 @@ fn promises_that_change_each_second_fill_no_quarantine() {
                 }
             }
         }
-        // Room without that for renewals: all bindings of all kinds, two thirds of them once more, all young
-        // ones for as often as they end, and what may be proved at once.
+        // Room without that for renewals.
         let held = judge.waypoint.processor_mut().entries_held(table);
-        assert!(held <= 75 * 5 + 64 * 16 + 64, "{held}");
+        assert!(held <= 75 * 7 + 64 * 16, "{held}");
     }
 }
 
