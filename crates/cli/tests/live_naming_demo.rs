@@ -44,6 +44,12 @@ fn files_of_all_roles_are_right_and_never_written_over() {
     for file in ["waypoint/waypoint.toml", "gateway/gateway.toml", "name-server/name-server.toml"] {
         Command::new(binary()).arg("check").arg(three.path().join(file)).assert().success();
     }
+    // A name server is no waypoint to the programs of the others.
+    for (file, peers) in [("waypoint/waypoint.toml", 1), ("gateway/gateway.toml", 1)] {
+        let text = std::fs::read_to_string(three.path().join(file)).expect("it is there");
+        let (_, name_server) = text.split_once("name = \"ns1\"").expect("it is a peer");
+        assert_eq!(name_server.lines().take(4).filter(|line| *line == "packets = false").count(), peers);
+    }
     init(six.path()).args(["--name-server", "192.0.2.53", "--shared", "198.51.100.1"]).assert().failure();
     let before = std::fs::read(directory.path().join("waypoint/waypoint.key")).expect("a key");
     init(directory.path()).assert().failure();

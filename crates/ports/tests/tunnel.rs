@@ -7,7 +7,7 @@ use ports::live::Lane;
 use ports::live::clock::{Clock, MachineClock};
 use std::time::{Duration, Instant};
 use tunnel::{OWN_NUMBER, peer_mac};
-use tunnel_ends::{ends, frame, meet, receive};
+use tunnel_ends::{ends, ends_with, frame, meet, receive};
 
 /// Receives until so many packets have come, or none come any more.
 fn received(lane: &mut Lane, batch: &mut Batch, wanted: usize) -> usize {
@@ -125,4 +125,35 @@ fn control_messages_reach_who_takes_them_within_their_limit() {
     assert_eq!(taken.len(), 256);
     assert_eq!((&taken[0], &taken[255]), (&(1, vec![0, 0]), &(1, vec![0, 255])));
     assert!(from.send(2, b"nobody").is_err());
+}
+
+#[test]
+fn a_peer_for_control_alone_exchanges_messages_and_no_packets() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [mut one, mut other] = ends_with(directory.path(), 1, [true, false]);
+    let (from, to) = (one.tunnel.expect("a tunnel"), other.tunnel.expect("a tunnel"));
+    let messages = to.messages().expect("nobody takes them yet");
+    let (lane, back, mut batch) = (&mut other.lanes[0], &mut one.lanes[0], Batch::new());
+    let end = Instant::now() + Duration::from_secs(60);
+    let dropped = || to.view().drops.get("control_only").copied().unwrap_or(0);
+    while dropped() < 3 {
+        back.send.send(&frame(64), VirtioHeader::NONE);
+        back.send.flush();
+        assert_eq!(receive(lane, &mut batch), 0, "a packet came");
+        receive(back, &mut batch);
+        assert!(Instant::now() < end, "no packet was dropped: {:?}", to.view());
+    }
+    from.send(1, b"said").expect("there is a session");
+    let said = loop {
+        assert_eq!(receive(lane, &mut batch), 0, "a packet came");
+        match messages.next(Duration::from_millis(1)) {
+            Some(said) => break said,
+            None => assert!(Instant::now() < end, "no message"),
+        }
+    };
+    assert_eq!(said, (1, b"said".to_vec()));
+    lane.send.send(&frame(64), VirtioHeader::NONE);
+    lane.send.flush();
+    assert_eq!(to.view().refusals.get("control_only"), Some(&1));
+    assert_eq!(to.view().peers[0].sent, 0);
 }

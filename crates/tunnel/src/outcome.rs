@@ -45,6 +45,9 @@ pub enum TunnelDrop {
     /// Authentic data that is no IP packet, no control message and no keepalive.
     #[error("the payload is of no known kind")]
     UnknownPayload,
+    /// A packet of a peer with which only control messages are exchanged.
+    #[error("only control messages are taken from this peer")]
+    ControlOnly,
     /// The sender of a handshake message does not know our public key.
     #[error("the first mac is wrong")]
     WrongMac1,
@@ -86,13 +89,14 @@ pub enum TunnelDrop {
 
 impl TunnelDrop {
     /// All of them, in the order of their declaration.
-    pub const ALL: [TunnelDrop; 18] = [
+    pub const ALL: [TunnelDrop; 19] = [
         TunnelDrop::Malformed,
         TunnelDrop::UnknownSession,
         TunnelDrop::ExpiredSession,
         TunnelDrop::Replayed,
         TunnelDrop::ForgedData,
         TunnelDrop::UnknownPayload,
+        TunnelDrop::ControlOnly,
         TunnelDrop::WrongMac1,
         TunnelDrop::WrongMac2,
         TunnelDrop::AskedForCookie,
@@ -117,6 +121,7 @@ impl TunnelDrop {
             TunnelDrop::Replayed => "replayed",
             TunnelDrop::ForgedData => "forged_data",
             TunnelDrop::UnknownPayload => "unknown_payload",
+            TunnelDrop::ControlOnly => "control_only",
             TunnelDrop::WrongMac1 => "wrong_mac1",
             TunnelDrop::WrongMac2 => "wrong_mac2",
             TunnelDrop::AskedForCookie => "asked_for_cookie",
@@ -172,6 +177,9 @@ pub enum TunnelSendError {
     /// A packet that begins with neither 4 nor 6.
     #[error("it is no IP packet")]
     NotIp,
+    /// A packet for a peer with which only control messages are exchanged.
+    #[error("only control messages go to this peer")]
+    ControlOnly,
     /// The buffer is shorter than payload, header and tag.
     #[error("the buffer has no room for payload, header and tag")]
     NoRoom,

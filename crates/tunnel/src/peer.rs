@@ -113,6 +113,8 @@ pub(crate) struct Peer {
     pub(crate) keys: Vec<PeerKey>,
     pub(crate) address: Option<SocketAddr>,
     pub(crate) keepalive: Option<u64>,
+    /// No packets come from it or go to it.
+    pub(crate) is_control_only: bool,
     pub(crate) greatest_timestamp: u64,
     pub(crate) last_initiation: Option<u64>,
     /// What seals.
@@ -148,6 +150,7 @@ impl Peer {
             keys,
             address: setup.address,
             keepalive: setup.keepalive,
+            is_control_only: false,
             greatest_timestamp: setup.greatest_timestamp,
             last_initiation: None,
             current: None,

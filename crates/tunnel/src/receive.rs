@@ -75,7 +75,12 @@ impl Tunnel {
         let received = match datagram[start..end].first() {
             None => Received::Keepalive(id),
             Some(0) => Received::Control(id, start + 1..end),
-            Some(first) if matches!(first >> 4, 4 | 6) => Received::Packet(id, start..end),
+            Some(first) if matches!(first >> 4, 4 | 6) => {
+                if self.peer(slot).is_control_only {
+                    return Err(TunnelDrop::ControlOnly);
+                }
+                Received::Packet(id, start..end)
+            }
             Some(_) => return Err(TunnelDrop::UnknownPayload),
         };
         if self.peer(slot).next == Some(number) {

@@ -40,8 +40,10 @@ impl Tunnel {
     ) -> Result<SendOutcome, TunnelSendError> {
         let now = self.tick(now);
         let slot = *self.by_id.get(&id).ok_or(TunnelSendError::UnknownPeer)?;
+        let is_control_only = self.peer(slot).is_control_only;
         let (before, bytes) = match payload {
             TunnelPayload::Control(bytes) => (CONTROL, bytes),
+            TunnelPayload::Packet(_) if is_control_only => return Err(TunnelSendError::ControlOnly),
             TunnelPayload::Packet(bytes) if is_ip(bytes) => (&[][..], bytes),
             TunnelPayload::Packet(_) => return Err(TunnelSendError::NotIp),
         };
@@ -75,6 +77,9 @@ impl Tunnel {
         let slot = *self.by_id.get(&id).ok_or(TunnelSendError::UnknownPeer)?;
         let end = datagram.len().checked_sub(DATA_TAG).ok_or(TunnelSendError::NoRoom)?;
         let packet = datagram.get(DATA_HEADER..end).ok_or(TunnelSendError::NoRoom)?;
+        if self.peer(slot).is_control_only {
+            return Err(TunnelSendError::ControlOnly);
+        }
         if !is_ip(packet) {
             return Err(TunnelSendError::NotIp);
         }

@@ -261,6 +261,17 @@ impl Tunnel {
         Ok(())
     }
 
+    /// Says whether only control messages are exchanged with a peer. Packets that wait for it are sent.
+    ///
+    /// # Errors
+    ///
+    /// There is no such peer.
+    pub fn set_control_only(&mut self, id: PeerId, is_control_only: bool) -> Result<(), TunnelSetupError> {
+        let slot = self.slot(id)?;
+        self.peer_mut(slot).is_control_only = is_control_only;
+        Ok(())
+    }
+
     /// What is known of a peer.
     #[must_use]
     pub fn peer_view(&self, id: PeerId) -> Option<PeerView> {

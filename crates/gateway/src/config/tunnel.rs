@@ -13,6 +13,7 @@
 //! key = "BASE64"                     # its public key; or several while keys are changed
 //! endpoint = "198.51.100.1:5282"     # where it is; without that it is only answered
 //! keepalive = 25                     # seconds; this is the default for who has an endpoint, others get none
+//! packets = false                    # control messages only, as with a name server; by default packets, too
 //! ```
 
 use ::tunnel::limits::{MOST_KEYS_OF_PEER, MOST_PEERS, MOST_SECRETS, SECOND};
@@ -65,6 +66,7 @@ pub(super) struct FilePeer {
     key: Spanned<OneOrMany>,
     endpoint: Option<Spanned<String>>,
     keepalive: Option<Spanned<u64>>,
+    packets: Option<bool>,
 }
 
 /// What a port says of its tunnel.
@@ -128,7 +130,7 @@ fn peers(peers: &[Spanned<FilePeer>]) -> Result<Vec<WantedPeer>, Wrong> {
     let wrong = |span: Range<usize>, message: String| Err((Some(span), message));
     let (mut names, mut numbers, mut owners) = (HashSet::new(), HashMap::new(), HashMap::new());
     let mut all = Vec::with_capacity(peers.len());
-    for FilePeer { name, number, key, endpoint, keepalive } in peers.iter().map(Spanned::get_ref) {
+    for FilePeer { name, number, key, endpoint, keepalive, packets } in peers.iter().map(Spanned::get_ref) {
         let own = name.get_ref();
         if own.is_empty() || own.len() > LONGEST_PEER_NAME || own.contains(char::is_control) {
             return wrong(name.span(), format!("a peer's name has 1 to {LONGEST_PEER_NAME} bytes"));
@@ -179,8 +181,8 @@ fn peers(peers: &[Spanned<FilePeer>]) -> Result<Vec<WantedPeer>, Wrong> {
         }
         let seconds = keepalive.as_ref().map(|seconds| *seconds.get_ref());
         let keepalive = seconds.or(endpoint.map(|_| KEEPALIVE)).map(|seconds| seconds * SECOND);
-        let (name, number) = (own.clone(), *number.get_ref());
-        all.push(WantedPeer { name, number, keys, endpoint, keepalive });
+        let (name, number, packets) = (own.clone(), *number.get_ref(), packets.unwrap_or(true));
+        all.push(WantedPeer { name, number, keys, endpoint, keepalive, packets });
     }
     Ok(all)
 }

@@ -23,6 +23,7 @@ fn a_lease_by_a_key_of_the_waypoint_that_is_taken_away_is_worth_nothing() {
             keys: keys.iter().map(|byte| SecretKey::new([*byte; 32]).public()).collect(),
             endpoint: None,
             keepalive: None,
+            packets: true,
         }],
     };
     let (_lone, control) = LoneTunnel::open(&wishes(&[7])).expect("it opens");

@@ -184,6 +184,7 @@ mod tests {
                 keys: keys.iter().map(|byte| tunnel::SecretKey::new([*byte; 32]).public()).collect(),
                 endpoint: None,
                 keepalive: None,
+                packets: true,
             }],
         };
         let (_lone, control) = LoneTunnel::open(&wishes(&[7])).expect("it opens");

@@ -79,6 +79,7 @@ fn open(wishes: &TunnelWishes) -> Result<Port, TunnelError> {
     let mut tunnel = Tunnel::new(setup, Box::new(random))?;
     for peer in &wishes.peers {
         tunnel.add_peer(PeerId(peer.number), peer.setup())?;
+        tunnel.set_control_only(PeerId(peer.number), !peer.packets)?;
     }
     Port::open(wishes.listen, tunnel).map_err(listen)
 }

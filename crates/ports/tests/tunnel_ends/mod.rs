@@ -20,6 +20,11 @@ fn free() -> SocketAddr {
 
 /// Two ends that know each other.
 pub(crate) fn ends(directory: &Path, lanes: u16) -> [Attached; 2] {
+    ends_with(directory, lanes, [true; 2])
+}
+
+/// The same; not each of them may exchange packets with the other one.
+pub(crate) fn ends_with(directory: &Path, lanes: u16, packets: [bool; 2]) -> [Attached; 2] {
     let files = ["a", "b"].map(|name| directory.join(name));
     let keys = files.each_ref().map(|file| key_file::make(file).expect("a key"));
     let addresses = [free(), free()];
@@ -31,6 +36,7 @@ pub(crate) fn ends(directory: &Path, lanes: u16) -> [Attached; 2] {
             keys: vec![keys[other]],
             endpoint: Some(addresses[other]),
             keepalive: None,
+            packets: packets[own],
         };
         let tunnel = TunnelWishes {
             listen: addresses[own],

@@ -78,9 +78,12 @@ struct NameServer<'a> {
 }
 
 impl NameServer<'_> {
-    /// This peer of a tunnel, with this number there.
+    /// This peer of a tunnel, with this number there. It has no packets for anybody.
     fn peer(&self, number: u32, more: &str) -> String {
-        format!("\n[[port.peer]]\nname = \"ns1\"\nnumber = {number}\nkey = \"{}\"\n{more}", self.public)
+        format!(
+            "\n[[port.peer]]\nname = \"ns1\"\nnumber = {number}\nkey = \"{}\"\npackets = false\n{more}",
+            self.public
+        )
     }
 }
 

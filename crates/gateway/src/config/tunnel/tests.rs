@@ -26,7 +26,7 @@ fn a_tunnel_is_a_port_with_peers() {
     let text = format!(
         "{HEAD}mtu = 1280\n{}{}[[port]]\ninterface = \"eth0\"\n",
         peer("home", 1, 1, endpoint),
-        peer("away", 16_777_215, 2, "keepalive = 7\n"),
+        peer("away", 16_777_215, 2, "keepalive = 7\npackets = false\n"),
     );
     let config = read(&text).expect("is right");
     assert_eq!(
@@ -47,6 +47,7 @@ fn a_tunnel_is_a_port_with_peers() {
         seen,
         [("home", 1, Some(endpoint), Some(25 * SECOND)), ("away", 16_777_215, None, Some(7 * SECOND))]
     );
+    assert_eq!(wishes.peers.iter().map(|peer| peer.packets).collect::<Vec<_>>(), [true, false]);
     let both =
         format!("{HEAD}[[port.peer]]\nname = \"a\"\nnumber = 1\nkey = [\"{}\", \"{}\"]\n", key(1), key(2));
     let peers = &read(&both).expect("is right").ports[0].tunnel.clone().expect("a tunnel").peers;

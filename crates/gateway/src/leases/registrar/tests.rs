@@ -34,7 +34,7 @@ fn opened(given: &str) -> Arc<Names> {
 
 fn home(keys: &[u8]) -> [WantedPeer; 1] {
     let keys = keys.iter().map(|byte| SecretKey::new([*byte; 32]).public()).collect();
-    [WantedPeer { name: "home".to_owned(), number: 1, keys, endpoint: None, keepalive: None }]
+    [WantedPeer { name: "home".to_owned(), number: 1, keys, endpoint: None, keepalive: None, packets: true }]
 }
 
 fn ask(epoch: u64, serial: u64, what: Registration) -> ControlAsk {

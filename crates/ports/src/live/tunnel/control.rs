@@ -175,8 +175,10 @@ fn change(
         let id = PeerId(peer.number);
         let Some(before) = of(old, peer.number).map(|index| &old[index]) else {
             tunnel.add_peer(id, peer.setup())?;
+            tunnel.set_control_only(id, !peer.packets)?;
             continue;
         };
+        tunnel.set_control_only(id, !peer.packets)?;
         for key in peer.keys.iter().filter(|key| !before.keys.contains(key)) {
             tunnel.add_key(id, *key)?;
         }

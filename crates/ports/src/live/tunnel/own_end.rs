@@ -28,6 +28,8 @@ pub(super) enum TunnelRefusal {
     Group,
     /// It is neither IPv4 nor IPv6, or says one and is the other.
     NotIp,
+    /// Its destination is a peer with which only control messages are exchanged.
+    ControlOnly,
     /// The packet is not there whole.
     Short,
     /// The packet is longer than the MTU.
@@ -39,10 +41,11 @@ pub(super) enum TunnelRefusal {
 }
 
 impl TunnelRefusal {
-    pub(super) const ALL: [TunnelRefusal; 7] = [
+    pub(super) const ALL: [TunnelRefusal; 8] = [
         TunnelRefusal::NoPeer,
         TunnelRefusal::Group,
         TunnelRefusal::NotIp,
+        TunnelRefusal::ControlOnly,
         TunnelRefusal::Short,
         TunnelRefusal::TooLong,
         TunnelRefusal::NoEndpoint,
@@ -55,6 +58,7 @@ impl TunnelRefusal {
             TunnelRefusal::NoPeer => "no_peer",
             TunnelRefusal::Group => "group",
             TunnelRefusal::NotIp => "not_ip",
+            TunnelRefusal::ControlOnly => "control_only",
             TunnelRefusal::Short => "short",
             TunnelRefusal::TooLong => "too_long",
             TunnelRefusal::NoEndpoint => "no_endpoint",
@@ -67,6 +71,7 @@ impl TunnelRefusal {
             TunnelSendError::UnknownPeer => TunnelRefusal::NoPeer,
             TunnelSendError::TooLong => TunnelRefusal::TooLong,
             TunnelSendError::NotIp => TunnelRefusal::NotIp,
+            TunnelSendError::ControlOnly => TunnelRefusal::ControlOnly,
             TunnelSendError::NoRoom => TunnelRefusal::Short,
             TunnelSendError::CannotBegin => TunnelRefusal::NoEndpoint,
             TunnelSendError::QueueFull => TunnelRefusal::QueueFull,
@@ -227,6 +232,7 @@ impl OwnEnd {
             TunnelRefusal::NoPeer,
             TunnelRefusal::Group,
             TunnelRefusal::NotIp,
+            TunnelRefusal::ControlOnly,
             TunnelRefusal::Short,
             TunnelRefusal::TooLong,
         ];

@@ -54,6 +54,8 @@ pub struct WantedPeer {
     pub endpoint: Option<SocketAddr>,
     /// How often something is sent to it at least, in nanoseconds.
     pub keepalive: Option<u64>,
+    /// Whether packets come from it and go to it, or control messages alone.
+    pub packets: bool,
 }
 
 impl WantedPeer {
