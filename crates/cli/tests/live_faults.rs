@@ -358,8 +358,8 @@ fn among_fifty_thousand_bindings_clients_reach_their_host() {
     let test = "among_fifty_thousand_bindings_clients_reach_their_host";
     const BINDINGS: u64 = 50_000;
     let many = |role: &str, file: String| match role {
-        // One host of the only gateway has a quarter of all places.
-        "waypoint" => file.replace("[set]\n", "[set]\nMOST_BINDINGS = 230000\n"),
+        // One host of the only gateway has nine sixteenths of all places.
+        "waypoint" => file.replace("[set]\n", "[set]\nMOST_BINDINGS = 100000\n"),
         _ => file,
     };
     let Some(mut home) = Home::new(test, &PLAN, many) else { return };

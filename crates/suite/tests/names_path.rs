@@ -759,7 +759,7 @@ fn promises_that_change_each_second_fill_no_quarantine() {
         }
         // Room without that for renewals.
         let held = judge.waypoint.processor_mut().entries_held(table);
-        assert!(held <= 75 * 7 + 64 * 16, "{held}");
+        assert!(held <= 75 * 6 + 64 * 16, "{held}");
     }
 }
 
