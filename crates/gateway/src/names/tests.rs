@@ -1104,3 +1104,50 @@ fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
     let [(entry, _)] = &backend.entries(table)[..] else { panic!("one secret") };
     assert_eq!(entry.value, [7, u64::MAX.into()]);
 }
+
+/// Packets of which so many first ones are unproved, and with or without SYN cookies.
+struct Crowded(u64, bool);
+
+impl DataPath for Crowded {
+    fn change(&mut self, _: Vec<Row>) -> Result<(), PathRefusal> {
+        Ok(())
+    }
+
+    fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn reached(&mut self) -> Option<Vec<Reached>> {
+        None
+    }
+
+    fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
+        None
+    }
+
+    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
+        let target = Target { peer: 7, host: [192, 168, 1, 10].into() };
+        let (expected, young, has_cookies) = (Some((target, 0)), (self.0, 4), self.1);
+        Some(KeyState { expected, young, has_cookies, ..KeyState::default() })
+    }
+
+    fn took_over(&mut self, _: PacketTables, _: u64) {}
+}
+
+#[test]
+fn what_becomes_of_a_first_packet_without_a_place_is_told() {
+    let outcome = |young, has_cookies, service: &str| {
+        let pool = AddressPool { known: Vec::new(), unknown: vec![[198, 51, 100, 1].into()] };
+        let mut waypoint = LocalWaypoint::new(1, pool, Arc::default()).expect("a pool");
+        waypoint.carry(&tables(8), &[], &BTreeSet::new(), [1, 2]);
+        waypoint.begin(Box::new(Crowded(young, has_cookies)));
+        let service = service.parse().expect("a service");
+        let key =
+            BindingKey { initiator: [203, 0, 113, 9].into(), address: [198, 51, 100, 1].into(), service };
+        waypoint.why(&key, 1).expect("packets follow").outcome
+    };
+    assert_eq!(outcome(3, true, "tcp/80"), "would_reach");
+    assert_eq!(outcome(4, true, "tcp/80"), "answered_by_cookie");
+    assert_eq!(outcome(4, true, "udp/80"), "embryonic_full");
+    assert_eq!(outcome(4, false, "tcp/80"), "embryonic_full");
+}
