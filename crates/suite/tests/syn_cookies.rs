@@ -645,3 +645,53 @@ fn the_first_data_of_a_connection_is_shown_to_control_and_then_led_to_the_host_i
         assert_eq!((world.held("named"), world.held("naming")), (1, 0));
     });
 }
+
+/// An error of ICMP that quotes a segment: its number is that of the side that sent it.
+#[test]
+fn errors_quote_the_numbers_of_who_gets_them() {
+    /// The error, from `from`, about a segment.
+    fn error(from: Address, cards: ([u8; 6], [u8; 6]), quoted: &Segment) -> Vec<u8> {
+        let quote = &quoted.bytes(cards)[14..42];
+        let icmp = PacketBuilder::ethernet2(cards.0, cards.1).ipv4(from, quoted.from, 60);
+        let mut bytes = Vec::new();
+        icmp.icmpv4_raw(3, 4, [0, 0, 5, 0]).write(&mut bytes, quote).expect("it can be written");
+        bytes
+    }
+    /// What an error quotes: addresses and the number; its checksum is right.
+    fn quoted(frame: &[u8]) -> (Address, Address, u32) {
+        let part = |at: usize| <[u8; 4]>::try_from(&frame[at..at + 4]).expect("four bytes");
+        let sum = etherparse::checksum::Sum16BitWords::new().add_slice(&frame[34..]).ones_complement();
+        assert_eq!(sum, 0, "the checksum of the message");
+        (part(54), part(58), u32::from_be_bytes(part(66)))
+    }
+    everywhere(FEW, |world| {
+        // Led by the name in its data, so there is no binding by which an error could go.
+        let (at, port) = (u128::from(u32::from_be_bytes(AT)), 443);
+        world.insert("server_names", &[at, port], &[]);
+        let named = [u32::from_be_bytes(CLIENT).into(), 40_000, at, port];
+        world.insert("named", &named, &[1, u32::from_be_bytes(HOST).into()]);
+        let first = Segment { ports: (40_000, 443), ..opening(40_000, 10) };
+        let cookie = world.opens(&first);
+        world.answers(&host_answer(&first, 50));
+        let page = Segment { flags: ACK, seq: 51, mss: None, other_options: false, ..host_answer(&first, 0) };
+        let outside = Segment { from: AT, seq: cookie.wrapping_add(1), ..page.clone() };
+        let frame = error([192, 0, 2, 77], (ROUTER, WAYPOINT), &outside);
+        let outcome = world.bench.packet(PUBLIC, &frame, world.now);
+        let [(TUNNEL, left)] = &outcome.left[..] else { panic!("to the host: {outcome:?}") };
+        assert_eq!(quoted(left), (HOST, CLIENT, 51));
+        // The other way the number is the initiator's own on both sides.
+        let sent = Segment { to: HOST, ack: 51, ..acknowledges(&first, cookie) };
+        let frame = error([10, 0, 0, 1], (peer(1), peer(0)), &sent);
+        let outcome = world.bench.packet(TUNNEL, &frame, world.now);
+        let [(PUBLIC, left)] = &outcome.left[..] else { panic!("to the initiator: {outcome:?}") };
+        assert_eq!(quoted(left), (CLIENT, AT, 11));
+        // About another port of the initiator there is nothing to tell.
+        let other = Segment { ports: (443, 40_001), ..outside };
+        let frame = error([192, 0, 2, 77], (ROUTER, WAYPOINT), &other);
+        let outcome = world.bench.packet(PUBLIC, &frame, world.now);
+        assert_eq!(
+            (outcome.left.len(), outcome.verdict.map(|verdict| verdict.kind())),
+            (0, Some(VerdictKind::Drop))
+        );
+    });
+}
