@@ -1117,6 +1117,16 @@ impl DataPath for Crowded {
         Ok(())
     }
 
+    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
+        false
+    }
+
+    fn lead_nobody(&mut self, _: Target) {}
+
     fn reached(&mut self) -> Option<Vec<Reached>> {
         None
     }
