@@ -25,6 +25,12 @@ fn open_entry((address, port): OpenPort) -> Entry {
     Entry { key: exact(&[address.to_bits().into(), port.into()]), value: Vec::new(), priority: 0 }
 }
 
+fn no_room(error: &EntryError) -> String {
+    format!(
+        "packets take no more addresses at which clients say a server name ({error}): raise `MOST_SERVER_NAMES` by `[set]`, or have fewer `server_names`"
+    )
+}
+
 /// Takes places from those at which clients say whom they mean, then adds others: all of these or none.
 ///
 /// # Errors
@@ -44,9 +50,7 @@ pub(super) fn open(
     for port in new {
         if let Err(error) = backend.insert(tables.open, &open_entry(*port)) {
             close(backend, new);
-            return Err(format!(
-                "packets take no more addresses at which clients say a server name ({error}): raise `MOST_SERVER_NAMES` by `[set]`"
-            ));
+            return Err(no_room(&error));
         }
     }
     Ok(())
@@ -62,7 +66,7 @@ pub(super) fn fill(
     ports: impl Iterator<Item = OpenPort>,
 ) -> Result<(), String> {
     let all = ports.map(open_entry).collect();
-    backend.replace(tables.open, all).map_err(|error| format!("`server_names`: {error}"))
+    backend.replace(tables.open, all).map_err(|error| no_room(&error))
 }
 
 /// Lets a client go to a host, until the table forgets it.

@@ -282,6 +282,8 @@ fn tables_that_are_full_take_no_more_and_keep_what_they_have() {
     assert!(error.contains("raise `MOST_SERVER_NAMES`"), "{error}");
     assert_eq!(count(backend.as_ref(), 0), 2);
     server_name_tables::open(tables, backend.as_mut(), &[at(1)], &[at(3), at(4)]).expect("one is gone");
+    let error = server_name_tables::fill(tables, backend.as_mut(), (1..5).map(at)).expect_err("too many");
+    assert!(error.contains("raise `MOST_SERVER_NAMES`"), "{error}");
     server_name_tables::fill(tables, backend.as_mut(), [at(5)].into_iter()).expect("there is room");
     assert_eq!(count(backend.as_ref(), 0), 1);
     let mut lead =
