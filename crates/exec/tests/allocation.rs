@@ -23,7 +23,7 @@ fn no_packet_allocates_after_warm_up() {
     packet.none(Op::Copy(port));
     packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), limit: None, port });
     packet.none(Op::Raise { event: 0, args: vec![key], delay: None });
-    let delay = packet.constant(64, 150_000);
+    let delay = packet.constant(64, 300_000);
     packet.none(Op::Raise { event: 0, args: vec![key], delay: Some(delay) });
     packet.end(Terminator::Send(port));
     let mut handler = Build::new("handler");
@@ -38,12 +38,12 @@ fn no_packet_allocates_after_warm_up() {
     ended.end(Terminator::Done);
     let mut program = program(vec![packet, handler, ended]);
     let mut small = table(&[32], &[16], 30, Eviction::Lru);
-    small.age = Some(600_000);
+    small.age = Some(1_200_000);
     let mut wide = table(&[64, 64, 64], &[16, 64], 30, Eviction::Lru);
-    wide.idle = Some(1_500_000);
+    wide.idle = Some(3_000_000);
     // Some entries end by their time, and some have to make room before.
     let mut ending = table(&[32], &[16], 30, Eviction::Lru);
-    (ending.age, ending.expires) = (Some(500_000), Some(1));
+    (ending.age, ending.expires) = (Some(1_000_000), Some(1));
     program.tables = vec![small, wide, ending];
     program.events = vec![
         Event { name: "event".to_string(), params: columns(&[32]), handler: 1 },
@@ -62,7 +62,7 @@ fn no_packet_allocates_after_warm_up() {
     let mut run = |round: u64| {
         frames.fill(&mut batch, 0..256);
         for i in 0..batch.len {
-            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 15_000);
+            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 30_000);
         }
         outputs.clear();
         backend.run(frames.memory_mut(), &mut batch, &mut outputs);

@@ -7,7 +7,7 @@ use lang::ir::Entry;
 use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames};
 
-const BINDINGS: u64 = 3000;
+const BINDINGS: u64 = 1400;
 const ENDS: u64 = 10_000_000_000;
 const PACKETS: u64 = 1200;
 /// So far apart packets come.

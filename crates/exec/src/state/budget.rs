@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(at(SECOND, 0), 10, "and no more than that gathers");
         assert_eq!([at(SECOND + 2000, 0), at(4 * SECOND, 0), at(4 * SECOND + 2000, 0)], [4, 10, 10]);
         assert_eq!(at(4 * SECOND + 3000, 0), 5, "after four seconds five times as much");
-        // Many timers bring more, too, and both no more than sixteen times as much.
+        // Many timers bring more, too, and both no more than thirty-two times as much.
         let mut budget = Budget::new(1000, 100);
         let mut at = |time: u64, timers| begun(&mut budget, std::iter::repeat(1), time, timers);
-        assert_eq!([at(1000, 0), at(3000, 3 * 4096), at(5000, 65_536), at(7000, 65_536)], [100, 8, 32, 32]);
+        assert_eq!([at(1000, 0), at(3000, 3 * 2048), at(5000, 65_536), at(7000, 65_536)], [100, 8, 64, 64]);
     }
 }

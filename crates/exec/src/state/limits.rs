@@ -6,19 +6,19 @@
 pub const MAX_RUNS: u32 = 4096;
 /// How many handlers of delayed events and of entries that end begin at one moment: with what an end of a
 /// binding of names does, in less than half a millisecond.
-pub const MAX_DUE_RUNS: u32 = 128;
+pub const MAX_DUE_RUNS: u32 = 64;
 /// The time (ns) after which one more of them begins. Since time decides, the division of packets into
 /// batches changes nothing, and a batch runs at most the handlers of the budget and of its own time. One
-/// takes a fraction of this time if what it needs is in the cache, and most of it if not, as where a million
+/// takes a fraction of this time if what it needs is in the cache, and half of it if not, as where a million
 /// bindings of names end together: with less time for each, handlers would leave nothing for packets until
 /// all of them have run.
-pub const TIME_OF_RUN: u64 = 4_000;
+pub const TIME_OF_RUN: u64 = 8_000;
 /// Handlers that are late by so much (ns) begin so much more often: by a sixteenth of what time brings.
 pub(super) const LATE_ADDS: u64 = 1_000_000_000 / 16;
 /// So many pending delayed events add as much, since there is room for [`MAX_TIMERS`] only.
-pub(super) const TIMERS_ADD: u64 = MAX_TIMERS as u64 / 256;
+pub(super) const TIMERS_ADD: u64 = MAX_TIMERS as u64 / 512;
 /// The most that both add, in sixteenths: handlers begin 250 ns apart then.
-pub(super) const MOST_ADDED: u64 = 15 * 16;
+pub(super) const MOST_ADDED: u64 = 31 * 16;
 /// The time (ns) after which one more periodic handler runs; [`MAX_RUNS`] run at one moment. One that is late
 /// then skips whole periods.
 pub(super) const TIME_OF_PERIOD: u64 = 250;

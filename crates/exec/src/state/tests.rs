@@ -185,7 +185,7 @@ fn events_that_are_due_together_do_not_stop_a_batch() {
         assert_eq!(state.next_wake, 10_000, "the rest stays due");
     }
     // While so many are pending, they come faster.
-    let in_time = 255 * 100 * 16 / TIME_OF_RUN;
+    let in_time = 255 * 100 * 32 / TIME_OF_RUN;
     assert!((in_time - 1..=in_time).contains(&(counted.runs - u64::from(MAX_DUE_RUNS))), "{}", counted.runs);
     // Where time passes they all get their turn.
     let left = MAX_TIMERS as u64 - counted.runs;
@@ -363,14 +363,13 @@ const EXPIRING: &str = "table hosts: exact(u32) -> u8 { capacity 20000 idle 10s 
 
 /// What runs when `MANY` entries end in a few nanoseconds, between which a timer is due.
 fn ends_together<F: TableFamily>() -> Vec<Vec<(u64, Vec<u128>)>> {
-    const MANY: u64 = 500;
+    const MANY: u64 = 250;
     let (mut state, mut outputs) = (state_of::<F>(EXPIRING), Outputs::default());
     for number in 0..MANY {
         state.now = number / 50;
         state.learn_releasing(0, &[number ^ 0x155], &[number % 200]);
     }
-    state.now = 5;
-    state.raise(1, std::iter::empty(), Some(10_000_000_000), &mut outputs);
+    state.raise(1, std::iter::empty(), Some(9_999_999_998), &mut outputs);
     let mut steps = Vec::new();
     for time in
         [9_999_999_999, 10_000_000_000, 10_000_000_009, 10_000_500_000, 11_000_000_000, 12_000_000_000]
@@ -390,17 +389,17 @@ fn entries_that_raise_an_event_end_in_the_order_of_their_times_within_the_budget
     let steps = ends_together::<Fast>();
     assert_eq!(steps, ends_together::<Reference>());
     let counts: Vec<usize> = steps.iter().map(Vec::len).collect();
-    assert_eq!(counts, [0, 50, 78, 124, 128, 121], "128 at one moment, one more for each 4 µs");
+    assert_eq!(counts, [0, 50, 14, 62, 64, 61], "64 at one moment, one more for each 8 µs");
     let all: Vec<(u64, Vec<u128>)> = steps.concat();
     let keys = |all: &[(u64, Vec<u128>)]| -> Vec<u128> { all.iter().map(|(_, args)| args[0]).collect() };
-    for (fifty, part) in all[..100].chunks(50).enumerate() {
+    for (fifty, part) in all[..64].chunks(50).enumerate() {
         let mut sorted = keys(part);
         sorted.sort_unstable();
         assert_eq!(keys(part), sorted, "at one time in the order of keys");
         assert!(part.iter().all(|(now, _)| *now == 10_000_000_000 + fifty as u64));
         assert!(part.iter().all(|(_, args)| args[1] == ((args[0] ^ 0x155) % 200)), "with their values");
     }
-    assert_eq!(all.iter().position(|(_, args)| args.is_empty()), Some(300), "the timer comes at its time");
+    assert_eq!(all.iter().position(|(_, args)| args.is_empty()), Some(150), "the timer comes at its time");
 }
 
 /// What runs, call by call, when many prefixes and an entry between them end together.
@@ -570,7 +569,9 @@ fn periodic_handlers_keep_their_times_while_thousands_of_entries_wait_to_end() {
         let (mut state, mut outputs) = (state(&(EXPIRING.to_owned() + every)), Outputs::default());
         let mut seen = Periods::default();
         state.handle_due(0, &mut seen, &mut outputs);
-        (0..ENTRIES as u64).for_each(|number| drop(state.learn_releasing(0, &[number], &[1])));
+        for number in 0..ENTRIES as u64 {
+            state.learn_releasing(0, &[number], &[1]);
+        }
         for number in 0..ENTRIES as u64 {
             state.tables.exact[0].find(&[number], hit_at);
         }

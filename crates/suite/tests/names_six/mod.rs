@@ -11,6 +11,7 @@ use super::{GATEWAY, ROUTER, SECOND, WAYPOINT};
 use crate::program;
 use engine::{PacketBench, PacketOutcome};
 use exec::BackendKind;
+use exec::state::MAX_DUE_RUNS;
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use lang::settings::{SetValue, Settings};
@@ -260,6 +261,18 @@ impl<'a> Six<'a> {
             }
         }
         six
+    }
+
+    /// So much time passes without packets, and then as much as a thousand ends take: a gateway handles some
+    /// of them each millisecond.
+    fn rest(&mut self, time: u64) {
+        self.now += time;
+        for _ in 0..1_000 / MAX_DUE_RUNS + 1 {
+            self.now += SECOND / 1_000;
+            for bench in self.gateways.iter_mut().chain([&mut self.waypoint]) {
+                bench.advance(self.now);
+            }
+        }
     }
 
     fn table(&self, name: &str) -> u32 {

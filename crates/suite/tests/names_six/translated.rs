@@ -320,9 +320,9 @@ fn a_network_has_a_part_of_all_places_and_no_more() {
         assert_eq!(connected(&mut six, 2, 1), 100, "another site");
         assert!(six.reasons.contains_key("network_full"));
         // Echo and datagrams have ended, and what they held is free again.
-        six.now += 301 * SECOND;
+        six.rest(301 * SECOND);
         assert_eq!(connected(&mut six, 2, 1), 66);
-        six.now += 7_500 * SECOND;
+        six.rest(7_500 * SECOND);
         assert_eq!(connected(&mut six, 1, 1), 100);
     }
 }
