@@ -156,7 +156,8 @@ mod tests {
             share.turn(false);
         }
         assert!(share.is_pressed());
-        (admitted(&mut share, 0, 100_000), admitted(&mut share, 1, 100_000));
+        admitted(&mut share, 0, 100_000);
+        admitted(&mut share, 1, 100_000);
         pass(&mut share, BATCH, BATCH - 8);
         let half = BATCH as u64 / 2;
         assert_eq!(admitted(&mut share, 0, 100_000), half / PART + half / OWN_PART);
