@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub(crate) const ZONE: &str = "home.example";
 /// Bytes of the download that each web server has.
 const DOWNLOAD: usize = 1 << 20;
+/// Bytes of a packet that are captured where none is longer: tcpdump has room for more packets then.
+const WHOLE_PACKETS: &str = "2048";
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -263,7 +265,7 @@ impl Home {
     /// Captures what passes an interface of the router, from now on.
     pub(crate) fn capture_at_router(&mut self, interface: &str) {
         let command = self.internet.router.command("tcpdump", None);
-        self.capture(command, interface, interface);
+        self.capture(command, interface, interface, "0");
     }
 
     /// Captures what passes every link, from now on.
@@ -271,17 +273,31 @@ impl Home {
         let initiators = (0..self.internet.initiators.len()).map(|number| format!("initiator{number}"));
         let links = ["public", "machine", "carrier"].map(str::to_owned).into_iter().chain(initiators);
         for link in links.collect::<Vec<_>>() {
-            self.capture_at_router(&link);
+            let command = self.internet.router.command("tcpdump", None);
+            self.capture(command, &link, &link, WHOLE_PACKETS);
         }
-        self.capture_lan();
-        let command = self.internet.gateway.command("tcpdump", None);
-        self.capture(command, "uplink", "uplink");
+        let lan = self.internet.lan.command("tcpdump", None);
+        self.capture(lan, "gateway", "lan", WHOLE_PACKETS);
+        let uplink = self.internet.gateway.command("tcpdump", None);
+        self.capture(uplink, "uplink", "uplink", WHOLE_PACKETS);
+    }
+
+    /// How many packets are in no capture, since tcpdump was too slow. It says so at its end.
+    pub(crate) fn missed(&self) -> u64 {
+        let files = fs::read_dir(self.path("captures")).expect("is there").flatten();
+        let said = files.filter(|file| file.path().extension().is_some_and(|end| end == "said"));
+        let missed = said.map(|file| {
+            let said = fs::read_to_string(file.path()).unwrap_or_default();
+            let line = said.lines().find_map(|line| line.split_once(" packets dropped by kernel"));
+            line.and_then(|(count, _)| count.trim().parse().ok()).unwrap_or(0)
+        });
+        missed.sum()
     }
 
     /// Captures what passes between the gateway and its hosts, from now on.
     pub(crate) fn capture_lan(&mut self) {
         let command = self.internet.lan.command("tcpdump", None);
-        self.capture(command, "gateway", "lan");
+        self.capture(command, "gateway", "lan", "0");
     }
 
     /// Where a capture is.
@@ -289,11 +305,13 @@ impl Home {
         self.path("captures").join(format!("{name}.pcap"))
     }
 
-    fn capture(&mut self, mut command: Command, interface: &str, name: &str) {
+    fn capture(&mut self, mut command: Command, interface: &str, name: &str, bytes: &str) {
         fs::create_dir_all(self.path("captures")).expect("can be made");
         let file = self.captured(name);
-        command.args(["-i", interface, "-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root", "-w"]);
-        command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-i", interface, "-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root"]);
+        let said = fs::File::create(file.with_extension("said")).expect("can be written");
+        command.args(["-s", bytes, "-w"]).arg(&file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         self.captures.push(command.spawn().expect("tcpdump runs"));
         until(|| match file.metadata() {
             Ok(data) if data.len() >= 24 => Ok(()),
