@@ -164,7 +164,8 @@ impl NameServer {
             match self.rates.allow(network(asker.source), kind, name, arrival.at.now) {
                 Allowance::Whole => {}
                 Allowance::Truncated => {
-                    return Ok(asker.write(&query, &Reply::truncated(), out));
+                    let short = Reply { authoritative: reply.authoritative, ..Reply::truncated() };
+                    return Ok(asker.write(&query, &short, out));
                 }
                 Allowance::Nothing => return Err(QueryDrop::RateLimited),
             }

@@ -64,9 +64,10 @@ impl<'z> Reply<'z> {
         }
     }
 
-    /// A short reply that tells the client to come by TCP.
+    /// A short reply about a name of the zone that tells the client to come by TCP. Resolvers such as glibc
+    /// take a reply for broken that is neither authoritative nor of a server that recurses, and do not come.
     pub(crate) fn truncated() -> Reply<'z> {
-        Reply { truncated: true, ..Reply::bare(OptRcode::NOERROR) }
+        Reply { truncated: true, authoritative: true, ..Reply::bare(OptRcode::NOERROR) }
     }
 
     /// Writes the reply to a query, in at most so many bytes if it is possible at all.

@@ -46,6 +46,7 @@ fn a_source_proves_itself_by_cookie_or_tcp_before_a_waypoint_is_asked() {
     let plain = asked("tv.home.example.", 1).bytes();
     let said = reply(&mut server, &by_udp(&plain));
     assert!(said.is_truncated() && said.rcode == 0 && server.held() == 0);
+    assert_eq!(said.flags & 0x0480, 0x0400, "authoritative (RFC 1035, 4.1.1): glibc takes others for broken");
     held(&mut server, &by_tcp(&plain));
 
     let bytes = query(&[(COOKIE, &[5; 8])]);

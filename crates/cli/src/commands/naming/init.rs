@@ -125,6 +125,7 @@ control = \"ravelin.sock\"
 
 [set]
 POOL = \"{pool}\"
+OURS = \"{machine}/32\"
 ROUTER = \"{router}\"
 {set_pool6}
 # Port 1: where the public addresses are.
