@@ -210,9 +210,13 @@ impl Encoded {
     pub(super) fn meets(&self, id: u32, element: usize, mask: u16, bits: u16) -> bool {
         let (word, shift) = (id as usize * self.words + element / 4, 16 * (element % 4));
         let care = (self.care[word] >> shift) as u16;
-        if ((self.fixed[word] >> shift) as u16 ^ bits) & mask & care != 0 {
-            return false;
-        }
+        ((self.fixed[word] >> shift) as u16 ^ bits) & mask & care == 0 && self.passes(id, element, mask, bits)
+    }
+
+    /// Whether some value of `element` whose bits under `mask` are `bits` passes the comparison in a leaf,
+    /// which knows no masks.
+    #[inline]
+    pub(super) fn passes(&self, id: u32, element: usize, mask: u16, bits: u16) -> bool {
         let place = id as usize * self.stride + element;
         let (low, high) = (self.low[place], self.high[place]);
         first_piece_from(low, mask, bits).is_some_and(|first| first <= high)

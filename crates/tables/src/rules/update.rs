@@ -3,7 +3,9 @@
 //! The idea: the change visits the leaves whose part of the key space the rule meets, rewrites them where
 //! they are if they have room and otherwise in free blocks, and cuts a leaf that has become long into a tree
 //! of its own. Leaves are shared by entries; a rule that is written into a shared leaf in place may
-//! thereby reach entries it does not meet, which is harmless, since what a leaf holds is compared in full.
+//! thereby reach entries it does not meet, which is harmless, since what a leaf holds is compared in full. It
+//! stays so when the rule's number has become another rule's, whose checks are made after a hit: a removal
+//! visits all leaves where some key could pass the comparison of the rule, and not only those that it meets.
 
 use super::encode::Encoded;
 use super::image::{NODE, RulesImage};
@@ -53,6 +55,8 @@ pub(super) struct Update<'a> {
     id: u32,
     limit: usize,
     act: Act,
+    /// The rule is being removed.
+    removes: bool,
     /// What became of leaves that the rule was put into or taken from already.
     moved: HashMap<u32, u32>,
     steps: usize,
@@ -74,7 +78,8 @@ impl<'a> Update<'a> {
     ) -> Update<'a> {
         let act = Act::Count { most: 0 };
         let (moved, exhausted) = Default::default();
-        Update { encoded, image, leaves, homes, id, limit, act, moved, steps: 0, cuts: 0, tree: 0, exhausted }
+        let (steps, cuts, tree, removes) = (0, 0, 0, false);
+        Update { encoded, image, leaves, homes, id, limit, act, removes, moved, steps, cuts, tree, exhausted }
     }
 
     /// The tree for the rule: the first where it takes few steps; if there is none, that where it takes the
@@ -117,6 +122,7 @@ impl<'a> Update<'a> {
     /// Takes the rule out of `tree`, and the last trees away, if they are empty then; answers whether that is
     /// done, which it is not if it takes [`MOST_STEPS_OF_REMOVAL`].
     pub(super) fn take(&mut self, tree: u32) -> bool {
+        self.removes = true;
         if self.count(tree as usize, MOST_STEPS_OF_REMOVAL) >= MOST_STEPS_OF_REMOVAL {
             return false;
         }
@@ -169,7 +175,8 @@ impl<'a> Update<'a> {
         for value in [false, true] {
             region.fix(bit, value);
             let (mask, known) = region.element(bit / 16);
-            if self.encoded.meets(self.id, bit / 16, mask, known) {
+            let reaches = if self.removes { Encoded::passes } else { Encoded::meets };
+            if reaches(self.encoded, self.id, bit / 16, mask, known) {
                 self.choose(rest, child + (usize::from(value) << rest.len()), region);
             }
             region.free(bit);
