@@ -55,7 +55,8 @@ pub(super) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
 
 /// One run; none where a packet did not get through.
 fn measure(count: u32) -> Result<Option<Shown>, LabError> {
-    let mut end = End::waypoint(u64::from(count) * 3 / 2)?;
+    // Of all places, hosts that have equally many get nine sixteenths.
+    let mut end = End::waypoint(u64::from(count) * 2)?;
     let mut whole = true;
     let mut bind = |end: &mut End, first: u32, last: u32| {
         for begin in (first..last).step_by(AT_ONCE as usize) {
