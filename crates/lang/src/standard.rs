@@ -77,6 +77,7 @@ const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../
 const BINDINGS: &[(&str, &str)] = &[
     ("std/bindings/bindings.rav", include_str!("../../../std/bindings/bindings.rav")),
     ("std/bindings/back.rav", include_str!("../../../std/bindings/back.rav")),
+    ("std/bindings/by_cookie.rav", include_str!("../../../std/bindings/by_cookie.rav")),
 ];
 
 const SYN_COOKIES: &[(&str, &str)] = &[("std/syn_cookies.rav", include_str!("../../../std/syn_cookies.rav"))];
