@@ -5,7 +5,8 @@
 //!  segment ─► pieces of its connection, by sequence number ─► what follows on the lowest one ─► TLS
 //!                │                                                                              ├─► a name
 //!                ├─► waits for more, at most HELLO_WAITS                                        ├─► waits
-//!                └─► no room                                                                    └─► refused
+//!                ├─► no room                                                                    └─► refused
+//!                └─► another connection by the same ports: the earlier message is forgotten
 //! ```
 //!
 //! Nobody tells where a connection begins, so the lowest piece counts as its beginning if it looks like that
@@ -26,7 +27,8 @@ use std::net::Ipv4Addr;
 /// The type of a record of the handshake, and the first byte of the version behind it (RFC 8446, 5.1).
 const HANDSHAKE: [u8; 2] = [22, 3];
 
-/// A connection of TCP that an initiator has begun.
+/// A connection of TCP that an initiator has begun. A client takes a port again for a later connection, which
+/// acknowledges another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientConnection {
     /// The client.
@@ -37,6 +39,17 @@ pub struct ClientConnection {
     pub address: Ipv4Addr,
     /// The port there.
     pub port: u16,
+    /// The number of the waypoint that the client acknowledges: all segments of its first message have the
+    /// same one.
+    pub acknowledges: u32,
+}
+
+impl ClientConnection {
+    /// Whether both are of the same client, by the same ports and address: then one is over when the other
+    /// begins.
+    fn has_ports_of(&self, other: &ClientConnection) -> bool {
+        ClientConnection { acknowledges: other.acknowledges, ..*self } == *other
+    }
 }
 
 /// Bytes that a client has sent.
@@ -183,7 +196,8 @@ pub struct ClientHellos {
 }
 
 impl ClientHellos {
-    /// Takes a segment that came at this time, in nanoseconds, which never goes back.
+    /// Takes a segment that came at this time, in nanoseconds, which never goes back. What waits of an
+    /// earlier connection by the same ports is forgotten.
     ///
     /// # Errors
     ///
@@ -195,10 +209,16 @@ impl ClientHellos {
         if bytes.is_empty() {
             return Ok(ClientHello::Unfinished);
         }
-        let Some(place) = self.begun.iter().position(|one| one.connection == connection) else {
+        let is_own = |one: &Begun| one.connection.has_ports_of(&connection);
+        let Some(place) = self.begun.iter().position(is_own) else {
             return self.begin(segment, now);
         };
         let begun = &mut self.begun[place];
+        if begun.connection != connection {
+            self.begun.remove(place);
+            self.given_up += 1;
+            return self.begin(segment, now);
+        }
         if !begun.take(sequence, bytes)? {
             return Ok(ClientHello::Unfinished);
         }

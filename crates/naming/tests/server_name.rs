@@ -19,6 +19,7 @@ fn connection(network: u16, port: u16) -> ClientConnection {
         initiator_port: port,
         address: [198, 51, 100, 2].into(),
         port: 443,
+        acknowledges: 1_000,
     }
 }
 
@@ -111,6 +112,37 @@ proptest! {
         let unfinished = take(&mut hellos, connection(1, 5), (0, &bytes[..cut]), 0);
         prop_assert_eq!(unfinished, Ok(ClientHello::Unfinished));
         prop_assert_eq!(take(&mut hellos, connection(1, 5), (cut as u32, &bytes[cut..]), 0), named(NAME));
+    }
+
+    #[test]
+    fn a_port_that_is_used_again_in_the_middle_of_a_message_says_the_second_name(
+        cut in prop::sample::select(vec![0, 40, 150]).prop_flat_map(|more| {
+            let bytes = hello(NAME, more);
+            let length = bytes.len();
+            (Just(bytes), pieces(length))
+        }),
+        // Anywhere beside the first message, and in it.
+        (begun, behind) in (1_usize..400, any::<u32>()),
+        (number, other) in (any::<u32>(), 1..=u32::MAX),
+    ) {
+        let (bytes, pieces) = cut;
+        let mut hellos = ClientHellos::default();
+        let earlier = ClientConnection { acknowledges: number, ..connection(1, 5) };
+        let later = ClientConnection { acknowledges: number.wrapping_add(other), ..earlier };
+        let half = &hello("tv.home.example", 40)[..begun];
+        prop_assert_eq!(take(&mut hellos, earlier, (7, half), 0), Ok(ClientHello::Unfinished));
+        let mut said = Ok(ClientHello::Unfinished);
+        for (start, end) in pieces {
+            let sequence = behind.wrapping_add(start as u32);
+            said = take(&mut hellos, later, (sequence, &bytes[start..end]), 0);
+            if said == named(NAME) {
+                break;
+            }
+            prop_assert_eq!(&said, &Ok(ClientHello::Unfinished), "before all of it has come");
+            prop_assert_eq!(hellos.waiting(0), 1, "the earlier one is forgotten");
+        }
+        prop_assert_eq!(said, named(NAME));
+        prop_assert_eq!((hellos.waiting(0), hellos.held(), hellos.given_up()), (0, 0, 1));
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(super) fn lead(
     target: Target,
     now: u64,
 ) -> Result<(), EntryError> {
-    let ClientConnection { initiator, initiator_port, address, port } = *connection;
+    let ClientConnection { initiator, initiator_port, address, port, .. } = *connection;
     let columns = [initiator.to_bits().into(), initiator_port.into(), address.to_bits().into(), port.into()];
     let value = vec![target.peer.into(), target.host.to_bits().into()];
     backend.learn(tables.named, &Entry { key: exact(&columns), value, priority: 0 }, now)

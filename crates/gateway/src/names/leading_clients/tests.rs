@@ -144,7 +144,7 @@ fn prefixed_record(message: &[u8]) -> Vec<u8> {
 /// A client, by its port, at an address and port of the waypoint.
 fn client(initiator_port: u16, address: u8, port: u16) -> ClientConnection {
     let address = [203, 0, 113, address].into();
-    ClientConnection { initiator: [198, 51, 100, 9].into(), initiator_port, address, port }
+    ClientConnection { initiator: [198, 51, 100, 9].into(), initiator_port, address, port, acknowledges: 77 }
 }
 
 fn says(answering: &mut Answering, connection: ClientConnection, server: &str) {
