@@ -7,7 +7,8 @@
 //!                                   not yet, or refused         why not: counted, and shown by `names why`
 //! ```
 //!
-//! Nothing is answered: the client sends again what nobody has acknowledged, and finds the entry then.
+//! Nothing is answered: the client sends again what nobody has acknowledged, and finds the entry then. A
+//! later connection by the same ports does not: the entry has the number that the client acknowledges.
 
 use super::answering::{Answering, lock, services};
 use super::server_names::shared_ports;

@@ -145,7 +145,7 @@ impl PacketTables {
             ));
         }
         let open = exact(SERVER_NAMES[0], &[IP4, uint(16)], &[]);
-        let named = exact(SERVER_NAMES[1], &[IP4, uint(16), IP4, uint(16)], &to);
+        let named = exact(SERVER_NAMES[1], &[IP4, uint(16), IP4, uint(16)], &[uint(24), IP4, uint(32)]);
         let server_names = open
             .zip(named)
             .filter(|(_, (named, _))| program.tables[*named as usize].age.is_some())
@@ -153,7 +153,7 @@ impl PacketTables {
             .map(|((open, _), (named, _))| ServerNameTables { open, named });
         if by_server_name && server_names.is_none() {
             return Err(lacks(
-                "tables `server_names: exact(at: ip4, number: u16)` and `named: exact(initiator: ip4, initiator_port: u16, at: ip4, number: u16) -> (u24, ip4)` with `age`, and the reason `server_name`",
+                "tables `server_names: exact(at: ip4, number: u16)` and `named: exact(initiator: ip4, initiator_port: u16, at: ip4, number: u16) -> (u24, ip4, u32)` with `age`, and the reason `server_name`",
             ));
         }
         let room = table.capacity as usize;

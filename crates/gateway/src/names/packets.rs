@@ -91,8 +91,8 @@ pub(super) trait DataPath: Send {
     /// Nothing new was set, and why.
     fn open(&mut self, gone: Vec<OpenPort>, new: Vec<OpenPort>) -> Result<(), String>;
 
-    /// Lets a client that has said whom it means go there, from the next packet on. Says whether there was
-    /// room.
+    /// Lets a connection of a client that has said whom it means go there, from the next packet on. Says
+    /// whether there was room.
     fn lead_client(&mut self, connection: &ClientConnection, target: Target, now: u64) -> bool;
 
     /// Lets no client go to a host any more by what it has said; connections that are there go on.

@@ -269,7 +269,8 @@ impl PacketPath {
         self.open.contains(port)
     }
 
-    /// Lets a client that has said whom it means go to this host. Says whether packets follow.
+    /// Lets a connection of a client that has said whom it means go to this host. Says whether packets
+    /// follow.
     pub(super) fn lead_client(&mut self, connection: &ClientConnection, place: &HostPlace, now: u64) -> bool {
         let target = self.target(place);
         let packets = self.packets.as_mut();

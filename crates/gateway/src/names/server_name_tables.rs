@@ -69,7 +69,8 @@ pub(super) fn fill(
     backend.replace(tables.open, all).map_err(|error| no_room(&error))
 }
 
-/// Lets a client go to a host, until the table forgets it.
+/// Lets a connection go to a host, until the table forgets it. The program lets no later one by the same
+/// ports go there: that one acknowledges another number.
 ///
 /// # Errors
 /// The table takes no more.
@@ -80,13 +81,13 @@ pub(super) fn lead(
     target: Target,
     now: u64,
 ) -> Result<(), EntryError> {
-    let ClientConnection { initiator, initiator_port, address, port, .. } = *connection;
+    let ClientConnection { initiator, initiator_port, address, port, acknowledges } = *connection;
     let columns = [initiator.to_bits().into(), initiator_port.into(), address.to_bits().into(), port.into()];
-    let value = vec![target.peer.into(), target.host.to_bits().into()];
+    let value = vec![target.peer.into(), target.host.to_bits().into(), acknowledges.into()];
     backend.learn(tables.named, &Entry { key: exact(&columns), value, priority: 0 }, now)
 }
 
 /// Whether an entry leads a client to this host.
 pub(super) fn leads_to(entry: &Entry, target: Target) -> bool {
-    entry.value == [target.peer.into(), u128::from(target.host.to_bits())]
+    entry.value.starts_with(&[target.peer.into(), target.host.to_bits().into()])
 }

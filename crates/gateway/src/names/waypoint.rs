@@ -343,7 +343,8 @@ impl LocalWaypoint {
         }
     }
 
-    /// Lets a client that has said whom it means go to this host. Says whether packets follow.
+    /// Lets a connection of a client that has said whom it means go to this host. Says whether packets
+    /// follow.
     pub(super) fn lead_client(&mut self, connection: &ClientConnection, place: &HostPlace, now: u64) -> bool {
         self.path.as_mut().is_some_and(|path| path.lead_client(connection, place, now))
     }

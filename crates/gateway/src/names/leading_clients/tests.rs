@@ -259,10 +259,12 @@ fn names_why_says_that_a_client_is_led_and_what_it_said() {
     assert_eq!(answering.server_names.said(&key(16)).map(|said| said.outcome), Some("led"));
 }
 
-#[test]
-fn tables_that_are_full_take_no_more_and_keep_what_they_have() {
+const TABLES: ServerNameTables = ServerNameTables { open: 0, named: 1 };
+
+/// A program with small tables.
+fn backend() -> Box<dyn exec::Backend> {
     let text = "table server_names: exact(at: ip4, number: u16) { capacity 3 }
-    table named: exact(initiator: ip4, initiator_port: u16, at: ip4, number: u16) -> (u24, ip4) {
+    table named: exact(initiator: ip4, initiator_port: u16, at: ip4, number: u16) -> (u24, ip4, u32) {
         capacity 2 age 60s evict refuse
     }
     start stage all() {
@@ -272,27 +274,51 @@ fn tables_that_are_full_take_no_more_and_keep_what_they_have() {
     let compiled =
         lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::CompileOptions::default());
     let program = compiled.program.expect("compiles");
-    let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 1, 0).expect("it loads");
-    let tables = ServerNameTables { open: 0, named: 1 };
+    exec::load(&program, exec::BackendKind::Interpreter, 1, 0).expect("it loads")
+}
+
+#[test]
+fn tables_that_are_full_take_no_more_and_keep_what_they_have() {
+    let mut backend = backend();
     let at = |last: u8| (Ipv4Addr::new(203, 0, 113, last), 443);
     let count = |backend: &dyn exec::Backend, table| backend.entries_held(table);
-    server_name_tables::open(tables, backend.as_mut(), &[], &[at(1), at(2)]).expect("there is room");
+    server_name_tables::open(TABLES, backend.as_mut(), &[], &[at(1), at(2)]).expect("there is room");
     let error =
-        server_name_tables::open(tables, backend.as_mut(), &[], &[at(3), at(4)]).expect_err("too many");
+        server_name_tables::open(TABLES, backend.as_mut(), &[], &[at(3), at(4)]).expect_err("too many");
     assert!(error.contains("raise `MOST_SERVER_NAMES`"), "{error}");
     assert_eq!(count(backend.as_ref(), 0), 2);
-    server_name_tables::open(tables, backend.as_mut(), &[at(1)], &[at(3), at(4)]).expect("one is gone");
-    let error = server_name_tables::fill(tables, backend.as_mut(), (1..5).map(at)).expect_err("too many");
+    server_name_tables::open(TABLES, backend.as_mut(), &[at(1)], &[at(3), at(4)]).expect("one is gone");
+    let error = server_name_tables::fill(TABLES, backend.as_mut(), (1..5).map(at)).expect_err("too many");
     assert!(error.contains("raise `MOST_SERVER_NAMES`"), "{error}");
-    server_name_tables::fill(tables, backend.as_mut(), [at(5)].into_iter()).expect("there is room");
+    server_name_tables::fill(TABLES, backend.as_mut(), [at(5)].into_iter()).expect("there is room");
     assert_eq!(count(backend.as_ref(), 0), 1);
     let mut lead =
-        |port| server_name_tables::lead(tables, backend.as_mut(), &client(port, 1, 443), peer(1), 9);
+        |port| server_name_tables::lead(TABLES, backend.as_mut(), &client(port, 1, 443), peer(1), 9);
     lead(1).expect("there is room");
     lead(2).expect("there is room");
     lead(2).expect("it is there");
     assert!(lead(3).is_err());
     assert_eq!(count(backend.as_ref(), 1), 2);
+}
+
+#[test]
+fn an_entry_has_the_number_of_its_connection_and_a_later_one_by_the_same_ports_takes_its_place() {
+    let mut backend = backend();
+    let earlier = client(1, 32, 443);
+    let later = ClientConnection { acknowledges: u32::MAX, ..earlier };
+    let mut lead = |connection, last| {
+        server_name_tables::lead(TABLES, backend.as_mut(), &connection, peer(last), 9)
+            .expect("there is room");
+        backend.entries_part(TABLES.named, exec::EntryPlace::default(), 9).0
+    };
+    let key = [0xc633_6409, 1, 0xcb00_7120, 443];
+    let entry = |last: u128, number: u128| lang::ir::Entry::exact(&key, &[7, 0x0a00_0000 + last, number]);
+    assert_eq!(lead(earlier, 1), [entry(1, 77)]);
+    let held = lead(later, 2);
+    assert_eq!(held, [entry(2, u32::MAX.into())]);
+    // Which host it leads to does not depend on the number.
+    assert!(server_name_tables::leads_to(&held[0], peer(2)));
+    assert!(!server_name_tables::leads_to(&held[0], peer(1)));
 }
 
 #[test]
@@ -302,10 +328,16 @@ fn the_program_of_a_waypoint_leads_clients_and_one_without_the_tables_is_refused
     let compiled = lang::pipeline::compile("waypoint.rav", text, &|_| None, &options);
     let mut program = compiled.program.expect("compiles");
     assert!(PacketTables::of(&program, true, true).expect("it has all tables").server_names.is_some());
-    // An entry without an end would lead a client for ever.
-    let named = program.tables.iter_mut().find(|table| table.name == "named").expect("it is there");
-    named.age = None;
-    let error = PacketTables::of(&program, true, true).expect_err("it does not age");
-    assert!(error.contains("`named: exact(initiator: ip4, ") && error.contains("with `age`"), "{error}");
-    assert_eq!(PacketTables::of(&program, true, false).expect("it is not needed").server_names, None);
+    let place = program.tables.iter().position(|table| table.name == "named").expect("it is there");
+    let named = program.tables[place].clone();
+    let mut lacks = |what: &str, table: lang::ir::Table| {
+        program.tables[place] = table;
+        let error = PacketTables::of(&program, true, true).expect_err(what);
+        let wanted = "number: u16) -> (u24, ip4, u32)` with `age`";
+        assert!(error.contains("`named: exact(initiator: ip4, ") && error.contains(wanted), "{error}");
+        assert_eq!(PacketTables::of(&program, true, false).expect("it is not needed").server_names, None);
+    };
+    lacks("it would lead a client for ever", lang::ir::Table { age: None, ..named.clone() });
+    let values = named.values[..2].to_vec();
+    lacks("it would lead any connection of a client", lang::ir::Table { values, ..named });
 }
