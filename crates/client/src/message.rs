@@ -63,7 +63,7 @@ pub enum RefusalCode {
     Misfit = 3,
     /// There is no room.
     Full = 4,
-    /// This cannot be changed from outside.
+    /// This cannot be changed from outside, or not be seen.
     Closed = 5,
     /// Another program has taken over: ask for the schema again.
     Changed = 6,

@@ -31,8 +31,8 @@ mod view;
 mod waypoint;
 mod without_sockets;
 
-pub(crate) use packet_tables::EXPECTATIONS;
 pub use packet_tables::PacketTables;
+pub(crate) use packet_tables::{COOKIE_KEYS, FILLED};
 pub use view::{AskedWaypointView, NameWish, NamesView, SaidServerNameView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
 pub use without_sockets::WithoutSockets;

@@ -6,18 +6,26 @@ use lang::ir::{Column, ColumnKind, Program, TableKind};
 use naming::limits::MOST_BINDINGS;
 
 /// What first packets are looked up in.
-pub(crate) const EXPECTATIONS: &str = "expectations";
+const EXPECTATIONS: &str = "expectations";
 /// Who reaches whom, proved and not, and who has done so until a short time ago.
 const BOUND: [&str; 4] = ["young_bindings", "tcp_bindings", "echo_bindings", "datagram_bindings"];
 const QUARANTINE: &str = "quarantine";
 /// What the machine itself listens at.
 const MACHINE: &str = "machine_services";
 /// The secret of SYN cookies.
-const COOKIE_KEYS: &str = "cookie_keys";
+pub(crate) const COOKIE_KEYS: &str = "cookie_keys";
 /// What leads to hosts by IPv6, and back.
 const STABLE: [&str; 2] = ["stable6", "stable6_back"];
 /// Where clients are led by the server name of TLS, and whereto each is.
 const SERVER_NAMES: [&str; 2] = ["server_names", "named"];
+/// The tables that a waypoint fills by itself: with what, and what to change in place of them.
+pub(crate) const FILLED: [(&str, &str); 5] = [
+    (EXPECTATIONS, "with what its waypoint has promised: change names, as with `ravelin names add`"),
+    (MACHINE, "with what the machine itself listens at: change `machine_services` in its file"),
+    (COOKIE_KEYS, "with a secret that it draws at each start: leave it as it is"),
+    (SERVER_NAMES[0], "from `server_names` in its file and from names: change those"),
+    (SERVER_NAMES[1], "by the names that clients say: change names, as with `ravelin names add`"),
+];
 /// The reason for which segments of clients are punted that may hold a server name.
 pub(super) const SERVER_NAME: &str = "server_name";
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.

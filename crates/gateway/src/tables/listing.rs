@@ -54,6 +54,7 @@ pub(super) type Part = (Vec<ListedEntry>, Vec<u8>);
 
 /// Entries of a table from the cursor on. There may be none, although a cursor says that more follow.
 pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Part, RequestRefusal> {
+    known.may_be_told(asked.table)?;
     let workers = known.schema.workers;
     if asked.worker > workers {
         let message = format!("there is no worker {}; there are {workers}", asked.worker);
@@ -168,6 +169,7 @@ pub(super) fn find(
     key: Vec<Match>,
     priority: u32,
 ) -> Result<Vec<ListedEntry>, RequestRefusal> {
+    known.may_be_told(table)?;
     let (number, key) = (known.schema.generation, Arc::new(key));
     let held = remote.ask(move |generation, _| {
         (generation.number == number).then(|| generation.backend.entry(table.into(), &key, priority))

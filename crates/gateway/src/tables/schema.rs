@@ -2,7 +2,7 @@
 //! into entries of the program and back.
 
 use super::limits::{MOST_BUCKETS, SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
-use crate::names::EXPECTATIONS;
+use crate::names::{COOKIE_KEYS, FILLED};
 use crate::routing::Routing;
 use client::message::table;
 use client::{
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Fillers {
     pub(crate) routing: Arc<Routing>,
-    /// Whether a waypoint of this process tells packets of its promises.
+    /// Whether packets follow a waypoint of this process.
     pub(crate) waypoint: bool,
 }
 
@@ -26,20 +26,26 @@ impl Fillers {
     /// The numbers of these tables, each with what to change in place of it.
     fn of(&self, program: &Program) -> Vec<(u32, &'static str)> {
         let routed = self.routing.fills().into_iter().map(|table| (table, BY_ROUTING));
-        let tables =
-            (0..).zip(&program.tables).filter(|(_, table)| self.waypoint && table.name == EXPECTATIONS);
-        routed.chain(tables.map(|(number, _)| (number, BY_NAMES))).collect()
+        let by_names = |table: &Table| FILLED.iter().find(|(name, _)| table.name == *name);
+        let tables = (0..).zip(&program.tables).filter(|_| self.waypoint);
+        routed.chain(tables.filter_map(|(number, table)| Some((number, by_names(table)?.1)))).collect()
+    }
+
+    /// The number of the table that holds a secret.
+    fn secret(&self, schema: &ProgramSchema) -> Option<u16> {
+        schema.table(COOKIE_KEYS).filter(|_| self.waypoint).map(|(number, _)| number)
     }
 }
 
 const BY_ROUTING: &str = "from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`";
-const BY_NAMES: &str = "with what its waypoint has promised: change names, as with `ravelin names add`";
 
 /// What a client knows of a program.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) schema: ProgramSchema,
     pub(super) program: Arc<Program>,
+    /// The table whose entries are told to nobody.
+    pub(super) secret: Option<u16>,
 }
 
 impl Known {
@@ -52,7 +58,8 @@ impl Known {
             let filled = fillers.of(&program);
             if remote.ask_at(0, |generation| generation.number).ok_or_else(ended)? == number {
                 let schema = describe(&program, file, number, remote.workers(), &filled);
-                return Ok(Known { schema, program });
+                let secret = fillers.secret(&schema);
+                return Ok(Known { schema, program, secret });
             }
         }
     }
@@ -67,6 +74,15 @@ impl Known {
                 RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, "no such table")
             })?,
         ))
+    }
+
+    /// Refuses to tell entries of a table that holds a secret.
+    pub(super) fn may_be_told(&self, number: u16) -> Result<(), RequestRefusal> {
+        if self.secret != Some(number) {
+            return Ok(());
+        }
+        let message = format!("`{COOKIE_KEYS}` has a secret of the gateway: its entries are told to nobody");
+        Err(RequestRefusal::new(RefusalCode::Closed, RefusalPlace::NONE, message))
     }
 
     /// The entry of the program that an entry of a client means.

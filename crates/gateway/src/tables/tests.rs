@@ -2,6 +2,7 @@
 //! other.
 
 mod conversation;
+mod filled;
 
 use super::changes::{Action, Change};
 use super::defaults::{self, Member};
@@ -46,14 +47,18 @@ start stage all() { match servers[2, hash(length)] { some (_, number) => send nu
 ";
 
 fn program() -> (Arc<Program>, Arc<Sources>) {
-    let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+    compiled(PROGRAM)
+}
+
+fn compiled(text: &str) -> (Arc<Program>, Arc<Sources>) {
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     (Arc::new(program), Arc::new(compiled.sources))
 }
 
 fn known(workers: usize) -> Known {
     let program = program().0;
-    Known { schema: describe(&program, "p.rav", 1, workers, &[]), program }
+    Known { schema: describe(&program, "p.rav", 1, workers, &[]), program, secret: None }
 }
 
 /// The changes of a client that has the tables for itself.
@@ -70,17 +75,26 @@ pub(super) fn generation() -> Generation {
 
 /// Runs `test` beside so many workers that have no ports.
 fn beside(workers: usize, kind: BackendKind, test: impl FnOnce(&Remote, &Known)) {
+    running(program(), workers, kind, |remote| test(remote, &known(workers)));
+}
+
+/// The same, with another program.
+fn running(
+    (program, sources): (Arc<Program>, Arc<Sources>),
+    workers: usize,
+    kind: BackendKind,
+    test: impl FnOnce(&Remote),
+) {
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) =
         live::workers((0..workers).map(|_| Vec::new()).collect(), &clock).expect("descriptors");
-    let (program, sources) = program();
     let backends = (0..workers).map(|_| load(&program, kind, 2, 1).expect("loads")).collect();
     let generations =
         Loaded { program, sources, backends, schedule: None, steering: Vec::new() }.generations(2, 1);
     thread::scope(|scope| {
         let stop = Stop(&remote);
         scope.spawn(|| drop(live::run(crew, generations, &remote, &[])));
-        test(&remote, &known(workers));
+        test(&remote);
         drop(stop);
     });
 }

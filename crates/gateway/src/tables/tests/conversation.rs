@@ -12,16 +12,16 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-fn access(remote: &Remote, known: &Known) -> TableAccess {
+pub(super) fn access(remote: &Remote, program: &Program) -> TableAccess {
     let remarks = Remarks::to(|_| ()).expect("a thread");
-    let routing = Routing::new(&known.program, &RoutingSettings::default(), Hosts::default(), remarks);
+    let routing = Routing::new(program, &RoutingSettings::default(), Hosts::default(), remarks);
     TableAccess::new(remote.clone(), Arc::new(routing.expect("the kernel answers")))
 }
 
 /// Passes the session of a client, and the client's end, to `test`.
 fn with(workers: usize, test: impl FnOnce(&mut Session<'_>, UnixStream)) {
     beside(workers, BackendKind::Native, |remote, known| {
-        let access = access(remote, known);
+        let access = access(remote, &known.program);
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let (output, program) = (Output::new(&ours).expect("a copy"), || "p.rav".to_owned());
         ours.set_read_timeout(Some(Duration::from_millis(10))).expect("can be set");
