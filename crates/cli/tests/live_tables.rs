@@ -515,7 +515,8 @@ fn the_answer_to_a_subscription_comes_before_what_it_tells() {
     while byte != *b"\n" {
         stream.read_exact(&mut byte).expect("the gateway answers");
     }
-    for number in 1..=100_u32 {
+    let mut begun = 0;
+    for number in 1..=2000_u32 {
         // Subscribes, asks for 20 lists, and ends the subscription when the lists are there.
         let subscribe = b"\x0c\0\0\0\0\0\x01\x06passed\0\0";
         let list = b"\x02\0\x01\0\0\0\0\x10\0\0";
@@ -538,9 +539,19 @@ fn the_answer_to_a_subscription_comes_before_what_it_tells() {
                 seen.push((word(4), head[8]));
             }
         }
-        let first = seen.iter().find(|(of, _)| *of == number);
-        assert_eq!(first, Some(&(number, 129)), "{:?}", &seen[..seen.len().min(9)]);
+        let first = seen.iter().find(|(of, _)| *of == number).expect("it is answered");
+        if first.1 == 255 {
+            // Ended subscriptions count until their threads have ended, which a busy machine lets wait.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        }
+        assert_eq!(first.1, 129, "{:?}", &seen[..seen.len().min(9)]);
+        begun += 1;
+        if begun == 100 {
+            break;
+        }
     }
+    assert_eq!(begun, 100);
     ping.kill().expect("can be ended");
     ping.wait().expect("ends");
     net.stop();
