@@ -72,22 +72,22 @@ impl Tunnel {
         let is_ageing = session.is_ours && now.saturating_sub(born) >= REKEY_ON_RECEIVE_AFTER;
         let (start, end) = (DATA_HEADER, datagram.len() - DATA_TAG);
         let id = self.peer(slot).id;
+        // A packet of a peer without packets is refused, but the peer is there and has the keys, so the
+        // session learns of it all the same.
         let received = match datagram[start..end].first() {
-            None => Received::Keepalive(id),
-            Some(0) => Received::Control(id, start + 1..end),
-            Some(first) if matches!(first >> 4, 4 | 6) => {
-                if self.peer(slot).is_control_only {
-                    return Err(TunnelDrop::ControlOnly);
-                }
-                Received::Packet(id, start..end)
-            }
+            None => Ok(Received::Keepalive(id)),
+            Some(0) => Ok(Received::Control(id, start + 1..end)),
+            Some(first) if matches!(first >> 4, 4 | 6) => match self.peer(slot).is_control_only {
+                true => Err(TunnelDrop::ControlOnly),
+                false => Ok(Received::Packet(id, start..end)),
+            },
             Some(_) => return Err(TunnelDrop::UnknownPayload),
         };
         if self.peer(slot).next == Some(number) {
             self.take_next_into_use(slot);
         }
         let peer = self.peer_mut(slot);
-        if let Received::Packet(_, place) = &received {
+        if let Ok(Received::Packet(_, place)) = &received {
             peer.packets_received.count(place.len());
         }
         // What is late, and what comes in a session older than the newest, does not say where the peer is.
@@ -96,14 +96,14 @@ impl Tunnel {
             peer.address = Some(from);
         }
         peer.unanswered_since = None;
-        if !matches!(received, Received::Keepalive(_)) && peer.owes_since.is_none() {
+        if !matches!(received, Ok(Received::Keepalive(_))) && peer.owes_since.is_none() {
             peer.owes_since = Some(now);
             self.deadlines.advance(slot, now.saturating_add(KEEPALIVE_AFTER));
         }
         if is_ageing && self.peer(slot).current == Some(number) {
             self.begin(slot, now);
         }
-        Ok(received)
+        received
     }
 
     /// The peer has shown that it has the keys of the session that it began.

@@ -383,3 +383,18 @@ fn a_packet_is_sealed_where_it_stands() {
     assert!(arrived(&internet, &packet(0, 1, 3, 60)));
     assert_eq!(carried(&internet), (4, 240));
 }
+
+#[test]
+fn a_refused_packet_confirms_the_session_in_which_it_comes_first() {
+    let mut internet = Internet::new(1, pair([true, true]).into());
+    internet.ends[1].set_control_only(PeerId(0), true).unwrap();
+    internet.send(0, 1, &packet(0, 1, 0, 60)).unwrap();
+    internet.run(SECOND);
+    assert_eq!(internet.drops[&TunnelDrop::ControlOnly], 1);
+    let view = internet.ends[1].peer_view(PeerId(0)).unwrap();
+    assert!(view.session.is_some() && view.address == Some(internet.addresses[0]));
+    assert_eq!(view.received.packets, 0);
+    // The peer is answered by a keepalive, so it does not take the silence for a lost session.
+    internet.run(3 * SILENCE);
+    assert_eq!((internet.arrivals.len(), internet.handshakes), (0, 1));
+}
