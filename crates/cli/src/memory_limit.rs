@@ -107,7 +107,6 @@ mod tests {
         {
             assert_eq!(part(unknown, None), 256 << 20);
         }
-        assert!(to_provide() > 0, "this machine has memory");
     }
 
     #[test]
