@@ -340,7 +340,13 @@ impl PuntQueue {
                 None => self.rooms.of_reason(number),
             };
             any_urgent |= urgent.is_some();
-            if urgent.is_none() && !host_share.admits(number) || !self.rooms.take(share, bytes.len(), time) {
+            // Room comes first, so that what finds none costs no share.
+            if !self.rooms.take(share, bytes.len(), time) {
+                count_lost(number, lost);
+                continue;
+            }
+            if urgent.is_none() && !host_share.admits(number) {
+                self.rooms.give_back(share, bytes.len());
                 count_lost(number, lost);
                 continue;
             }
@@ -507,6 +513,29 @@ mod tests {
         assert!((1..1000).contains(&handed_over) && lost[1] == 0, "{lost:?}");
         drop(packets);
         assert_eq!(left(&queue.rooms), left(&Rooms::new()), "those that are lost keep no room");
+    }
+
+    #[test]
+    fn what_finds_no_room_takes_nothing_of_the_share() {
+        let (mut queue, packets) = PuntQueue::new(|_, _| None);
+        let (memory, mut lost, reasons) = ([0; 60], [0], [Arc::from("mine")]);
+        let batch = batch(60, &[0]);
+        for _ in 0..OF_REASON.packets {
+            queue.take(&memory, &batch, &reasons, &mut lost);
+        }
+        let mut share = HostShare::default();
+        share.passed(packet::BATCH, 0);
+        share.over(true);
+        let mut copy = |times: u64| {
+            let before = lost[0];
+            (0..times).for_each(|_| {
+                queue.copy(&memory, &batch, &reasons, &mut share, &mut lost);
+            });
+            lost[0] - before
+        };
+        assert_eq!(copy(1000), 1000, "nobody takes what fills the room");
+        packets.try_iter().for_each(drop);
+        assert_eq!(copy(200), 0, "the share is as large as before");
     }
 
     #[test]
