@@ -347,7 +347,7 @@ fn options(mut bytes: &[u8]) -> Option<bool> {
 fn punted(other: &'static str, proto: u8, (sport, dport): (u16, u16)) -> Fate {
     let is_control = match proto {
         6 => [sport, dport].contains(&179),
-        17 => [3784, 4784].iter().any(|port| [sport, dport].contains(port)),
+        17 => [3784, 4784].contains(&dport),
         proto => [88, 89, 103, 112].contains(&proto),
     };
     Fate::Punt(if is_control { "control" } else { other })
@@ -713,8 +713,8 @@ fn check_error(cause: &[u8], error: &[u8], wire: u32, own: &[u128], kind: u8, co
     assert_eq!(&error[at + 8..], &cause[14..captured]);
 }
 
-/// Made traffic, damaged here and there, with unicast Ethernet addresses, some short TTLs and headers made
-/// right again.
+/// Made traffic, damaged here and there, with unicast Ethernet addresses, some short TTLs, headers made
+/// right again, and ports of control protocols.
 fn made(seed: u64) -> Arrivals {
     let mut profile = Profile::sample1();
     (profile.packets, profile.flows) = (6_000, 300);
@@ -723,7 +723,7 @@ fn made(seed: u64) -> Arrivals {
     (profile.web_share, profile.fragment_share) = (0.3, 0.05);
     (profile.ipv6_share, profile.vlan_share) = (0.4, 0.02);
     let mut generator = Generator::new(&profile, seed).expect("the profile is sound");
-    let mut random = SuiteRandom::new(seed);
+    let (mut random, mut control) = (SuiteRandom::new(seed), SuiteRandom::new(!seed));
     let (mut arrivals, mut frame) = (Arrivals::default(), Vec::new());
     let mut time = 0;
     while let Some(stamp) = generator.next(&mut frame) {
@@ -765,6 +765,11 @@ fn made(seed: u64) -> Arrivals {
                 let check = sum(&frame[14..14 + header]).to_be_bytes();
                 frame[24..26].copy_from_slice(&check);
             }
+            let ports = if four { 14 + header } else { 54 };
+            if control.one_in(4) && frame.len() >= ports + 4 {
+                let at = ports + *control.pick(&[0, 2]);
+                frame[at..at + 2].copy_from_slice(&control.pick(&[179u16, 3784, 4784]).to_be_bytes());
+            }
         }
         arrivals.push(
             &frame,
@@ -791,6 +796,7 @@ fn made_packets_meet_the_fate_that_a_second_router_gives_them() {
     for (fate, least) in [
         ("malformed", 50),
         ("ours", 20),
+        ("control", 10),
         ("unresolved", 20),
         ("own_source", 20),
         ("reverse_path", 200),
