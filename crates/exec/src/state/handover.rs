@@ -1,9 +1,10 @@
 //! The handover of state other than tables to the program that replaces this one: meters, registers, pools,
-//! groups, counters, default entries, and events.
+//! groups, counters, default entries, events, and the budgets of handlers that are due.
 //!
 //! State that both programs declare in the same way is moved as a whole, however large it is. Nothing here
 //! can fail, so the handover happens when all workers have agreed to the takeover.
 
+use super::budget::Budget;
 use super::memory::ProgramMemory;
 use super::pending::Pending;
 use super::table_set::TableFamily;
@@ -20,6 +21,7 @@ pub struct Handover<'a> {
     pending: &'a mut Pending,
     now: &'a mut u64,
     next_wake: &'a mut u64,
+    budgets: [&'a mut Budget; 2],
 }
 
 /// Pairs of numbers of a declaration: in the old program and in the new one.
@@ -68,6 +70,7 @@ impl<F: TableFamily> ProgramState<F> {
             pending: &mut self.pending,
             now: &mut self.now,
             next_wake: &mut self.next_wake,
+            budgets: [&mut self.ends_budget, &mut self.periods_budget],
         }
     }
 }
@@ -78,6 +81,9 @@ impl Handover<'_> {
     pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &SharedState) -> u64 {
         *self.now = (*self.now).max(*old.now);
         *self.next_wake = 0;
+        for (own, old) in self.budgets.iter_mut().zip(&mut old.budgets) {
+            std::mem::swap(*own, *old);
+        }
         for &(from, to) in &shared.meters {
             self.memory.swap_meter(to, old.memory, from);
         }

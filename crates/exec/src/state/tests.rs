@@ -1,5 +1,6 @@
 //! What is due together is done a few steps at a time, whatever there is of it.
 
+use super::handover::SharedState;
 use super::limits::LOOKS_FOR_STEP;
 use super::table_set::{Fast, Reference};
 use super::*;
@@ -400,6 +401,29 @@ fn entries_that_raise_an_event_end_in_the_order_of_their_times_within_the_budget
         assert!(part.iter().all(|(_, args)| args[1] == ((args[0] ^ 0x155) % 200)), "with their values");
     }
     assert_eq!(all.iter().position(|(_, args)| args.is_empty()), Some(150), "the timer comes at its time");
+}
+
+#[test]
+fn a_program_that_takes_over_goes_on_with_what_is_left_of_the_budget() {
+    const MANY: u64 = 10_000;
+    let [mut old, mut new] = [state(EXPIRING), state(EXPIRING)];
+    let mut outputs = Outputs::default();
+    for state in [&mut old, &mut new] {
+        for number in 0..MANY {
+            state.now = number * TIME_OF_RUN;
+            state.learn_releasing(0, &[number], &[1]);
+        }
+    }
+    let mut ended = |state: &mut ProgramState<Fast>, time: u64| {
+        let mut noting = Noting::default();
+        state.advance(time, &mut noting, &mut outputs);
+        noting.0.len() as u64
+    };
+    let after = 10_000_000_000 + MANY * TIME_OF_RUN;
+    assert_eq!(ended(&mut old, 9_999_999_999), 0);
+    assert_eq!(ended(&mut old, after), MAX_RUNS.into(), "of what has become due one by one");
+    new.handover().take_over(&mut old.handover(), &SharedState::default());
+    assert_eq!(ended(&mut new, after + 1), MAX_DUE_RUNS.into(), "the rest was due before and is late");
 }
 
 /// What runs, call by call, when many prefixes and an entry between them end together.
