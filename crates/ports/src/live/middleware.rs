@@ -251,6 +251,10 @@ impl Receiver for Impeded {
         own.into_iter().chain(self.inner.due()).min()
     }
 
+    fn has_more(&self) -> bool {
+        !self.ready.frames.is_empty() || self.inner.has_more()
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         let mut counted = SendLosses::default();
         self.stage.count(&mut counted);
@@ -287,6 +291,10 @@ impl Receiver for TracedReceiver {
 
     fn due(&self) -> Option<u64> {
         self.recorder.due().into_iter().chain(self.inner.due()).min()
+    }
+
+    fn has_more(&self) -> bool {
+        self.inner.has_more()
     }
 
     fn losses(&mut self) -> ReceiveLosses {

@@ -123,6 +123,10 @@ impl Receiver for Cut {
         if waits { Some(0) } else { self.inner.due() }
     }
 
+    fn has_more(&self) -> bool {
+        self.given < self.pieces.len() || !self.uncut.is_empty() || self.inner.has_more()
+    }
+
     fn leave_checksums_open(&mut self, open: bool) {
         self.open = open;
         self.inner.leave_checksums_open(open);

@@ -203,6 +203,10 @@ impl Receiver for Divided {
         self.own.due().into_iter().chain(self.inner.as_ref().and_then(|inner| inner.due())).min()
     }
 
+    fn has_more(&self) -> bool {
+        self.own.has_more() || self.inner.as_ref().is_some_and(|inner| inner.has_more())
+    }
+
     fn leave_checksums_open(&mut self, open: bool) {
         self.open = open;
         if let Some(inner) = &mut self.inner {

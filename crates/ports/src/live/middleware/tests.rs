@@ -49,6 +49,10 @@ impl Receiver for Near {
         -1
     }
 
+    fn has_more(&self) -> bool {
+        !self.0.coming.lock().expect("no thread panicked").is_empty()
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         ReceiveLosses::default()
     }
@@ -165,6 +169,23 @@ fn what_comes_in_comes_waits_or_is_counted() {
     assert!(got.is_sorted(), "nothing was to be reordered");
     let losses = lane.receive.losses();
     assert!(losses.impaired > 0 && losses.doubled > 0, "{losses:?}");
+}
+
+#[test]
+fn that_more_waits_is_told_through_a_trace_and_an_impairment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = Some(PortTrace { file: directory.path().join("trace.pcapng"), size: 1 << 20 });
+    let none = Middleware::default();
+    for with in [Middleware { trace, ..none.clone() }, Middleware { impair_in: Some(impair()), ..none }] {
+        let line = Line::default();
+        let mut lane = with.wrap(port(&line)).expect("can be written").lanes.remove(0);
+        let come = vec![vec![1; 80]; packet::BATCH + 1];
+        line.coming.lock().expect("no thread panicked").extend(come);
+        lane.receive.receive(&mut Batch::new(), MachineClock.now());
+        assert!(lane.receive.has_more(), "{with:?}");
+        line.coming.lock().expect("no thread panicked").clear();
+        assert_eq!(lane.receive.has_more(), lane.receive.due() == Some(0), "{with:?}");
+    }
 }
 
 #[test]
