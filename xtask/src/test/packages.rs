@@ -55,7 +55,6 @@ const INSTALLED: &[Package] = &[
     package("wireguard-tools", "wg"),
     package("mosh", "mosh-server"),
     package("ngtcp2-client", "gtlsclient"),
-    package("openssl", "openssl"),
     package("python3-minimal", "python3"),
     package("python3-scapy", "scapy3"),
     package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
