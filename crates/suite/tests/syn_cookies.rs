@@ -612,7 +612,7 @@ fn a_cookie_is_no_promise() {
         let refused = (Some("no_binding".to_owned()), vec![]);
         world.bench.processor_mut().remove(table, &key, 0);
         assert_eq!(world.asks(&proof), refused);
-        let mut promise = |world: &mut World, gateway: u128, host: Address| {
+        let promise = |world: &mut World, gateway: u128, host: Address| {
             let value = vec![gateway, u32::from_be_bytes(host).into()];
             let entry = Entry { key: key.clone(), value, priority: 0 };
             world.bench.processor_mut().insert(table, &entry).expect("there is room");
