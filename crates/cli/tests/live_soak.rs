@@ -3,7 +3,8 @@
 //! files again and the gateway's address changes.
 //!
 //! It goes in rounds of a minute at most. At the end of each, scapy judges what was captured on all links,
-//! and both roles may not have grown. `cargo xtask soak` lets it run for an hour.
+//! and both roles may not have grown. A round whose packets were not all captured is repeated.
+//! `cargo xtask soak` lets it run for an hour.
 
 mod net;
 
@@ -38,10 +39,15 @@ services = ["tcp/8080"]
 "#;
 
 /// How long the mix lasts if nothing else is said, and the variable of the environment that says it.
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 12;
 const VARIABLE: &str = "RAVELIN_SOAK_SECONDS";
 /// The longest round.
 const ROUND: Duration = Duration::from_secs(60);
+/// How much happens in the first round, and in each later one.
+const FIRST_EVENTS: u32 = 4;
+const EVENTS: u32 = 2;
+/// How often a round is begun until all its packets are captured.
+const ATTEMPTS: usize = 3;
 /// How long it may take until everybody is reached again after something has happened.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// A role may have twice the memory that it had at its start, and so many KiB: a reload has the tables twice,
@@ -109,11 +115,12 @@ enum Event {
 }
 
 impl Event {
-    /// What happens twice a round: at first everything once, and later roles are killed more rarely, so that
-    /// it is seen if one grows.
+    /// What happens: everything once in the first round, and later roles are killed more rarely, so that it
+    /// is seen if one grows.
     fn numbered(number: usize) -> Event {
         match number {
             1 => Event::Killed("gateway"),
+            2 => Event::Readdressed,
             3 => Event::Killed("waypoint"),
             _ if number > 3 && number.is_multiple_of(20) => Event::Killed(ROLES[number / 20 % 2]),
             _ if number.is_multiple_of(2) => Event::FilesRead,
@@ -166,9 +173,8 @@ impl Soak {
             _ => file + REGISTERS,
         };
         let mut home = Home::new(test, &PLAN, change)?;
-        // Clients ask for themselves. Without EDNS, glibc takes a truncated answer that is not authoritative
-        // for a lame one, and does not come by TCP.
-        let options = "options edns0 timeout:5 attempts:2";
+        // Clients ask for themselves.
+        let options = "options timeout:5 attempts:2";
         let resolver = format!("nameserver {}\n{options}\n", SmallInternet::WAYPOINT_MACHINE);
         fs::write(home.path("resolv.conf"), resolver).expect("can be written");
         ROLES.iter().for_each(|role| home.serve(role));
@@ -285,17 +291,19 @@ impl Soak {
         self.talks.iter_mut().for_each(Talk::goes_on);
     }
 
-    /// A round of the mix, judged at its end.
-    fn round(&mut self, length: Duration) {
+    /// A round of the mix, judged at its end. Returns whether it was: not so where packets are in no capture.
+    fn round(&mut self, length: Duration) -> bool {
+        let first_event = self.events;
+        let events = if first_event == 0 { FIRST_EVENTS } else { EVENTS };
         self.home.capture_every_link();
         let begin = Instant::now();
         // Each round has something of everything.
         MIX.iter().for_each(|(doing, _)| self.does(*doing));
-        let mut left = 2;
-        while begin.elapsed() < length || left > 0 {
-            if begin.elapsed() >= length / 3 * (3 - left) {
+        let mut happened = 0;
+        while begin.elapsed() < length || happened < events {
+            if happened < events && begin.elapsed() >= length / (events + 1) * (happened + 1) {
                 self.happens();
-                left -= 1;
+                happened += 1;
             }
             let doing = self.dice.doing();
             self.does(doing);
@@ -309,10 +317,9 @@ impl Soak {
         self.home.end_captures();
         let missed = self.home.missed();
         if missed > 0 {
-            println!(
-                "a round is not judged, since {missed} packets are in no capture: the machine is too busy"
-            );
-            return;
+            println!("a round is not judged, since {missed} packets are in no capture; it comes again");
+            self.events = first_event;
+            return false;
         }
         let report = self.home.judged("names_judge.py", &[&INITIATORS.to_string()]);
         assert_eq!(report["wrong"].as_object().map(serde_json::Map::len), Some(0), "{report}");
@@ -323,6 +330,7 @@ impl Soak {
             "{} done, {} events, memory and descriptors {now:?}: {}",
             self.done, self.events, report["looked"]
         );
+        true
     }
 }
 
@@ -345,8 +353,9 @@ fn a_random_mix_keeps_every_invariant_and_grows_nothing() {
     let mut left = Duration::from_secs(seconds);
     while !left.is_zero() {
         let round = left.min(ROUND);
-        soak.round(round);
+        let is_judged = (0..ATTEMPTS).any(|_| soak.round(round));
+        assert!(is_judged, "{ATTEMPTS} times packets are in no capture: the machine is too busy");
         left -= round;
     }
-    assert!(soak.done > 0 && soak.events > 1);
+    assert!(soak.done > 0 && soak.events >= FIRST_EVENTS as usize);
 }

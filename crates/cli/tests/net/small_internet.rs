@@ -17,6 +17,8 @@ pub(crate) const ZONE: &str = "home.example";
 const DOWNLOAD: usize = 1 << 20;
 /// Bytes of a packet that are captured where none is longer: tcpdump has room for more packets then.
 const WHOLE_PACKETS: &str = "2048";
+/// What tcpdump has room for while it is not running, in KiB: a burst of a busy machine.
+const BUFFER: &str = "65536";
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -308,7 +310,11 @@ impl Home {
     fn capture(&mut self, mut command: Command, interface: &str, name: &str, bytes: &str) {
         fs::create_dir_all(self.path("captures")).expect("can be made");
         let file = self.captured(name);
-        command.args(["-i", interface, "-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root"]);
+        // That of an earlier round would look as if tcpdump had begun.
+        if file.exists() {
+            fs::remove_file(&file).expect("can be removed");
+        }
+        command.args(["-i", interface, "-n", "-U", "--immediate-mode", "-B", BUFFER, "-Z", "root"]);
         let said = fs::File::create(file.with_extension("said")).expect("can be written");
         command.args(["-s", bytes, "-w"]).arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
