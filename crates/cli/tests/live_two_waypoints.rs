@@ -41,6 +41,7 @@ key = "HOME"
 name = "ns1"
 number = 9
 key = "NS1"
+packets = false
 
 [set]
 ROUTER = "02:00:00:00:00:01"

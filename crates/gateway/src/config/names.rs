@@ -191,6 +191,26 @@ pub(super) struct FileNames {
     records: Vec<Spanned<RecordDescription>>,
 }
 
+/// A name server asks by control messages. Whoever has its key is to reach nothing by packets, unless it is
+/// one of the gateways.
+fn control_alone(file: &FileNames, ports: &[WantedPort], at: &At<'_>) -> Result<(), ConfigError> {
+    let peers = || ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
+    let is_gateway = |number| {
+        let mut numbers = file.gateways.iter().filter_map(|gateway| gateway.peer.as_ref());
+        numbers.any(|peer| *peer.get_ref() == number)
+    };
+    for server in &file.name_servers {
+        let name = server.get_ref();
+        if peers().any(|peer| peer.name == *name && peer.packets && !is_gateway(peer.number)) {
+            let message = format!(
+                "`{name}` asks by control messages alone: write `packets = false` in its `[[port.peer]]`"
+            );
+            return Err(at(Some(server.span()), message));
+        }
+    }
+    Ok(())
+}
+
 /// Checks the part, and gives what is wrong at its place. `beside` it the process may carry packets; `peers`
 /// are the names of all peers of tunnels.
 pub(super) fn read(
@@ -206,6 +226,7 @@ pub(super) fn read(
         let message = "name servers ask a waypoint: it has ports, and addresses in `[names.waypoint]`";
         return Err(at(Some(first.span()), message.to_owned()));
     }
+    control_alone(&file, beside.map_or(&[], |(ports, _)| ports), at)?;
     let listen = match &file.listen {
         Some(addresses) => listen(addresses, at)?,
         None if !file.name_servers.is_empty() => Vec::new(),

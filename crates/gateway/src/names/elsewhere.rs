@@ -107,12 +107,17 @@ mod tests {
     const POOL: &str = "[names.waypoint]\nknown = [\"198.51.100.1\"]\n";
 
     fn file(names: &str, zone: &str) -> Result<NamesConfig, String> {
+        file_with("packets = false\n", names, zone)
+    }
+
+    /// The same where `more` is said of the peer `ns1`.
+    fn file_with(more: &str, names: &str, zone: &str) -> Result<NamesConfig, String> {
         let key = |byte| tunnel::SecretKey::new([byte; 32]).public();
         let peer = |name: &str, number: u32| {
             format!("[[port.peer]]\nname = \"{name}\"\nnumber = {number}\nkey = \"{}\"\n", key(number as u8))
         };
         let text = format!(
-            "program = \"p.rav\"\n[[port]]\nkind = \"tunnel\"\nlisten = \"0.0.0.0:5282\"\nkey = \"w.key\"\n{}{}[names]\n{names}\n{zone}",
+            "program = \"p.rav\"\n[[port]]\nkind = \"tunnel\"\nlisten = \"0.0.0.0:5282\"\nkey = \"w.key\"\n{}{}{more}[names]\n{names}\n{zone}",
             peer("home", 1),
             peer("ns1", 9)
         );
@@ -221,20 +226,26 @@ mod tests {
         assert!(file(both, &whole).is_ok());
         let many: Vec<String> = (0..20).map(|_| "\"ns1\"".to_owned()).collect();
         for (names, zone, said) in [
-            ("waypoints = [\"w\"]", &whole[..], "line 15, column 14: no tunnel has a peer `w`"),
-            ("name_servers = [\"ns1\", \"ns1\"]", &whole, "line 15, column 24: `ns1` stands here twice"),
-            ("name_servers = [\"ns1\"]", ZONE, "line 15, column 17: name servers ask a waypoint"),
-            ("", &whole, "line 16, column 8: `listen` says where names are asked for"),
-            ("waypoints = [\"ns1\"]", &whole, "line 16, column 8: `listen` says"),
+            ("waypoints = [\"w\"]", &whole[..], "line 16, column 14: no tunnel has a peer `w`"),
+            ("name_servers = [\"ns1\", \"ns1\"]", &whole, "line 16, column 24: `ns1` stands here twice"),
+            ("name_servers = [\"ns1\"]", ZONE, "line 16, column 17: name servers ask a waypoint"),
+            ("", &whole, "line 17, column 8: `listen` says where names are asked for"),
+            ("waypoints = [\"ns1\"]", &whole, "line 17, column 8: `listen` says"),
             (
                 &format!("waypoints = [{}]", many.join(", ")),
                 &whole,
-                "line 15, column 21: `ns1` stands here twice",
+                "line 16, column 21: `ns1` stands here twice",
             ),
         ] {
             let error = file(names, zone).expect_err(names);
             assert!(error.starts_with(said), "{error}\n{names}");
         }
+        let error = file_with("", "name_servers = [\"ns1\"]", &whole).expect_err("it may send packets");
+        let said = "line 15, column 17: `ns1` asks by control messages alone: write `packets = false` in its `[[port.peer]]`";
+        assert_eq!(error, said);
+        let is_gateway =
+            format!("{whole}[[names.gateway]]\nname = \"ns1\"\nnetworks = [\"10.9.0.0/24\"]\npeer = 9\n");
+        assert!(file_with("", "name_servers = [\"ns1\"]", &is_gateway).is_ok(), "a gateway has packets");
         // A name for each initiator needs somebody who promises it.
         let host = "[[names.host]]\nname = \"nas\"\ngateway = \"home\"\naddress = \"10.0.0.80\"\nservices = [\"icmp\"]\n";
         let alone = "listen = [\"192.0.2.1:53\"]";
