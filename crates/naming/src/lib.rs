@@ -43,6 +43,6 @@ pub use expectation::{Ask, Displaced, Initiators, Renewed, Responder};
 pub use network::network;
 pub use path::{NoRoom, PathChange, PathEntries, PathEntry, PathKey};
 pub use server_name::{ClientConnection, ClientHello, ClientHellos, ClientSegment, HelloRefusal};
-pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TooManyServices};
+pub use service::{MOST_SERVICES, Service, ServiceTextError, Services, TCP, TooManyServices};
 pub use stable::{HostIpv6, HostIpv6Error, StableNetwork, service_of_ipv6};
 pub use waypoint::{AddressPool, AddressPoolError, FirstPacket, Hold, Promise, SetUpError, Waypoint};

@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Services of one responder.
 pub const MOST_SERVICES: usize = 64;
 
+/// The number of TCP (IANA), whose packets alone say whether they begin a connection.
+pub const TCP: u8 = 6;
+
 /// A protocol of IP and a port of it. Protocols without ports have port 0, and so has the echo of ICMP, whose
 /// identifier the initiator chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,7 +31,7 @@ impl std::str::FromStr for Service {
         let (protocol, number) = text.split_once('/').unwrap_or((text, ""));
         let port = || number.parse().ok().filter(|&port| port > 0);
         let service = match protocol {
-            "tcp" => port().map(|port| Service { protocol: 6, port }),
+            "tcp" => port().map(|port| Service { protocol: TCP, port }),
             "udp" => port().map(|port| Service { protocol: 17, port }),
             "icmp" if number.is_empty() => Some(Service { protocol: 1, port: 0 }),
             // Those with ports, and ICMP, have words of their own.

@@ -6,7 +6,7 @@ use crate::expectation::{Ask, Displaced, Expectation, Initiators, Renewed, Respo
 use crate::known::{Crowded, Known};
 use crate::limits::{CONTESTED, MOST_ADDRESSES, QUARANTINE, REMEMBERED, TAIL};
 use crate::path::{PathEntry, PathKey};
-use crate::service::Services;
+use crate::service::{Services, TCP};
 use crate::unknown::{Shortage, Unknown};
 use crate::window::Window;
 use serde::Deserialize;
@@ -85,9 +85,6 @@ pub struct FirstPacket {
     /// It begins a connection, and does not belong to one that has passed before.
     pub begins: bool,
 }
-
-/// The protocol whose packets say whether they begin a connection.
-const TCP: u8 = 6;
 
 /// The initiators that an address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,10 +188,10 @@ impl Waypoint {
         let &Promise { address, initiators, renews, .. } = promise;
         let ask = Ask { initiators, ..ask.clone() };
         match (renews, ask.initiators) {
-            (Some(times), Initiators::Exact(initiator)) => {
-                self.known.set_back(initiator, address, &ask, times);
+            (Some(before), Initiators::Exact(initiator)) => {
+                self.known.set_back(initiator, address, &ask, before);
             }
-            (Some(times), _) => self.unknown.set_back(address, &ask, times),
+            (Some(before), _) => self.unknown.set_back(address, &ask, before),
             (None, Initiators::Exact(initiator)) => self.known.retract(initiator, address, &ask),
             (None, _) => self.unknown.retract(address, &ask),
         }

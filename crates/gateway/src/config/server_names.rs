@@ -2,13 +2,10 @@
 //! name.
 
 use crate::limits::SERVER_NAME_PORTS;
-use naming::Service;
+use naming::{Service, TCP};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
-
-/// The number of TCP.
-const TCP: u8 = 6;
 
 /// Reads the ports.
 ///

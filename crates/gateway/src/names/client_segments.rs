@@ -4,11 +4,9 @@ use super::packet_tables::SERVER_NAME;
 use crate::routing::{ETHERNET, Ipv4};
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use naming::limits::LONGEST_HELLO;
-use naming::{ClientConnection, ClientSegment};
+use naming::{ClientConnection, ClientSegment, TCP};
 use std::time::Duration;
 
-/// The number of TCP.
-const TCP: u8 = 6;
 /// The flag of a segment that acknowledges (RFC 9293, 3.1).
 const ACK: u8 = 0x10;
 
