@@ -69,12 +69,14 @@ pub struct Displaced {
     pub ask: Ask,
 }
 
-/// The times of a promise before it was made again.
+/// What changes of a promise when it is made again, as it was before: its times, and who had asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewed {
     asked: u64,
     exclusive_until: u64,
     until: u64,
+    resolver: IpAddr,
+    is_verified: bool,
 }
 
 /// A promise: first packets of these initiators to these services of an address go to a responder.
@@ -91,14 +93,17 @@ pub(crate) struct Expectation {
 }
 
 impl Expectation {
-    /// Its times.
-    pub(crate) fn times(&self) -> Renewed {
-        Renewed { asked: self.asked, exclusive_until: self.exclusive_until, until: self.until }
+    /// What making it again changes.
+    pub(crate) fn renewable(&self) -> Renewed {
+        let Expectation { ref ask, asked, exclusive_until, until } = *self;
+        Renewed { asked, exclusive_until, until, resolver: ask.resolver, is_verified: ask.is_verified }
     }
 
     /// Takes back that it was made again.
-    pub(crate) fn set_back(&mut self, times: Renewed) {
-        (self.asked, self.exclusive_until, self.until) = (times.asked, times.exclusive_until, times.until);
+    pub(crate) fn set_back(&mut self, before: Renewed) {
+        let Renewed { asked, exclusive_until, until, resolver, is_verified } = before;
+        let ask = Ask { resolver, is_verified, ..self.ask.clone() };
+        *self = Expectation { ask, asked, exclusive_until, until };
     }
 
     /// Whether both could claim the same packet, for different responders.
@@ -125,5 +130,28 @@ impl Expectation {
 
     pub(crate) fn admits(&self, initiator: Ipv4Addr, service: Service) -> bool {
         self.ask.initiators.contain(initiator) && self.ask.services.contains(service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_is_set_back_counts_again_for_who_had_asked_before() {
+        let ssh = Services::new([Service { protocol: 6, port: 22 }]).expect("one");
+        let ask = |resolver: u8, is_verified| Ask {
+            responder: Responder(7),
+            services: ssh.clone(),
+            initiators: Initiators::Any,
+            resolver: Ipv4Addr::new(192, 0, resolver, 1).into(),
+            is_verified,
+        };
+        let mut promise = Expectation { ask: ask(1, true), asked: 10, exclusive_until: 20, until: 30 };
+        let before = promise.renewable();
+        promise = Expectation { ask: ask(2, false), asked: 11, exclusive_until: 21, until: 31 };
+        assert_ne!(promise.renewable(), before);
+        promise.set_back(before);
+        assert_eq!((promise.renewable(), promise.ask), (before, ask(1, true)));
     }
 }

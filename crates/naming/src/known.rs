@@ -83,7 +83,7 @@ impl Known {
         chosen.copied()
     }
 
-    /// Notes what was promised, and what had to go for it. Gives the times of the same promise before.
+    /// Notes what was promised, and what had to go for it. Gives what the same promise was before.
     ///
     /// # Errors
     /// There is no room.
@@ -111,7 +111,7 @@ impl Known {
             }
             let is_same = *at == address && one.is_for(&promised.ask);
             if is_same && one.until > now {
-                renews = Some(one.times());
+                renews = Some(one.renewable());
             }
             one.until > now && !gives_way && !is_same
         });
@@ -165,10 +165,10 @@ impl Known {
     }
 
     /// Takes back that a promise to an initiator was made again.
-    pub(crate) fn set_back(&mut self, initiator: Ipv4Addr, address: Ipv4Addr, ask: &Ask, times: Renewed) {
+    pub(crate) fn set_back(&mut self, initiator: Ipv4Addr, address: Ipv4Addr, ask: &Ask, before: Renewed) {
         let of = self.of.get_mut(&initiator).into_iter().flatten();
         let same = of.filter(|(at, one)| *at == address && one.is_for(ask));
-        same.for_each(|(_, one)| one.set_back(times));
+        same.for_each(|(_, one)| one.set_back(before));
     }
 
     /// Takes back one promise to an initiator.

@@ -122,7 +122,7 @@ impl Unknown {
         }
         let slot = &mut self.slots[place];
         if let Some(known) = slot.expectations.iter_mut().find(|one| one.until > now && one.covers(ask)) {
-            let renews = Some(known.times());
+            let renews = Some(known.renewable());
             if !limits.is_short || ask.is_verified {
                 let initiators = known.ask.initiators;
                 let exclusive_until = promised.exclusive_until.max(known.exclusive_until);
@@ -149,10 +149,10 @@ impl Unknown {
     }
 
     /// Takes back that a promise was made again.
-    pub(crate) fn set_back(&mut self, address: Ipv4Addr, ask: &Ask, times: Renewed) {
+    pub(crate) fn set_back(&mut self, address: Ipv4Addr, ask: &Ask, before: Renewed) {
         let slots = self.slots.iter_mut().filter(|slot| slot.address == address);
         let same = slots.flat_map(|slot| &mut slot.expectations).filter(|one| one.is_for(ask));
-        same.for_each(|one| one.set_back(times));
+        same.for_each(|one| one.set_back(before));
     }
 
     /// Takes back one promise.
