@@ -6,7 +6,7 @@
 //!                                             └──► no promise and no binding has it: given back
 //! ```
 //!
-//! A number that is given back is never given to another host.
+//! A number that is given back is never given to another host, unless nothing has ever had it.
 
 use crate::limits::GREATEST_ASKED_FOR;
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,14 @@ impl Hosts {
         let host = self.hosts.remove(&number);
         host.map(|host| self.numbers.remove(&host.place));
         self.of_name_server.entry(by).and_modify(|many| *many -= 1);
+    }
+
+    /// Takes back the number of a host that was asked for just now, and that nothing has had.
+    pub(crate) fn take_back(&mut self, number: u32) {
+        self.give_back(number);
+        if number == self.last && self.place(number).is_none() {
+            self.last -= 1;
+        }
     }
 
     /// Gives back those that are not in use.

@@ -232,7 +232,7 @@ impl LocalWaypoint {
                 let own = wanted.ask(Responder(number));
                 let answer = group.promise(ask.serial, (own, place), waypoint, path.as_mut(), &hosts, now);
                 if is_new && matches!(answer, AnswerBody::Reject(_)) {
-                    hosts.give_back(number);
+                    hosts.take_back(number);
                 }
                 answer
             };
