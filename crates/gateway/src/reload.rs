@@ -120,16 +120,21 @@ impl ControlServer {
             Ok(None) => return ended(),
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
+        let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
+        let tunnels = match self.tunnel_changes(&config, &anew) {
+            Ok(tunnels) => tunnels,
+            Err(error) => return refused(error.to_string()),
+        };
+        let read_again = self.names.clone().zip(config.names.clone());
+        if let Some(Err(error)) = read_again.as_ref().map(|(names, file)| names.can_follow(file)) {
+            return refused(error);
+        }
+        // New ports would lose packets while the system clears memory.
         if self.remote.make_ready(&mut loaded, (self.reader.provides)()).is_none() {
             return ended();
         }
-        let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
         let (new_hosts, opened) = match self.new_ports(&config, &anew) {
             Ok(new) => new,
-            Err(error) => return refused(error.to_string()),
-        };
-        let tunnels = match self.tunnel_changes(&config, &anew) {
-            Ok(tunnels) => tunnels,
             Err(error) => return refused(error.to_string()),
         };
         // From here on nothing changes routes or neighbours until the program has taken over or not.
@@ -142,10 +147,6 @@ impl ControlServer {
             Ok(staged) => staged,
             Err(error) => return refused(error),
         };
-        let read_again = self.names.clone().zip(config.names.clone());
-        if let Some(Err(error)) = read_again.as_ref().map(|(names, file)| names.can_follow(file)) {
-            return refused(error);
-        }
         // The names of the process follow when the program has taken over. Nothing is promised until it has
         // or not.
         let waypoint = self.names.as_ref().and_then(|names| names.waypoint());
