@@ -1,10 +1,11 @@
 //! The budget of handlers that are due: how many of them begin before a packet.
 //!
 //! Time fills it, up to a bound, and each handler that begins takes its part. Something that has become due
-//! since the moment before begins by what there was when it became due: so a gap between two packets of a
-//! capture counts as the same time does in a running gateway, which handles what is due as it passes. What
-//! was due at the moment before already is *late*: it waits for what time brings from then on, and the later
-//! it is, the more that is.
+//! since the moment before begins by what there was when it became due: so what falls due one after the other
+//! in a gap between two packets of a capture begins as in a running gateway, which handles it as time passes.
+//! Of what was due at one time, only as much begins as there was for then, however long the gap was. What was
+//! due at the moment before already is *late*: it waits for what time brings from then on, and the later it
+//! is, the more that is.
 
 use super::limits::{LATE_ADDS, MAX_RUNS, MOST_ADDED, TIMERS_ADD};
 
