@@ -274,4 +274,4 @@ impl Conversations {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,28 +4,32 @@ use super::*;
 use naming::control::AnswerBody;
 use ports::live::TunnelWishes;
 use ports::live::tunnel::LoneTunnel;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use tunnel::SecretKey;
+
+/// A tunnel with one peer of this name, which has the public halves of these keys.
+pub(crate) fn one_peer(folder: &Path, listen: SocketAddr, name: &str, keys: &[u8]) -> TunnelWishes {
+    let key = folder.join("own.key");
+    if !key.exists() {
+        ports::live::tunnel::key_file::make(&key).expect("a key");
+    }
+    let keys = keys.iter().map(|byte| SecretKey::new([*byte; 32]).public()).collect();
+    let (name, endpoint, keepalive) = (name.to_owned(), None, None);
+    let peer = WantedPeer { name, number: 9, keys, endpoint, keepalive, packets: true };
+    TunnelWishes { listen, keys: vec![key], mtu: 1_420, peers: vec![peer] }
+}
+
+/// A port of this machine that nobody has.
+pub(crate) fn free() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port")
+}
 
 #[test]
 fn a_lease_by_a_key_of_the_waypoint_that_is_taken_away_is_worth_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("own.key");
-    ports::live::tunnel::key_file::make(&key).expect("a key");
-    let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-    let wishes = |keys: &[u8]| TunnelWishes {
-        listen: free,
-        keys: vec![key.clone()],
-        mtu: 1_420,
-        peers: vec![WantedPeer {
-            name: "waypoint".to_owned(),
-            number: 9,
-            keys: keys.iter().map(|byte| SecretKey::new([*byte; 32]).public()).collect(),
-            endpoint: None,
-            keepalive: None,
-            packets: true,
-        }],
-    };
+    let listen = free();
+    let wishes = |keys: &[u8]| one_peer(folder.path(), listen, "waypoint", keys);
     let (_lone, control) = LoneTunnel::open(&wishes(&[7])).expect("it opens");
     let (leasing, ended) = (Leasing::new(None, |_| ()), Arc::<AtomicBool>::default());
     let register = RegisterConfig { waypoints: vec!["waypoint".to_owned()], offers: Vec::new() };

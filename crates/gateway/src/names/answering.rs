@@ -8,10 +8,10 @@ use crate::config::names::{
 use crate::limits::{NAMED_HOSTS, NAMES_SHOWN};
 use crate::names::NamesError;
 use crate::names::asking::{Asking, Settled, Unpromised};
+use crate::names::described::{entries, services, stable_host, standing_keys};
 use crate::names::elsewhere::{WaypointWays, Ways, numbered};
 use crate::names::parts::{Amount, Parts};
 use crate::names::server_names::{ServerNames, shared_ports};
-use crate::names::stable::StableHost;
 use crate::names::store::{Kept, wall};
 use crate::names::view::{
     AskedWaypointView, NameWish, NamedGatewayView, NamedHostView, NamesView, PromiseView, PromisedTo,
@@ -24,7 +24,7 @@ use naming::dns::{
     NameServer, Resumed, Zone, ZoneError,
 };
 use naming::limits::TAIL;
-use naming::{AddressPool, Initiators, PathKey, Responder, Service, Services, StableNetwork};
+use naming::{AddressPool, Responder, Service, StableNetwork};
 use ports::live::clock::{Clock, MachineClock};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -141,9 +141,7 @@ impl Answering {
         let (later, drops) = (HashMap::new(), BTreeMap::new());
         let (gateways, pool) = (config.gateways.clone(), config.pool.clone());
         let parts = Parts::of(config, Amount::without_packets()).map_err(NamesError::Packets)?;
-        let addresses =
-            pool.iter().flat_map(|pool| pool.known.iter().chain(&pool.unknown)).copied().collect();
-        let server_names = ServerNames::new(addresses, config.server_names.clone());
+        let server_names = ServerNames::new(pool.as_ref(), config.server_names.clone());
         let mut answering = Answering {
             server,
             asking,
@@ -367,6 +365,12 @@ impl Answering {
         Ok(format!("{name} leads to no host any more{connections}; serial {serial}"))
     }
 
+    /// How a name is reached by IPv4.
+    pub(super) fn mode(&self, described: &NameDescription) -> Option<Ipv4Mode> {
+        let zone = self.server.zone();
+        zone.mode(&zone.name(&described.name).ok()?)
+    }
+
     /// The gateways of the file.
     pub(super) fn gateways(&self) -> &[GatewayDescription] {
         &self.gateways
@@ -387,9 +391,7 @@ impl Answering {
             let mut waypoint = locked(waypoint);
             let wrong = |why| format!("{}: {why}", described.name);
             waypoint.stand(&keys, &place).map_err(wrong)?;
-            let zone = self.server.zone();
-            let mode = zone.name(&described.name).ok().and_then(|name| zone.mode(&name));
-            let ports = shared_ports(mode, services(described));
+            let ports = shared_ports(self.mode(described), services(described));
             waypoint.open(&self.server_names.opened_by(&ports)).map_err(wrong)?;
             self.server_names.come(&ports);
             let inside = self.inside6.get(name);
@@ -572,10 +574,17 @@ impl Answering {
         }
     }
 
-    /// Counts a query, or a packet of a tunnel, that gets no answer.
+    /// Counts a query that gets no answer.
     pub(super) fn refuse(&mut self, reason: String) {
-        // The reasons are few: all of them stand in the code.
-        *self.drops.entry(reason).or_default() += 1;
+        self.refuse_all(reason, 1);
+    }
+
+    /// Counts so many queries, or packets of a tunnel, that get no answer.
+    pub(super) fn refuse_all(&mut self, reason: String, many: usize) {
+        if many > 0 {
+            // The reasons are few: all of them stand in the code.
+            *self.drops.entry(reason).or_default() += many as u64;
+        }
     }
 
     /// The figures, without lists.
@@ -624,11 +633,10 @@ impl Answering {
         // The waypoint takes the hosts while it is taken itself, so they are taken last here.
         let promises = self.waypoint.as_ref().map(live).unwrap_or_default();
         let figures = self.figures();
-        let zone = self.server.zone();
         let known = lock(&self.hosts);
         let host = |(name, described): (&String, &NameDescription)| {
             let place = known.place(described.responder)?;
-            let mode = zone.mode(&zone.name(&described.name).ok()?)?;
+            let mode = self.mode(described)?;
             Some(NamedHostView {
                 name: name.clone(),
                 place: place.clone(),
@@ -657,32 +665,6 @@ impl Answering {
         let gateways = self.gateways.iter().map(gateway).collect();
         NamesView { gateways, hosts, promises, ..figures }
     }
-}
-
-/// What the host of a name offers.
-pub(super) fn services(described: &NameDescription) -> Option<Services> {
-    let parsed: Result<Vec<Service>, _> = described.services.iter().map(|text| text.parse()).collect();
-    Services::new(parsed.ok()?).ok()
-}
-
-/// The host of a name with an address of the waypoint's network of IPv6.
-fn stable_host(described: &NameDescription, gateway: &str, inside: Ipv6Addr) -> Option<StableHost> {
-    let (at, services) = (described.ipv6?, services(described)?);
-    Some(StableHost { at, gateway: gateway.to_owned(), host: inside, services })
-}
-
-/// The entries that packets have of a name.
-fn entries(standing: &[PathKey], stable: Option<&StableHost>) -> Amount {
-    let stable = stable.map_or(0, |host| host.services.iter().count());
-    Amount { standing: standing.len(), stable, ..Amount::default() }
-}
-
-/// The entries by which the address that a name shares or has for itself leads to its host.
-fn standing_keys(zone: &Zone, described: &NameDescription) -> Vec<PathKey> {
-    let name = zone.name(&described.name).ok();
-    let address = name.and_then(|name| zone.standing_address(&name));
-    let (Some(address), Some(services)) = (address, services(described)) else { return Vec::new() };
-    services.iter().map(|service| PathKey { address, service, initiators: Initiators::Any }).collect()
 }
 
 pub(super) fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {

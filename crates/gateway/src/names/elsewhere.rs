@@ -92,12 +92,12 @@ mod tests {
     use crate::config::ProcessConfig;
     use crate::config::names::NamesConfig;
     use crate::leases::Leasing;
+    use crate::leases::tests::{free, one_peer};
     use crate::names::Names;
     use naming::control::{AnswerBody, AskBody, ControlCodecError, Rejection, SetUp, decode};
     use naming::{Initiators, Service, Services};
-    use ports::live::TunnelWishes;
     use ports::live::tunnel::LoneTunnel;
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::Ipv4Addr;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -176,22 +176,8 @@ mod tests {
     #[test]
     fn what_a_name_server_has_said_by_a_key_that_is_taken_away_is_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
-        let key = folder.path().join("own.key");
-        ports::live::tunnel::key_file::make(&key).expect("a key");
-        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-        let wishes = |keys: &[u8]| TunnelWishes {
-            listen: free,
-            keys: vec![key.clone()],
-            mtu: 1_420,
-            peers: vec![WantedPeer {
-                name: "ns1".to_owned(),
-                number: 9,
-                keys: keys.iter().map(|byte| tunnel::SecretKey::new([*byte; 32]).public()).collect(),
-                endpoint: None,
-                keepalive: None,
-                packets: true,
-            }],
-        };
+        let listen = free();
+        let wishes = |keys: &[u8]| one_peer(folder.path(), listen, "ns1", keys);
         let (_lone, control) = LoneTunnel::open(&wishes(&[7])).expect("it opens");
         let (names, ended) = (Arc::new(waypoint()), Arc::<AtomicBool>::default());
         let leasing = Leasing::new(Some(names.clone()), |_| ());

@@ -10,7 +10,8 @@
 //! Nothing is answered: the client sends again what nobody has acknowledged, and finds the entry then. A
 //! later connection by the same ports does not: the entry has the number that the client acknowledges.
 
-use super::answering::{Answering, lock, services};
+use super::answering::{Answering, lock};
+use super::described::services;
 use super::server_names::shared_ports;
 use super::waypoint::locked;
 use crate::config::names::HostPlace;

@@ -13,10 +13,13 @@ pub mod alone;
 mod answering;
 mod asking;
 mod client_segments;
+mod described;
 mod elsewhere;
 mod leading_clients;
 mod packet_tables;
 mod packets;
+#[cfg(test)]
+mod packets_of_test;
 mod parts;
 mod path;
 mod promise_group;
@@ -291,11 +294,6 @@ impl Names {
     /// not come, or went besides.
     pub(crate) fn follow(&self, config: &NamesConfig, tables: Option<&PacketTables>) -> Vec<String> {
         self.answering().follow(config, tables)
-    }
-
-    /// Counts what gets no answer, by this reason.
-    pub(super) fn count(&self, reason: &str) {
-        self.answering().refuse(reason.to_owned());
     }
 
     /// Removes a name whose lease is over. Somebody may have removed it before, and what has its place then

@@ -195,14 +195,13 @@ fn again(
 #[cfg(test)]
 mod tests {
     use super::super::packet_tables::PacketTables;
-    use super::super::packets::{DataPath, KeyState, Reached, Target};
-    use super::super::server_name_tables::OpenPort;
-    use super::super::stable::StableEntry;
+    use super::super::packets::{Reached, Target};
+    use super::super::packets_of_test::PacketsOfTest;
     use super::super::waypoint::LocalWaypoint;
     use super::*;
     use crate::config::names::GatewayDescription;
     use naming::control::{AskBody, ControlAsk};
-    use naming::{AddressPool, BindingKey, ClientConnection, Service, Services};
+    use naming::{AddressPool, BindingKey, Service, Services};
     use std::collections::BTreeSet;
     use std::sync::{Arc, Mutex};
 
@@ -215,7 +214,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Told(Arc<Mutex<(Vec<Request>, Option<Reached>)>>);
 
-    impl DataPath for Told {
+    impl PacketsOfTest for Told {
         fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
             self.change_all(vec![rows]).pop().expect("one")
         }
@@ -237,34 +236,6 @@ mod tests {
             told.0.push(promises);
             said
         }
-
-        fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
-            false
-        }
-
-        fn lead_nobody(&mut self, _: Target) {}
-
-        fn reached(&mut self) -> Option<Vec<Reached>> {
-            None
-        }
-
-        fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
-            None
-        }
-
-        fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
-            None
-        }
-
-        fn took_over(&mut self, _: PacketTables, _: u64) {}
     }
 
     fn ask(serial: u64, host: u8, initiators: Initiators, services: u16) -> ControlAsk {

@@ -5,12 +5,9 @@ use super::server_name_tables::OpenPort;
 use super::view::SaidServerNameView;
 use crate::limits::SERVER_NAMES_SHOWN;
 use naming::dns::{DnsName, Ipv4Mode};
-use naming::{BindingKey, ClientConnection, ClientHellos, Service, Services};
+use naming::{AddressPool, BindingKey, ClientConnection, ClientHellos, Service, Services, TCP};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
-
-/// The number of TCP.
-const TCP: u8 = 6;
 
 /// What a client said, and what became of it.
 struct Said {
@@ -33,8 +30,10 @@ pub(super) struct ServerNames {
 }
 
 impl ServerNames {
-    /// At these addresses and ports, and nobody has said anything yet.
-    pub(super) fn new(addresses: Vec<Ipv4Addr>, ports: BTreeSet<u16>) -> ServerNames {
+    /// At the addresses of a pool and these ports, and nobody has said anything yet.
+    pub(super) fn new(pool: Option<&AddressPool>, ports: BTreeSet<u16>) -> ServerNames {
+        let addresses = pool.into_iter().flat_map(|pool| pool.known.iter().chain(&pool.unknown)).copied();
+        let addresses = addresses.collect();
         ServerNames { addresses, ports, ..ServerNames::default() }
     }
 

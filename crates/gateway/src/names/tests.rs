@@ -8,19 +8,16 @@ use crate::limits::{DNS_CONNECTION_BYTES, DNS_CONNECTIONS_OF_NETWORK, DNS_QUERY,
 use crate::names::asking::{Asking, WaypointLink};
 use crate::names::elsewhere::WaypointWays;
 use crate::names::packet_tables::PacketTables;
-use crate::names::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
+use crate::names::packets::{KeyState, PathRefusal, Reached, Row, Target};
+use crate::names::packets_of_test::PacketsOfTest;
 use crate::names::parts::Amount;
 use crate::names::path::PacketPath;
-use crate::names::server_name_tables::OpenPort;
 use crate::names::stable::{StableEntry, StableHost};
 use crate::names::waypoint::LocalWaypoint;
 use naming::control::{AnswerBody, AskBody, ControlAsk, OwnerAnswer, Peer, Rejection, SetUp};
 use naming::dns::Ipv4Mode;
 use naming::limits::TAIL;
-use naming::{
-    AddressPool, BindingKey, ClientConnection, Initiators, PathKey, Service, Services, SetUpError,
-    StableNetwork,
-};
+use naming::{AddressPool, BindingKey, Initiators, PathKey, Service, Services, SetUpError, StableNetwork};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -643,6 +640,7 @@ fn a_name_server_elsewhere_has_its_part_of_the_hosts_and_what_nothing_leads_to_i
         address: Ipv4Addr::from_bits(0x0a00_0000 + host as u32),
     };
     let number = |host| hosts.lock().expect("no panic").known(&place(host));
+    assert_eq!(number(part - 1), Some(part as u32), "who was refused has used up none");
     let (named, bound) = (number(0).expect("one"), number(1).expect("one"));
     assert_eq!(hosts.lock().expect("no panic").number(place(0)), named, "a name leads to it now");
     let address = |one: Ipv4Addr| u128::from(one.to_bits());
@@ -846,41 +844,13 @@ struct Faster(Arc<Mutex<Vec<Row>>>, Option<Reached>);
 /// Packets that take note of what leads to hosts by IPv6.
 struct Led(Arc<Mutex<Vec<StableEntry>>>);
 
-impl DataPath for Led {
-    fn change(&mut self, _: Vec<Row>) -> Result<(), PathRefusal> {
-        Ok(())
-    }
-
+impl PacketsOfTest for Led {
     fn lead(&mut self, gone: Vec<StableEntry>, new: Vec<StableEntry>) -> Result<(), String> {
         let mut led = self.0.lock().expect("no panic");
         led.retain(|entry| !gone.contains(entry));
         led.extend(new);
         Ok(())
     }
-
-    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
-        false
-    }
-
-    fn lead_nobody(&mut self, _: Target) {}
-
-    fn reached(&mut self) -> Option<Vec<Reached>> {
-        None
-    }
-
-    fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
-        None
-    }
-
-    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
-        None
-    }
-
-    fn took_over(&mut self, _: PacketTables, _: u64) {}
 }
 
 #[test]
@@ -923,7 +893,7 @@ fn what_leads_to_a_host_by_ipv6_stays_as_long_as_a_name_has_it() {
     assert!(path.lead(&host(&["tcp/80"], "nobody")).is_err());
 }
 
-impl DataPath for Faster {
+impl PacketsOfTest for Faster {
     fn change(&mut self, rows: Vec<Row>) -> Result<(), PathRefusal> {
         if rows.iter().any(|(key, to)| to.is_some() && Some(key.address) == self.1.map(|one| one.key.address))
         {
@@ -933,20 +903,6 @@ impl DataPath for Faster {
         Ok(())
     }
 
-    fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
-        false
-    }
-
-    fn lead_nobody(&mut self, _: Target) {}
-
     fn reached(&mut self) -> Option<Vec<Reached>> {
         Some(Vec::new())
     }
@@ -954,12 +910,6 @@ impl DataPath for Faster {
     fn hold(&mut self, keys: &[BindingKey]) -> Option<Vec<bool>> {
         Some(vec![true; keys.len()])
     }
-
-    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
-        None
-    }
-
-    fn took_over(&mut self, _: PacketTables, _: u64) {}
 }
 
 #[test]
@@ -1108,40 +1058,12 @@ fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
 /// Packets of which so many first ones are unproved, and with or without SYN cookies.
 struct Crowded(u64, bool);
 
-impl DataPath for Crowded {
-    fn change(&mut self, _: Vec<Row>) -> Result<(), PathRefusal> {
-        Ok(())
-    }
-
-    fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn open(&mut self, _: Vec<OpenPort>, _: Vec<OpenPort>) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn lead_client(&mut self, _: &ClientConnection, _: Target, _: u64) -> bool {
-        false
-    }
-
-    fn lead_nobody(&mut self, _: Target) {}
-
-    fn reached(&mut self) -> Option<Vec<Reached>> {
-        None
-    }
-
-    fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
-        None
-    }
-
-    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
+impl PacketsOfTest for Crowded {
+    fn state(&mut self) -> Option<KeyState> {
         let target = Target { peer: 7, host: [192, 168, 1, 10].into() };
         let (expected, young, has_cookies) = (Some((target, 0)), (self.0, 4), self.1);
         Some(KeyState { expected, young, has_cookies, ..KeyState::default() })
     }
-
-    fn took_over(&mut self, _: PacketTables, _: u64) {}
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(super) fn serve(socket: &Arc<UdpSocket>, names: &Names, ended: &AtomicBool) 
         }
         let lost = send(socket, &replies);
         let mut answering = names.answering();
-        (0..lost).for_each(|_| answering.refuse("reply not sent".to_owned()));
+        answering.refuse_all("reply not sent".to_owned(), lost);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Clients that say a server name, at a waypoint whose packets only take note of what they are told.
 
 use super::super::packet_tables::PacketTables;
-use super::super::packets::{DataPath, KeyState, PathRefusal, Reached, Row, Target};
+use super::super::packets::{KeyState, Target};
+use super::super::packets_of_test::PacketsOfTest;
 use super::super::server_name_tables::{self, OpenPort, ServerNameTables};
-use super::super::stable::StableEntry;
 use super::super::tests::tables;
 use super::super::view::{NameWish, SaidServerNameView};
 use super::*;
@@ -55,15 +55,7 @@ struct Told {
 
 struct Noted(Arc<Mutex<Told>>);
 
-impl DataPath for Noted {
-    fn change(&mut self, _: Vec<Row>) -> Result<(), PathRefusal> {
-        Ok(())
-    }
-
-    fn lead(&mut self, _: Vec<StableEntry>, _: Vec<StableEntry>) -> Result<(), String> {
-        Ok(())
-    }
-
+impl PacketsOfTest for Noted {
     fn open(&mut self, gone: Vec<OpenPort>, new: Vec<OpenPort>) -> Result<(), String> {
         let mut told = self.0.lock().expect("no panic");
         told.open.retain(|port| !gone.contains(port));
@@ -71,7 +63,7 @@ impl DataPath for Noted {
         Ok(())
     }
 
-    fn lead_client(&mut self, connection: &ClientConnection, target: Target, _: u64) -> bool {
+    fn lead_client(&mut self, connection: &ClientConnection, target: Target) -> bool {
         let mut told = self.0.lock().expect("no panic");
         if !told.full {
             told.led.insert(*connection, target);
@@ -83,19 +75,9 @@ impl DataPath for Noted {
         self.0.lock().expect("no panic").led.retain(|_, led| *led != target);
     }
 
-    fn reached(&mut self) -> Option<Vec<Reached>> {
-        None
-    }
-
-    fn hold(&mut self, _: &[BindingKey]) -> Option<Vec<bool>> {
-        None
-    }
-
-    fn state(&mut self, _: &BindingKey) -> Option<KeyState> {
+    fn state(&mut self) -> Option<KeyState> {
         Some(KeyState { young: (0, 4), ..KeyState::default() })
     }
-
-    fn took_over(&mut self, _: PacketTables, _: u64) {}
 }
 
 /// The waypoint of a file, whose packets take note.
