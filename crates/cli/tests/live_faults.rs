@@ -3,8 +3,8 @@
 
 mod net;
 
-use net::small_internet::{ECHO, Home, Plan, Talk, page, succeeds, until};
-use net::{binary, text};
+use net::small_internet::{ECHO, Home, Plan, Talk, page, registers, succeeds, until};
+use net::{new_key, text};
 use rig::{Namespace, SmallInternet};
 use serde_json::Value;
 use std::fs;
@@ -24,17 +24,6 @@ const PLAN: Plan<'_> = Plan {
 /// What makes a port a bad line, both ways.
 const BAD_LINE: &str = "impair = { delay = \"15ms\", jitter = \"5ms\", loss = \"1%\", reorder = \"10%\", \
                         duplicate = \"5%\", seed = 7, direction = \"both\" }\n";
-
-/// What lets a gateway register a name of the first host.
-const REGISTERS: &str = r#"
-[register]
-waypoints = ["waypoint"]
-
-[[register.host]]
-name = "own.home.example"
-address = "10.0.0.80"
-services = ["tcp/80"]
-"#;
 
 /// A waypoint, a gateway, dnsmasq, and a web server at each host, which has the name `host0` and so on.
 fn served(home: &mut Home, hosts: usize) {
@@ -100,7 +89,7 @@ fn names_are_registered_and_pages_are_whole_over_bad_lines() {
         "waypoint" => {
             file.replace("interface = \"public\"\n", &format!("interface = \"public\"\n{BAD_LINE}"))
         }
-        _ => file + REGISTERS,
+        _ => file + &registers(80),
     };
     let Some(mut home) = Home::new(test, &PLAN, change) else { return };
     // Of the tunnel's datagrams, handshakes and control included, each tenth is lost on each way.
@@ -208,7 +197,7 @@ fn a_clock_that_is_set_changes_nothing() {
     let test = "a_clock_that_is_set_changes_nothing";
     let Some(mut home) = Home::new(test, &PLAN, |role, file| match role {
         "waypoint" => file.replace("\nzone = ", "\nstore = \"names.store\"\nzone = "),
-        _ => file + REGISTERS,
+        _ => file + &registers(80),
     }) else {
         return;
     };
@@ -404,15 +393,6 @@ fn among_fifty_thousand_bindings_clients_reach_their_host() {
     assert_eq!(home.drops("waypoint", "bindings_full"), 0);
 }
 
-/// Makes a key for the gateway in a file beside its other, and gives its public half.
-fn new_key(home: &Home, name: &str) -> String {
-    let mut new = Command::new(binary());
-    let made = new.args(["naming", "key", "new"]).arg(home.path("gateway").join(name)).output();
-    let made = made.expect("ravelin runs");
-    succeeds("naming key new", &made);
-    String::from_utf8_lossy(&made.stdout).trim().to_owned()
-}
-
 #[test]
 fn a_key_is_changed_under_a_flow_and_a_revoked_gateway_is_cut_off() {
     let test = "a_key_is_changed_under_a_flow_and_a_revoked_gateway_is_cut_off";
@@ -426,7 +406,8 @@ fn a_key_is_changed_under_a_flow_and_a_revoked_gateway_is_cut_off() {
     let gateway = &gateways[0];
     assert_eq!((&gateway["name"], gateway["names"].as_u64()), (&"home".into(), Some(1)), "{gateways}");
     assert!(gateway["peer"]["handshake_seconds"].is_number(), "{gateways}");
-    let (new, other) = (new_key(&home, "new.key"), new_key(&home, "other.key"));
+    let (new, other) =
+        (new_key(&home.path("gateway").join("new.key")), new_key(&home.path("gateway").join("other.key")));
     let file = fs::read_to_string(home.file("waypoint")).expect("is there");
     let old = file.split("number = 1\nkey = \"").nth(1).and_then(|rest| rest.split('"').next());
     let old = old.expect("the peer's key").to_owned();

@@ -10,7 +10,7 @@
 
 mod net;
 
-use net::{Net, Running, binary, installed, program, text};
+use net::{Net, Running, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -201,21 +201,12 @@ impl Roles {
         }
         let mut net = Net::of_names(test)?;
         net.ip(&["netns", "add", &net.name("d")]);
-        let [a, g, d] = ["a", "g", "d"].map(|name| net.name(name));
-        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
-        for (one, at, other, there, network) in
-            [("dns", &d, "dns", &a, "192.0.2"), ("tunnel", &d, "tunnel", &g, "10.9.0")]
-        {
-            let (own, peer) = if network == "192.0.2" { (53, 1) } else { (2, 1) };
-            words(&format!("-n {at} link add {one} type veth peer name {other} netns {there}"));
-            words(&format!("-n {at} address add {network}.{own}/24 dev {one}"));
-            words(&format!("-n {there} address add {network}.{peer}/24 dev {other}"));
-            words(&format!("-n {at} link set {one} up"));
-            words(&format!("-n {there} link set {other} up"));
-        }
-        words(&format!("-n {d} link set lo up"));
-        words(&format!("-n {g} link set lo up"));
-        words(&format!("-n {d} route add 203.0.113.0/24 via 192.0.2.1"));
+        let [g, d] = ["g", "d"].map(|name| net.name(name));
+        net.cable(["d", "dns", "192.0.2.53"], ["a", "dns", "192.0.2.1"]);
+        net.cable(["d", "tunnel", "10.9.0.2"], ["g", "tunnel", "10.9.0.1"]);
+        net.words(&format!("-n {d} link set lo up"));
+        net.words(&format!("-n {g} link set lo up"));
+        net.words(&format!("-n {d} route add 203.0.113.0/24 via 192.0.2.1"));
         let [w, home, ns1] = ["w", "home", "ns1"].map(|role| new_key(&net.path(&format!("{role}.key"))));
         let keyed = |file: &str| {
             let file = file.replace("\"HOME\"", &format!("\"{home}\"")).replace("\"W\"", &format!("\"{w}\""));
@@ -289,13 +280,6 @@ impl Roles {
         // The first packet asks for the host's card, and TCP sends again after a second.
         text(&self.net.run("a", "curl", &["-sS", "--max-time", "10", "--interface", &from, &url]))
     }
-}
-
-/// The public half of the key in a file, which is made.
-fn new_key(file: &Path) -> String {
-    let output = Command::new(binary()).args(["naming", "key", "new"]).arg(file).output().expect("runs");
-    assert!(output.status.success(), "{}", text(&output));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// The last thing that `dig` said: before that it tells of queries that nobody answered.

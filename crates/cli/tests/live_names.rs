@@ -136,18 +136,13 @@ impl Home {
             return None;
         }
         let mut net = Net::of_names(test)?;
-        let [a, g] = ["a", "g"].map(|name| net.name(name));
-        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
-        words(&format!("-n {g} link add dns type veth peer name dns netns {a}"));
-        words(&format!("-n {g} address add 192.0.2.53/24 dev dns"));
-        words(&format!("-n {a} address add 192.0.2.1/24 dev dns"));
-        words(&format!("-n {g} link set dns up"));
-        words(&format!("-n {a} link set dns up"));
-        words(&format!("-n {g} route add 203.0.113.0/24 via 192.0.2.1"));
+        let g = net.name("g");
+        net.cable(["g", "dns", "192.0.2.53"], ["a", "dns", "192.0.2.1"]);
+        net.words(&format!("-n {g} route add 203.0.113.0/24 via 192.0.2.1"));
         for (one, other) in [("w0", "w1"), ("x0", "x1")] {
-            words(&format!("-n {g} link add {one} type veth peer name {other}"));
-            words(&format!("-n {g} link set {one} up"));
-            words(&format!("-n {g} link set {other} up"));
+            net.words(&format!("-n {g} link add {one} type veth peer name {other}"));
+            net.words(&format!("-n {g} link set {one} up"));
+            net.words(&format!("-n {g} link set {other} up"));
         }
         fs::write(net.path("cable.rav"), CABLE).expect("is written");
         let cable = net.path("cable.rav").display().to_string();

@@ -8,7 +8,7 @@
 
 mod net;
 
-use net::small_internet::{ECHO, Home, Plan, Talk, page, succeeds};
+use net::small_internet::{ECHO, Home, Plan, Talk, page, registers, succeeds};
 use net::text;
 use rig::SmallInternet;
 use std::fs;
@@ -25,18 +25,6 @@ const PLAN: Plan<'_> = Plan {
     offloads: false,
     programs: &["ping"],
 };
-
-/// What lets the gateway register a name. It hears from the waypoint again and again by that, so it knows
-/// when that has started anew.
-const REGISTERS: &str = r#"
-[register]
-waypoints = ["waypoint"]
-
-[[register.host]]
-name = "own.home.example"
-address = "10.0.0.80"
-services = ["tcp/8080"]
-"#;
 
 /// How long the mix lasts if nothing else is said, and the variable of the environment that says it.
 const SECONDS: u64 = 12;
@@ -170,7 +158,8 @@ impl Soak {
     fn new(test: &str, seed: u64) -> Option<Soak> {
         let change = |role: &str, file: String| match role {
             "waypoint" => file.replace("\nzone = ", "\nstore = \"names.store\"\nzone = "),
-            _ => file + REGISTERS,
+            // It hears from the waypoint again and again by that, so it knows when that has started anew.
+            _ => file + &registers(8080),
         };
         let mut home = Home::new(test, &PLAN, change)?;
         // Clients ask for themselves.

@@ -5,7 +5,7 @@
 
 mod net;
 
-use net::{Net, binary, installed, program, text};
+use net::{Net, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -90,13 +90,6 @@ impl Drop for Gateway {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The public half of the key in a file, which is made.
-fn new_key(file: &Path) -> String {
-    let output = Command::new(binary()).args(["naming", "key", "new"]).arg(file).output().expect("runs");
-    assert!(output.status.success(), "{}", text(&output));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// The gateway's file without peers.

@@ -10,13 +10,12 @@
 
 mod net;
 
-use net::{Net, Running, binary, installed, program, text};
+use net::{Net, Running, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -237,13 +236,6 @@ impl Drop for Flows {
     }
 }
 
-/// The public half of the key in a file, which is made.
-fn new_key(file: &Path) -> String {
-    let output = Command::new(binary()).args(["naming", "key", "new"]).arg(file).output().expect("runs");
-    assert!(output.status.success(), "{}", text(&output));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
 /// The whole of it.
 struct Waypoints {
     /// The waypoints, the gateway and the name server, by their names.
@@ -261,30 +253,23 @@ impl Waypoints {
         for more in ["d", "e"] {
             net.ip(&["netns", "add", &net.name(more)]);
         }
-        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
-        let cables = [
-            ("d", "dns", "192.0.2.53", "a", "dns", "192.0.2.1"),
-            ("d", "w1", "10.9.0.2", "g", "ns1", "10.9.0.1"),
-            ("d", "w2", "10.9.2.1", "e", "ns1", "10.9.2.2"),
-            ("e", "home", "10.9.1.2", "g", "w2", "10.9.1.1"),
-        ];
-        for (one, link, address, other, there, peer) in cables {
-            let [one, other] = [one, other].map(|name| net.name(name));
-            words(&format!("-n {one} link add {link} type veth peer name {there} netns {other}"));
-            for (name, link, address) in [(&one, link, address), (&other, there, peer)] {
-                words(&format!("-n {name} address add {address}/24 dev {link}"));
-                words(&format!("-n {name} link set {link} up"));
-            }
+        for (one, other) in [
+            (["d", "dns", "192.0.2.53"], ["a", "dns", "192.0.2.1"]),
+            (["d", "w1", "10.9.0.2"], ["g", "ns1", "10.9.0.1"]),
+            (["d", "w2", "10.9.2.1"], ["e", "ns1", "10.9.2.2"]),
+            (["e", "home", "10.9.1.2"], ["g", "w2", "10.9.1.1"]),
+        ] {
+            net.cable(one, other);
         }
         let [a, d, e, g] = ["a", "d", "e", "g"].map(|name| net.name(name));
-        words(&format!("-n {e} link add to-a type veth peer name eth1 netns {a}"));
-        words(&format!("-n {e} link set to-a up"));
-        words(&format!("-n {a} link set eth1 address 02:00:00:00:00:01"));
-        words(&format!("-n {a} link set eth1 up"));
-        words(&format!("-n {a} route add 198.51.101.0/28 dev eth1"));
-        words(&format!("-n {d} route add 203.0.113.0/24 via 192.0.2.1"));
+        net.words(&format!("-n {e} link add to-a type veth peer name eth1 netns {a}"));
+        net.words(&format!("-n {e} link set to-a up"));
+        net.words(&format!("-n {a} link set eth1 address 02:00:00:00:00:01"));
+        net.words(&format!("-n {a} link set eth1 up"));
+        net.words(&format!("-n {a} route add 198.51.101.0/28 dev eth1"));
+        net.words(&format!("-n {d} route add 203.0.113.0/24 via 192.0.2.1"));
         for name in [&d, &e, &g] {
-            words(&format!("-n {name} link set lo up"));
+            net.words(&format!("-n {name} link set lo up"));
         }
         let keys = ["W1", "W2", "HOME", "NS1"].map(|name| {
             let file = net.path(&format!("{}.key", name.to_lowercase()));

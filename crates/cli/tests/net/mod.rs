@@ -33,6 +33,13 @@ addresses = ["10.0.2.1/24"]
 host = true
 "#;
 
+/// The public half of the key in a file, which is made.
+pub(crate) fn new_key(file: &Path) -> String {
+    let output = Command::new(binary()).args(["naming", "key", "new"]).arg(file).output().expect("runs");
+    assert!(output.status.success(), "{}", text(&output));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 /// Two hosts, `a` (10.0.0.1) and `b` (10.0.0.2), each with a virtual cable to a gateway.
 pub(crate) struct Net {
     prefix: String,
@@ -107,18 +114,17 @@ impl Net {
     pub(crate) fn of_names(test: &str) -> Option<Net> {
         let net = Net::new(test)?;
         let [a, b] = ["a", "b"].map(|name| net.name(name));
-        let words = |line: &str| net.ip(&line.split(' ').collect::<Vec<_>>());
         for name in [&a, &b] {
-            words(&format!("-n {name} address flush dev eth0 scope global"));
+            net.words(&format!("-n {name} address flush dev eth0 scope global"));
         }
         for client in 9..=13 {
-            words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
+            net.words(&format!("-n {a} address add 203.0.113.{client}/24 dev eth0"));
         }
-        words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
+        net.words(&format!("-n {a} route add 198.51.100.0/28 dev eth0"));
         for host in [80, 81] {
-            words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
+            net.words(&format!("-n {b} address add 10.0.0.{host}/24 dev eth0"));
         }
-        words(&format!("-n {b} route add default via 10.0.0.1"));
+        net.words(&format!("-n {b} route add default via 10.0.0.1"));
         Some(net)
     }
 
@@ -129,6 +135,21 @@ impl Net {
     pub(crate) fn ip(&self, arguments: &[&str]) {
         let output = Command::new("ip").args(arguments).output().expect("ip runs");
         assert!(output.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Runs `ip` with the words of a line.
+    pub(crate) fn words(&self, line: &str) {
+        self.ip(&line.split(' ').collect::<Vec<_>>());
+    }
+
+    /// Lays a cable between two namespaces: the name of each, of its interface, and its address (/24).
+    pub(crate) fn cable(&self, one: [&str; 3], other: [&str; 3]) {
+        let [at, there] = [one, other].map(|[host, ..]| self.name(host));
+        self.words(&format!("-n {at} link add {} type veth peer name {} netns {there}", one[1], other[1]));
+        for (name, [_, link, address]) in [(&at, one), (&there, other)] {
+            self.words(&format!("-n {name} address add {address}/24 dev {link}"));
+            self.words(&format!("-n {name} link set {link} up"));
+        }
     }
 
     /// A command in the namespace of a host.

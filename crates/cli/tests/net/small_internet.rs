@@ -421,6 +421,14 @@ impl Drop for Talk {
     }
 }
 
+/// What lets the gateway register the name `own` of the first host, with a port of TCP.
+pub(crate) fn registers(port: u16) -> String {
+    format!(
+        "\n[register]\nwaypoints = [\"waypoint\"]\n\n[[register.host]]\nname = \"own.home.example\"\n\
+         address = \"10.0.0.80\"\nservices = [\"tcp/{port}\"]\n"
+    )
+}
+
 /// The page of a host.
 pub(crate) fn page(host: usize) -> String {
     format!("this is host {host}\n")
