@@ -19,13 +19,16 @@ const STABLE: [&str; 2] = ["stable6", "stable6_back"];
 /// Where clients are led by the server name of TLS, and whereto each is.
 const SERVER_NAMES: [&str; 2] = ["server_names", "named"];
 /// The tables that a waypoint fills by itself: with what, and what to change in place of them.
-pub(crate) const FILLED: [(&str, &str); 5] = [
+pub(crate) const FILLED: [(&str, &str); 7] = [
     (EXPECTATIONS, "with what its waypoint has promised: change names, as with `ravelin names add`"),
     (MACHINE, "with what the machine itself listens at: change `machine_services` in its file"),
     (COOKIE_KEYS, "with a secret that it draws at each start: leave it as it is"),
+    (STABLE[0], BY_STABLE),
+    (STABLE[1], BY_STABLE),
     (SERVER_NAMES[0], "from `server_names` in its file and from names: change those"),
     (SERVER_NAMES[1], "by the names that clients say: change names, as with `ravelin names add`"),
 ];
+const BY_STABLE: &str = "from names with an address of IPv6: change those, as with `ravelin names add`";
 /// The reason for which segments of clients are punted that may hold a server name.
 pub(super) const SERVER_NAME: &str = "server_name";
 /// A first packet has made a binding; its initiator has proved itself; the binding is over.
