@@ -309,6 +309,37 @@ fn what_came_before_the_interface_vanished_comes_first() {
     });
 }
 
+#[test]
+fn that_more_waits_is_told_also_where_frames_for_others_came_between() {
+    inside("that_more_waits_is_told_also_where_frames_for_others_came_between", || {
+        let mut receiver =
+            attach(&WantedPort { promiscuous: false, ..wanted("x0") }, 1, 1).expect("attached");
+        let receive_half = receiver.lanes[0].receive.as_mut();
+        let sender = &mut port("x1", 1).lanes[0].send;
+        let mut send = |count: u32| {
+            for number in 0..count {
+                let mut frame = datagram((1, 1), false, number, 60);
+                // The first is for another station of the link, the others for all.
+                if number > 0 {
+                    frame[..6].fill(0xff);
+                }
+                sender.send(&frame, VirtioHeader::NONE);
+            }
+            sender.flush();
+        };
+        // The end of a ring, or a slow machine, cuts a batch short.
+        let all = (0..100).any(|_| {
+            send(packet::BATCH as u32 + 20);
+            let came = receive_now(receive_half).len();
+            let more = receive_half.has_more();
+            while !receive_now(receive_half).is_empty() {}
+            assert!(!receive_half.has_more(), "nothing waits");
+            came == packet::BATCH - 1 && more
+        });
+        assert!(all, "a batch is all that there was room for, less the one for another");
+    });
+}
+
 fn receive_now(receiver: &mut dyn Receiver) -> Vec<Vec<u8>> {
     let mut batch = Batch::new();
     let memory = receiver.receive(&mut batch, MachineClock.now());

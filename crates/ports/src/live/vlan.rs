@@ -110,6 +110,7 @@ impl DividedInterface {
                 trunk,
                 own,
                 inner: None,
+                was_full: false,
                 open: false,
                 losses: none,
             });
@@ -142,6 +143,8 @@ struct Divided {
     way: Way,
     trunk: Arc<Mutex<Trunk>>,
     inner: Option<Box<dyn Receiver>>,
+    /// Whether the latest batch of the interface was full before frames of other VLANs were taken out.
+    was_full: bool,
     /// Whether checksums may stay open.
     open: bool,
     /// What the port's own middleware has ready.
@@ -151,10 +154,11 @@ struct Divided {
 
 impl Receiver for Divided {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
-        let Divided { inner, own, trunk, losses, .. } = self;
+        let Divided { inner, own, trunk, losses, was_full, .. } = self;
         let ready = own.receive(batch, now);
         let Some(inner) = inner.as_mut().filter(|_| batch.is_empty()) else { return ready };
         let memory = inner.receive(batch, now);
+        *was_full = batch.is_full();
         let ways = &locked(trunk).ways;
         let mut kept = 0;
         for index in 0..batch.len {
@@ -204,7 +208,8 @@ impl Receiver for Divided {
     }
 
     fn has_more(&self) -> bool {
-        self.own.has_more() || self.inner.as_ref().is_some_and(|inner| inner.has_more())
+        let inner = self.inner.as_ref();
+        self.own.has_more() || inner.is_some_and(|inner| self.was_full || inner.has_more())
     }
 
     fn leave_checksums_open(&mut self, open: bool) {

@@ -131,6 +131,11 @@ impl Receiver for Incoming {
         self.socket.as_raw_fd()
     }
 
+    fn has_more(&self) -> bool {
+        // Some of the frames may have been for others.
+        self.ring.lent_most()
+    }
+
     fn leave_checksums_open(&mut self, open: bool) {
         self.open = open && self.port.wanted.offloads != Offloads::Off;
     }

@@ -242,10 +242,22 @@ fn what_waits_for_a_port_ends_a_sleep_and_what_finds_no_room_is_counted() {
     let trunk = DividedInterface::new(&wanted(at(20), true), attached).trunks.remove(0);
     let way = Way { port: 2, queue: Some(queue.clone()) };
     let (own, losses) = (Box::new(Nothing), ReceiveLosses::default());
-    let mut full = Divided { at: 20, way, trunk, inner: None, open: false, own, losses };
+    let mut full = Divided { at: 20, way, trunk, inner: None, was_full: false, open: false, own, losses };
     full.joins();
     full.receive(&mut batch, Now::default());
     assert_eq!((full.losses().ring_full, queue.held().len()), (2, 1));
+}
+
+#[test]
+fn a_full_batch_with_frames_for_nobody_tells_that_more_waits() {
+    let of = |number: usize| frame(&[(TYPE, if number == 0 { 21 } else { 20 })], number as u8);
+    let many: Frames = (0..BATCH + 9).map(|number| (of(number), VirtioHeader::NONE)).collect();
+    let mut lanes = ports(&[(20, false)], many, BATCH, &Gone::default());
+    let (lane, mut batch) = (&mut lanes[0].receive, Batch::new());
+    for (came, more) in [(BATCH - 1, true), (9, false), (0, false)] {
+        lane.receive(&mut batch, Now::default());
+        assert_eq!((batch.len, lane.has_more()), (came, more));
+    }
 }
 
 #[test]
