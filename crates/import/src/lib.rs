@@ -19,6 +19,7 @@ mod keys;
 pub mod literals;
 pub mod mrt;
 pub mod nft;
+pub mod policies;
 mod region;
 pub mod routes;
 mod ruleset;

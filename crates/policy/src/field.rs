@@ -1,0 +1,183 @@
+//! The fields of a packet that rules compare, sets of their values, and one packet as its fields.
+
+/// A field of a packet, or what the gateway knows of it.
+///
+/// Addresses are those of IPv6; an IPv4 address a.b.c.d is ::ffff:a.b.c.d (RFC 4291, 2.5.5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PacketField {
+    /// 4 or 6: the version of IP.
+    Family,
+    /// The source address.
+    Source,
+    /// The destination address.
+    Destination,
+    /// The protocol behind IP and its extension headers.
+    Protocol,
+    /// The source port of TCP, UDP, DCCP, SCTP or UDP-Lite.
+    SourcePort,
+    /// The destination port of these.
+    DestinationPort,
+    /// The type of ICMP or ICMPv6.
+    IcmpType,
+    /// The code of ICMP or ICMPv6.
+    IcmpCode,
+    /// The flags of TCP, FIN lowest (RFC 9293, 3.1).
+    TcpFlags,
+    /// 1 for a fragment that is not the first of its packet.
+    LaterFragment,
+    /// The port of the gateway by which the packet came in.
+    InPort,
+    /// The port of the gateway by which it leaves.
+    OutPort,
+    /// The differentiated services code point (RFC 2474).
+    Dscp,
+    /// The time to live, or hop limit.
+    TimeToLive,
+    /// The length of the packet with its IP header, in bytes.
+    Length,
+    /// A [`State`] as its number.
+    State,
+    /// The source address of Ethernet.
+    SourceMac,
+}
+
+impl PacketField {
+    /// All fields.
+    pub const ALL: [PacketField; 17] = [
+        PacketField::Family,
+        PacketField::Source,
+        PacketField::Destination,
+        PacketField::Protocol,
+        PacketField::SourcePort,
+        PacketField::DestinationPort,
+        PacketField::IcmpType,
+        PacketField::IcmpCode,
+        PacketField::TcpFlags,
+        PacketField::LaterFragment,
+        PacketField::InPort,
+        PacketField::OutPort,
+        PacketField::Dscp,
+        PacketField::TimeToLive,
+        PacketField::Length,
+        PacketField::State,
+        PacketField::SourceMac,
+    ];
+
+    /// How many bits a value has.
+    pub fn width(self) -> u8 {
+        match self {
+            PacketField::Source | PacketField::Destination => 128,
+            PacketField::SourceMac => 48,
+            PacketField::SourcePort
+            | PacketField::DestinationPort
+            | PacketField::InPort
+            | PacketField::OutPort
+            | PacketField::Length => 16,
+            PacketField::Protocol
+            | PacketField::IcmpType
+            | PacketField::IcmpCode
+            | PacketField::TcpFlags
+            | PacketField::TimeToLive => 8,
+            PacketField::Dscp => 6,
+            PacketField::Family | PacketField::State => 3,
+            PacketField::LaterFragment => 1,
+        }
+    }
+
+    /// The name that commands and programs use.
+    pub fn name(self) -> &'static str {
+        match self {
+            PacketField::Family => "family",
+            PacketField::Source => "src",
+            PacketField::Destination => "dst",
+            PacketField::Protocol => "proto",
+            PacketField::SourcePort => "sport",
+            PacketField::DestinationPort => "dport",
+            PacketField::IcmpType => "icmp_type",
+            PacketField::IcmpCode => "icmp_code",
+            PacketField::TcpFlags => "tcp_flags",
+            PacketField::LaterFragment => "fragment",
+            PacketField::InPort => "in_port",
+            PacketField::OutPort => "out_port",
+            PacketField::Dscp => "dscp",
+            PacketField::TimeToLive => "ttl",
+            PacketField::Length => "length",
+            PacketField::State => "state",
+            PacketField::SourceMac => "src_mac",
+        }
+    }
+
+    /// The largest value.
+    pub fn most(self) -> u128 {
+        u128::MAX >> (128 - u32::from(self.width()))
+    }
+}
+
+/// What the gateway knows of the connection of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// It belongs to none and could begin one.
+    New = 0,
+    /// It belongs to one that was let in.
+    Established = 1,
+    /// It reports an error about one that was let in.
+    Related = 2,
+    /// It belongs to none and cannot begin one.
+    Invalid = 3,
+    /// Connections are not looked at for it.
+    Untracked = 4,
+}
+
+/// One run of values of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Values {
+    /// From `low` to `high`, both of them included.
+    Range {
+        /// The smallest.
+        low: u128,
+        /// The largest.
+        high: u128,
+    },
+    /// The bits of `mask` are those of `value`, which has no other bits.
+    Masked {
+        /// The bits.
+        value: u128,
+        /// Which bits are compared.
+        mask: u128,
+    },
+}
+
+impl Values {
+    /// One value.
+    pub fn exact(value: u128) -> Values {
+        Values::Range { low: value, high: value }
+    }
+
+    /// Whether the value is one of these.
+    pub fn hold(&self, value: u128) -> bool {
+        match *self {
+            Values::Range { low, high } => (low..=high).contains(&value),
+            Values::Masked { value: bits, mask } => value & mask == bits,
+        }
+    }
+}
+
+/// One packet as its fields. A field that it has not is absent, such as the ports of a later fragment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Packet {
+    values: [Option<u128>; PacketField::ALL.len()],
+}
+
+impl Packet {
+    /// The value of a field, or `None` where the packet has no such field.
+    pub fn get(&self, field: PacketField) -> Option<u128> {
+        self.values[field as usize]
+    }
+
+    /// The same packet with this value, or without this field.
+    #[must_use]
+    pub fn with(mut self, field: PacketField, value: Option<u128>) -> Packet {
+        self.values[field as usize] = value;
+        self
+    }
+}

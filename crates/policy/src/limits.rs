@@ -1,0 +1,10 @@
+//! What bounds a policy, in one place.
+
+/// The most rules of a policy, of all its groups together.
+pub const MOST_RULES: usize = 1_000_000;
+
+/// The deepest way of jumps from a hook; Linux allows 16 in nftables.
+pub const DEEPEST_JUMPS: usize = 64;
+
+/// The most rules that one packet is compared with, jumps that are taken twice counted twice.
+pub const MOST_STEPS: usize = 4_000_000;

@@ -1,0 +1,212 @@
+//! What a policy consists of: hooks, groups, rules, conditions and actions.
+
+use crate::field::{PacketField, Values};
+use std::sync::Arc;
+
+/// What a file, or a declaration of a program, says about packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Where base groups are asked, in the order in which a packet meets them at one point.
+    pub hooks: Vec<Hook>,
+    /// The groups, also called chains.
+    pub groups: Vec<RuleGroup>,
+    /// What conditions ask that depends on earlier packets.
+    pub memories: Vec<Memory>,
+    /// Which connections are remembered.
+    pub remembers: Remembers,
+    /// The names of interfaces, and the port that each is bound to.
+    pub interfaces: Vec<(String, u16)>,
+}
+
+/// Where a rule stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RulePlace {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in bytes, from 1.
+    pub column: u32,
+}
+
+/// A base group, asked about every packet that comes to a point of the gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The point.
+    pub point: HookPoint,
+    /// The group: an index of [`Policy::groups`].
+    pub group: usize,
+    /// What happens to packets about which the group says nothing: they pass, are kept, blocked or rejected.
+    pub default: RuleAction,
+    /// Where the default stands.
+    pub place: RulePlace,
+}
+
+/// A point that packets come to.
+///
+/// ```text
+/// received ─► In ─┬─► Forward ───────────────────────┬─► Out ─► sent
+///                 └─► ToGateway ─► the machine ─► FromGateway ─┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookPoint {
+    /// Every packet that comes in by a port; `prerouting` of Linux, `in` of NPF and pf.
+    In,
+    /// Every packet that goes from port to port; `forward` of Linux.
+    Forward,
+    /// Every packet for the gateway itself; `input` of Linux.
+    ToGateway,
+    /// Every packet of the gateway itself; `output` of Linux.
+    FromGateway,
+    /// Every packet that leaves by a port; `postrouting` of Linux, `out` of NPF and pf.
+    Out,
+}
+
+/// The way of a packet, which says the points that it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Path {
+    /// From port to port.
+    Forwarded,
+    /// To the gateway itself.
+    ToGateway,
+    /// From the gateway itself.
+    FromGateway,
+}
+
+impl Path {
+    /// The points on the way, in order.
+    pub fn points(self) -> &'static [HookPoint] {
+        match self {
+            Path::Forwarded => &[HookPoint::In, HookPoint::Forward, HookPoint::Out],
+            Path::ToGateway => &[HookPoint::In, HookPoint::ToGateway],
+            Path::FromGateway => &[HookPoint::FromGateway, HookPoint::Out],
+        }
+    }
+}
+
+/// Rules under one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleGroup {
+    /// Its name.
+    pub name: String,
+    /// Which rule decides where several match.
+    pub order: MatchOrder,
+    /// The rules, in the order of the file.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// Which rule of a group decides where several match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatchOrder {
+    /// The first one.
+    First,
+    /// The last one, unless one before it is [`PolicyRule::decides_at_once`].
+    Last,
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// Where it stands.
+    pub place: RulePlace,
+    /// Its text, as it stands there.
+    pub text: Arc<str>,
+    /// Which packets it matches.
+    pub condition: RuleCondition,
+    /// What happens to them.
+    pub action: RuleAction,
+    /// `final` of NPF, `quick` of pf: no later rule is looked at.
+    pub decides_at_once: bool,
+    /// Whether packets that it matches are logged.
+    pub log: bool,
+    /// Whether it counts the packets and bytes that it matches.
+    pub count: bool,
+}
+
+/// What happens to the packets of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RuleAction {
+    /// They pass this hook.
+    Pass,
+    /// They pass, and the connection that they begin is remembered.
+    Keep,
+    /// They are dropped.
+    Block,
+    /// They are dropped, and the sender is told.
+    Reject(Reject),
+    /// They go through another group, and then on behind this rule.
+    Jump(usize),
+    /// They go through another group, and not back into this one.
+    Goto(usize),
+    /// They go on behind the jump that led here; in a base group the default decides.
+    Return,
+    /// They go on: the rule only logs or counts.
+    Continue,
+}
+
+/// What the sender of a dropped packet is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reject {
+    /// A TCP reset (RFC 9293, 3.10.7.1).
+    TcpReset,
+    /// "Destination unreachable" with this code: of ICMP (RFC 792) for IPv4.
+    Icmp(u8),
+    /// The same of ICMPv6 (RFC 4443, 3.1).
+    Icmpv6(u8),
+    /// A reset for TCP, and "port unreachable" of the packet's family for all others.
+    ByProtocol,
+    /// "Destination unreachable" in the packet's family: port, host, net or "administratively prohibited".
+    Unreachable(Unreachable),
+}
+
+/// A reason of "destination unreachable" that both families have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unreachable {
+    /// No route: code 0 of ICMP and of ICMPv6.
+    NoRoute,
+    /// The host: codes 1 and 3.
+    Host,
+    /// The port: codes 3 and 4.
+    Port,
+    /// "Administratively prohibited": codes 13 and 1.
+    Prohibited,
+}
+
+/// Which packets a rule matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleCondition {
+    /// The packet has the field, and it holds one of the values. False for a packet without the field, also
+    /// where the file asks that the field does *not* hold something.
+    Holds(PacketField, Vec<Values>),
+    /// The packet has no such field.
+    Absent(PacketField),
+    /// All of them hold; of none, that is every packet.
+    All(Vec<RuleCondition>),
+    /// One of them holds; of none, that is no packet.
+    Any(Vec<RuleCondition>),
+    /// It does not hold.
+    Not(Box<RuleCondition>),
+    /// It depends on earlier packets: an index of [`Policy::memories`].
+    Remembered(usize),
+}
+
+/// A condition that depends on earlier packets, such as a rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Where it stands.
+    pub place: RulePlace,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+/// Which connections a policy remembers. A packet of a remembered connection has the state "established", or
+/// "related" if it reports an error about one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Remembers {
+    /// None.
+    #[default]
+    Nothing,
+    /// Every connection whose first packet passed; rules ask for the state of packets (Linux).
+    Passed,
+    /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; their packets pass without being
+    /// compared with rules (NPF, pf).
+    Kept,
+}
