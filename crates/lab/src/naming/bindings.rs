@@ -88,7 +88,12 @@ fn measure(count: u32) -> Result<Option<Shown>, LabError> {
     let many = each(&mut end, 1, FEW);
     let everywhere = each(&mut end, 0x9e37_79b1, count);
     let (mut longest_while, mut batches) = (0.0_f64, 0);
-    end.wait(IDLE);
+    // The bindings of those who send stay, since they send once more before: a packet that begins one would
+    // take longer.
+    end.wait(IDLE / 2);
+    let mut traffic = Traffic::of(Side::WaypointIn, 0..WHO_SENDS, SIZE);
+    whole &= end.run(&mut traffic).sent == traffic.len();
+    end.wait(IDLE / 2);
     while end.bindings() > WHO_SENDS.into() && batches < WHILE_ENDING {
         let mut traffic = Traffic::of(Side::WaypointIn, 0..WHO_SENDS, SIZE);
         let ran = end.run(&mut traffic);

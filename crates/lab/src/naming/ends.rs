@@ -171,6 +171,7 @@ impl End {
         let mut ran = Ran::default();
         for first in (0..traffic.ports.len()).step_by(BATCH) {
             batch.clear();
+            outputs.clear();
             let filled = traffic.frames.fill(&mut batch, first..first + BATCH);
             batch.port[..filled].copy_from_slice(&traffic.ports[first..first + filled]);
             for time in &mut batch.time[..filled] {
