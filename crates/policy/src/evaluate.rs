@@ -7,7 +7,7 @@
 
 use crate::field::{Packet, PacketField, State};
 use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
-use crate::model::{Hook, MatchOrder, Path, Policy, Remembers, RuleAction, RuleCondition};
+use crate::model::{Hook, HookPoint, MatchOrder, Path, Policy, Remembers, RuleAction, RuleCondition};
 
 /// What happens to a packet, and what decided it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Step {
     Rule(usize, usize),
     /// The default of a hook: its index.
     Default(usize),
-    /// The connection that the packet belongs to was let in before.
+    /// The connection that the packet belongs to was let in before, here or at several points.
     Remembered,
 }
 
@@ -49,22 +49,41 @@ pub fn evaluate(
     packet: &Packet,
     remembered: &dyn Fn(usize) -> bool,
 ) -> Result<PolicyVerdict, PolicyFault> {
-    let known = [State::Established, State::Related].map(|state| Some(state as u128));
-    if policy.remembers == Remembers::Kept && known.contains(&packet.get(PacketField::State)) {
-        return Ok(PolicyVerdict { action: RuleAction::Pass, steps: vec![Step::Remembered] });
-    }
     let mut walk = Walk { policy, packet, remembered, steps: Vec::new(), compared: 0 };
     let mut action = RuleAction::Pass;
     for point in path.points() {
+        if is_remembered(policy, *point, packet) {
+            if walk.steps.last() != Some(&Step::Remembered) {
+                walk.steps.push(Step::Remembered);
+            }
+            continue;
+        }
         for (index, hook) in policy.hooks.iter().enumerate().filter(|(_, hook)| hook.point == *point) {
             match walk.hook(index, hook)? {
                 RuleAction::Pass => {}
-                RuleAction::Keep => action = RuleAction::Keep,
+                RuleAction::Keep => {
+                    action = RuleAction::Keep;
+                    if policy.remembers == Remembers::Kept {
+                        return Ok(PolicyVerdict { action, steps: walk.steps });
+                    }
+                }
                 blocks => return Ok(PolicyVerdict { action: blocks, steps: walk.steps }),
             }
         }
     }
     Ok(PolicyVerdict { action, steps: walk.steps })
+}
+
+/// Whether a packet passes a point since its connection is remembered there.
+fn is_remembered(policy: &Policy, point: HookPoint, packet: &Packet) -> bool {
+    let field = match (policy.remembers, point) {
+        (Remembers::Nothing | Remembers::Passed, _) => return false,
+        (Remembers::KeptByDirection | Remembers::KeptAtPort, HookPoint::FromGateway | HookPoint::Out) => {
+            PacketField::OutState
+        }
+        _ => PacketField::State,
+    };
+    [State::Established, State::Related].map(|state| Some(state as u128)).contains(&packet.get(field))
 }
 
 struct Walk<'a> {
@@ -79,7 +98,7 @@ struct Walk<'a> {
 enum Left {
     /// Decided, and no rule elsewhere can change it.
     Decided(RuleAction),
-    /// Decided, unless a later rule of a group that jumped here matches.
+    /// Decided, unless a later rule of a group of [`MatchOrder::Last`] that jumped here matches.
     SoFar(RuleAction),
     /// Not decided: it goes on behind the jump.
     Back,
@@ -127,6 +146,7 @@ impl Walk<'_> {
             };
             match left {
                 Left::Decided(_) | Left::Ended => return Ok(left),
+                Left::SoFar(action) if group.order == MatchOrder::First => return Ok(Left::Decided(action)),
                 Left::SoFar(action) => so_far = Some(action),
                 Left::Back => {}
             }

@@ -35,15 +35,17 @@ pub enum PacketField {
     TimeToLive,
     /// The length of the packet with its IP header, in bytes.
     Length,
-    /// A [`State`] as its number.
+    /// A [`State`] as its number; where connections are remembered by direction, that on the way in.
     State,
     /// The source address of Ethernet.
     SourceMac,
+    /// The [`State`] on the way out, where connections are remembered by direction.
+    OutState,
 }
 
 impl PacketField {
     /// All fields.
-    pub const ALL: [PacketField; 17] = [
+    pub const ALL: [PacketField; 18] = [
         PacketField::Family,
         PacketField::Source,
         PacketField::Destination,
@@ -61,6 +63,7 @@ impl PacketField {
         PacketField::Length,
         PacketField::State,
         PacketField::SourceMac,
+        PacketField::OutState,
     ];
 
     /// How many bits a value has.
@@ -79,7 +82,7 @@ impl PacketField {
             | PacketField::TcpFlags
             | PacketField::TimeToLive => 8,
             PacketField::Dscp => 6,
-            PacketField::Family | PacketField::State => 3,
+            PacketField::Family | PacketField::State | PacketField::OutState => 3,
             PacketField::LaterFragment => 1,
         }
     }
@@ -104,6 +107,7 @@ impl PacketField {
             PacketField::Length => "length",
             PacketField::State => "state",
             PacketField::SourceMac => "src_mac",
+            PacketField::OutState => "out_state",
         }
     }
 

@@ -207,6 +207,14 @@ pub enum Remembers {
     /// Every connection whose first packet passed; rules ask for the state of packets (Linux).
     Passed,
     /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; their packets pass without being
-    /// compared with rules (NPF, pf).
+    /// compared with rules, and so does the first one at the points behind that rule (`stateful-all` of NPF).
     Kept,
+    /// As [`Remembers::Kept`], but each direction by itself: a rule on the way in keeps what comes in so, and
+    /// answers on their way out; a rule on the way out the reverse (`keep state` of pf). At
+    /// [`HookPoint::FromGateway`] and [`HookPoint::Out`] a packet's state is its
+    /// [`crate::PacketField::OutState`], elsewhere its [`crate::PacketField::State`].
+    KeptByDirection,
+    /// As [`Remembers::KeptByDirection`], but only at the port where the rule kept the connection (`stateful`
+    /// of NPF, `if-bound` of pf).
+    KeptAtPort,
 }

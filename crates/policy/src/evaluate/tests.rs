@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::field::Values;
-use crate::model::{HookPoint, PolicyRule, RuleGroup, RulePlace};
+use crate::model::{PolicyRule, RuleGroup, RulePlace};
 
 fn rule(condition: RuleCondition, action: RuleAction, decides_at_once: bool) -> PolicyRule {
     let (place, text) = (RulePlace::default(), "".into());
@@ -90,6 +90,51 @@ fn a_packet_must_pass_all_points_on_its_way() {
     let known = to(Some(22)).with(PacketField::State, Some(State::Established as u128));
     let passed = evaluate(&both, Path::Forwarded, &known, &|_| false).expect("ends");
     assert_eq!(passed.steps, [Step::Remembered]);
+}
+
+#[test]
+fn a_group_of_first_rules_is_done_where_a_group_that_it_jumped_to_has_decided() {
+    let all = || RuleCondition::All(Vec::new());
+    let mut policy = policy(
+        MatchOrder::First,
+        vec![
+            vec![rule(all(), RuleAction::Jump(1), false), rule(all(), RuleAction::Jump(2), false)],
+            vec![rule(port(1), RuleAction::Pass, false), rule(port(2), RuleAction::Pass, true)],
+            vec![rule(all(), RuleAction::Block, false)],
+        ],
+    );
+    (policy.groups[1].order, policy.groups[2].order) = (MatchOrder::Last, MatchOrder::Last);
+    for (port, action) in [(1, RuleAction::Pass), (2, RuleAction::Pass), (3, RuleAction::Block)] {
+        assert_eq!(decides(&policy, &to(Some(port))), action, "{port}");
+    }
+}
+
+#[test]
+fn a_connection_is_remembered_everywhere_or_in_one_direction() {
+    let all = || RuleCondition::All(Vec::new());
+    let mut kept = policy(
+        MatchOrder::First,
+        vec![vec![rule(port(22), RuleAction::Keep, false)], vec![rule(all(), RuleAction::Block, false)]],
+    );
+    kept.hooks[0].point = HookPoint::In;
+    let default = RuleAction::Block;
+    kept.hooks.push(Hook { point: HookPoint::Out, group: 1, default, place: RulePlace::default() });
+    let known = Some(State::Established as u128);
+    let came_in = to(Some(23)).with(PacketField::State, known);
+    let goes_out = came_in.clone().with(PacketField::OutState, known);
+    let remembered = [
+        (Remembers::Nothing, [RuleAction::Block; 3]),
+        (Remembers::Kept, [RuleAction::Keep, RuleAction::Pass, RuleAction::Pass]),
+        (Remembers::KeptByDirection, [RuleAction::Block, RuleAction::Block, RuleAction::Pass]),
+        (Remembers::KeptAtPort, [RuleAction::Block, RuleAction::Block, RuleAction::Pass]),
+    ];
+    for (remembers, actions) in remembered {
+        kept.remembers = remembers;
+        let decided = [&to(Some(22)), &came_in, &goes_out].map(|packet| decides(&kept, packet));
+        assert_eq!(decided, actions, "{remembers:?}");
+    }
+    let out = evaluate(&kept, Path::FromGateway, &goes_out, &|_| false).expect("ends");
+    assert_eq!((out.action, out.steps), (RuleAction::Pass, vec![Step::Remembered]));
 }
 
 #[test]
