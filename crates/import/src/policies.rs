@@ -4,35 +4,19 @@
 //! Beside [`crate::entries`], which makes the entries of one table from one chain, this keeps the hooks, the
 //! groups and the jumps of a file, and what it says about connections.
 
+mod endpoints;
+mod imported;
+mod limits;
+mod npf;
 mod stateless;
+mod words;
 
 use crate::ImportError;
-use crate::address::AddressFamily;
-use policy::Policy;
+
+pub use imported::{ImportedPolicy, PolicyOptions};
 
 /// The formats that policies are read from, as commands and files name them.
-pub const FORMATS: [&str; 2] = ["iptables", "nft"];
-
-/// What to read of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolicyOptions {
-    /// The family of the packets, where a file is about one only: `iptables-save` or `ip6tables-save`.
-    pub family: AddressFamily,
-    /// The port that the name of each interface stands for. A name that is not among these is refused.
-    pub interfaces: Vec<(String, u16)>,
-}
-
-/// What a file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImportedPolicy {
-    /// What could be kept. Without the refused lines it may decide otherwise than the file does, so it is for
-    /// counting and looking only, unless nothing was refused.
-    pub policy: Policy,
-    /// How many lines with a rule were kept.
-    pub kept: usize,
-    /// The lines that mean what no policy can say, in the order of the file.
-    pub refused: Vec<ImportError>,
-}
+pub const FORMATS: [&str; 3] = ["iptables", "nft", "npf"];
 
 /// Reads a file as a policy.
 ///
@@ -42,6 +26,7 @@ pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<Import
     match format {
         "iptables" => stateless::iptables(text, options),
         "nft" => stateless::nft(text, options),
+        "npf" => npf::read(text, options),
         other => {
             let what = format!("there is no format `{other}`");
             Err(ImportError::new(1, 1, what, format!("formats are {}", FORMATS.join(", "))))

@@ -1,6 +1,6 @@
 //! One chain of a file without connections, unrolled into one group at the hook of forwarded packets.
 
-use super::{ImportedPolicy, PolicyOptions};
+use super::imported::{ImportedPolicy, PolicyOptions};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::chains::ChainOptions;
@@ -44,7 +44,7 @@ fn policy_of(imported: ImportedRules) -> ImportedPolicy {
         interfaces: imported.interfaces,
         ..Policy::default()
     };
-    ImportedPolicy { policy, kept: kept.len(), refused: imported.refused }
+    ImportedPolicy { policy, kept: kept.len(), refused: imported.refused, skipped: None }
 }
 
 fn decision(allow: Option<bool>) -> RuleAction {

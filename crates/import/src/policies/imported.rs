@@ -1,0 +1,33 @@
+//! What to read of a file with a policy, and what comes of it.
+
+use crate::ImportError;
+use crate::address::AddressFamily;
+use policy::Policy;
+
+/// What to read of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// The family of the packets, where a file is about one only: `iptables-save` or `ip6tables-save`.
+    pub family: AddressFamily,
+    /// The port that the name of each interface stands for. A name that is not among these is refused.
+    pub interfaces: Vec<(String, u16)>,
+    /// What is in tables whose addresses stand outside of the file: the name, and a text with an address or a
+    /// prefix a line. NPF and pf.
+    pub tables: Vec<(String, String)>,
+    /// Whether a first line that is none of the format is skipped, as a title. NPF only.
+    pub skip_first_line: bool,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedPolicy {
+    /// What could be kept. Without the refused lines it may decide otherwise than the file does, so it is for
+    /// counting and looking only, unless nothing was refused.
+    pub policy: Policy,
+    /// How many lines with a rule were kept.
+    pub kept: usize,
+    /// The lines that mean what no policy can say, in the order of the file.
+    pub refused: Vec<ImportError>,
+    /// The first line, if it was skipped as a title.
+    pub skipped: Option<String>,
+}

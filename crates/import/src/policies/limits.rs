@@ -1,0 +1,7 @@
+//! What bounds the readers of NPF and pf, in one place.
+
+/// The most words that variables and macros put into a file, each use counted.
+pub(crate) const MOST_WORDS: usize = 1_000_000;
+
+/// The most ranges of addresses and ports of all rules together; a table counts for each rule that asks it.
+pub(crate) const MOST_RANGES: usize = 4_000_000;
