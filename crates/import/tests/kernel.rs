@@ -6,6 +6,8 @@
 
 #[path = "kernel/packets.rs"]
 mod packets;
+#[path = "kernel/random.rs"]
+mod random;
 #[path = "kernel/router.rs"]
 mod router;
 
@@ -14,7 +16,8 @@ use import::address::AddressFamily;
 use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_text};
 use import::{ImportedRule, ImportedRules, Naming, RuleColumn, iptables, nft};
 use packet::{Batch, Frames, VerdictKind};
-use packets::{FLAGS, PORTS, Packet, Piece, Random, SOURCES, TARGETS, address};
+use packets::{FLAGS, PORTS, Packet, Piece, SOURCES, TARGETS, address};
+use random::Random;
 use router::Router;
 use tables::rules::{Rule, RuleField};
 

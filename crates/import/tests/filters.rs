@@ -1,0 +1,115 @@
+//! Files of NPF beside an independent model of it, over many packets and the connections that they make.
+
+#[path = "filters/firewall.rs"]
+mod firewall;
+#[path = "filters/npf_files.rs"]
+mod npf_files;
+#[path = "filters/packets.rs"]
+mod packets;
+#[path = "kernel/random.rs"]
+mod random;
+
+use firewall::Firewall;
+use import::policies::{PolicyOptions, read};
+use packets::{INTERFACES, Sent};
+use random::Random;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+const NPF: &str = include_str!("filters/npf_model.py");
+
+/// What the model says of a task, a word for each packet; `None` where Python is not installed.
+fn model(program: &str, task: &Value) -> Option<Vec<String>> {
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = match python.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "python3 does not run: {error}");
+            println!("skipped: python3, in which the model is written, does not run: {error}");
+            return None;
+        }
+    };
+    let input = task.to_string();
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the model reads its task");
+    let output = child.wait_with_output().expect("the model ends");
+    assert!(output.status.success(), "the model fails on {input:.2000}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+fn options(title: bool) -> PolicyOptions {
+    PolicyOptions {
+        interfaces: INTERFACES.map(str::to_owned).into_iter().zip(1..).collect(),
+        tables: vec![("t".to_owned(), npf_files::TABLE.join("\n"))],
+        skip_first_line: title,
+        ..PolicyOptions::default()
+    }
+}
+
+/// Packets, each several times in both directions among others.
+fn packets(random: &mut Random, count: usize) -> Vec<Sent> {
+    let mut packets: Vec<Sent> = Vec::new();
+    while packets.len() < count {
+        let next = match packets.len() {
+            0 => Sent::random(random),
+            sent if random.once_in(2) => packets[random.below(sent as u64) as usize].again(random),
+            _ => Sent::random(random),
+        };
+        packets.push(next);
+    }
+    packets
+}
+
+/// Compares every decision; counts them.
+fn agrees(format: &str, title: bool, text: &str, sent: &[Sent]) -> Option<BTreeMap<String, usize>> {
+    let imported =
+        read(text.as_bytes(), format, &options(title)).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(imported.refused, [], "{text}");
+    let task = json!({
+        "text": text,
+        "title": title,
+        "tables": { "t": npf_files::TABLE },
+        "packets": sent.iter().map(Sent::json).collect::<Vec<_>>(),
+    });
+    let said = model(NPF, &task)?;
+    assert_eq!(said.len(), sent.len());
+    let (mut firewall, mut counts) = (Firewall::new(&imported), BTreeMap::new());
+    for (number, (packet, said)) in sent.iter().zip(said).enumerate() {
+        assert_eq!(firewall.packet(packet), said, "packet {number}: {packet:?}\n{text}");
+        *counts.entry(said).or_default() += 1;
+    }
+    Some(counts)
+}
+
+#[test]
+fn nine_configurations_of_npf_decide_as_the_model_says() {
+    for (seed, (name, title, text)) in (1..).zip(npf_files::NINE) {
+        let sent = packets(&mut Random(seed), 2_000);
+        let Some(counts) = agrees("npf", title, text, &sent) else { return };
+        let decided = |word: &str| counts.get(word).copied().unwrap_or_default();
+        assert!(decided("pass") > 100, "{name}: {counts:?}");
+        assert_eq!(decided("keep") > 0, text.contains("stateful "), "{name}: {counts:?}");
+        assert_eq!(decided("block") > 100, text.contains("block"), "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn generated_configurations_of_npf_decide_as_the_model_says() {
+    let mut all: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let text = npf_files::generated(&mut random, if seed % 3 == 0 { "stateful-all" } else { "stateful" });
+        let sent = packets(&mut random, 500);
+        println!("seed {seed}");
+        let Some(counts) = agrees("npf", false, &text, &sent) else { return };
+        for (word, count) in counts {
+            *all.entry(word).or_default() += count;
+        }
+    }
+    for word in ["pass", "keep", "block", "rst", "icmp"] {
+        assert!(all.get(word).is_some_and(|count| *count > 100), "{all:?}");
+    }
+}
