@@ -4,6 +4,7 @@ use crate::address::AddressFamily;
 use crate::region::{Region, Set};
 use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
+use policy::{RuleCondition, Values};
 
 /// Conditions that must all hold.
 #[derive(Debug)]
@@ -97,6 +98,16 @@ impl Conditions {
         }
     }
 
+    /// The same as a condition of a policy.
+    pub(crate) fn condition(&self) -> RuleCondition {
+        if self.never {
+            return RuleCondition::Any(Vec::new());
+        }
+        let header = self.header.then(|| holds(self.family, Part::Fragment, Set::exact(0)));
+        let all = self.all.iter().map(|alternatives| any_of(self.family, alternatives));
+        RuleCondition::All(header.into_iter().chain(all).collect())
+    }
+
     /// The boxes in which all conditions hold, at most `limit`.
     pub(crate) fn regions(&self, limit: usize) -> Result<Vec<Region>, Fault> {
         let mut regions = vec![Region::any(self.family)];
@@ -132,6 +143,40 @@ impl Conditions {
         }
         Ok(regions)
     }
+}
+
+/// One of the alternatives; those that ask one column alone are one condition for each column.
+fn any_of(family: AddressFamily, alternatives: &[Vec<(Part, Set)>]) -> RuleCondition {
+    let mut any: Vec<RuleCondition> = Vec::new();
+    for alternative in alternatives {
+        let mut all: Vec<RuleCondition> =
+            alternative.iter().map(|(part, set)| holds(family, *part, *set)).collect();
+        match (all.pop(), any.last_mut()) {
+            (Some(RuleCondition::Holds(field, values)), Some(RuleCondition::Holds(own, more)))
+                if all.is_empty() && field == *own =>
+            {
+                more.extend(values);
+            }
+            (Some(one), _) if all.is_empty() => any.push(one),
+            (last, _) => any.push(RuleCondition::All(all.into_iter().chain(last).collect())),
+        }
+    }
+    match any.pop() {
+        Some(one) if any.is_empty() => one,
+        last => RuleCondition::Any(any.into_iter().chain(last).collect()),
+    }
+}
+
+/// The packet has one of these in a column.
+fn holds(family: AddressFamily, part: Part, set: Set) -> RuleCondition {
+    // An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
+    let mapped = family == AddressFamily::V4 && matches!(part, Part::Source | Part::Destination);
+    let (base, fixed) = if mapped { (0xffff_0000_0000, u128::MAX << 32) } else { (0, 0) };
+    let values = match set {
+        Set::Range { low, high } => Values::Range { low: base | low, high: base | high },
+        Set::Masked { value, mask } => Values::Masked { value: base | value, mask: fixed | mask },
+    };
+    part.field().map_or(RuleCondition::Any(Vec::new()), |field| RuleCondition::Holds(field, vec![values]))
 }
 
 fn both(region: &Region, alternative: &[(Part, Set)]) -> Result<Option<Region>, Fault> {
@@ -212,6 +257,11 @@ impl Interfaces {
     /// Hands the names to the rules.
     pub(crate) fn tell(self, rules: &mut ImportedRules) {
         (rules.interfaces, rules.bound) = (self.names, self.bound);
+    }
+
+    /// Whether somebody has said what a name means.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.names.iter().any(|(own, _)| own == name)
     }
 
     /// The set of one name.

@@ -10,20 +10,28 @@
 //! A stateless program can mean what depends on the packet alone. What asks for a connection, a rate, a
 //! process or the payload is refused by its line.
 
+pub(crate) mod dump;
 mod hooks;
-mod rule;
+mod matches;
+mod options;
+pub(crate) mod rule;
+mod target;
 #[cfg(test)]
 mod tests;
+mod values;
+mod words;
 
 pub use crate::chains::ChainOptions;
 
 use crate::ImportError;
-use crate::address::AddressFamily;
-use crate::chains::{Chain, Step, unroll};
+use crate::chains::{Chain, Step, Target, unroll};
+use crate::conditions::{Conditions, Fault};
+use crate::region::Region;
 use crate::ruleset::{ChainPolicy, ImportedRules};
-use crate::text::{Line, lines, one_of, shown};
-use rule::Context;
-use std::collections::HashMap;
+use crate::text::{Line, one_of, shown};
+use dump::{Table, refuse_other_family, tables};
+use policy::RuleAction;
+use rule::{ChainPlace, Context, Purpose};
 
 /// Reads one chain: `FORWARD`, if none is asked for.
 ///
@@ -55,13 +63,14 @@ pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, Import
     if let (false, Some(other)) = (options.lenient, &other) {
         return Err(other.clone());
     }
-    let mut context = Context::new(options);
+    let purpose = Purpose::Rows { first_packets: options.first_packets };
+    let mut context = Context::new(purpose, options.family, &options.interfaces);
     let mut chains = Vec::with_capacity(table.chains.len());
     for (name, policy) in &table.chains {
         chains.push(Chain { name: (*name).to_owned(), policy: *policy, steps: Vec::new() });
     }
     for line in &table.rules {
-        let (chain, step) = step(*line, table, &mut context)?;
+        let (chain, step) = step(*line, table, &mut context, options.limit)?;
         chains[chain].steps.push(step);
     }
     let (decisions, refused) = unroll(&chains, start, options)?;
@@ -92,172 +101,46 @@ pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
     Ok(all)
 }
 
-/// Refuses a dump whose first comment says that it is of the other family: not every line of it would show
-/// that.
-fn refuse_other_family(text: &[u8], family: AddressFamily) -> Result<(), ImportError> {
-    for line in lines(text)?.filter(|line| line.is_blank()) {
-        let mut words = line.words();
-        if !words.by_ref().take(3).map(|word| word.text).eq(["#", "Generated", "by"]) {
-            continue;
-        }
-        let Some(program) = words.next() else { continue };
-        let name = program.text.rsplit('/').next().unwrap_or_default();
-        let written = match name {
-            _ if name.starts_with("ip6tables") => AddressFamily::V6,
-            _ if name.starts_with("iptables") => AddressFamily::V4,
-            _ => continue,
-        };
-        if written != family {
-            let what =
-                format!("the dump is of {}, and rules for {} are wanted", written.name(), family.name());
-            return Err(
-                program.error(what, "name the dump of the other family, or ask for the other packets")
-            );
-        }
-    }
-    Ok(())
-}
-
-struct Table<'a> {
-    name: &'a str,
-    line: u32,
-    /// Each chain with its policy.
-    chains: Vec<(&'a str, Option<bool>)>,
-    /// The line of each chain's policy, where it has one.
-    policies: Vec<Option<u32>>,
-    numbers: HashMap<&'a str, usize>,
-    /// The lines that start with `-A`, without their counters.
-    rules: Vec<Line<'a>>,
-    whole: bool,
-}
-
-impl Table<'_> {
-    fn number(&self, chain: &str) -> Option<usize> {
-        self.numbers.get(chain).copied()
-    }
-}
-
-fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
-    const SHAPE: &str = "a dump has `*table`, `:CHAIN POLICY`, `-A CHAIN …` and `COMMIT` lines";
-    let mut tables: Vec<Table<'_>> = Vec::new();
-    let mut last = 1;
-    for line in lines(text)? {
-        last = line.number;
-        if line.is_blank() {
-            continue;
-        }
-        let Some(first) = line.words().next() else { continue };
-        let open = tables.last_mut().filter(|table| !table.whole);
-        match (first.text.as_bytes()[0], open) {
-            (b'*', Some(table)) => {
-                let what = format!("the table `{}` has no `COMMIT`", shown(table.name));
-                return Err(first.error(what, "end it before the next one"));
-            }
-            (b'*', None) => {
-                let name = &first.text[1..];
-                if let Some(before) = tables.iter().find(|table| table.name == name) {
-                    let what = format!("the table `{}` starts on line {} already", shown(name), before.line);
-                    return Err(first.error(what, "put both into one"));
-                }
-                nothing_more(line, 1, SHAPE)?;
-                let (numbers, line) = (HashMap::new(), line.number);
-                tables.push(Table {
-                    name,
-                    line,
-                    chains: Vec::new(),
-                    policies: Vec::new(),
-                    numbers,
-                    rules: Vec::new(),
-                    whole: false,
-                });
-            }
-            (_, None) => {
-                return Err(first.error(format!("`{}` stands in no table", shown(first.text)), SHAPE));
-            }
-            (b':', Some(table)) => chain(line, table)?,
-            (b'-' | b'[', Some(table)) => table.rules.push(line),
-            (_, Some(table)) if first.text == "COMMIT" => {
-                nothing_more(line, 1, SHAPE)?;
-                table.whole = true;
-            }
-            (_, Some(_)) => {
-                return Err(first.error(format!("`{}` starts no line of a dump", shown(first.text)), SHAPE));
-            }
-        }
-    }
-    match tables.last().filter(|table| !table.whole) {
-        Some(table) => Err(ImportError::new(
-            last,
-            1,
-            format!("the table `{}` has no `COMMIT`: the dump may be cut off here", shown(table.name)),
-            "end the table with `COMMIT` if it is whole",
-        )),
-        None => Ok(tables),
-    }
-}
-
-fn chain<'a>(line: Line<'a>, table: &mut Table<'a>) -> Result<(), ImportError> {
-    const SHAPE: &str = "a chain is written `:NAME POLICY [packets:bytes]`";
-    let mut words = line.words();
-    let Some(name) = words.next().map(|word| word.from(1)) else { return Ok(()) };
-    let policy = match words.next().map(|word| (word, word.text)) {
-        Some((_, "ACCEPT")) => Some(true),
-        Some((_, "DROP")) => Some(false),
-        Some((_, "-")) => None,
-        Some((word, text)) => {
-            return Err(
-                word.error(format!("`{}` is no policy", shown(text)), "a policy is ACCEPT, DROP or -")
-            );
-        }
-        None => return Err(line.error_at_end("the policy is missing", SHAPE)),
-    };
-    if let Some(counters) = words.next()
-        && !is_counters(counters.text)
-    {
-        return Err(counters.error(format!("`{}` are no counters", shown(counters.text)), SHAPE));
-    }
-    nothing_more(line, 3, SHAPE)?;
-    table.policies.push(policy.map(|_| line.number));
-    if table.numbers.insert(name.text, table.chains.len()).is_some() {
-        return Err(name.error(format!("the chain `{}` is there twice", shown(name.text)), "remove one"));
-    }
-    table.chains.push((name.text, policy));
-    Ok(())
-}
-
-/// Refuses words behind those that a line has.
-fn nothing_more(line: Line<'_>, words: usize, advice: &str) -> Result<(), ImportError> {
-    match line.words().nth(words) {
-        Some(word) => Err(word.too_many(advice)),
-        None => Ok(()),
-    }
-}
-
-/// Whether a word is written `[packets:bytes]`.
-fn is_counters(word: &str) -> bool {
-    let counts = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')?.split_once(':'));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    counts.is_some_and(|(packets, bytes)| is_number(packets) && is_number(bytes))
-}
-
 /// The chain that a rule belongs to, and what it does there.
-fn step(line: Line<'_>, table: &Table<'_>, context: &mut Context<'_>) -> Result<(usize, Step), ImportError> {
-    const SHAPE: &str = "a rule is written `-A CHAIN match… -j TARGET`";
-    let mut words = rule::words(line)?;
-    if words.first().is_some_and(|word| is_counters(&word.text)) {
-        words.remove(0);
-    }
-    let mut words = words.into_iter();
-    let Some(append) = words.next() else { return Err(line.error_at_end("`-A` is missing", SHAPE)) };
-    if append.text != "-A" {
-        return Err(append.error(format!("`{}` is not `-A`", shown(&append.text)), SHAPE));
-    }
-    let Some(name) = words.next() else { return Err(line.error_at_end("the chain is missing", SHAPE)) };
-    let Some(chain) = table.number(&name.text) else {
-        let what = format!("there is no chain `{}`", shown(&name.text));
-        return Err(name.error(what, "declare it with a line `:NAME - [0:0]`"));
-    };
-    let rule = context.rule(line, words.collect(), &|name| table.number(name));
-    let column = append.column;
+fn step(
+    line: Line<'_>,
+    table: &Table<'_>,
+    context: &mut Context,
+    limit: usize,
+) -> Result<(usize, Step), ImportError> {
+    let rule = dump::rule_line(line, table)?;
+    let (chain, column) = (rule.chain, rule.append.column);
+    let rule = context.rule(line, rule.words, &ChainPlace::default(), &|name| table.number(name));
+    let rule = rule.and_then(|rule| {
+        let target = match rule.action {
+            RuleAction::Pass | RuleAction::Keep => Target::Decide(true),
+            RuleAction::Block | RuleAction::Reject(_) => Target::Decide(false),
+            RuleAction::Jump(chain) => Target::Jump(chain),
+            RuleAction::Goto(chain) => Target::Goto(chain),
+            RuleAction::Return => Target::Return,
+            RuleAction::Continue => {
+                let advice = "a rule decides something; remove the line if its count is not needed";
+                return Err(line.error_at_end("the rule only counts packets", advice));
+            }
+        };
+        Ok((regions(&rule.matches.conditions, line, limit)?, target))
+    });
     Ok((chain, Step { line: line.number, column, text: line.text.trim().into(), log: false, rule }))
+}
+
+/// The conditions of a line as boxes.
+fn regions(conditions: &Conditions, line: Line<'_>, limit: usize) -> Result<Vec<Region>, ImportError> {
+    conditions.regions(limit).map_err(|fault| match fault {
+        Fault::Mixed(part) => {
+            let what = format!("two matches on {} meet in no range, prefix or mask", part.name());
+            ImportError::new(line.number, 1, what, "write them as one")
+        }
+        Fault::TooMany => {
+            let what = format!("the line makes more than {limit} rules");
+            ImportError::new(line.number, 1, what, "split the line")
+        }
+        Fault::NoPorts => {
+            ImportError::new(line.number, 1, "ports are asked for of a protocol without", "name it")
+        }
+    })
 }

@@ -6,6 +6,7 @@
 
 mod endpoints;
 mod imported;
+mod iptables;
 mod limits;
 mod npf;
 mod stateless;
@@ -24,7 +25,7 @@ pub const FORMATS: [&str; 3] = ["iptables", "nft", "npf"];
 /// What makes the file none of this format: a line that is none of it, an end that is missing.
 pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     match format {
-        "iptables" => stateless::iptables(text, options),
+        "iptables" => iptables::read(text, options),
         "nft" => stateless::nft(text, options),
         "npf" => npf::read(text, options),
         other => {

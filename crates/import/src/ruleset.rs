@@ -4,6 +4,7 @@
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::region::Region;
+use policy::PacketField;
 use std::sync::Arc;
 use tables::rules::{Rule, RuleField};
 
@@ -133,6 +134,26 @@ impl Part {
             Part::Flags => "flags",
             Part::Fragment => "fragment",
         }
+    }
+
+    /// The field of packets that policies compare; `None` for the flags of ClassBench, which are of more than
+    /// one.
+    pub(crate) fn field(self) -> Option<PacketField> {
+        Some(match self {
+            Part::Source => PacketField::Source,
+            Part::Destination => PacketField::Destination,
+            Part::SourcePort => PacketField::SourcePort,
+            Part::DestinationPort => PacketField::DestinationPort,
+            Part::Protocol => PacketField::Protocol,
+            Part::IcmpType => PacketField::IcmpType,
+            Part::IcmpCode => PacketField::IcmpCode,
+            Part::TcpFlags => PacketField::TcpFlags,
+            Part::InPort => PacketField::InPort,
+            Part::OutPort => PacketField::OutPort,
+            Part::SourceMac => PacketField::SourceMac,
+            Part::Fragment => PacketField::LaterFragment,
+            Part::Flags => return None,
+        })
     }
 
     pub(crate) fn named(name: &str) -> Option<Part> {

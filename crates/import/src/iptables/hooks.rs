@@ -3,7 +3,8 @@
 //! Another chain is left aside only if it lets everything pass, whatever else it does; otherwise the line is
 //! refused at which it drops something, or may do so.
 
-use super::{Table, is_counters, rule};
+use super::dump::{Table, is_counters};
+use super::words::{self, Argument};
 use crate::ImportError;
 use crate::text::shown;
 use std::collections::{BTreeSet, HashMap};
@@ -68,7 +69,7 @@ fn has_hook(table: &Table<'_>, hook: &str) -> bool {
 }
 
 /// The rules of each chain, with their targets.
-type Rules<'a> = HashMap<String, Vec<Option<rule::Argument<'a>>>>;
+type Rules<'a> = HashMap<String, Vec<Option<Argument<'a>>>>;
 
 /// Refuses a dump in which another chain that the packets of the wanted one pass lets not everything pass.
 pub(super) fn others_decide_nothing(
@@ -104,7 +105,7 @@ fn refuse(table: &Table<'_>, hook: &str, line: u32, column: u32, what: &str) -> 
 fn rules<'a>(table: &Table<'a>, hook: &str) -> Result<Rules<'a>, ImportError> {
     let mut rules = Rules::new();
     for line in &table.rules {
-        let mut words = rule::words(*line)?.into_iter().skip_while(|word| is_counters(&word.text));
+        let mut words = words::words(*line)?.into_iter().skip_while(|word| is_counters(&word.text));
         let append = words.next().filter(|word| word.text == "-A");
         let chain = append.and(words.next()).map(|chain| chain.text.to_string());
         let is_chain = |chain: &String| table.number(chain).is_some() || !passed(chain).is_empty();

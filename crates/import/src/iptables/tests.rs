@@ -69,9 +69,7 @@ fn each_match_has_its_column() {
 
 #[test]
 fn what_can_never_fit_makes_no_rule() {
-    for never in
-        ["-p tcp --tcp-flags SYN ACK", "-p tcp -m multiport --dports 1 ! --dport 1", "! -p all", "! -i eth+"]
-    {
+    for never in ["-p tcp --tcp-flags SYN ACK", "-p tcp -m multiport --dports 1 ! --dport 1", "! -i eth+"] {
         let interfaces = Naming::Themselves(vec!["eth0".to_owned()]);
         let options = ChainOptions { interfaces, ..ChainOptions::default() };
         let rules = read(dump(&format!("-A FORWARD {never} -j ACCEPT")).as_bytes(), &options).unwrap();
@@ -98,7 +96,7 @@ fn interfaces_with_a_plus_are_those_that_are_named() {
 #[test]
 fn jumps_returns_and_the_policy_decide_together() {
     let rules = kept(
-        "-A FORWARD -s 10.0.0.0/8 -j x\n-A FORWARD -p tcp -j ACCEPT\n-A x -d 10.0.0.0/8 -j RETURN\n-A x -p udp -j ACCEPT\n-A x -j REJECT --reject-with tcp-reset",
+        "-A FORWARD -s 10.0.0.0/8 -j x\n-A FORWARD -p tcp -j ACCEPT\n-A x -d 10.0.0.0/8 -j RETURN\n-A x -p udp -j ACCEPT\n-A x -j REJECT --reject-with icmp-host-prohibited",
     );
     let (inside, outside) = (0x0a00_0001, 0x0b00_0001);
     for (src, dst, proto, allow) in [
@@ -145,6 +143,14 @@ fn the_exact_place_is_named() {
         ("-p udp --syn -j ACCEPT", 19, "need not be 6"),
         ("-p tcp -m u32 --u32 0 -j ACCEPT", 22, "looks into the packet's bytes"),
         ("-p tcp ! -j ACCEPT", 19, "can be turned round"),
+        ("! -p all -j ACCEPT", 17, "is no packet at all"),
+        ("-i much_too_long_00 -j ACCEPT", 15, "no name of an interface"),
+        ("-s 10.0.0.0/8 -s 10.0.0.0/9 -j ACCEPT", 26, "is there twice"),
+        ("-p tcp --syn ! --tcp-flags ALL SYN -j ACCEPT", 27, "is there twice"),
+        ("-m multiport -j ACCEPT", 15, "asks nothing"),
+        ("-m mac -p tcp -j ACCEPT", 15, "asks nothing"),
+        ("-j REJECT --reject-with tcp-reset", 36, "need not be TCP"),
+        ("-j REJECT --reject-with icmp6-no-route", 36, "no answer to a rejected packet"),
         ("-p", 14, "`-p` has no value"),
         ("-m comment --comment \"open -j ACCEPT", 48, "quotes do not end"),
     ] {

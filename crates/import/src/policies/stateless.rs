@@ -13,10 +13,6 @@ use policy::{
 use std::collections::BTreeSet;
 use tables::rules::RuleField;
 
-pub(super) fn iptables(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
-    Ok(policy_of(crate::iptables::read(text, &chain_options(options))?))
-}
-
 pub(super) fn nft(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     Ok(policy_of(crate::nft::read(text, &chain_options(options))?))
 }
@@ -90,33 +86,4 @@ fn values(field: RuleField, name: Option<PacketField>, width: u8) -> Option<Valu
             Values::Masked { value: bits(value), mask: fixed | mask }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use policy::{Packet, Path, evaluate};
-
-    #[test]
-    fn a_chain_decides_as_the_list_that_it_becomes() {
-        let dump = "*filter\n:FORWARD DROP [0:0]\n:x - [0:0]\n-A FORWARD -s 10.0.0.0/8 -j x\n\
-                    -A x -p tcp -m tcp --dport 22:23 -j ACCEPT\n-A x -m state --state NEW -j ACCEPT\nCOMMIT\n";
-        let read =
-            super::super::read(dump.as_bytes(), "iptables", &PolicyOptions::default()).expect("a dump");
-        assert_eq!((read.kept, read.refused.len(), read.refused[0].line), (1, 1, 6));
-        let packet = |port: u128| {
-            Packet::default()
-                .with(PacketField::Family, Some(4))
-                .with(PacketField::Source, Some(MAPPED | 0x0a00_0001))
-                .with(PacketField::Destination, Some(MAPPED | 0x0b00_0001))
-                .with(PacketField::Protocol, Some(6))
-                .with(PacketField::DestinationPort, Some(port))
-                .with(PacketField::LaterFragment, Some(0))
-        };
-        for (port, action) in [(22, RuleAction::Pass), (24, RuleAction::Block)] {
-            let verdict = evaluate(&read.policy, Path::Forwarded, &packet(port), &|_| false).expect("ends");
-            assert_eq!(verdict.action, action);
-        }
-        assert!(super::super::read(b"", "pf2", &PolicyOptions::default()).is_err());
-    }
 }

@@ -1,0 +1,42 @@
+//! The conditions of a rule as they are read: those that boxes can say, and beside them those that only a
+//! policy can.
+
+use crate::address::AddressFamily;
+use crate::conditions::Conditions;
+use policy::RuleCondition;
+
+/// The conditions of a rule, in the order in which the file asks them.
+pub(crate) struct Matches {
+    family: AddressFamily,
+    /// What stands before `conditions`; nothing where rows of a table are wanted.
+    before: Vec<RuleCondition>,
+    /// What boxes can say.
+    pub(crate) conditions: Conditions,
+    /// The protocol, where the rule asks for one.
+    pub(super) protocol: Option<u8>,
+}
+
+impl Matches {
+    pub(super) fn new(family: AddressFamily) -> Self {
+        Self { family, before: Vec::new(), conditions: Conditions::new(family), protocol: None }
+    }
+
+    /// Adds a condition that no box can say.
+    pub(super) fn also(&mut self, condition: RuleCondition) {
+        let conditions = std::mem::replace(&mut self.conditions, Conditions::new(self.family));
+        self.before.push(conditions.condition());
+        self.before.push(condition);
+    }
+
+    /// All conditions in their order: what counts packets counts those that all before it have let through.
+    pub(crate) fn condition(&self) -> RuleCondition {
+        let mut all = Vec::new();
+        for condition in self.before.iter().cloned().chain([self.conditions.condition()]) {
+            match condition {
+                RuleCondition::All(more) => all.extend(more),
+                one => all.push(one),
+            }
+        }
+        RuleCondition::All(all)
+    }
+}

@@ -1,0 +1,402 @@
+//! What stands behind the options of matches: addresses, ports, flags and numbers.
+
+use super::matches::Matches;
+use super::words::{Argument, Arguments};
+use crate::ImportError;
+use crate::address::{self, AddressFamily, host_mask};
+use crate::conditions::WITH_PORTS;
+use crate::region::Set;
+use crate::ruleset::Part;
+use crate::services;
+use crate::text::{Word, shown};
+use policy::{HookPoint, PacketField, RuleCondition, State, Values};
+
+pub(super) fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
+    let number = match name.word().number(255, "protocol") {
+        Ok(number) => number as u8,
+        Err(_) if name.text == "all" => 0,
+        Err(_) => services::protocol(&name.text.to_ascii_lowercase()).ok_or_else(|| {
+            name.error(format!("the protocol `{}` is not known", shown(&name.text)), "write its number")
+        })?,
+    };
+    match (number, not) {
+        // 0 is any protocol here, not the hop-by-hop header of IPv6.
+        (0, false) => {}
+        (0, true) => {
+            let what = format!("`! -p {}` is no packet at all", shown(&name.text));
+            return Err(name.error(what, "remove the line, as iptables refuses it, too"));
+        }
+        _ => {
+            matches.protocol = (!not).then_some(number);
+            matches.conditions.is(Set::exact(number.into()), Part::Protocol, not);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn address_set(value: &Argument<'_>, family: AddressFamily) -> Result<Set, ImportError> {
+    let width = family.width();
+    let wrong = || {
+        let what = format!("`{}` is no {} address or prefix", shown(&value.text), family.name());
+        value.error(what, "write an address, a prefix as in 10.0.0.0/8, or a mask as in 10.0.0.0/255.0.0.0")
+    };
+    let (address, mask) = match value.text.split_once('/') {
+        Some((address, mask)) => (address, Some(mask)),
+        None => (&*value.text, None),
+    };
+    let of_family =
+        |text: &str| address::parse(text.as_bytes()).filter(|(own, _)| *own == family).map(|(_, bits)| bits);
+    let bits = of_family(address).ok_or_else(wrong)?;
+    let mask = match mask {
+        None => host_mask(width, 0),
+        Some(mask) => match mask.parse::<u8>().ok().filter(|length| *length <= width) {
+            Some(length) => host_mask(width, 0) & !host_mask(width, length),
+            None => of_family(mask).ok_or_else(wrong)?,
+        },
+    };
+    // As iptables does, bits of the address that the mask does not look at are left aside.
+    Ok(Set::masked(width, bits & mask, mask))
+}
+
+pub(super) fn address_range(value: &Argument<'_>, family: AddressFamily) -> Result<Set, ImportError> {
+    let ends = value.text.split_once('-').and_then(|(low, high)| {
+        let (low, high) = (address::parse(low.as_bytes())?, address::parse(high.as_bytes())?);
+        (low.0 == family && high.0 == family && low.1 <= high.1).then_some((low.1, high.1))
+    });
+    let (low, high) = ends.ok_or_else(|| {
+        let what = format!("`{}` is no range of {} addresses", shown(&value.text), family.name());
+        value.error(what, "write the smaller address first, as in 10.0.0.1-10.0.0.9")
+    })?;
+    Ok(Set::Range { low, high })
+}
+
+pub(super) fn ports(
+    value: &Argument<'_>,
+    parts: &[Part],
+    not: bool,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    if !matches.protocol.is_some_and(|protocol| WITH_PORTS.contains(&protocol)) {
+        let advice = "put `-p tcp`, `-p udp` or another protocol with ports before it";
+        return Err(value.error("ports are asked for where the protocol need not have any", advice));
+    }
+    matches.conditions.header();
+    let port = |word: Word<'_>, empty: u64| {
+        if word.text.is_empty() {
+            return Ok(empty);
+        }
+        match services::port(word.text, matches.protocol) {
+            Some(number) => Ok(number.into()),
+            None => word.number(0xffff, "port"),
+        }
+    };
+    let mut sets = Vec::new();
+    for word in value.word().parts(',') {
+        let (low, high) = match word.split(':') {
+            Some((low, high)) => (port(low, 0)?, port(high, 0xffff)?),
+            None if word.text.is_empty() => {
+                return Err(word.error("a port is missing", "write a number or a range as in 1024:2047"));
+            }
+            None => {
+                let number = port(word, 0)?;
+                (number, number)
+            }
+        };
+        if low > high {
+            let what = format!("the range {low}:{high} is empty");
+            return Err(word.error(what, "write the smaller port first"));
+        }
+        sets.push(Set::Range { low: low.into(), high: high.into() });
+    }
+    matches.conditions.one_of(&sets, parts, not);
+    Ok(())
+}
+
+pub(super) fn mac(value: &Argument<'_>) -> Result<Set, ImportError> {
+    address::parse_mac(&value.text).map(Set::exact).ok_or_else(|| {
+        let what = format!("`{}` is no MAC address", shown(&value.text));
+        value.error(what, "write six pairs of digits, as in 02:00:00:00:00:01")
+    })
+}
+
+/// The rule looks into the header of a protocol, which the rule must have asked for, and which later
+/// fragments have not.
+pub(super) fn looks_into(
+    protocol: u8,
+    word: &Argument<'_>,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    matches.conditions.header();
+    if matches.protocol == Some(protocol) {
+        return Ok(());
+    }
+    let what = format!("`{}` is asked for where the protocol need not be {protocol}", shown(&word.text));
+    Err(word.error(what, format!("put `-p {protocol}` before it")))
+}
+
+fn tcp_flag_bits(value: &Argument<'_>) -> Result<u8, ImportError> {
+    const NAMES: [(&str, u8); 8] = [
+        ("NONE", 0),
+        ("ALL", 0x3f),
+        ("FIN", 0x01),
+        ("SYN", 0x02),
+        ("RST", 0x04),
+        ("PSH", 0x08),
+        ("ACK", 0x10),
+        ("URG", 0x20),
+    ];
+    let mut flags = 0;
+    for word in value.word().parts(',') {
+        let Some((_, bits)) = NAMES.iter().find(|(name, _)| *name == word.text) else {
+            let what = format!("`{}` is no TCP flag", shown(word.text));
+            return Err(word.error(what, "flags are FIN, SYN, RST, PSH, ACK, URG, ALL and NONE"));
+        };
+        flags |= bits;
+    }
+    Ok(flags)
+}
+
+fn flags_set(value: u8, mask: u8) -> Option<Set> {
+    (value & !mask == 0).then(|| Set::masked(8, value.into(), mask.into()))
+}
+
+/// To the kernel this type of ICMP is each type with each code, whatever code stands behind it
+/// (`icmp_type_code_match`).
+const ANY_ICMP_TYPE: u8 = 255;
+
+pub(super) fn icmp(
+    value: &Argument<'_>,
+    v6: bool,
+    not: bool,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    let (protocol, named) = (if v6 { 58 } else { 1 }, if v6 { "ipv6-icmp" } else { "icmp" });
+    if matches.protocol != Some(protocol) {
+        let what = format!("an ICMP type is asked for where the protocol need not be {named}");
+        return Err(value.error(what, format!("put `-p {named}` before it")));
+    }
+    matches.conditions.header();
+    let (kind, code) = match value.word().split('/') {
+        _ if value.text == "any" && !v6 => (ANY_ICMP_TYPE, None),
+        Some((kind, code)) => {
+            (kind.number(255, "ICMP type")? as u8, Some(code.number(255, "ICMP code")? as u8))
+        }
+        None => match services::icmp(&value.text, v6) {
+            Some(message) => message,
+            None => (value.word().number(255, "ICMP type")? as u8, None),
+        },
+    };
+    if kind == ANY_ICMP_TYPE && !v6 {
+        if not {
+            matches.conditions.never();
+        }
+        return Ok(());
+    }
+    let (kind, code) = (Set::exact(kind.into()), code.map(|code| Set::exact(code.into())));
+    let code = code.map(|code| (Part::IcmpCode, code));
+    let message = [(Part::IcmpType, kind)].into_iter().chain(code).collect();
+    matches.conditions.any_of(vec![message], not);
+    Ok(())
+}
+
+/// The flags to look at, and those among them that must be set.
+pub(super) fn tcp_flags(
+    option: &Argument<'_>,
+    not: bool,
+    arguments: &mut Arguments<'_>,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    looks_into(6, option, matches)?;
+    let mask = tcp_flag_bits(&arguments.value(option)?)?;
+    let value = tcp_flag_bits(&arguments.value(option)?)?;
+    match flags_set(value, mask) {
+        Some(set) => matches.conditions.is(set, Part::TcpFlags, not),
+        // Flags that must be set and are not looked at: the kernel compares, and finds a difference.
+        None if !not => matches.conditions.never(),
+        None => {}
+    }
+    Ok(())
+}
+
+/// A field that only policies know holds one of these, or none of them.
+fn holds(field: PacketField, mut ranges: Vec<(u128, u128)>, not: bool, matches: &mut Matches) {
+    if not {
+        let (mut outside, mut next) = (Vec::new(), 0);
+        ranges.sort_unstable();
+        for (low, high) in ranges {
+            if low > next {
+                outside.push((next, low - 1));
+            }
+            next = next.max(high + 1);
+        }
+        if next <= field.most() {
+            outside.push((next, field.most()));
+        }
+        ranges = outside;
+    }
+    let values = ranges.into_iter().map(|(low, high)| Values::Range { low, high }).collect();
+    matches.also(RuleCondition::Holds(field, values));
+}
+
+/// The states of a connection, as `state` and `conntrack` know them.
+pub(super) fn states(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
+    const STATES: [(&str, State); 5] = [
+        ("NEW", State::New),
+        ("ESTABLISHED", State::Established),
+        ("RELATED", State::Related),
+        ("INVALID", State::Invalid),
+        ("UNTRACKED", State::Untracked),
+    ];
+    let mut wanted = Vec::new();
+    for word in value.word().parts(',') {
+        match STATES.iter().find(|(name, _)| *name == word.text) {
+            Some((_, state)) => wanted.push((*state as u128, *state as u128)),
+            None if matches!(word.text, "SNAT" | "DNAT") => {
+                let what = format!("the state {} asks for address translation (NAT)", word.text);
+                return Err(word.error(what, super::target::NO_TRANSLATION));
+            }
+            None => {
+                let what = format!("`{}` is no state of a connection", shown(word.text));
+                return Err(word.error(what, "states are NEW, ESTABLISHED, RELATED, INVALID and UNTRACKED"));
+            }
+        }
+    }
+    holds(PacketField::State, wanted, not, matches);
+    Ok(())
+}
+
+/// A number or a range `LOW:HIGH`, of which either end may be missing.
+fn number_range(value: &Argument<'_>, most: u64, what: &str) -> Result<(u128, u128), ImportError> {
+    let (low, high) = match value.word().split(':') {
+        Some((low, high)) => {
+            let low = if low.text.is_empty() { 0 } else { low.number(most, what)? };
+            (low, if high.text.is_empty() { most } else { high.number(most, what)? })
+        }
+        None => {
+            let number = value.word().number(most, what)?;
+            (number, number)
+        }
+    };
+    if low > high {
+        return Err(value.error(format!("the range {low}:{high} is empty"), "write the smaller number first"));
+    }
+    Ok((low.into(), high.into()))
+}
+
+pub(super) fn length(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
+    let range = number_range(value, 0xffff, "length")?;
+    holds(PacketField::Length, vec![range], not, matches);
+    Ok(())
+}
+
+pub(super) fn dscp(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
+    let point = u128::from(value.word().number(63, "code point")?);
+    holds(PacketField::Dscp, vec![(point, point)], not, matches);
+    Ok(())
+}
+
+/// A code point by its class (RFC 2474, 2597, 3246).
+pub(super) fn dscp_class(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
+    let name = value.text.to_ascii_uppercase();
+    let digit = |at: usize, most: u8| {
+        let digit = name.as_bytes().get(at).map(|digit| digit.wrapping_sub(b'0'));
+        digit.filter(|digit| (1..=most).contains(digit)).map(u128::from)
+    };
+    let point = match (&*name, name.len()) {
+        ("BE" | "CS0", _) => Some(0),
+        ("EF", _) => Some(46),
+        (class, 3) if class.starts_with("CS") => digit(2, 7).map(|class| class << 3),
+        (class, 4) if class.starts_with("AF") => {
+            digit(2, 4).zip(digit(3, 3)).map(|(class, drop)| class << 3 | drop << 1)
+        }
+        _ => None,
+    };
+    let point = point.ok_or_else(|| {
+        let what = format!("`{}` is no class of code points", shown(&value.text));
+        value.error(what, "classes are BE, EF, CS0 to CS7 and AF11 to AF43")
+    })?;
+    holds(PacketField::Dscp, vec![(point, point)], not, matches);
+    Ok(())
+}
+
+/// The type of service: its upper six bits are the code point (RFC 2474), the lower two are ECN (RFC 3168),
+/// for which there is no field.
+pub(super) fn type_of_service(
+    value: &Argument<'_>,
+    not: bool,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    const NAMES: [(&str, u64); 5] = [
+        ("Minimize-Delay", 0x10),
+        ("Maximize-Throughput", 0x08),
+        ("Maximize-Reliability", 0x04),
+        ("Minimize-Cost", 0x02),
+        ("Normal-Service", 0x00),
+    ];
+    let (bits, mask) = match (NAMES.iter().find(|(name, _)| *name == value.text), value.word().split('/')) {
+        (Some((_, bits)), _) => (*bits, 0x3f),
+        (None, Some((bits, mask))) => {
+            (bits.number(255, "type of service")?, mask.number(255, "mask of a type of service")?)
+        }
+        (None, None) => (value.word().number(255, "type of service")?, 0xff),
+    };
+    if mask & 0x03 != 0 {
+        let what = format!("`{}` looks at the bits of ECN", shown(&value.text));
+        return Err(value.error(what, "ask for the code point alone: `--dscp`, or `--tos VALUE/0xfc`"));
+    }
+    if bits & !mask != 0 {
+        // Linux compares, and finds a difference.
+        if !not {
+            matches.conditions.never();
+        }
+        return Ok(());
+    }
+    let values = vec![Values::Masked { value: u128::from(bits >> 2), mask: u128::from(mask >> 2) }];
+    let condition = RuleCondition::Holds(PacketField::Dscp, values);
+    matches.also(if not { RuleCondition::Not(Box::new(condition)) } else { condition });
+    Ok(())
+}
+
+/// The time to live as it is when the packet comes in. Linux takes one away before it asks chains about
+/// packets that it forwards, so a chain at FORWARD sees one less.
+pub(super) fn time_to_live(
+    option: &Argument<'_>,
+    not: bool,
+    arguments: &mut Arguments<'_>,
+    points: &[HookPoint],
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    let value = arguments.value(option)?;
+    let number = u128::from(value.word().number(255, "time to live")?);
+    let (low, high) = match option.text.rsplit('-').next() {
+        Some("lt") if number == 0 => return no_time_to_live(&value, "below 0"),
+        Some("lt") => (0, number - 1),
+        Some("gt") if number == 255 => return no_time_to_live(&value, "above 255"),
+        Some("gt") => (number + 1, 255),
+        _ => (number, number),
+    };
+    let forwarded = points.contains(&HookPoint::Forward);
+    if points.contains(&HookPoint::Out)
+        || (forwarded && points.iter().any(|point| *point != HookPoint::Forward))
+    {
+        let what = "packets that Linux forwards have one less here than others, and both come to this chain";
+        return Err(option.error(what, "ask in a chain for forwarded packets alone, or for others alone"));
+    }
+    let range = match (forwarded, low) {
+        (false, _) => (low, high),
+        (true, 255) => {
+            if !not {
+                matches.conditions.never();
+            }
+            return Ok(());
+        }
+        (true, 0) => (0, (high + 1).min(255)),
+        (true, _) => (low + 1, (high + 1).min(255)),
+    };
+    holds(PacketField::TimeToLive, vec![range], not, matches);
+    Ok(())
+}
+
+fn no_time_to_live(value: &Argument<'_>, what: &str) -> Result<(), ImportError> {
+    Err(value.error(format!("no time to live is {what}"), "remove the line, or ask for another one"))
+}

@@ -1,0 +1,287 @@
+//! A whole dump of `iptables-save` or `ip6tables-save` as a policy: each chain is a group, and the chains
+//! that Linux calls are asked at its hooks, in its order.
+//!
+//! ```text
+//! PREROUTING   raw, mangle              In
+//! INPUT        mangle, filter, security ToGateway
+//! FORWARD      mangle, filter, security Forward
+//! OUTPUT       raw, mangle, filter, security FromGateway
+//! POSTROUTING  mangle                   Out
+//! ```
+//!
+//! Packets of the other family meet no rule: they get the defaults.
+
+use super::{ImportedPolicy, PolicyOptions};
+use crate::ImportError;
+use crate::address::AddressFamily;
+use crate::conditions::Naming;
+use crate::iptables::dump::{RuleLine, Table, refuse_other_family, rule_line, tables};
+use crate::iptables::rule::{ChainPlace, Context, Purpose};
+use crate::text::{Line, shown};
+use policy::{
+    DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, Remembers,
+    RuleAction, RuleCondition, RuleGroup, RulePlace, Values,
+};
+use std::collections::BTreeSet;
+
+/// The tables that decide about packets, in the order in which Linux asks them at one hook.
+const TABLES: [&str; 4] = ["raw", "mangle", "filter", "security"];
+
+/// The chains that Linux itself calls.
+const BASE_CHAINS: [(&str, HookPoint); 5] = [
+    ("PREROUTING", HookPoint::In),
+    ("INPUT", HookPoint::ToGateway),
+    ("FORWARD", HookPoint::Forward),
+    ("OUTPUT", HookPoint::FromGateway),
+    ("POSTROUTING", HookPoint::Out),
+];
+
+/// The point at which Linux calls a chain of a table.
+fn point(table: &str, chain: &str) -> Option<HookPoint> {
+    let (_, point) = BASE_CHAINS.into_iter().find(|(name, _)| *name == chain)?;
+    let called = match table {
+        "raw" => matches!(point, HookPoint::In | HookPoint::FromGateway),
+        "mangle" => true,
+        "nat" => point != HookPoint::Forward,
+        _ => !matches!(point, HookPoint::In | HookPoint::Out),
+    };
+    called.then_some(point)
+}
+
+pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
+    refuse_other_family(text, options.family)?;
+    let tables = tables(text)?;
+    let naming = Naming::Ports(options.interfaces.clone());
+    let mut reader = Reader {
+        family: options.family,
+        context: Context::new(Purpose::Policy, options.family, &naming),
+        imported: ImportedPolicy::default(),
+    };
+    let mut lines = Vec::with_capacity(tables.len());
+    for table in &tables {
+        let rules: Vec<RuleLine<'_>> =
+            table.rules.iter().map(|line| rule_line(*line, table)).collect::<Result<_, _>>()?;
+        lines.push(rules);
+    }
+    let count = lines.iter().map(Vec::len).sum::<usize>();
+    if count > MOST_RULES {
+        let what = format!("the dump has {count} rules");
+        return Err(ImportError::new(1, 1, what, format!("a policy has at most {MOST_RULES}")));
+    }
+    let mut kept: Vec<(&Table<'_>, Vec<RuleLine<'_>>)> = Vec::new();
+    for (table, rules) in tables.iter().zip(lines) {
+        match table.name {
+            "nat" => reader.translation(table, &rules),
+            name if TABLES.contains(&name) => kept.push((table, rules)),
+            name => {
+                let what = format!("the table `{}` is not known", shown(name));
+                let advice = format!("known are {} and nat", TABLES.join(", "));
+                reader.imported.refused.push(ImportError::new(table.line, 1, what, advice));
+            }
+        }
+    }
+    kept.sort_by_key(|(table, _)| TABLES.iter().position(|name| *name == table.name));
+    for (table, rules) in kept {
+        reader.table(table, rules);
+    }
+    Ok(reader.finish(options))
+}
+
+struct Reader {
+    family: AddressFamily,
+    context: Context,
+    imported: ImportedPolicy,
+}
+
+impl Reader {
+    /// Refuses what the table `nat` does, since nothing translates addresses here.
+    fn translation(&mut self, table: &Table<'_>, rules: &[RuleLine<'_>]) {
+        const ADVICE: &str = "address translation is not read yet; take the table out of the dump";
+        for ((chain, policy), line) in table.chains.iter().zip(&table.policies) {
+            if let (Some(false), Some(line)) = (policy, line) {
+                let what = format!("the chain {} of the table `nat` drops packets", shown(chain));
+                self.imported.refused.push(ImportError::new(*line, 1, what, ADVICE));
+            }
+        }
+        let refused = rules.iter().map(|rule| rule.append.error("a rule of the table `nat` (NAT)", ADVICE));
+        self.imported.refused.extend(refused);
+    }
+
+    fn table(&mut self, table: &Table<'_>, rules: Vec<RuleLine<'_>>) {
+        let base = self.imported.policy.groups.len();
+        let too_deep = self.too_deep(table, &rules);
+        let places = places(table, &rules);
+        for ((name, policy), line) in table.chains.iter().zip(&table.policies) {
+            let group = self.imported.policy.groups.len();
+            self.hook(table, name, *policy, line.unwrap_or(table.line), group);
+            let name = format!("{}/{name}", table.name);
+            self.imported.policy.groups.push(RuleGroup { name, order: MatchOrder::First, rules: Vec::new() });
+        }
+        let kept = table.rules.iter().zip(rules).enumerate().filter(|(index, _)| !too_deep.contains(index));
+        for (_, (line, rule)) in kept {
+            let group = base + rule.chain;
+            match self.rule(*line, rule, table, &places, base) {
+                Ok(rule) => self.imported.policy.groups[group].rules.push(rule),
+                Err(error) => self.imported.refused.push(error),
+            }
+        }
+    }
+
+    /// Calls a chain where Linux does, and refuses a policy that it would not take.
+    fn hook(&mut self, table: &Table<'_>, name: &str, policy: Option<bool>, line: u32, group: usize) {
+        let refused = &mut self.imported.refused;
+        let place = RulePlace { line, column: 1 };
+        match (point(table.name, name), policy) {
+            (Some(point), Some(passes)) => {
+                let default = if passes { RuleAction::Pass } else { RuleAction::Block };
+                self.imported.policy.hooks.push(Hook { point, group, default, place });
+            }
+            (Some(_), None) => {
+                let what = format!("the chain {} has no policy", shown(name));
+                refused.push(ImportError::new(line, 1, what, "write ACCEPT or DROP behind its name"));
+            }
+            (None, Some(_)) => {
+                let what = format!(
+                    "Linux calls no chain `{}` of the table `{}`, so it has no policy",
+                    shown(name),
+                    table.name
+                );
+                refused.push(ImportError::new(line, 1, what, "write `-` behind its name"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Refuses jumps that lead in a circle or too deep, and says which they are.
+    fn too_deep(&mut self, table: &Table<'_>, rules: &[RuleLine<'_>]) -> BTreeSet<usize> {
+        let faults: BTreeSet<usize> = too_deep(&jumps(table, rules)).into_iter().collect();
+        for index in &faults {
+            let what = "this jump leads in a circle, or deeper than jumps may";
+            let advice = format!("remove a jump; they lead through at most {DEEPEST_JUMPS} chains");
+            self.imported.refused.push(rules[*index].append.error(what, advice));
+        }
+        faults
+    }
+
+    fn rule(
+        &mut self,
+        line: Line<'_>,
+        rule: RuleLine<'_>,
+        table: &Table<'_>,
+        places: &[ChainPlace<'_>],
+        base: usize,
+    ) -> Result<PolicyRule, ImportError> {
+        let place = RulePlace { line: line.number, column: rule.append.column };
+        let chain = |name: &str| table.number(name).map(|number| base + number);
+        let read = self.context.rule(line, rule.words, &places[rule.chain], &chain)?;
+        let version = if self.family == AddressFamily::V4 { 4 } else { 6 };
+        let mut all = vec![RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])];
+        match read.matches.condition() {
+            RuleCondition::All(more) => all.extend(more),
+            one => all.push(one),
+        }
+        Ok(PolicyRule {
+            place,
+            text: line.text.trim().into(),
+            condition: RuleCondition::All(all),
+            action: read.action,
+            decides_at_once: false,
+            log: read.log,
+            count: read.only_counts,
+        })
+    }
+
+    fn finish(self, options: &PolicyOptions) -> ImportedPolicy {
+        let mut imported = self.imported;
+        let (memories, asks_connections) = self.context.into_memories();
+        imported.policy.memories = memories;
+        if asks_connections {
+            imported.policy.remembers = Remembers::Passed;
+        }
+        imported.policy.interfaces = options.interfaces.clone();
+        imported.kept = imported.policy.groups.iter().map(|group| group.rules.len()).sum();
+        imported.refused.sort();
+        imported
+    }
+}
+
+/// For each chain where its rules jump to, and their numbers.
+fn jumps(table: &Table<'_>, rules: &[RuleLine<'_>]) -> Vec<Vec<(usize, usize)>> {
+    let mut jumps = vec![Vec::new(); table.chains.len()];
+    for (index, rule) in rules.iter().enumerate() {
+        let is_jump = |word: &str| matches!(word, "-j" | "--jump" | "-g" | "--goto");
+        let at = rule.words.iter().position(|word| is_jump(&word.text));
+        let target = at.and_then(|at| rule.words.get(at + 1));
+        if let Some(next) = target.and_then(|target| table.number(&target.text)) {
+            jumps[rule.chain].push((next, index));
+        }
+    }
+    jumps
+}
+
+/// Where packets come to each chain of a table from.
+fn places<'t>(table: &Table<'t>, rules: &[RuleLine<'_>]) -> Vec<ChainPlace<'t>> {
+    let jumps = jumps(table, rules);
+    let place = |(name, _): &(&str, Option<bool>)| {
+        let points: Vec<HookPoint> = point(table.name, name).into_iter().collect();
+        ChainPlace { table: table.name, is_base: !points.is_empty(), points }
+    };
+    let mut places: Vec<ChainPlace<'t>> = table.chains.iter().map(place).collect();
+    for (name, point) in BASE_CHAINS {
+        let Some(start) = table.number(name).filter(|start| places[*start].is_base) else { continue };
+        let (mut open, mut seen) = (vec![start], vec![false; places.len()]);
+        seen[start] = true;
+        while let Some(chain) = open.pop() {
+            for (next, _) in &jumps[chain] {
+                if !std::mem::replace(&mut seen[*next], true) {
+                    places[*next].points.push(point);
+                    open.push(*next);
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The rules whose jumps close a circle, or after which jumps lead deeper than [`DEEPEST_JUMPS`]. `jumps` has
+/// for each chain where its rules jump to, and their numbers.
+fn too_deep(jumps: &[Vec<(usize, usize)>]) -> Vec<usize> {
+    let mut faults = Vec::new();
+    // How deep jumps lead from each chain that is finished.
+    let mut depths: Vec<Option<usize>> = vec![None; jumps.len()];
+    let mut on_the_way = vec![false; jumps.len()];
+    for start in 0..jumps.len() {
+        // Chains on the way here, and which of their jumps is next.
+        let mut way = vec![(start, 0)];
+        while let Some((chain, next)) = way.pop() {
+            if depths[chain].is_some() {
+                continue;
+            }
+            on_the_way[chain] = true;
+            match jumps[chain].get(next) {
+                Some((target, rule)) if on_the_way[*target] => {
+                    faults.push(*rule);
+                    way.push((chain, next + 1));
+                }
+                Some((target, _)) if depths[*target].is_none() => {
+                    way.extend([(chain, next), (*target, 0)]);
+                }
+                Some(_) => way.push((chain, next + 1)),
+                None => {
+                    on_the_way[chain] = false;
+                    let deepest =
+                        jumps[chain].iter().filter_map(|(target, rule)| Some((depths[*target]?, *rule)));
+                    let (depth, rule) = deepest.max().map_or((0, None), |(depth, rule)| (depth, Some(rule)));
+                    depths[chain] = Some(depth + 1);
+                    if let Some(rule) = rule.filter(|_| depth == DEEPEST_JUMPS) {
+                        faults.push(rule);
+                    }
+                }
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests;
