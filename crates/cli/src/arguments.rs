@@ -7,6 +7,7 @@ pub(crate) mod generate;
 pub(crate) mod live;
 pub(crate) mod names;
 pub(crate) mod naming;
+pub(crate) mod policy;
 pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod settings;
@@ -93,6 +94,9 @@ pub(crate) enum Command {
     /// Prepare what gateways need to reach each other by tunnels
     #[command(subcommand)]
     Naming(naming::NamingCommand),
+    /// Ask about the rules of a firewall: what never decides, what changes, which line decides
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Write the rules of a program or of a file as nftables
     #[command(subcommand)]
     Export(export::ExportKind),

@@ -100,17 +100,15 @@ enum Left {
     Decided(RuleAction),
     /// Decided, unless a later rule of a group of [`MatchOrder::Last`] that jumped here matches.
     SoFar(RuleAction),
-    /// Not decided: it goes on behind the jump.
+    /// Not decided: it goes on behind the jump, or there is none, and the default decides.
     Back,
-    /// Not decided, and there is nothing behind: the default decides.
-    Ended,
 }
 
 impl Walk<'_> {
     fn hook(&mut self, index: usize, hook: &Hook) -> Result<RuleAction, PolicyFault> {
         match self.group(hook.group, 1)? {
             Left::Decided(action) | Left::SoFar(action) => Ok(action),
-            Left::Back | Left::Ended => {
+            Left::Back => {
                 self.steps.push(Step::Default(index));
                 Ok(hook.default)
             }
@@ -137,7 +135,6 @@ impl Walk<'_> {
                 RuleAction::Return => return Ok(so_far.map_or(Left::Back, Left::SoFar)),
                 RuleAction::Jump(next) => self.group(next, depth + 1)?,
                 RuleAction::Goto(next) => match self.group(next, depth + 1)? {
-                    Left::Back if depth == 1 => Left::Ended,
                     Left::Back => return Ok(so_far.map_or(Left::Back, Left::SoFar)),
                     left => left,
                 },
@@ -145,7 +142,7 @@ impl Walk<'_> {
                 decided => Left::SoFar(decided),
             };
             match left {
-                Left::Decided(_) | Left::Ended => return Ok(left),
+                Left::Decided(_) => return Ok(left),
                 Left::SoFar(action) if group.order == MatchOrder::First => return Ok(Left::Decided(action)),
                 Left::SoFar(action) => so_far = Some(action),
                 Left::Back => {}

@@ -8,15 +8,30 @@
 
 #![forbid(unsafe_code)]
 
+mod decisions;
+mod diagram;
+mod diagram_description;
+mod difference;
 mod evaluate;
 mod field;
 mod limits;
 mod model;
+mod packet_space;
+mod packet_text;
+mod unreached;
+mod why;
 
+pub use decisions::{AnalysisFault, PolicyDecision};
+pub use diagram_description::PacketBox;
+pub use difference::{DifferenceClass, PolicyDifference, difference};
 pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 pub use field::{Packet, PacketField, State, Values};
-pub use limits::{DEEPEST_JUMPS, MOST_RULES, MOST_STEPS};
+pub use limits::{DEEPEST_JUMPS, MOST_BOXES, MOST_NODES, MOST_RANGES, MOST_RULES, MOST_STEPS};
 pub use model::{
     Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
+pub use packet_space::WitnessPacket;
+pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
+pub use unreached::{CoverEffect, PolicyFindings, UnreachedCause, UnreachedRule, findings};
+pub use why::{DecidedPolicy, ExpectedVerdict, WhyAnswer};

@@ -8,3 +8,13 @@ pub const DEEPEST_JUMPS: usize = 64;
 
 /// The most rules that one packet is compared with, jumps that are taken twice counted twice.
 pub const MOST_STEPS: usize = 4_000_000;
+
+/// The most nodes of the diagrams of one analysis, of 12 bytes each, and up to 16 bytes for finding it
+/// again: less than 1 GiB.
+pub const MOST_NODES: usize = 32_000_000;
+
+/// The most ranges of one field by which a set of packets is told.
+pub const MOST_RANGES: usize = 256;
+
+/// The most boxes by which a set of packets is told.
+pub const MOST_BOXES: usize = 4;

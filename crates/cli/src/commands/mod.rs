@@ -15,6 +15,7 @@ mod lab;
 mod lab_gpu;
 mod names;
 mod naming;
+mod policy;
 mod run;
 mod serve;
 mod show;
@@ -50,6 +51,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Names(what) => names::run(what, line.json),
         Command::Naming(what) => naming::run(what, line.json),
         Command::Table(arguments) => table::run(arguments, line.json),
+        Command::Policy(what) => policy::run(what, line.json),
         Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),
         Command::Doctor(arguments) => doctor::run(arguments, line.json),

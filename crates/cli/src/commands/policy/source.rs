@@ -1,0 +1,177 @@
+//! Policies from files, and how their lines are told.
+
+use crate::arguments::policy::PolicySource;
+use crate::commands::table::files::{import_failure, read};
+use crate::failure::Failure;
+use crate::render::quantity;
+use import::policies::{self, PolicyOptions};
+use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable};
+use serde_json::{Value, json};
+
+/// A policy and the file that it comes from.
+pub(super) struct Source {
+    pub(super) file: String,
+    pub(super) text: Vec<u8>,
+    pub(super) policy: Policy,
+}
+
+/// So many refused lines are told.
+const REFUSED_SHOWN: usize = 20;
+
+impl Source {
+    /// Reads a file. `number` says which one of the command it is, from 0.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds lines that mean what no policy can say.
+    pub(super) fn load(file: &str, source: &PolicySource, number: usize) -> Result<Source, Failure> {
+        let text = read(file)?;
+        let format = match source.formats.get(number).or(source.formats.last()) {
+            Some(format) => format.as_str(),
+            None => recognise(&text).ok_or_else(|| {
+                let formats = policies::FORMATS.join(", ");
+                Failure::Usage(format!(
+                    "{file}: the format cannot be told from the text; say --as with one of {formats}"
+                ))
+            })?,
+        };
+        let options = PolicyOptions { family: source.family, interfaces: source.interfaces.clone() };
+        let read = policies::read(&text, format, &options).map_err(|error| import_failure(file, &error))?;
+        for refused in read.refused.iter().take(REFUSED_SHOWN) {
+            let lead = if source.lenient { "left out" } else { "refused" };
+            anstream::eprintln!("{lead}: {file}: {refused}");
+        }
+        if read.refused.len() > REFUSED_SHOWN {
+            anstream::eprintln!("… and {} more", read.refused.len() - REFUSED_SHOWN);
+        }
+        if !read.refused.is_empty() && !source.lenient {
+            return Err(Failure::Finding(format!(
+                "{file}: {} kept and {} refused, so nothing can be said of all packets; --lenient leaves these lines out",
+                quantity::of(read.kept as u64, "line"),
+                quantity::of(read.refused.len() as u64, "line")
+            )));
+        }
+        let mut policy = read.policy;
+        for bound in &source.interfaces {
+            if !policy.interfaces.contains(bound) {
+                policy.interfaces.push(bound.clone());
+            }
+        }
+        Ok(Source { file: file.to_owned(), text, policy })
+    }
+
+    /// A failure of the analysis.
+    pub(super) fn fault(&self, fault: AnalysisFault) -> Failure {
+        Failure::Finding(format!("{}: {fault}", self.file))
+    }
+
+    /// What had a say, by its line.
+    pub(super) fn step_text(&self, step: Step) -> String {
+        match step {
+            Step::Rule(group, index) => {
+                let rule = &self.policy.groups[group].rules[index];
+                format!("{}:{}: {}", self.file, rule.place.line, rule.text)
+            }
+            Step::Default(hook) => {
+                let hook = &self.policy.hooks[hook];
+                let group = &self.policy.groups[hook.group].name;
+                format!(
+                    "{}:{}: the default of {group}: {}",
+                    self.file,
+                    hook.place.line,
+                    action_text(hook.default)
+                )
+            }
+            Step::Remembered => format!("{}: the connection was let in before", self.file),
+        }
+    }
+
+    /// What decides, by its line.
+    pub(super) fn decision_text(&self, decision: PolicyDecision) -> String {
+        match decision.by {
+            Some(step) => format!("{} by {}", action_text(decision.action), self.step_text(step)),
+            None => format!(
+                "{}: {} has no rules for packets on this way",
+                action_text(decision.action),
+                self.file
+            ),
+        }
+    }
+
+    /// The same for programs.
+    pub(super) fn step_document(&self, step: Step) -> Value {
+        match step {
+            Step::Rule(group, index) => {
+                let rule = &self.policy.groups[group].rules[index];
+                json!({
+                    "kind": "rule", "group": self.policy.groups[group].name, "line": rule.place.line,
+                    "text": &*rule.text, "action": self.action_of(rule.action),
+                })
+            }
+            Step::Default(hook) => {
+                let hook = &self.policy.hooks[hook];
+                let group = &self.policy.groups[hook.group].name;
+                json!({
+                    "kind": "default", "group": group, "line": hook.place.line, "action": action_text(hook.default),
+                })
+            }
+            Step::Remembered => json!({ "kind": "remembered" }),
+        }
+    }
+
+    /// A decision for programs.
+    pub(super) fn decision_document(&self, decision: PolicyDecision) -> Value {
+        json!({
+            "action": action_text(decision.action),
+            "by": decision.by.map(|step| self.step_document(step)),
+        })
+    }
+
+    /// What a rule does.
+    pub(super) fn action_of(&self, action: RuleAction) -> String {
+        match action {
+            RuleAction::Jump(group) => format!("jump to {}", self.policy.groups[group].name),
+            RuleAction::Goto(group) => format!("goto {}", self.policy.groups[group].name),
+            other => action_text(other),
+        }
+    }
+}
+
+/// What happens to a packet.
+pub(super) fn action_text(action: RuleAction) -> String {
+    let told = match action {
+        RuleAction::Pass => "pass",
+        RuleAction::Keep => "pass and keep",
+        RuleAction::Block => "block",
+        RuleAction::Return => "return",
+        RuleAction::Continue => "continue",
+        RuleAction::Jump(_) => "jump",
+        RuleAction::Goto(_) => "goto",
+        RuleAction::Reject(kind) => return format!("reject with {}", reject_text(kind)),
+    };
+    told.to_owned()
+}
+
+fn reject_text(kind: Reject) -> String {
+    match kind {
+        Reject::TcpReset => "tcp reset".to_owned(),
+        Reject::Icmp(code) => format!("icmp code {code}"),
+        Reject::Icmpv6(code) => format!("icmpv6 code {code}"),
+        Reject::ByProtocol => "tcp reset or port unreachable".to_owned(),
+        Reject::Unreachable(Unreachable::NoRoute) => "no route".to_owned(),
+        Reject::Unreachable(Unreachable::Host) => "host unreachable".to_owned(),
+        Reject::Unreachable(Unreachable::Port) => "port unreachable".to_owned(),
+        Reject::Unreachable(Unreachable::Prohibited) => "administratively prohibited".to_owned(),
+    }
+}
+
+/// The format of a file, where its start shows it.
+fn recognise(text: &[u8]) -> Option<&'static str> {
+    let text = String::from_utf8_lossy(text);
+    let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let format = match first.as_bytes()[0] {
+        b'{' => "nft",
+        b'*' => "iptables",
+        _ => return None,
+    };
+    policies::FORMATS.into_iter().find(|own| *own == format)
+}

@@ -1,0 +1,260 @@
+//! What a policy decides about all packets at once: the walk of [`crate::evaluate`] with sets in place of one
+//! packet.
+//!
+//! At each rule there is the set of packets that have come so far. The rule takes those that it matches out
+//! of the set and writes itself into the function of what decides; a jump sends them through another group
+//! and gets those back that it does not decide. In a group of the last match the packets stay, so a later
+//! rule writes over an earlier one. The defaults are written first.
+
+use crate::diagram::{Diagram, NONE, TooManyNodes};
+use crate::evaluate::{PolicyFault, Step};
+use crate::field::{PacketField, Values};
+use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
+use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
+use crate::packet_space::PacketSpace;
+use std::collections::{HashMap, HashSet};
+
+/// Why a policy is not analysed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnalysisFault {
+    /// It cannot be walked to its end.
+    #[error("{}", match .0 {
+        PolicyFault::TooDeep => "a group jumps to itself, perhaps through others, or jumps lead too deep: remove a jump",
+        PolicyFault::TooLong => "jumps lead through the same groups too often: jump less",
+    })]
+    Walk(PolicyFault),
+    /// It is too much.
+    #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
+    TooLarge,
+}
+
+impl From<TooManyNodes> for AnalysisFault {
+    fn from(TooManyNodes: TooManyNodes) -> AnalysisFault {
+        AnalysisFault::TooLarge
+    }
+}
+
+/// What happens to packets, and what decided it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyDecision {
+    /// [`RuleAction::Pass`], [`RuleAction::Keep`], [`RuleAction::Block`] or [`RuleAction::Reject`].
+    pub action: RuleAction,
+    /// The rule that blocks; of packets that pass, the last rule that let them pass, or else the last
+    /// default. `None` if the policy has no hook on their way.
+    pub by: Option<Step>,
+}
+
+impl RuleAction {
+    /// Whether packets go on that this decides about.
+    pub fn passes(self) -> bool {
+        matches!(self, RuleAction::Pass | RuleAction::Keep)
+    }
+
+    /// Whether this decides about packets, rather than where they go on.
+    pub fn decides(self) -> bool {
+        self.passes() || matches!(self, RuleAction::Block | RuleAction::Reject(_))
+    }
+}
+
+/// What one hook decides.
+pub(crate) struct HookDecisions {
+    /// The numbers of decisions, within the packets that come to the hook.
+    pub(crate) function: Diagram,
+    /// The packets that come to each group.
+    pub(crate) arrived: HashMap<usize, Diagram>,
+}
+
+/// What a policy decides.
+pub(crate) struct Decisions {
+    /// The numbers of decisions that [`Decisions::number_of`] gives, for all possible packets.
+    pub(crate) function: Diagram,
+    decisions: Vec<PolicyDecision>,
+    numbers: HashMap<PolicyDecision, u32>,
+    pub(crate) hooks: Vec<HookDecisions>,
+    /// The packets that each rule matches where they come to it.
+    pub(crate) matched: HashMap<(usize, usize), Diagram>,
+    /// The numbers of the policy's conditions on earlier packets.
+    pub(crate) memories: Vec<usize>,
+}
+
+impl Decisions {
+    /// The decision of a number of the functions.
+    pub(crate) fn decision(&self, number: u32) -> Option<PolicyDecision> {
+        self.decisions.get((number as usize).checked_sub(1)?).copied()
+    }
+
+    fn number_of(&mut self, decision: PolicyDecision) -> u32 {
+        // 0 is "not decided yet".
+        let next = self.decisions.len() as u32 + 1;
+        *self.numbers.entry(decision).or_insert_with(|| {
+            self.decisions.push(decision);
+            next
+        })
+    }
+
+    /// The rules that decide about some packet at some hook.
+    pub(crate) fn deciding(&self, space: &PacketSpace) -> HashSet<Step> {
+        let numbers =
+            self.hooks.iter().flat_map(|hook| space.diagrams.numbers(crate::diagram::ALL, hook.function));
+        numbers.filter_map(|number| self.decision(number)?.by).collect()
+    }
+}
+
+const POINTS: [HookPoint; 5] =
+    [HookPoint::In, HookPoint::Forward, HookPoint::ToGateway, HookPoint::FromGateway, HookPoint::Out];
+
+/// Says what the policy decides about every possible packet.
+pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
+    let memories = policy.memories.iter().map(|memory| space.memory(&memory.text)).collect();
+    let all = Decisions {
+        function: NONE,
+        decisions: Vec::new(),
+        numbers: HashMap::new(),
+        hooks: Vec::new(),
+        matched: HashMap::new(),
+        memories,
+    };
+    let mut walk = Walk { space, policy, all, conditions: HashMap::new(), steps: 0, function: NONE };
+    let mut coming = walk.space.possible()?;
+    let nothing = walk.all.number_of(PolicyDecision { action: RuleAction::Pass, by: None });
+    walk.all.function = walk.space.diagrams.choose(coming, Diagram::end(nothing), NONE)?;
+    if policy.remembers == Remembers::Kept {
+        let known = RuleCondition::Holds(PacketField::State, vec![Values::Range { low: 1, high: 2 }]);
+        let known = walk.space.set(&known, &[])?;
+        let remembered = PolicyDecision { action: RuleAction::Pass, by: Some(Step::Remembered) };
+        let number = walk.all.number_of(remembered);
+        let remembered = walk.space.diagrams.both(coming, known)?;
+        walk.all.function =
+            walk.space.diagrams.choose(remembered, Diagram::end(number), walk.all.function)?;
+        coming = walk.space.diagrams.without(coming, known)?;
+    }
+    for point in POINTS {
+        let here = walk.space.at(point)?;
+        for (index, hook) in policy.hooks.iter().enumerate().filter(|(_, hook)| hook.point == point) {
+            let asked = walk.space.diagrams.both(coming, here)?;
+            let default = PolicyDecision { action: hook.default, by: Some(Step::Default(index)) };
+            let default = walk.all.number_of(default);
+            walk.function = walk.space.diagrams.choose(asked, Diagram::end(default), NONE)?;
+            walk.all.hooks.push(HookDecisions { function: NONE, arrived: HashMap::new() });
+            walk.group(hook.group, asked, 1)?;
+            coming = walk.end_of_hook(coming)?;
+        }
+    }
+    Ok(walk.all)
+}
+
+struct Walk<'a> {
+    space: &'a mut PacketSpace,
+    policy: &'a Policy,
+    all: Decisions,
+    conditions: HashMap<(usize, usize), Diagram>,
+    steps: usize,
+    /// What decides at the hook of now, so far.
+    function: Diagram,
+}
+
+impl Walk<'_> {
+    /// Sends packets through a group, and gives back those that it leaves to what stands behind the jump: in
+    /// the function they have what decides unless a later rule does.
+    fn group(&mut self, index: usize, packets: Diagram, depth: usize) -> Result<Diagram, AnalysisFault> {
+        if depth > DEEPEST_JUMPS {
+            return Err(AnalysisFault::Walk(PolicyFault::TooDeep));
+        }
+        let hook = self.all.hooks.len() - 1;
+        let before = self.all.hooks[hook].arrived.get(&index).copied().unwrap_or(NONE);
+        let arrived = self.space.diagrams.either(before, packets)?;
+        self.all.hooks[hook].arrived.insert(index, arrived);
+        let group = &self.policy.groups[index];
+        let (mut coming, mut back) = (packets, NONE);
+        for (number, rule) in group.rules.iter().enumerate() {
+            if coming == NONE {
+                break;
+            }
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return Err(AnalysisFault::Walk(PolicyFault::TooLong));
+            }
+            let condition = self.condition(index, number)?;
+            let diagrams = &mut self.space.diagrams;
+            let matched = diagrams.both(coming, condition)?;
+            if matched == NONE {
+                continue;
+            }
+            let before = self.all.matched.get(&(index, number)).copied().unwrap_or(NONE);
+            let all = diagrams.either(before, matched)?;
+            self.all.matched.insert((index, number), all);
+            let (leaves, returned) = match rule.action {
+                RuleAction::Continue => (false, NONE),
+                RuleAction::Return => (true, matched),
+                RuleAction::Jump(next) => {
+                    let returned = self.group(next, matched, depth + 1)?;
+                    coming = self.space.diagrams.without(coming, matched)?;
+                    coming = self.space.diagrams.either(coming, returned)?;
+                    (false, NONE)
+                }
+                RuleAction::Goto(next) => (true, self.group(next, matched, depth + 1)?),
+                action => {
+                    let decision = PolicyDecision { action, by: Some(Step::Rule(index, number)) };
+                    let decision = Diagram::end(self.all.number_of(decision));
+                    self.function = self.space.diagrams.choose(matched, decision, self.function)?;
+                    (rule.decides_at_once || group.order == MatchOrder::First, NONE)
+                }
+            };
+            if leaves {
+                coming = self.space.diagrams.without(coming, condition)?;
+                back = self.space.diagrams.either(back, returned)?;
+            }
+        }
+        Ok(self.space.diagrams.either(coming, back)?)
+    }
+
+    fn condition(&mut self, group: usize, rule: usize) -> Result<Diagram, AnalysisFault> {
+        if let Some(known) = self.conditions.get(&(group, rule)) {
+            return Ok(*known);
+        }
+        let condition = &self.policy.groups[group].rules[rule].condition;
+        let set = self.space.set(condition, &self.all.memories)?;
+        self.conditions.insert((group, rule), set);
+        Ok(set)
+    }
+
+    /// Puts what a hook decides to what the hooks before it did, and gives back the packets that go on.
+    fn end_of_hook(&mut self, coming: Diagram) -> Result<Diagram, AnalysisFault> {
+        let (before, function) = (self.all.function, self.function);
+        if let Some(hook) = self.all.hooks.last_mut() {
+            hook.function = function;
+        }
+        let decisions = self.all.decisions.clone();
+        let decision = |number: u32| decisions.get((number as usize).wrapping_sub(1));
+        let mut numbers = self.all.numbers.clone();
+        let mut new = Vec::new();
+        self.all.function = self.space.diagrams.join(before, function, &mut |before, now| {
+            let (Some(earlier), Some(later)) = (decision(before), decision(now)) else { return before };
+            let joined = both_decisions(*earlier, *later);
+            let next = numbers.len() as u32 + 1;
+            *numbers.entry(joined).or_insert_with(|| {
+                new.push(joined);
+                next
+            })
+        })?;
+        let passes = |number: u32| decision(number).is_none_or(|decision| decision.action.passes());
+        let on = self
+            .space
+            .diagrams
+            .join(coming, function, &mut |coming, now| u32::from(coming == 1 && passes(now)))?;
+        self.all.decisions.extend(new);
+        self.all.numbers = numbers;
+        Ok(on)
+    }
+}
+
+/// What is told of packets about which two hooks decide, one after the other.
+fn both_decisions(earlier: PolicyDecision, later: PolicyDecision) -> PolicyDecision {
+    if !earlier.action.passes() || !later.action.passes() {
+        return if earlier.action.passes() { later } else { earlier };
+    }
+    let rule = |decision: PolicyDecision| matches!(decision.by, Some(Step::Rule(..)));
+    let by = if rule(later) || !rule(earlier) { later.by } else { earlier.by };
+    let keeps = [earlier, later].into_iter().find(|decision| decision.action == RuleAction::Keep);
+    keeps.map_or(PolicyDecision { action: RuleAction::Pass, by }, |keeps| keeps)
+}

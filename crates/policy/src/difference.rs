@@ -1,0 +1,90 @@
+//! Which packets two policies treat otherwise, in classes: one for each pair of what decides in the one and
+//! in the other.
+
+use crate::decisions::{AnalysisFault, PolicyDecision, decisions};
+use crate::diagram_description::{PacketBox, boxes};
+use crate::limits::MOST_BOXES;
+use crate::model::{Policy, Remembers, RuleAction};
+use crate::packet_space::{PacketSpace, WitnessPacket};
+use std::collections::HashMap;
+
+/// How two policies differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyDifference {
+    /// The classes that are told, those first that the new policy lets pass and the old one does not.
+    pub classes: Vec<DifferenceClass>,
+    /// How many classes there are that the new policy lets pass and the old one does not.
+    pub opened: usize,
+    /// How many classes there are that the old policy lets pass and the new one does not.
+    pub closed: usize,
+    /// How many other classes there are: packets are dropped by both, and senders are told otherwise.
+    pub other: usize,
+}
+
+/// Packets about which one thing decides in the old policy, and one thing in the new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DifferenceClass {
+    /// What the old policy does.
+    pub old: PolicyDecision,
+    /// What the new policy does.
+    pub new: PolicyDecision,
+    /// One of the packets.
+    pub witness: WitnessPacket,
+    /// Conditions on earlier packets that hold for this packet, as the files have them: whether the class
+    /// has a packet depends on them.
+    pub may: Vec<String>,
+    /// All of the packets in boxes, or some of them.
+    pub boxes: Vec<PacketBox>,
+    /// Whether the boxes are all of the class.
+    pub whole: bool,
+}
+
+/// What counts as the same treatment of a packet: `Keep` is another one than `Pass` only where both policies
+/// remember what they keep.
+fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
+    if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action }
+}
+
+/// Compares two policies for every possible packet, and tells at most `most` classes.
+///
+/// # Errors
+/// One of them cannot be walked, or it is too much.
+pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDifference, AnalysisFault> {
+    let mut space = PacketSpace::new()?;
+    let (of_old, of_new) = (decisions(&mut space, old)?, decisions(&mut space, new)?);
+    let both_keep = [old, new].iter().all(|policy| policy.remembers == Remembers::Kept);
+    let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
+    let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+    let classes = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
+        let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else { return 0 };
+        if effect(earlier.action, both_keep) == effect(later.action, both_keep) {
+            return 0;
+        }
+        *numbers.entry((before, now)).or_insert_with(|| {
+            pairs.push((earlier, later));
+            pairs.len() as u32
+        })
+    })?;
+    let mut found = PolicyDifference::default();
+    for (earlier, later) in &pairs {
+        *match (earlier.action.passes(), later.action.passes()) {
+            (false, true) => &mut found.opened,
+            (true, false) => &mut found.closed,
+            _ => &mut found.other,
+        } += 1;
+    }
+    let mut order: Vec<usize> = (0..pairs.len()).collect();
+    let rank = |(earlier, later): &(PolicyDecision, PolicyDecision)| {
+        (earlier.action.passes(), !later.action.passes())
+    };
+    order.sort_by_key(|index| (rank(&pairs[*index]), pairs[*index].1.by, pairs[*index].0.by));
+    for index in order.into_iter().take(most) {
+        let set = space.diagrams.places_of(classes, index as u32 + 1)?;
+        let Some(witness) = space.witness(set)? else { continue };
+        let (boxes, whole) = boxes(&space, set, MOST_BOXES);
+        let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned()).collect();
+        let (old, new) = pairs[index];
+        found.classes.push(DifferenceClass { old, new, witness, may, boxes, whole });
+    }
+    Ok(found)
+}
