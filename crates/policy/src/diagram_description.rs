@@ -16,6 +16,8 @@ pub struct PacketBox {
     pub path: Option<Path>,
     /// The ranges of each field that may not hold everything. Addresses of IPv4 have 32 bits here.
     pub fields: Vec<(PacketField, Vec<(u128, u128)>)>,
+    /// Whether it depends on earlier packets, too, which of these are meant.
+    pub may: bool,
 }
 
 impl PacketBox {
@@ -49,23 +51,12 @@ impl Description<'_> {
             return;
         }
         let Some((level, _)) = self.space.diagrams.branches(set) else {
-            if self.boxes.len() == self.most {
-                self.whole = false;
-            } else {
-                self.boxes.push(so_far.clone());
-            }
+            self.put(so_far.clone());
             return;
         };
         let Some((field, levels)) = self.space.field_at(level) else {
-            // A condition on earlier packets: the box is what may be.
-            if let Some((_, [zero, one])) = self.space.diagrams.branches(set) {
-                for branch in [one, zero] {
-                    if branch != NONE {
-                        self.go(branch, so_far);
-                        break;
-                    }
-                }
-            }
+            // Conditions on earlier packets have the last levels, and a set that is told is not empty.
+            self.put(PacketBox { may: true, ..so_far.clone() });
             return;
         };
         let version_4 = so_far.holds(PacketField::Family) == Some(&[(4, 4)]);
@@ -101,6 +92,14 @@ impl Description<'_> {
                 }
             }
             self.go(next, &packets);
+        }
+    }
+
+    fn put(&mut self, packets: PacketBox) {
+        if self.boxes.len() == self.most {
+            self.whole = false;
+        } else {
+            self.boxes.push(packets);
         }
     }
 

@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod analysis_tests;
 mod decisions;
 mod diagram;
 mod diagram_description;
@@ -18,6 +20,8 @@ mod limits;
 mod model;
 mod packet_space;
 mod packet_text;
+#[cfg(test)]
+mod toy;
 mod unreached;
 mod why;
 

@@ -196,7 +196,8 @@ impl PacketSpace {
         let mut bounds = vec![self.numbers(states, &[Values::Range { low: 0, high: 4 }])?];
         for field in [PacketField::InPort, PacketField::OutPort] {
             // Ports are numbered from 1.
-            bounds.push(self.numbers(field, &[Values::Range { low: 1, high: field.most() }])?);
+            let numbers = self.numbers(field, &[Values::Range { low: 1, high: field.most() }])?;
+            bounds.push(self.diagrams.choose(self.present[&field], numbers, ALL)?);
         }
         let [four, six] = [20, 40].map(|low| {
             self.numbers(PacketField::Length, &[Values::Range { low, high: u128::from(u16::MAX) }])
@@ -322,6 +323,28 @@ impl PacketSpace {
         }
         let remembered = (0..self.memories.len()).filter(|memory| bit(self.first_memory + *memory as u32));
         WitnessPacket { path, packet, remembered: remembered.collect() }
+    }
+
+    /// The bits of a packet.
+    #[cfg(test)]
+    pub(crate) fn bits(&self, packet: &WitnessPacket) -> impl Fn(u32) -> bool {
+        let mut ones = std::collections::HashSet::new();
+        let mut tell = |levels: &[u32], number: u128| {
+            let set = levels.iter().rev().enumerate().filter(|(place, _)| number >> place & 1 == 1);
+            ones.extend(set.map(|(_, level)| *level));
+        };
+        tell(&PATH_LEVELS, packet.path as u128);
+        for field in PacketField::ALL {
+            let value = packet.packet.get(field).unwrap_or_default();
+            tell(
+                &self.levels[&field],
+                if field == PacketField::Family { u128::from(value == 6) } else { value },
+            );
+        }
+        for memory in &packet.remembered {
+            tell(&[self.first_memory + *memory as u32], 1);
+        }
+        move |level| ones.contains(&level)
     }
 }
 

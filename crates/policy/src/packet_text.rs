@@ -316,6 +316,9 @@ pub fn box_text(packets: &PacketBox, interfaces: &[(String, u16)]) -> String {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         parts.push(format!("{} {}{more}", field.name(), shown.join(",")));
     }
+    if packets.may {
+        parts.push("depending on earlier packets".to_owned());
+    }
     if parts.is_empty() { "every packet".to_owned() } else { parts.join(", ") }
 }
 
