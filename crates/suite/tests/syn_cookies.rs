@@ -695,6 +695,76 @@ fn the_first_data_of_a_connection_is_shown_to_control_and_then_led_to_the_host_i
     });
 }
 
+/// The client is promised another host at this address, and even bound to it, while its connection is read.
+#[test]
+fn a_promise_that_comes_while_a_name_is_read_leaves_the_connection_to_the_name() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Comes {
+        BeforeProof,
+        BeforeName,
+        BeforeSentAgain,
+    }
+    for comes in [Comes::BeforeProof, Comes::BeforeName, Comes::BeforeSentAgain] {
+        for (other_port, binds) in [(40_001, false), (40_001, true), (40_000, false)] {
+            everywhere(FEW, |world| {
+                let at = u128::from(u32::from_be_bytes(AT));
+                let host = u128::from(u32::from_be_bytes(HOST));
+                world.insert("server_names", &[at, 443], &[]);
+                if other_port == 40_000 {
+                    // An older connection of this port is still spliced.
+                    let older = Segment { ports: (40_000, 443), ..opening(40_000, 7_000) };
+                    let proof = acknowledges(&older, world.cookie(&older));
+                    let named = [u32::from_be_bytes(CLIENT).into(), 40_000, at, 443];
+                    world.learn("named", &named, &[1, host, proof.ack.into()]);
+                    world.opens(&older);
+                    world.answers(&host_answer(&older, 50));
+                }
+                let promise = |world: &mut World| {
+                    let exact = [at, TCP.into(), 443].map(Match::Exact);
+                    let everybody = Match::Prefix { value: 0, length: 0 };
+                    let key = exact.into_iter().chain([everybody]).collect();
+                    let value = vec![2, u32::from_be_bytes([10, 0, 0, 81]).into()];
+                    let table = world.table("expectations");
+                    let entry = Entry { key, value, priority: 0 };
+                    world.bench.processor_mut().insert(table, &entry).expect("there is room");
+                    if binds {
+                        let first = Segment { ports: (40_001, 443), ..opening(40_001, 900) };
+                        assert_eq!(world.asks(&first).0, None, "the promise leads it");
+                        assert_eq!(world.held("young_bindings"), 1);
+                    }
+                };
+                let first = Segment { ports: (40_000, 443), ..opening(40_000, 10) };
+                let cookie = world.cookie(&first);
+                if comes == Comes::BeforeProof {
+                    promise(world);
+                }
+                let dropped = |reason: &str| (Some(reason.to_owned()), vec![]);
+                let proof = acknowledges(&first, cookie);
+                assert_eq!(world.asks(&proof), dropped("server_name_missing"));
+                if comes == Comes::BeforeName {
+                    promise(world);
+                }
+                let hello = Segment { data: vec![22; 300], ..proof.clone() };
+                let behind = Segment { seq: hello.seq + 300, data: vec![7; 90], ..hello.clone() };
+                for piece in [&hello, &behind] {
+                    assert_eq!(world.asks(piece), dropped("server_name"));
+                }
+                if comes == Comes::BeforeSentAgain {
+                    promise(world);
+                }
+                let named = [u32::from_be_bytes(CLIENT).into(), 40_000, at, 443];
+                world.learn("named", &named, &[1, host, hello.ack.into()]);
+                let (reason, left) = world.asks(&hello);
+                assert_eq!(reason.as_deref(), Some("opened_by_cookie"));
+                asks_host(&first, &left, Some(1_380));
+                assert_eq!(world.answers(&host_answer(&first, 90)).0.as_deref(), Some("host_answered"));
+                let wanted = Segment { to: HOST, ack: 91, ..hello.clone() };
+                assert_eq!(world.asks(&hello), (None, vec![(TUNNEL, wanted)]));
+            });
+        }
+    }
+}
+
 /// An error of ICMP that quotes a segment: its number is that of the side that sent it.
 #[test]
 fn errors_quote_the_numbers_of_who_gets_them() {
