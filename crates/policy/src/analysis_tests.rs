@@ -4,7 +4,7 @@ use crate::decisions::decisions;
 use crate::difference::difference;
 use crate::evaluate::{PolicyVerdict, Step, evaluate};
 use crate::field::PacketField;
-use crate::model::{HookPoint, Policy, Remembers, RuleAction};
+use crate::model::{HookPoint, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::toy::{packets, policies};
 use crate::unreached::findings;
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn two_policies_differ_where_packets_are_treated_otherwise(old in policies(), new in policies()) {
-        let both_keep = [&old, &new].iter().all(|policy| policy.remembers == Remembers::Kept);
+        let both_keep = [&old, &new].iter().all(|policy| policy.remembers.asks(HookPoint::In).is_some());
         let effect = |action| if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action };
         let mut expected = BTreeSet::new();
         for packet in PACKETS.iter() {

@@ -8,7 +8,7 @@
 
 use crate::diagram::{Diagram, NONE, TooManyNodes};
 use crate::evaluate::{PolicyFault, Step};
-use crate::field::{PacketField, Values};
+use crate::field::Values;
 use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
@@ -78,6 +78,17 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
+    fn none() -> Decisions {
+        Decisions {
+            function: NONE,
+            decisions: Vec::new(),
+            numbers: HashMap::new(),
+            hooks: Vec::new(),
+            matched: HashMap::new(),
+            memories: Vec::new(),
+        }
+    }
+
     /// The decision of a number of the functions.
     pub(crate) fn decision(&self, number: u32) -> Option<PolicyDecision> {
         self.decisions.get((number as usize).checked_sub(1)?).copied()
@@ -106,30 +117,14 @@ const POINTS: [HookPoint; 5] =
 /// Says what the policy decides about every possible packet.
 pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
     let memories = policy.memories.iter().map(|memory| space.memory(&memory.text)).collect();
-    let all = Decisions {
-        function: NONE,
-        decisions: Vec::new(),
-        numbers: HashMap::new(),
-        hooks: Vec::new(),
-        matched: HashMap::new(),
-        memories,
-    };
+    let all = Decisions { memories, ..Decisions::none() };
     let mut walk = Walk { space, policy, all, conditions: HashMap::new(), steps: 0, function: NONE };
     let mut coming = walk.space.possible()?;
     let nothing = walk.all.number_of(PolicyDecision { action: RuleAction::Pass, by: None });
     walk.all.function = walk.space.diagrams.choose(coming, Diagram::end(nothing), NONE)?;
-    if policy.remembers == Remembers::Kept {
-        let known = RuleCondition::Holds(PacketField::State, vec![Values::Range { low: 1, high: 2 }]);
-        let known = walk.space.set(&known, &[])?;
-        let remembered = PolicyDecision { action: RuleAction::Pass, by: Some(Step::Remembered) };
-        let number = walk.all.number_of(remembered);
-        let remembered = walk.space.diagrams.both(coming, known)?;
-        walk.all.function =
-            walk.space.diagrams.choose(remembered, Diagram::end(number), walk.all.function)?;
-        coming = walk.space.diagrams.without(coming, known)?;
-    }
     for point in POINTS {
         let here = walk.space.at(point)?;
+        let here = walk.without_remembered(coming, here, point)?;
         for (index, hook) in policy.hooks.iter().enumerate().filter(|(_, hook)| hook.point == point) {
             let asked = walk.space.diagrams.both(coming, here)?;
             let default = PolicyDecision { action: hook.default, by: Some(Step::Default(index)) };
@@ -143,6 +138,14 @@ pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Deci
     Ok(walk.all)
 }
 
+/// Packets that a group leaves to what stands behind the jump.
+#[derive(Clone, Copy)]
+struct Left {
+    packets: Diagram,
+    /// Those of them about which a rule has decided so far.
+    so_far: Diagram,
+}
+
 struct Walk<'a> {
     space: &'a mut PacketSpace,
     policy: &'a Policy,
@@ -154,9 +157,30 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Gives back which packets of those that come here are compared with rules; the others pass, since their
+    /// connections are remembered at this point.
+    fn without_remembered(
+        &mut self,
+        coming: Diagram,
+        here: Diagram,
+        point: HookPoint,
+    ) -> Result<Diagram, AnalysisFault> {
+        let Some(field) = self.policy.remembers.asks(point) else { return Ok(here) };
+        let known = RuleCondition::Holds(field, vec![Values::Range { low: 1, high: 2 }]);
+        let known = self.space.set(&known, &[])?;
+        let asked = self.space.diagrams.without(here, known)?;
+        let passing = self.space.diagrams.both(coming, here)?;
+        let passing = self.space.diagrams.both(passing, known)?;
+        let remembered = PolicyDecision { action: RuleAction::Pass, by: Some(Step::Remembered) };
+        let number = self.all.number_of(remembered);
+        self.function = self.space.diagrams.choose(passing, Diagram::end(number), NONE)?;
+        self.join_function()?;
+        Ok(asked)
+    }
+
     /// Sends packets through a group, and gives back those that it leaves to what stands behind the jump: in
     /// the function they have what decides unless a later rule does.
-    fn group(&mut self, index: usize, packets: Diagram, depth: usize) -> Result<Diagram, AnalysisFault> {
+    fn group(&mut self, index: usize, packets: Diagram, depth: usize) -> Result<Left, AnalysisFault> {
         if depth > DEEPEST_JUMPS {
             return Err(AnalysisFault::Walk(PolicyFault::TooDeep));
         }
@@ -165,7 +189,8 @@ impl Walk<'_> {
         let arrived = self.space.diagrams.either(before, packets)?;
         self.all.hooks[hook].arrived.insert(index, arrived);
         let group = &self.policy.groups[index];
-        let (mut coming, mut back) = (packets, NONE);
+        let first = group.order == MatchOrder::First;
+        let (mut coming, mut back, mut so_far) = (packets, NONE, NONE);
         for (number, rule) in group.rules.iter().enumerate() {
             if coming == NONE {
                 break;
@@ -186,18 +211,30 @@ impl Walk<'_> {
             let (leaves, returned) = match rule.action {
                 RuleAction::Continue => (false, NONE),
                 RuleAction::Return => (true, matched),
-                RuleAction::Jump(next) => {
-                    let returned = self.group(next, matched, depth + 1)?;
-                    coming = self.space.diagrams.without(coming, matched)?;
-                    coming = self.space.diagrams.either(coming, returned)?;
-                    (false, NONE)
+                RuleAction::Jump(next) | RuleAction::Goto(next) => {
+                    let mut left = self.group(next, matched, depth + 1)?;
+                    if first {
+                        left.packets = self.space.diagrams.without(left.packets, left.so_far)?;
+                    } else {
+                        so_far = self.space.diagrams.either(so_far, left.so_far)?;
+                    }
+                    if matches!(rule.action, RuleAction::Goto(_)) {
+                        (true, left.packets)
+                    } else {
+                        coming = self.space.diagrams.without(coming, matched)?;
+                        coming = self.space.diagrams.either(coming, left.packets)?;
+                        (false, NONE)
+                    }
                 }
-                RuleAction::Goto(next) => (true, self.group(next, matched, depth + 1)?),
                 action => {
                     let decision = PolicyDecision { action, by: Some(Step::Rule(index, number)) };
                     let decision = Diagram::end(self.all.number_of(decision));
                     self.function = self.space.diagrams.choose(matched, decision, self.function)?;
-                    (rule.decides_at_once || group.order == MatchOrder::First, NONE)
+                    let last = rule.decides_at_once || first;
+                    if !last {
+                        so_far = self.space.diagrams.either(so_far, matched)?;
+                    }
+                    (last, NONE)
                 }
             };
             if leaves {
@@ -205,7 +242,8 @@ impl Walk<'_> {
                 back = self.space.diagrams.either(back, returned)?;
             }
         }
-        Ok(self.space.diagrams.either(coming, back)?)
+        let packets = self.space.diagrams.either(coming, back)?;
+        Ok(Left { packets, so_far: self.space.diagrams.both(packets, so_far)? })
     }
 
     fn condition(&mut self, group: usize, rule: usize) -> Result<Diagram, AnalysisFault> {
@@ -220,31 +258,40 @@ impl Walk<'_> {
 
     /// Puts what a hook decides to what the hooks before it did, and gives back the packets that go on.
     fn end_of_hook(&mut self, coming: Diagram) -> Result<Diagram, AnalysisFault> {
-        let (before, function) = (self.all.function, self.function);
+        let function = self.function;
         if let Some(hook) = self.all.hooks.last_mut() {
             hook.function = function;
         }
-        let decisions = self.all.decisions.clone();
-        let decision = |number: u32| decisions.get((number as usize).wrapping_sub(1));
-        let mut numbers = self.all.numbers.clone();
-        let mut new = Vec::new();
-        self.all.function = self.space.diagrams.join(before, function, &mut |before, now| {
-            let (Some(earlier), Some(later)) = (decision(before), decision(now)) else { return before };
-            let joined = both_decisions(*earlier, *later);
-            let next = numbers.len() as u32 + 1;
-            *numbers.entry(joined).or_insert_with(|| {
-                new.push(joined);
-                next
+        self.join_function()?;
+        // What a rule keeps passes all points behind it, where connections are remembered for the whole way.
+        let at_once = self.policy.remembers == Remembers::Kept;
+        let decisions = &self.all;
+        let goes_on = |number: u32| {
+            decisions.decision(number).is_none_or(|decision| match decision.action {
+                RuleAction::Keep => !at_once,
+                action => action.passes(),
             })
-        })?;
-        let passes = |number: u32| decision(number).is_none_or(|decision| decision.action.passes());
+        };
         let on = self
             .space
             .diagrams
-            .join(coming, function, &mut |coming, now| u32::from(coming == 1 && passes(now)))?;
-        self.all.decisions.extend(new);
-        self.all.numbers = numbers;
+            .join(coming, function, &mut |coming, now| u32::from(coming == 1 && goes_on(now)))?;
         Ok(on)
+    }
+
+    /// Joins the function of now to that of all points so far.
+    fn join_function(&mut self) -> Result<(), AnalysisFault> {
+        let (before, function) = (self.all.function, self.function);
+        let mut all = std::mem::replace(&mut self.all, Decisions::none());
+        let joined = self.space.diagrams.join(before, function, &mut |before, now| {
+            let (Some(earlier), Some(later)) = (all.decision(before), all.decision(now)) else {
+                return before;
+            };
+            all.number_of(both_decisions(earlier, later))
+        });
+        self.all = all;
+        self.all.function = joined?;
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 //! decides; in one of [`MatchOrder::Last`] the last one does, unless a rule before it decides at once. A jump
 //! goes through the other group and comes back where no rule there has decided.
 
-use crate::field::{Packet, PacketField, State};
+use crate::field::{Packet, State};
 use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
 use crate::model::{Hook, HookPoint, MatchOrder, Path, Policy, Remembers, RuleAction, RuleCondition};
 
@@ -76,14 +76,8 @@ pub fn evaluate(
 
 /// Whether a packet passes a point since its connection is remembered there.
 fn is_remembered(policy: &Policy, point: HookPoint, packet: &Packet) -> bool {
-    let field = match (policy.remembers, point) {
-        (Remembers::Nothing | Remembers::Passed, _) => return false,
-        (Remembers::KeptByDirection | Remembers::KeptAtPort, HookPoint::FromGateway | HookPoint::Out) => {
-            PacketField::OutState
-        }
-        _ => PacketField::State,
-    };
-    [State::Established, State::Related].map(|state| Some(state as u128)).contains(&packet.get(field))
+    let known = [State::Established, State::Related].map(|state| Some(state as u128));
+    policy.remembers.asks(point).is_some_and(|field| known.contains(&packet.get(field)))
 }
 
 struct Walk<'a> {

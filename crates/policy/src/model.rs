@@ -218,3 +218,17 @@ pub enum Remembers {
     /// of NPF, `if-bound` of pf).
     KeptAtPort,
 }
+
+impl Remembers {
+    /// The field that says whether a packet passes a point without being compared with rules; `None` where
+    /// all packets are compared.
+    pub fn asks(self, point: HookPoint) -> Option<PacketField> {
+        match (self, point) {
+            (Remembers::Nothing | Remembers::Passed, _) => None,
+            (Remembers::KeptByDirection | Remembers::KeptAtPort, HookPoint::FromGateway | HookPoint::Out) => {
+                Some(PacketField::OutState)
+            }
+            _ => Some(PacketField::State),
+        }
+    }
+}

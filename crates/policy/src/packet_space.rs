@@ -17,9 +17,10 @@ use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
 
 /// The fields in the order of their levels. The way of the packet has the two levels before them.
-const ORDER: [PacketField; 17] = [
+const ORDER: [PacketField; 18] = [
     PacketField::Family,
     PacketField::State,
+    PacketField::OutState,
     PacketField::InPort,
     PacketField::OutPort,
     PacketField::Protocol,
@@ -120,7 +121,7 @@ impl PacketSpace {
             PacketField::Length => &[20, 40],
             _ => &[0],
         };
-        let most = if field == PacketField::State { 4 } else { field.most() };
+        let most = if matches!(field, PacketField::State | PacketField::OutState) { 4 } else { field.most() };
         matches!(ranges, [(low, high)] if least.contains(low) && *high == most)
     }
 
@@ -160,7 +161,7 @@ impl PacketSpace {
                 whole(self, protocols)
             }
             Field::InPort | Field::SourceMac => self.on_paths(&[Path::Forwarded, Path::ToGateway]),
-            Field::OutPort => self.on_paths(&[Path::Forwarded, Path::FromGateway]),
+            Field::OutPort | Field::OutState => self.on_paths(&[Path::Forwarded, Path::FromGateway]),
             _ => Ok(ALL),
         }
     }
@@ -192,8 +193,10 @@ impl PacketSpace {
     /// All packets that there can be.
     pub(crate) fn possible(&mut self) -> Result<Diagram, TooManyNodes> {
         let mut possible = self.on_paths(&PATHS)?;
-        let states = PacketField::State;
-        let mut bounds = vec![self.numbers(states, &[Values::Range { low: 0, high: 4 }])?];
+        let mut bounds = Vec::new();
+        for field in [PacketField::State, PacketField::OutState] {
+            bounds.push(self.numbers(field, &[Values::Range { low: 0, high: 4 }])?);
+        }
         for field in [PacketField::InPort, PacketField::OutPort] {
             // Ports are numbered from 1.
             let numbers = self.numbers(field, &[Values::Range { low: 1, high: field.most() }])?;
@@ -367,6 +370,7 @@ const USUAL: &[(PacketField, &[Values])] = &[
     (PacketField::LaterFragment, &[Values::Range { low: 0, high: 0 }]),
     (PacketField::Family, &[Values::Range { low: 4, high: 4 }]),
     (PacketField::State, &[Values::Range { low: 0, high: 0 }]),
+    (PacketField::OutState, &[Values::Range { low: 0, high: 0 }]),
     (PacketField::Protocol, &[Values::Range { low: 6, high: 6 }]),
     (PacketField::Protocol, &[Values::Range { low: 17, high: 17 }]),
     (PacketField::TcpFlags, &[Values::Range { low: 2, high: 2 }]),

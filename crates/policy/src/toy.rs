@@ -61,6 +61,10 @@ pub(crate) fn packets() -> Vec<WitnessPacket> {
         put(packet, PacketField::DestinationPort, port, there)
     });
     each(&[0, 1, 2, 3], &|packet, state| put(packet, PacketField::State, state, true));
+    each(&[0, 1], &|packet, state| {
+        let there = packet.path != Path::ToGateway;
+        put(packet, PacketField::OutState, state, there)
+    });
     each(&[2, 0x12], &|packet, flags| {
         let there = is(packet, PacketField::Protocol, &[6]) && is(packet, PacketField::LaterFragment, &[0]);
         put(packet, PacketField::TcpFlags, flags, there)
@@ -107,6 +111,7 @@ fn values() -> impl Strategy<Value = (PacketField, Vec<Values>)> {
         among(PacketField::Protocol, &[1, 6, 17, 58]),
         among(PacketField::Family, &[4, 6]),
         among(PacketField::State, &[0, 1, 2]),
+        among(PacketField::OutState, &[0, 1, 2]),
         among(PacketField::InPort, &[1, 2, 3]),
         among(PacketField::LaterFragment, &[0, 1]),
         among(PacketField::IcmpType, &[8, 8]),
@@ -184,7 +189,8 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
         default,
         place: ORDINARY,
     });
-    let remembers = prop_oneof![Just(Remembers::Nothing), Just(Remembers::Kept)];
+    let remembers =
+        prop_oneof![Just(Remembers::Nothing), Just(Remembers::Kept), Just(Remembers::KeptByDirection)];
     (proptest::collection::vec(hook, 1..4), (group(0), group(1), group(2)), remembers).prop_map(
         |(hooks, (first, second, third), remembers)| Policy {
             hooks,

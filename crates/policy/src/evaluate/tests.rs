@@ -1,7 +1,7 @@
 //! The walk through small policies, by hand.
 
 use super::*;
-use crate::field::Values;
+use crate::field::{PacketField, Values};
 use crate::model::{PolicyRule, RuleGroup, RulePlace};
 
 fn rule(condition: RuleCondition, action: RuleAction, decides_at_once: bool) -> PolicyRule {
