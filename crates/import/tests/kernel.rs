@@ -4,8 +4,12 @@
 //!
 //! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed.
 
+#[path = "kernel/conversations.rs"]
+mod conversations;
 #[path = "kernel/packets.rs"]
 mod packets;
+#[path = "kernel/policies.rs"]
+mod policies;
 #[path = "kernel/random.rs"]
 mod random;
 #[path = "kernel/router.rs"]

@@ -1,6 +1,7 @@
 //! Matches that remember earlier packets, and targets that write logs: a policy keeps their words, and looks
 //! into their options no further than to refuse what iptables would.
 
+use super::values;
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::text::{parse_number, shown};
@@ -247,8 +248,7 @@ impl OptionSet {
             }
             let Some(option) = arguments.next() else { break };
             if not && !known.turned {
-                let what = format!("`{}` cannot be turned round", shown(&option.text));
-                return Err(option.error(what, "remove the `!`"));
+                return Err(values::cannot_be_turned(&option));
             }
             if seen.contains(&known.name) {
                 return Err(option.error(format!("`{}` is there twice", known.name), "write it once"));

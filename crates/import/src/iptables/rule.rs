@@ -212,6 +212,7 @@ impl Context {
                 let module = value()?;
                 return self.module(module, not, rule);
             }
+            ("--comment", _) if not => return Err(values::cannot_be_turned(option)),
             ("--comment", _) => return value().map(drop),
             ("-p" | "--protocol", _) => return protocol(&value()?, not, matches),
             ("-s" | "--source", _) => {

@@ -368,6 +368,9 @@ pub(super) fn time_to_live(
 ) -> Result<(), ImportError> {
     let value = arguments.value(option)?;
     let number = u128::from(value.word().number(255, "time to live")?);
+    if not && (option.text.ends_with("-lt") || option.text.ends_with("-gt")) {
+        return Err(cannot_be_turned(option));
+    }
     let (low, high) = match option.text.rsplit('-').next() {
         Some("lt") if number == 0 => return no_time_to_live(&value, "below 0"),
         Some("lt") => (0, number - 1),
@@ -395,6 +398,11 @@ pub(super) fn time_to_live(
     };
     holds(PacketField::TimeToLive, vec![range], not, matches);
     Ok(())
+}
+
+/// The error that `!` stands before an option that has no opposite.
+pub(super) fn cannot_be_turned(option: &Argument<'_>) -> ImportError {
+    option.error(format!("`{}` cannot be turned round", shown(&option.text)), "remove the `!`")
 }
 
 fn no_time_to_live(value: &Argument<'_>, what: &str) -> Result<(), ImportError> {

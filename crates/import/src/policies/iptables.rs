@@ -19,8 +19,8 @@ use crate::iptables::dump::{RuleLine, Table, refuse_other_family, rule_line, tab
 use crate::iptables::rule::{ChainPlace, Context, Purpose};
 use crate::text::{Line, shown};
 use policy::{
-    DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, Remembers,
-    RuleAction, RuleCondition, RuleGroup, RulePlace, Values,
+    DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, PolicyRule, Remembers, RuleAction,
+    RuleCondition, RuleGroup, RulePlace, Values,
 };
 use std::collections::BTreeSet;
 

@@ -8,8 +8,10 @@
 //!
 //! Nothing but these namespaces is ever addressed, and they go with the test.
 
+use super::conversations::OnTheWay;
 use super::packets::{Packet, V6};
 use rig::{FrameReceiver, FrameSender, Namespace};
+use std::collections::HashSet;
 use std::io;
 use std::process::{Command, Output};
 use std::thread;
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 const HERE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const TO_OUT: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const THERE: [u8; 6] = [2, 0, 0, 0, 0, 4];
 
 /// So many frames are under way at once, fewer than wait anywhere without loss.
@@ -34,6 +37,8 @@ pub(crate) struct Router {
     router: Namespace,
     sender: FrameSender,
     receivers: [FrameReceiver; 2],
+    /// From the other side, and back at the first one.
+    back: (FrameSender, FrameReceiver),
 }
 
 impl Router {
@@ -56,7 +61,7 @@ impl Router {
     fn made() -> io::Result<Router> {
         let (hosts, router) = (Namespace::new()?, Namespace::new()?);
         hosts.links()?.cable(("in", HERE), ("from-in", ROUTER), &router)?;
-        hosts.links()?.cable(("out", THERE), ("to-out", [2, 0, 0, 0, 0, 3]), &router)?;
+        hosts.links()?.cable(("out", THERE), ("to-out", TO_OUT), &router)?;
         for interface in ["in", "out"] {
             hosts.links()?.up(interface)?;
         }
@@ -72,6 +77,7 @@ impl Router {
         let router = Router {
             sender: FrameSender::new(&hosts, "in")?,
             receivers: [FrameReceiver::new(&hosts, "out", None)?, FrameReceiver::of_ipv6(&hosts, "out")?],
+            back: (FrameSender::new(&hosts, "out")?, FrameReceiver::new(&hosts, "in", None)?),
             router,
         };
         let made = router.run(
@@ -98,6 +104,48 @@ impl Router {
         assert!(flushed.status.success(), "{}", String::from_utf8_lossy(&flushed.stderr));
         let loaded = self.run(program, arguments, rules).expect("it runs");
         assert!(loaded.status.success(), "{}\n{rules}", String::from_utf8_lossy(&loaded.stderr));
+    }
+
+    /// Tells the router that 100.64.0.0/10 is at the side of the first sender.
+    pub(crate) fn knows_clients(&self) {
+        let known = "ip neigh add 198.18.0.2 lladdr 02:00:00:00:00:01 dev from-in
+             ip route add 100.64.0.0/10 via 198.18.0.2 dev from-in\n";
+        let known = self.run("sh", &["-e"], known).expect("sh runs");
+        assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
+    }
+
+    /// Sends packets of IPv4, in this order, from the one side or (`true`) the other, and says which come out
+    /// at the opposite one, by their identification.
+    pub(crate) fn exchange(&mut self, packets: &[(bool, Vec<u8>)], on_the_way: &OnTheWay) -> HashSet<u16> {
+        for (from_out, packet) in packets {
+            let (sender, to, from) =
+                if *from_out { (&self.back.0, TO_OUT, THERE) } else { (&self.sender, ROUTER, HERE) };
+            let frame = [&to[..], &from, &[8, 0], packet].concat();
+            while sender.send(&[&frame]).expect("frames can be sent") == 0 {}
+        }
+        let mut came = HashSet::new();
+        let mut quiet = 0;
+        while quiet < QUIET {
+            thread::sleep(Duration::from_millis(1));
+            let mut count = 0;
+            for (receiver, station) in [(&mut self.receivers[0], THERE), (&mut self.back.1, HERE)] {
+                let mut one = |_, frame: &[u8]| {
+                    let identification = u16::from_be_bytes([frame[18], frame[19]]);
+                    let ends = on_the_way.get(&identification);
+                    // The router's own messages have other addresses, or no identification.
+                    if frame[..6] == station
+                        && ends.is_some_and(|(source, target)| {
+                            frame[26..30] == source.octets() && frame[30..34] == target.octets()
+                        })
+                    {
+                        came.insert(identification);
+                    }
+                };
+                count += receiver.receive(&mut one).expect("frames can be received");
+            }
+            quiet = if count == 0 { quiet + 1 } else { 0 };
+        }
+        came
     }
 
     /// Which of these packets come out at the other side.

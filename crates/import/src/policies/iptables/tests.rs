@@ -1,6 +1,7 @@
 //! Whole dumps mean at each hook what Linux makes of them, or are refused by line.
 
 use super::*;
+use policy::Policy;
 use policy::{Packet, Path, PolicyVerdict, Reject, State, Step, evaluate};
 
 const MAPPED: u128 = 0xffff_0000_0000;
@@ -103,4 +104,289 @@ fn states_logs_and_jumps_decide_together() {
     assert!(policy.groups[forward].rules[2].count && !policy.groups[forward].rules[0].count);
     let untracked = verdict(&policy, Path::Forwarded, &with(&web, State::Untracked));
     assert!(!untracked.steps.iter().any(logged));
+}
+
+#[test]
+fn each_match_means_a_field() {
+    let known = |state: State| packet(1024, 80).with(PacketField::State, Some(state as u128));
+    let segment = packet(1024, 80);
+    let no_ports =
+        segment.clone().with(PacketField::SourcePort, None).with(PacketField::DestinationPort, None);
+    let later = no_ports.clone().with(PacketField::TcpFlags, None).with(PacketField::LaterFragment, Some(1));
+    let message = no_ports
+        .clone()
+        .with(PacketField::TcpFlags, None)
+        .with(PacketField::Protocol, Some(1))
+        .with(PacketField::IcmpType, Some(3))
+        .with(PacketField::IcmpCode, Some(4));
+    let own = segment.clone().with(PacketField::InPort, None);
+    for (matches, packet, expected) in [
+        ("-s 10.0.0.0/8", &segment, true),
+        ("! -s 10.0.0.0/8", &segment, false),
+        ("-d 192.0.2.0/255.255.0.255", &segment, false),
+        ("-m iprange --dst-range 192.0.2.0-192.0.2.1", &segment, true),
+        ("-p tcp", &later, true),
+        ("-p tcp -m tcp", &later, false),
+        ("-p tcp -m tcp ! --dport 22", &segment, true),
+        ("-p tcp -m tcp ! --dport 22", &later, false),
+        ("-p tcp -m multiport --ports 80,81", &segment, true),
+        ("-p tcp -m multiport ! --ports 80,81", &segment, false),
+        ("-p tcp -m tcp --tcp-flags SYN,ACK SYN", &segment, true),
+        ("-p tcp -m tcp ! --syn", &segment, false),
+        ("-p tcp -m tcp --tcp-flags SYN ACK", &segment, false),
+        ("-f", &later, true),
+        ("! -f", &later, false),
+        ("-p icmp -m icmp --icmp-type 3/4", &message, true),
+        ("-p icmp -m icmp ! --icmp-type 3/4", &message, false),
+        ("-p icmp -m icmp --icmp-type any", &message, true),
+        ("-m mac --mac-source 02:00:00:00:00:0a", &segment, true),
+        ("-m state --state NEW,RELATED", &known(State::Established), false),
+        ("-m state ! --state NEW,RELATED", &known(State::Established), true),
+        ("-m conntrack --ctstate UNTRACKED", &known(State::Untracked), true),
+        ("-m dscp --dscp 46", &segment, true),
+        ("-m dscp ! --dscp-class ef", &segment, false),
+        ("-m dscp --dscp-class AF43", &segment.clone().with(PacketField::Dscp, Some(38)), true),
+        ("-m tos --tos 0xb8/0xfc", &segment, true),
+        ("-m tos ! --tos 0x08/0x0c", &segment, false),
+        ("-m tos --tos 0xff/0xfc", &segment, false),
+        ("-m length --length 60", &segment, true),
+        ("-m length ! --length 61:", &segment, true),
+        // Linux has taken one away when it forwards.
+        ("-m ttl --ttl-eq 63", &segment, true),
+        ("-m ttl --ttl-lt 63", &segment, false),
+        ("-m ttl --ttl-gt 62", &segment, true),
+        ("-m ttl ! --ttl-eq 255", &segment, true),
+        ("-i eth0 ! -o eth0", &segment, true),
+        ("-i tun+", &segment, false),
+        ("-i tun+", &segment.clone().with(PacketField::InPort, Some(4)), true),
+        ("! -i eth0", &own, true),
+        ("-i +", &own, true),
+        ("-i lo", &segment, false),
+        ("! -i lo", &segment, true),
+    ] {
+        assert_eq!(fits(matches, packet), expected, "{matches}");
+    }
+}
+
+#[test]
+fn a_time_to_live_is_what_it_was_when_the_packet_came() {
+    let text = "*filter\n:INPUT DROP\n:FORWARD DROP\n:OUTPUT DROP\n:x - [0:0]\n-A INPUT -m ttl --ttl-eq 64 -j ACCEPT\n\
+                -A FORWARD -m ttl --ttl-eq 64 -j ACCEPT\n-A OUTPUT -j x\n-A x -m ttl --ttl-eq 64 -j ACCEPT\nCOMMIT\n";
+    let policy = whole(text);
+    let with = |time: u128| packet(1, 2).with(PacketField::TimeToLive, Some(time));
+    for (path, time) in [(Path::ToGateway, 64), (Path::Forwarded, 65), (Path::FromGateway, 64)] {
+        assert_eq!(verdict(&policy, path, &with(time)).action, RuleAction::Pass, "{path:?}");
+        assert_eq!(verdict(&policy, path, &with(time ^ 1)).action, RuleAction::Block, "{path:?}");
+    }
+    let both = text.replace("-A OUTPUT -j x", "-A OUTPUT -j x\n-A FORWARD -j x");
+    let imported = read_as(&both, AddressFamily::V4);
+    assert_eq!((imported.refused.len(), imported.refused[0].line), (1, 10), "{:?}", imported.refused);
+}
+
+#[test]
+fn what_remembers_earlier_packets_keeps_its_words_and_its_place() {
+    let policy = kept(
+        "-A FORWARD -p tcp -m limit --limit 3/min --limit-burst 9 -m tcp --dport 80 -j ACCEPT\n\
+         -A FORWARD -m recent ! --rcheck --seconds 60 --name \"a b\" --rsource -j ACCEPT\n\
+         -A FORWARD -m connlimit --connlimit-above 2 -j ACCEPT",
+    );
+    let texts: Vec<&str> = policy.memories.iter().map(|memory| &*memory.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "limit --limit 3/min --limit-burst 9",
+            "recent ! --rcheck --seconds 60 --name \"a b\" --rsource",
+            "connlimit --connlimit-above 2"
+        ]
+    );
+    assert_eq!((policy.memories[0].place.line, policy.memories[0].place.column), (6, 22));
+    assert_eq!(policy.remembers, Remembers::Passed, "limits of connections need them");
+    let asked = std::cell::Cell::new(0);
+    let remembered = |index: usize| {
+        asked.set(asked.get() | 1 << index);
+        index == 0
+    };
+    let other = packet(1, 81);
+    let verdict = evaluate(&policy, Path::Forwarded, &other, &remembered).expect("it ends");
+    // A segment to another port is counted by the limit, which stands before the port.
+    assert_eq!((verdict.action, asked.get()), (RuleAction::Block, 0b111));
+    let verdict = evaluate(&policy, Path::Forwarded, &packet(1, 80), &remembered).expect("it ends");
+    assert_eq!(verdict.action, RuleAction::Pass);
+}
+
+#[test]
+fn tables_and_hooks_are_asked_in_the_order_of_linux() {
+    let policy = whole(
+        "*security\n:FORWARD DROP\nCOMMIT\n*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT DROP\n-A FORWARD -j LOG\nCOMMIT\n\
+         *nat\n:PREROUTING ACCEPT\n:POSTROUTING ACCEPT\nCOMMIT\n\
+         *mangle\n:PREROUTING ACCEPT\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:POSTROUTING ACCEPT\n-A POSTROUTING -p udp -j DROP\nCOMMIT\n\
+         *raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\n-A PREROUTING -p tcp -m tcp --dport 80 -j ACCEPT\n-A PREROUTING -j DROP\nCOMMIT\n",
+    );
+    let hooks: Vec<(HookPoint, &str)> =
+        policy.hooks.iter().map(|hook| (hook.point, &*policy.groups[hook.group].name)).collect();
+    let forward: Vec<&str> =
+        hooks.iter().filter(|(point, _)| *point == HookPoint::Forward).map(|(_, name)| *name).collect();
+    assert_eq!(forward, ["mangle/FORWARD", "filter/FORWARD", "security/FORWARD"]);
+    let incoming = hooks.iter().filter(|(point, _)| *point == HookPoint::In).map(|(_, name)| *name);
+    assert_eq!(incoming.collect::<Vec<&str>>(), ["raw/PREROUTING", "mangle/PREROUTING"]);
+    let said = |path, port| verdict(&policy, path, &packet(1, port));
+    assert_eq!(said(Path::Forwarded, 81).steps.len(), 1, "the table raw has dropped it");
+    assert_eq!(said(Path::Forwarded, 80).action, RuleAction::Block);
+    assert_eq!(said(Path::Forwarded, 80).steps.len(), 6);
+    assert_eq!(said(Path::ToGateway, 80).action, RuleAction::Pass);
+    assert_eq!(said(Path::FromGateway, 80).action, RuleAction::Block);
+}
+
+#[test]
+fn rejections_keep_their_kinds() {
+    for (family, with, kind) in [
+        (AddressFamily::V4, "", Reject::Icmp(3)),
+        (AddressFamily::V4, " --reject-with icmp-admin-prohibited", Reject::Icmp(13)),
+        (AddressFamily::V4, " --reject-with host-prohib", Reject::Icmp(10)),
+        (AddressFamily::V4, " --reject-with tcp-reset", Reject::TcpReset),
+        (AddressFamily::V6, "", Reject::Icmpv6(4)),
+        (AddressFamily::V6, " --reject-with icmp6-adm-prohibited", Reject::Icmpv6(1)),
+    ] {
+        let imported = read_as(&dump(&format!("-A FORWARD -p tcp -j REJECT{with}")), family);
+        assert_eq!(imported.policy.groups[1].rules[0].action, RuleAction::Reject(kind), "{with}");
+    }
+}
+
+#[test]
+fn the_other_family_has_hop_limits_and_types_of_its_own() {
+    let text = dump(
+        "-A FORWARD -s 2001:db8::/32 -p ipv6-icmp -m icmp6 --icmpv6-type 128 -m hl --hl-eq 63 -j ACCEPT",
+    );
+    let imported = read_as(&text, AddressFamily::V6);
+    assert_eq!(imported.refused, []);
+    let echo = packet(1, 2)
+        .with(PacketField::Family, Some(6))
+        .with(PacketField::Source, Some(0x2001_0db8 << 96))
+        .with(PacketField::Protocol, Some(58))
+        .with(PacketField::IcmpType, Some(128));
+    assert_eq!(forwarded(&imported.policy, &echo), RuleAction::Pass);
+    let other = echo.with(PacketField::Family, Some(4));
+    assert_eq!(forwarded(&imported.policy, &other), RuleAction::Block, "no rule is about it");
+}
+
+#[test]
+fn what_no_policy_says_is_refused_at_its_place() {
+    for (rule, column, part) in [
+        ("-m owner --uid-owner 3 -j ACCEPT", 15, "asks for a process"),
+        ("-m addrtype --dst-type LOCAL -j ACCEPT", 15, "this machine's own addresses"),
+        ("-m mark --mark 1 -j ACCEPT", 15, "what was done to the packet before"),
+        ("-m set --match-set x src -j ACCEPT", 15, "a set that is not in the dump"),
+        ("-p tcp -j DNAT --to-destination 1.2.3.4", 22, "changes addresses (NAT)"),
+        ("-j MARK --set-mark 1", 15, "marks the packet"),
+        ("-i eth7 -j ACCEPT", 15, "bound to no port"),
+        ("-m state --state NEW,SNAT -j ACCEPT", 33, "address translation (NAT)"),
+        ("-m state --state new -j ACCEPT", 29, "no state of a connection"),
+        ("-m state -j ACCEPT", 15, "asks nothing"),
+        ("-m tos --tos 0x10 -j ACCEPT", 25, "bits of ECN"),
+        ("-m dscp --dscp 64 -j ACCEPT", 27, "no code point"),
+        ("-m dscp --dscp 1 --dscp-class EF -j ACCEPT", 29, "is there twice"),
+        ("-m dscp --dscp-class AF51 -j ACCEPT", 33, "no class of code points"),
+        ("-m length --length 3:2 -j ACCEPT", 31, "is empty"),
+        ("-m ttl ! --ttl-gt 3 -j ACCEPT", 21, "cannot be turned round"),
+        ("-m comment ! --comment x -j ACCEPT", 25, "cannot be turned round"),
+        ("-m ttl --ttl-gt 255 -j ACCEPT", 28, "above 255"),
+        ("-m hl --hl-eq 3 -j ACCEPT", 15, "no column"),
+        ("-m limit --limit 0/sec -j ACCEPT", 29, "no value of `--limit`"),
+        ("-m limit --limit 1/week -j ACCEPT", 29, "no value of `--limit`"),
+        ("-m limit ! --limit 1/sec -j ACCEPT", 23, "cannot be turned round"),
+        ("-m limit --limit 1/sec --limit 2/sec -j ACCEPT", 35, "is there twice"),
+        ("-m recent --name x -j ACCEPT", 15, "is without `--set`"),
+        ("-m recent --set --seconds 3 -j ACCEPT", 15, "beside `--rcheck`"),
+        ("-m recent --set --rcheck -j ACCEPT", 15, "more than one of"),
+        (
+            "-m connlimit --connlimit-above 1 --connlimit-saddr --connlimit-daddr -j DROP",
+            15,
+            "more than one of",
+        ),
+        ("-m hashlimit --hashlimit-upto 1/sec -j ACCEPT", 15, "is without `--hashlimit-name`"),
+        ("-m statistic --mode random --probability 0.5 -j ACCEPT", 32, "no value of `--mode`"),
+        ("-m statistic --mode nth --every 3 --packet 3 -j ACCEPT", 55, "no packet 3 of 3"),
+        ("-j LOG --log-level loud", 31, "no value of `--log-level`"),
+        ("-j LOG --log-prefix", 31, "has no value"),
+        ("-g LOG", 15, "writes a log"),
+        ("-m ! tcp -j ACCEPT", 15, "no column"),
+    ] {
+        let error = refused(&format!("-A FORWARD {rule}"));
+        assert_eq!((error.line, error.column), (6, column), "{rule}: {error}");
+        assert!(error.what.contains(part), "{rule}: {error}");
+    }
+    for (rule, column, part) in [
+        ("-A OUTPUT -i eth0 -j ACCEPT", 11, "packets have not at this hook"),
+        ("-A INPUT ! -o eth0 -j ACCEPT", 12, "packets have not at this hook"),
+        ("-A x -j x", 1, "leads in a circle"),
+    ] {
+        let error = refused(rule);
+        assert_eq!((error.line, error.column), (6, column), "{rule}: {error}");
+        assert!(error.what.contains(part), "{rule}: {error}");
+    }
+}
+
+#[test]
+fn tables_keep_what_linux_lets_them_have() {
+    for (text, line, part) in [
+        ("*nat\n:PREROUTING ACCEPT\n-A PREROUTING -j ACCEPT\nCOMMIT\n", 3, "`nat` (NAT)"),
+        ("*nat\n:POSTROUTING DROP\nCOMMIT\n", 2, "`nat` drops packets"),
+        ("*broute\n:BROUTING ACCEPT\nCOMMIT\n", 1, "`broute` is not known"),
+        (
+            "*raw\n:PREROUTING ACCEPT\n-A PREROUTING -m state --state NEW -j DROP\nCOMMIT\n",
+            3,
+            "in the table `raw`",
+        ),
+        (
+            "*raw\n:PREROUTING ACCEPT\n-A PREROUTING -j REJECT\nCOMMIT\n",
+            3,
+            "rejects nothing in the table `raw`",
+        ),
+        (
+            "*raw\n:PREROUTING ACCEPT\n:x -\n-A PREROUTING -j x\n-A x -o eth0\nCOMMIT\n",
+            5,
+            "have not at this hook",
+        ),
+        ("*mangle\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ttl --ttl-eq 1\nCOMMIT\n", 3, "one less here"),
+        ("*filter\n:PREROUTING ACCEPT\nCOMMIT\n", 2, "calls no chain `PREROUTING`"),
+        ("*filter\n:x ACCEPT\nCOMMIT\n", 2, "calls no chain `x`"),
+        ("*filter\n:INPUT - [0:0]\nCOMMIT\n", 1, "has no policy"),
+    ] {
+        let imported = read_as(text, AddressFamily::V4);
+        assert_eq!(imported.refused.len(), 1, "{text}: {:?}", imported.refused);
+        assert_eq!(imported.refused[0].line, line, "{text}: {}", imported.refused[0]);
+        assert!(imported.refused[0].what.contains(part), "{text}: {}", imported.refused[0]);
+    }
+    assert!(read(b"*filter\n:INPUT ACCEPT\n", &options()).is_err(), "the dump is cut");
+}
+
+#[test]
+fn jumps_in_circles_and_deeper_than_limits_are_refused() {
+    let chain = |depth: usize| {
+        let names: String = (0..depth).map(|number| format!(":c{number} - [0:0]\n")).collect();
+        let jumps: String = (1..depth).map(|number| format!("-A c{} -j c{number}\n", number - 1)).collect();
+        format!("*filter\n:FORWARD DROP\n{names}-A FORWARD -j c0\n{jumps}COMMIT\n")
+    };
+    let deepest = whole(&chain(DEEPEST_JUMPS - 1));
+    assert_eq!(forwarded(&deepest, &packet(1, 2)), RuleAction::Block);
+    let imported = read_as(&chain(DEEPEST_JUMPS), AddressFamily::V4);
+    assert_eq!(imported.refused.len(), 1, "{:?}", imported.refused);
+    let circle = "*filter\n:FORWARD DROP\n:a -\n:b -\n-A FORWARD -j a\n-A a -j b\n-A b -g a\nCOMMIT\n";
+    let imported = read_as(circle, AddressFamily::V4);
+    assert_eq!((imported.refused.len(), imported.refused[0].line, imported.kept), (1, 7, 2));
+}
+
+const SAMPLE: &str = "*filter\n:FORWARD DROP [1:2]\n:x - [0:0]\n-A FORWARD -i lo -m state ! --state NEW -g x\n\
+                      -A x -m recent --set --name \"a b\" -j LOG --log-prefix \"c d\"\n-A x -m ttl --ttl-lt 3\nCOMMIT\n";
+
+proptest::proptest! {
+    #[test]
+    fn broken_dumps_are_an_answer(at in 0..SAMPLE.len(), byte: u8, other in 0..SAMPLE.len()) {
+        let mut text = SAMPLE.as_bytes().to_vec();
+        text[at] = byte;
+        text.swap(at, other);
+        if let Ok(imported) = read(&text, &options()) {
+            let _ = evaluate(&imported.policy, Path::Forwarded, &packet(1, 2), &|_| true);
+        }
+    }
 }
