@@ -16,6 +16,7 @@ pub mod entries;
 mod error;
 pub mod iptables;
 mod keys;
+mod limits;
 pub mod literals;
 pub mod mrt;
 pub mod nft;

@@ -13,12 +13,14 @@
 //! As with iptables, what depends on more than the packet is refused; the place is that of the statement in
 //! the JSON text.
 
-mod hooks;
+pub(crate) mod document;
+pub(crate) mod hooks;
 mod matches;
+pub(crate) mod operands;
 mod read;
 #[cfg(test)]
 mod tests;
-mod value;
+pub(crate) mod value;
 mod write;
 
 pub use crate::chains::ChainOptions;

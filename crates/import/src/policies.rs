@@ -8,8 +8,8 @@ mod endpoints;
 mod imported;
 mod iptables;
 mod limits;
+mod nft;
 mod npf;
-mod stateless;
 mod words;
 
 use crate::ImportError;
@@ -26,7 +26,7 @@ pub const FORMATS: [&str; 3] = ["iptables", "nft", "npf"];
 pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     match format {
         "iptables" => iptables::read(text, options),
-        "nft" => stateless::nft(text, options),
+        "nft" => nft::read(text, options),
         "npf" => npf::read(text, options),
         other => {
             let what = format!("there is no format `{other}`");

@@ -4,7 +4,8 @@
 //! Another chain is left aside only if it lets everything pass and changes nothing for which rules have a
 //! column; otherwise the place is refused at which it does so, or may do so.
 
-use super::read::{ChainObject, Objects, RuleObject, Source};
+use super::document::{ChainObject, RuleObject, Source};
+use super::read::Objects;
 use crate::ImportError;
 use crate::text::shown;
 use serde_json::Value;
@@ -34,7 +35,7 @@ const DROP_NOTHING: [&str; 18] = [
 ];
 
 /// Statements that translate addresses, which other hooks than the wanted one may do.
-const TRANSLATIONS: [&str; 4] = ["dnat", "snat", "masquerade", "redirect"];
+pub(crate) const TRANSLATIONS: [&str; 4] = ["dnat", "snat", "masquerade", "redirect"];
 
 /// What a packet has besides what rules may ask, and may be changed: the kind of key, and its parts.
 const NO_COLUMNS: [(&str, &str, &str); 18] = [
@@ -114,24 +115,23 @@ pub(super) fn others_decide_nothing(
         }
         let may_translate = chain.kind.as_deref() == Some("nat") && hook != wanted;
         let translates: &[&str] = if may_translate { &TRANSLATIONS } else { &[] };
-        changes_nothing(source, objects, chain, translates)?;
+        let rules = objects.rules.iter().chain(&objects.other_rules).map(|(_, rule)| rule);
+        changes_nothing(source, rules, chain, translates)?;
     }
     Ok(())
 }
 
 /// Refuses the first statement of a chain, or of one that it leads to, that may drop a packet or change what
 /// rules ask.
-fn changes_nothing(
+pub(crate) fn changes_nothing<'a, 'b: 'a>(
     source: Source<'_>,
-    objects: &Objects<'_>,
+    all: impl Iterator<Item = &'a RuleObject<'b>>,
     first: &ChainObject,
     translates: &[&str],
 ) -> Result<(), ImportError> {
     let mut rules: BTreeMap<&str, Vec<&RuleObject<'_>>> = BTreeMap::new();
-    for (_, rule) in objects.rules.iter().chain(&objects.other_rules) {
-        if (&rule.family, &rule.table) == (&first.family, &first.table) {
-            rules.entry(&rule.chain).or_default().push(rule);
-        }
+    for rule in all.filter(|rule| (&rule.family, &rule.table) == (&first.family, &first.table)) {
+        rules.entry(&rule.chain).or_default().push(rule);
     }
     let (mut seen, mut open) = (BTreeSet::from([first.name.clone()]), vec![first.name.clone()]);
     while let Some(chain) = open.pop() {
@@ -163,7 +163,8 @@ fn changes_nothing(
     Ok(())
 }
 
-fn statement(source: Source<'_>, raw: &RawValue) -> Result<(String, Value), ImportError> {
+/// The kind of a statement, and what it says.
+pub(crate) fn statement(source: Source<'_>, raw: &RawValue) -> Result<(String, Value), ImportError> {
     let object: BTreeMap<String, Value> = source.object(raw, "statement")?;
     source.only(raw, object, "statement")
 }

@@ -1,7 +1,8 @@
 //! The `match` statements of a rule as conditions on columns.
 
 use super::ChainOptions;
-use super::read::Source;
+use super::document::{Source, flatten};
+use super::operands::{self, Refusal, Sets, ends, is_fragment_offset, is_not, is_order, names};
 use super::value;
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -11,10 +12,6 @@ use crate::ruleset::Part;
 use crate::text::shown;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::HashMap;
-
-/// Sets by name: whether it is a map, its flags and its elements.
-pub(super) type Sets = HashMap<String, (bool, Option<Value>, Option<Value>)>;
 
 /// What a match looks at.
 enum Left {
@@ -28,19 +25,6 @@ enum Left {
     Family { of_ethernet: bool },
     /// The state of the connection.
     State,
-}
-
-/// Why a match cannot be kept.
-struct Refusal {
-    what: String,
-    /// What to do, where it is not what is said of all.
-    advice: Option<&'static str>,
-}
-
-impl Refusal {
-    fn new<T>(what: impl Into<String>) -> Result<T, Self> {
-        Err(Self { what: what.into(), advice: None })
-    }
 }
 
 /// Reads matches.
@@ -149,7 +133,7 @@ impl<'a> Matcher<'a> {
                     if of_ethernet { &["ip", "ip6", "arp", "vlan"] } else { &["ipv4", "ipv6"] };
                 let own = usize::from(self.options.family == AddressFamily::V6);
                 let mut fits = false;
-                for value in self.elements(right)? {
+                for value in operands::elements(right, self.sets)? {
                     let Some(name) =
                         value.as_str().and_then(|name| names.iter().position(|own| *own == name))
                     else {
@@ -173,7 +157,7 @@ impl<'a> Matcher<'a> {
                 Ok(())
             }
             Left::State => {
-                let values = self.elements(right)?;
+                let values = operands::elements(right, self.sets)?;
                 const STATES: [&str; 5] = ["new", "established", "related", "invalid", "untracked"];
                 let known = |value: &Value| value.as_str().is_some_and(|name| STATES.contains(&name));
                 if !values.iter().flat_map(flatten).all(known) {
@@ -207,7 +191,7 @@ impl<'a> Matcher<'a> {
     ) -> Result<(), Refusal> {
         let (family, not) = (self.options.family, is_not(operator)?);
         let mut sets = Vec::new();
-        for value in self.elements(right)? {
+        for value in operands::elements(right, self.sets)? {
             let Some(bits) = value::number(&value, part, family) else {
                 return Refusal::new(format!("the value behind the mask on {} is no number", part.name()));
             };
@@ -241,13 +225,21 @@ impl<'a> Matcher<'a> {
             conditions.one_of(&sets, &[part], false);
             return Ok(());
         }
-        if let Some(set) = self.comparison(operator, right, part)? {
-            conditions.is(set, part, false);
+        if is_order(operator) {
+            let value = value::number(right, part, self.options.family).filter(|_| !is_interface(part));
+            let Some(value) = value else {
+                return Refusal::new(format!("`{operator}` compares {} with no number", part.name()));
+            };
+            let most = crate::address::host_mask(part.width(self.options.family), 0);
+            let Some((low, high)) = ends(operator, value, most) else {
+                return Refusal::new(format!("no value of {} is `{operator}` {value}", part.name()));
+            };
+            conditions.is(Set::Range { low, high }, part, false);
             return Ok(());
         }
         let not = is_not(operator)?;
         let mut sets = Vec::new();
-        for value in self.elements(right)? {
+        for value in operands::elements(right, self.sets)? {
             sets.extend(self.sets_of(&value, part)?);
         }
         conditions.one_of(&sets, &[part], not);
@@ -276,7 +268,7 @@ impl<'a> Matcher<'a> {
             }
         }
         let mut alternatives = Vec::new();
-        for value in self.elements(right)? {
+        for value in operands::elements(right, self.sets)? {
             let values =
                 value.get("concat").and_then(Value::as_array).filter(|values| values.len() == columns.len());
             let Some(values) = values else {
@@ -329,8 +321,8 @@ impl<'a> Matcher<'a> {
             };
         }
         if let Some(payload) = left.get("payload") {
-            let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
-            return self.payload(text("protocol"), text("field"));
+            let (protocol, field) = names(payload, ["protocol", "field"]);
+            return self.payload(protocol, field);
         }
         if let Some(key) = left.get("meta").and_then(|meta| meta.get("key")?.as_str()) {
             let column = |part| Ok(Left::Column { part, needs: None, mask: None });
@@ -344,8 +336,7 @@ impl<'a> Matcher<'a> {
             };
         }
         if let Some(header) = left.get("exthdr") {
-            let text = |key: &str| header.get(key).and_then(Value::as_str).unwrap_or_default();
-            return match (text("name"), text("field")) {
+            return match names(header, ["name", "field"]) {
                 _ if self.options.family == AddressFamily::V4 => Ok(Left::Absent),
                 ("frag", "frag-off") => Ok(Left::FragmentOffset { may_be_whole: false }),
                 (name, _) => Refusal::new(format!(
@@ -362,97 +353,19 @@ impl<'a> Matcher<'a> {
                 Refusal::new("the match asks what is known of the packet's connection")
             };
         }
-        let what = left.as_object().and_then(|object| object.keys().next()).map_or("this", String::as_str);
-        let cause = match what {
-            "fib" | "rt" | "socket" | "ipsec" => "asks this machine and not the packet",
-            "numgen" | "jhash" | "symhash" => "leaves the answer to chance",
-            _ => "is something for which there is no column",
-        };
-        Refusal::new(format!("`{}` {cause}", shown(what)))
+        operands::unknown(left)
     }
 
     fn payload(&self, protocol: &str, field: &str) -> Result<Left, Refusal> {
-        let (needs, family) = match protocol {
-            "ip" => (None, Some(AddressFamily::V4)),
-            "ip6" => (None, Some(AddressFamily::V6)),
-            "icmp" => (Some(1), Some(AddressFamily::V4)),
-            "icmpv6" => (Some(58), Some(AddressFamily::V6)),
-            "tcp" => (Some(6), None),
-            "udp" => (Some(17), None),
-            "dccp" => (Some(33), None),
-            "sctp" => (Some(132), None),
-            "udplite" => (Some(136), None),
-            _ => (None, None),
-        };
+        let (needs, family) = operands::header(protocol);
         if family.is_some_and(|family| family != self.options.family) {
             return Ok(Left::Absent);
         }
-        let part = match (protocol, field) {
-            ("ip" | "ip6", "saddr") => Part::Source,
-            ("ip" | "ip6", "daddr") => Part::Destination,
-            ("ip", "protocol") => Part::Protocol,
-            ("tcp" | "udp" | "dccp" | "sctp" | "udplite" | "th", "sport") => Part::SourcePort,
-            ("tcp" | "udp" | "dccp" | "sctp" | "udplite" | "th", "dport") => Part::DestinationPort,
-            ("tcp", "flags") => Part::TcpFlags,
-            ("icmp" | "icmpv6", "type") => Part::IcmpType,
-            ("icmp" | "icmpv6", "code") => Part::IcmpCode,
-            ("ether", "saddr") => Part::SourceMac,
-            _ => {
-                let (protocol, field) = (shown(protocol), shown(field));
-                return Refusal::new(format!(
-                    "`{protocol} {field}` is something for which there is no column"
-                ));
-            }
+        let Some(part) = operands::column(protocol, field) else {
+            let (protocol, field) = (shown(protocol), shown(field));
+            return Refusal::new(format!("`{protocol} {field}` is something for which there is no column"));
         };
         Ok(Left::Column { part, needs, mask: None })
-    }
-
-    /// The set that `<`, `>`, `<=` and `>=` mean; `None` for another operator.
-    fn comparison(&self, operator: &str, right: &Value, part: Part) -> Result<Option<Set>, Refusal> {
-        if !matches!(operator, "<" | ">" | "<=" | ">=") {
-            return Ok(None);
-        }
-        let value = value::number(right, part, self.options.family).filter(|_| !is_interface(part));
-        let Some(value) = value else {
-            return Refusal::new(format!("`{operator}` compares {} with no number", part.name()));
-        };
-        let most = crate::address::host_mask(part.width(self.options.family), 0);
-        let ends = match operator {
-            "<" => value.checked_sub(1).map(|high| (0, high)),
-            "<=" => Some((0, value)),
-            ">=" => Some((value, most)),
-            _ => (value < most).then(|| (value + 1, most)),
-        };
-        match ends {
-            Some((low, high)) => Ok(Some(Set::Range { low, high })),
-            None => Refusal::new(format!("no value of {} is `{operator}` {value}", part.name())),
-        }
-    }
-
-    /// The values on the right: the elements of a set, or the one value.
-    fn elements(&self, right: &Value) -> Result<Vec<Value>, Refusal> {
-        let elements = match right {
-            Value::String(name) if name.starts_with('@') => {
-                let Some((is_map, flags, elements)) = self.sets.get(&name[1..]) else {
-                    return Refusal::new(format!("there is no set `{}`", shown(&name[1..])));
-                };
-                let changes = flags
-                    .iter()
-                    .flat_map(flatten)
-                    .any(|flag| matches!(flag.as_str(), Some("dynamic" | "timeout")));
-                if *is_map || changes {
-                    return Refusal::new(format!("the set `{}` changes by itself", shown(&name[1..])));
-                }
-                elements.as_ref().map_or(&[][..], |elements| elements.as_array().map_or(&[][..], |own| own))
-            }
-            Value::Object(object) => match object.get("set") {
-                Some(Value::Array(elements)) => elements,
-                Some(one) => std::slice::from_ref(one),
-                None => std::slice::from_ref(right),
-            },
-            _ => std::slice::from_ref(right),
-        };
-        elements.iter().map(plain).collect()
     }
 
     fn sets_of(&mut self, value: &Value, part: Part) -> Result<Vec<Set>, Refusal> {
@@ -494,43 +407,4 @@ fn need(protocol: Option<u8>, part: Part, conditions: &mut Conditions) {
 
 fn is_interface(part: Part) -> bool {
     matches!(part, Part::InPort | Part::OutPort)
-}
-
-fn is_fragment_offset(left: &Value) -> bool {
-    let text = |key: &str| left.get("payload").and_then(|payload| payload.get(key)?.as_str());
-    (text("protocol"), text("field")) == (Some("ip"), Some("frag-off"))
-}
-
-/// The value of an element, which may come with its own comment and counter. One that goes after a time is
-/// refused.
-fn plain(element: &Value) -> Result<Value, Refusal> {
-    let Some(own) = element.get("elem") else { return Ok(element.clone()) };
-    let parts = own.as_object().into_iter().flatten();
-    let mut value = None;
-    for (key, part) in parts {
-        match key.as_str() {
-            "val" => value = Some(part.clone()),
-            "comment" | "counter" => {}
-            other => {
-                let other = shown(other);
-                return Refusal::new(format!(
-                    "an element of the set has `{other}`, which is more than its value says"
-                ));
-            }
-        }
-    }
-    value.ok_or_else(|| Refusal { what: "an element of the set has no value".to_owned(), advice: None })
-}
-
-fn is_not(operator: &str) -> Result<bool, Refusal> {
-    match operator {
-        "==" | "in" => Ok(false),
-        "!=" => Ok(true),
-        _ => Refusal::new(format!("the operator `{}` is not known here", shown(operator))),
-    }
-}
-
-/// The elements of a list, or the one value.
-pub(super) fn flatten(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().map_or(std::slice::from_ref(value), |values| values).iter()
 }

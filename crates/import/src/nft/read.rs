@@ -1,156 +1,19 @@
-//! The objects of a ruleset: tables, chains, sets, and the statements of rules.
+//! One chain of a ruleset as rules: its table, the chains and sets there, and the statements of rules.
 
 use super::ChainOptions;
+use super::document::{ChainObject, Document, RuleObject, SetObject, Source, TableObject, document, flatten};
 use super::hooks;
-use super::matches::{Matcher, Sets, flatten};
+use super::matches::Matcher;
+use super::operands::{self, NamedSet, Sets};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::chains::{Chain, Step, Target, unroll};
 use crate::region::Region;
 use crate::ruleset::{ChainPolicy, ImportedRules};
 use crate::text::{Lines, one_of, shown, utf8};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
-
-#[derive(Deserialize)]
-struct Document<'a> {
-    #[serde(borrow)]
-    nftables: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct TableObject {
-    family: String,
-    name: String,
-    flags: Option<Value>,
-}
-
-/// What stands in an object besides, and changes nothing about what becomes of a packet.
-type Besides = Option<IgnoredAny>;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChainObject {
-    pub(super) family: String,
-    pub(super) table: String,
-    pub(super) name: String,
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) hook: Option<String>,
-    pub(super) policy: Option<String>,
-    #[serde(rename = "handle")]
-    _handle: Besides,
-    #[serde(rename = "prio")]
-    _prio: Besides,
-    #[serde(rename = "dev")]
-    _dev: Besides,
-    #[serde(rename = "comment")]
-    _comment: Besides,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SetObject {
-    family: String,
-    table: String,
-    name: String,
-    flags: Option<Value>,
-    elem: Option<Value>,
-    /// How long an element stays that does not say it itself.
-    timeout: Option<Value>,
-    #[serde(rename = "handle")]
-    _handle: Besides,
-    #[serde(rename = "type")]
-    _kind: Besides,
-    #[serde(rename = "map")]
-    _map: Besides,
-    #[serde(rename = "policy")]
-    _policy: Besides,
-    #[serde(rename = "size")]
-    _size: Besides,
-    #[serde(rename = "gc-interval")]
-    _interval: Besides,
-    #[serde(rename = "auto-merge")]
-    _merge: Besides,
-    #[serde(rename = "stmt")]
-    _statements: Besides,
-    #[serde(rename = "comment")]
-    _comment: Besides,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RuleObject<'a> {
-    pub(super) family: String,
-    pub(super) table: String,
-    pub(super) chain: String,
-    #[serde(borrow)]
-    pub(super) expr: Vec<&'a RawValue>,
-    #[serde(rename = "handle")]
-    _handle: Besides,
-    #[serde(rename = "comment")]
-    _comment: Besides,
-}
-
-/// The text, to find the place of a part of it.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    text: &'a str,
-    lines: &'a Lines,
-}
-
-impl Source<'_> {
-    /// An error at a part of the text.
-    pub(super) fn error(
-        self,
-        part: &RawValue,
-        what: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> ImportError {
-        let offset = (part.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let (line, column) = self.lines.place(offset.min(self.text.len()));
-        ImportError::new(line, column, what, advice)
-    }
-
-    pub(super) fn object<'a, T: Deserialize<'a>>(
-        self,
-        part: &'a RawValue,
-        what: &str,
-    ) -> Result<T, ImportError> {
-        serde_json::from_str(part.get()).map_err(|error| {
-            let what = format!("this is no {what}: {}", reason(&error));
-            self.error(part, what, "print the ruleset again with `nft -j list ruleset`")
-        })
-    }
-}
-
-impl Source<'_> {
-    /// The one member that an object must have.
-    pub(super) fn only<T>(
-        self,
-        part: &RawValue,
-        object: BTreeMap<String, T>,
-        what: &str,
-    ) -> Result<(String, T), ImportError> {
-        let mut members = object.into_iter();
-        match (members.next(), members.next()) {
-            (Some(only), None) => Ok(only),
-            _ => {
-                let what = format!("this is no {what}: it has not one member");
-                Err(self.error(part, what, "print the ruleset again with `nft -j list ruleset`"))
-            }
-        }
-    }
-}
-
-/// What the reader of JSON says, without the place, which is one within the part.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or_default().to_owned()
-}
 
 /// Reads one chain of what `nft -j list ruleset` prints: `forward`, if none is asked for.
 ///
@@ -160,17 +23,8 @@ fn reason(error: &serde_json::Error) -> String {
 pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     let text = utf8(text)?;
     let lines = Lines::of(text.as_bytes());
-    let source = Source { text, lines: &lines };
-    let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line() as u32, error.column() as u32);
-        let advice = "a ruleset is what `nft -j list ruleset` prints, whole";
-        ImportError::new(
-            line.max(1),
-            column.max(1),
-            format!("this is no ruleset: {}", reason(&error)),
-            advice,
-        )
-    })?;
+    let source = Source::new(text, &lines);
+    let document = document(text)?;
     let objects = Objects::read(source, &document, options)?;
     let start = objects.start(source, options)?;
     let other = hooks::others_decide_nothing(source, &objects, start).err();
@@ -260,8 +114,8 @@ impl<'a> Objects<'a> {
                 "set" | "map" => {
                     let set: SetObject = source.object(body, "set")?;
                     if objects.is_wanted(source, body, &set.family, &set.table, options)? {
-                        let is_map = kind == "map" || set.timeout.is_some();
-                        objects.sets.insert(set.name, (is_map, set.flags, set.elem));
+                        let is_map = kind == "map";
+                        objects.sets.insert(set.name.clone(), NamedSet::new(is_map, set));
                     }
                 }
                 "rule" => {
@@ -364,8 +218,7 @@ fn statements(
     let mut conditions = matcher.conditions();
     let mut target = None;
     for raw in statements {
-        let object: BTreeMap<String, Value> = source.object(raw, "statement")?;
-        let (kind, body) = source.only(raw, object, "statement")?;
+        let (kind, body) = hooks::statement(source, raw)?;
         if target.is_some() {
             return Err(source.error(raw, "there is a statement behind the decision", ADVICE));
         }
@@ -391,20 +244,7 @@ fn statements(
             "counter" | "continue" | "comment" => {}
             "log" => *log = true,
             _ => {
-                let cause = match &*kind {
-                    "limit" | "quota" | "meter" | "set" | "map" | "ct count" | "connlimit" => {
-                        "remembers earlier packets"
-                    }
-                    "snat" | "dnat" | "masquerade" | "redirect" | "tproxy" => "changes addresses",
-                    "mangle" => "changes the packet or its marks",
-                    "vmap" => "decides by a map",
-                    "queue" => "leaves the decision to a process",
-                    "dup" | "fwd" => "sends the packet elsewhere",
-                    "ct helper" | "ct timeout" | "ct expectation" | "notrack" | "flow" | "synproxy" => {
-                        "tells how connections are followed"
-                    }
-                    _ => "is not known here",
-                };
+                let cause = operands::cause(&kind);
                 return Err(source.error(raw, format!("the statement `{}` {cause}", shown(&kind)), ADVICE));
             }
         }

@@ -7,7 +7,7 @@ use crate::services;
 use serde_json::Value;
 
 /// A value of a column that is one number.
-pub(super) fn number(value: &Value, part: Part, family: AddressFamily) -> Option<u128> {
+pub(crate) fn number(value: &Value, part: Part, family: AddressFamily) -> Option<u128> {
     let most = host_mask(part.width(family), 0);
     let number = match value {
         Value::Number(number) => u128::from(number.as_u64()?),
@@ -76,17 +76,21 @@ fn icmp_code(text: &str, family: AddressFamily) -> Option<u128> {
 }
 
 /// The values of a column that a value, a range or a prefix means.
-pub(super) fn set(value: &Value, part: Part, family: AddressFamily) -> Option<Set> {
+pub(crate) fn set(value: &Value, part: Part, family: AddressFamily) -> Option<Set> {
+    set_of(value, part.width(family), &|value| number(value, part, family))
+}
+
+/// The values of a field of so many bits that a value, a range or a prefix means; `number` reads one value.
+pub(crate) fn set_of(value: &Value, width: u8, number: &dyn Fn(&Value) -> Option<u128>) -> Option<Set> {
     let object = value.as_object();
     if let Some([low, high]) = object.and_then(|object| object.get("range")?.as_array()).map(|ends| &ends[..])
     {
-        let (low, high) = (number(low, part, family)?, number(high, part, family)?);
+        let (low, high) = (number(low)?, number(high)?);
         return (low <= high).then_some(Set::Range { low, high });
     }
     if let Some(prefix) = object.and_then(|object| object.get("prefix")) {
-        let width = part.width(family);
         let length = u8::try_from(prefix.get("len")?.as_u64()?).ok().filter(|length| *length <= width)?;
-        return Some(Set::prefix(width, number(prefix.get("addr")?, part, family)?, length));
+        return Some(Set::prefix(width, number(prefix.get("addr")?)?, length));
     }
-    number(value, part, family).map(Set::exact)
+    number(value).map(Set::exact)
 }

@@ -1,0 +1,322 @@
+//! Rulesets become policies that decide as they say, or are refused at the place.
+
+use super::*;
+use policy::{Packet, Path, PolicyVerdict, Reject, State, Step, Unreachable, evaluate};
+
+/// A ruleset of these objects, a line each.
+fn json(objects: &[String]) -> String {
+    format!("{{\"nftables\": [\n{}\n]}}\n", objects.join(",\n"))
+}
+
+fn base(family: &str, table: &str, hook: &str, priority: i64, policy: &str) -> String {
+    format!(
+        "{{\"chain\": {{\"family\": \"{family}\", \"table\": \"{table}\", \"name\": \"{hook}\", \"type\": \"filter\", \"hook\": \"{hook}\", \"prio\": {priority}, \"policy\": \"{policy}\"}}}}"
+    )
+}
+
+fn chain(table: &str, name: &str) -> String {
+    format!("{{\"chain\": {{\"family\": \"inet\", \"table\": \"{table}\", \"name\": \"{name}\"}}}}")
+}
+
+fn rule(family: &str, table: &str, chain: &str, statements: &str) -> String {
+    format!(
+        "{{\"rule\": {{\"family\": \"{family}\", \"table\": \"{table}\", \"chain\": \"{chain}\", \"expr\": [{statements}]}}}}"
+    )
+}
+
+fn forward(statements: &str) -> String {
+    rule("inet", "t", "forward", statements)
+}
+
+fn matching(left: &str, operator: &str, right: &str) -> String {
+    format!("{{\"match\": {{\"op\": \"{operator}\", \"left\": {left}, \"right\": {right}}}}}")
+}
+
+const ACCEPT: &str = r#"{"accept": null}"#;
+const DROP: &str = r#"{"drop": null}"#;
+const STATE: &str = r#"{"ct": {"key": "state"}}"#;
+const DPORT: &str = r#"{"payload": {"protocol": "tcp", "field": "dport"}}"#;
+const SADDR: &str = r#"{"payload": {"protocol": "ip", "field": "saddr"}}"#;
+
+fn read_all(objects: &[String]) -> ImportedPolicy {
+    let options = PolicyOptions { interfaces: vec![("eth0".to_owned(), 1)], ..PolicyOptions::default() };
+    read(json(objects).as_bytes(), &options).expect("it is a ruleset")
+}
+
+/// The policy of a ruleset of which nothing is refused.
+fn whole(objects: &[String]) -> Policy {
+    let read = read_all(objects);
+    assert_eq!(read.refused, []);
+    read.policy
+}
+
+/// One chain of `inet` at `forward` with the policy drop, and these rules.
+fn one_chain(rules: &[String]) -> Vec<String> {
+    [&[base("inet", "t", "forward", 0, "drop")], rules].concat()
+}
+
+/// A TCP packet of IPv4 that belongs to no connection.
+fn segment(port: u128) -> Packet {
+    Packet::default()
+        .with(PacketField::Family, Some(4))
+        .with(PacketField::Source, Some(0xffff_0a00_0001))
+        .with(PacketField::Destination, Some(0xffff_c000_0201))
+        .with(PacketField::Protocol, Some(6))
+        .with(PacketField::SourcePort, Some(1024))
+        .with(PacketField::DestinationPort, Some(port))
+        .with(PacketField::TcpFlags, Some(2))
+        .with(PacketField::LaterFragment, Some(0))
+        .with(PacketField::TimeToLive, Some(64))
+        .with(PacketField::Length, Some(60))
+        .with(PacketField::Dscp, Some(46))
+        .with(PacketField::InPort, Some(1))
+        .with(PacketField::OutPort, Some(2))
+        .with(PacketField::State, Some(State::New as u128))
+}
+
+/// A later fragment of such a packet.
+fn fragment() -> Packet {
+    [PacketField::SourcePort, PacketField::DestinationPort, PacketField::TcpFlags]
+        .into_iter()
+        .fold(segment(0), |packet, field| packet.with(field, None))
+        .with(PacketField::LaterFragment, Some(1))
+}
+
+fn verdict(policy: &Policy, packet: &Packet) -> PolicyVerdict {
+    evaluate(policy, Path::Forwarded, packet, &|_| false).expect("it ends")
+}
+
+fn decides(policy: &Policy, packet: &Packet) -> RuleAction {
+    verdict(policy, packet).action
+}
+
+#[test]
+fn a_packet_passes_all_chains_by_priority() {
+    let policy = whole(&[
+        base("inet", "t", "forward", 10, "drop"),
+        base("ip", "u", "forward", -5, "accept"),
+        forward(&format!("{}, {ACCEPT}", matching(STATE, "in", r#"["established", "related"]"#))),
+        forward(&format!(
+            r#"{{"vmap": {{"key": {DPORT}, "data": {{"set": [[22, {ACCEPT}], [{{"range": [80, 90]}}, {DROP}], ["*", {{"jump": {{"target": "x"}}}}]]}}}}}}"#
+        )),
+        forward(ACCEPT),
+        chain("t", "x"),
+        rule("inet", "t", "x", &format!("{}, {DROP}", matching(DPORT, "==", "25"))),
+        rule("ip", "u", "forward", &format!("{}, {DROP}", matching(SADDR, "==", r#""10.0.0.9""#))),
+    ]);
+    let ports = [22, 80, 90, 91, 25].map(|port| decides(&policy, &segment(port)));
+    use RuleAction::{Block, Pass};
+    assert_eq!(ports, [Pass, Block, Block, Pass, Block]);
+    let known = segment(80).with(PacketField::State, Some(State::Related as u128));
+    assert_eq!(decides(&policy, &known), Pass);
+    // The chain of the other table comes first, and accepting there is not the end.
+    let stray = segment(22).with(PacketField::Source, Some(0xffff_0a00_0009));
+    assert_eq!(verdict(&policy, &stray).steps, [Step::Rule(1, 1)]);
+    assert_eq!(policy.remembers, Remembers::Passed);
+    // A table of `ip` says nothing of IPv6.
+    let six = segment(22).with(PacketField::Family, Some(6)).with(PacketField::Source, Some(7));
+    assert_eq!(verdict(&policy, &six).steps[0], Step::Rule(1, 0));
+    assert_eq!(decides(&policy, &six), Pass);
+}
+
+#[test]
+fn states_are_compared_by_their_bits() {
+    use State::{Established, Invalid, New, Related, Untracked};
+    let masked = format!(r#"{{"&": [{STATE}, ["new", "related"]]}}"#);
+    let cases: [(&str, &str, &str, &[State]); 9] = [
+        (STATE, "in", r#"["established", "related"]"#, &[Established, Related]),
+        (STATE, "in", r#""new""#, &[New]),
+        (STATE, "==", r#"{"set": ["new", "invalid"]}"#, &[New, Invalid]),
+        (STATE, "!=", r#"{"set": ["new", "invalid"]}"#, &[Established, Related, Untracked]),
+        (STATE, "!=", r#""new""#, &[Established, Related, Invalid, Untracked]),
+        (STATE, "!", r#"["established", "related"]"#, &[New, Invalid, Untracked]),
+        // A packet has one state, not two.
+        (STATE, "==", r#"["established", "related"]"#, &[]),
+        (&masked, "==", "0", &[Established, Invalid, Untracked]),
+        (&masked, "!=", "0", &[New, Related]),
+    ];
+    for (left, operator, right, wanted) in cases {
+        let rule = forward(&format!("{}, {ACCEPT}", matching(left, operator, right)));
+        let policy = whole(&one_chain(&[rule]));
+        for state in [New, Established, Related, Invalid, Untracked] {
+            let packet = segment(1).with(PacketField::State, Some(state as u128));
+            let passes = decides(&policy, &packet) == RuleAction::Pass;
+            assert_eq!(passes, wanted.contains(&state), "{left} {operator} {right}: {state:?}");
+        }
+    }
+}
+
+#[test]
+fn fields_hold_as_nftables_compares_them() {
+    let payload = |protocol: &str, field: &str| {
+        format!(r#"{{"payload": {{"protocol": "{protocol}", "field": "{field}"}}}}"#)
+    };
+    let meta = |key: &str| format!(r#"{{"meta": {{"key": "{key}"}}}}"#);
+    let concat = format!(r#"{{"concat": [{SADDR}, {DPORT}]}}"#);
+    for (left, operator, right, fits) in [
+        // At `forward` one is taken away already.
+        (payload("ip", "ttl"), "==", "63", true),
+        (payload("ip", "ttl"), "<", "64", true),
+        (payload("ip", "ttl"), "!=", "63", false),
+        (payload("ip6", "hoplimit"), "==", "63", false),
+        (payload("ip", "dscp"), "==", r#""ef""#, true),
+        (payload("ip", "dscp"), "!=", r#"{"set": ["cs1", 46]}"#, false),
+        (payload("ip6", "dscp"), "!=", r#""cs1""#, false),
+        (meta("length"), "==", r#"{"range": [40, 60]}"#, true),
+        (payload("ip", "length"), ">", "60", false),
+        (meta("nfproto"), "!=", r#""ipv6""#, true),
+        (meta("protocol"), "==", r#"{"set": ["arp", "ip"]}"#, true),
+        (payload("ip", "version"), "==", "4", true),
+        (meta("pkttype"), "==", r#""host""#, true),
+        (meta("pkttype"), "!=", r#""host""#, false),
+        (meta("iifname"), "==", r#""eth*""#, true),
+        (meta("iifname"), "!=", r#"{"set": ["eth0", "lo"]}"#, false),
+        (meta("iif"), "==", r#""lo""#, false),
+        (meta("oifname"), "!=", r#""eth0""#, true),
+        (
+            concat.clone(),
+            "==",
+            r#"{"set": [{"concat": [{"prefix": {"addr": "10.0.0.0", "len": 8}}, {"range": [20, 30]}]}]}"#,
+            true,
+        ),
+        (concat.clone(), "!=", r#"{"set": [{"concat": ["10.0.0.1", 22]}]}"#, false),
+        (concat, "!=", r#"{"set": [{"concat": ["10.0.0.1", 23]}]}"#, true),
+        (payload("udp", "dport"), "!=", "23", false),
+        (payload("icmp", "type"), "!=", r#""echo-request""#, false),
+        (format!(r#"{{"&": [{SADDR}, "255.0.0.255"]}}"#), "==", r#""10.0.0.1""#, true),
+        (payload("tcp", "flags"), "in", r#"["syn", "ack"]"#, true),
+        (payload("tcp", "flags"), "!", r#""syn""#, false),
+    ] {
+        let rule = forward(&format!("{}, {ACCEPT}", matching(&left, operator, right)));
+        let policy = whole(&one_chain(&[rule]));
+        let passes = decides(&policy, &segment(22)) == RuleAction::Pass;
+        assert_eq!(passes, fits, "{left} {operator} {right}");
+    }
+}
+
+#[test]
+fn an_interface_that_there_is_not_is_another() {
+    let iif = r#"{"meta": {"key": "iifname"}}"#;
+    let rules = [rule("inet", "t", "output", &format!("{}, {DROP}", matching(iif, "!=", r#""eth0""#)))];
+    let policy = whole(&[&[base("inet", "t", "output", 0, "accept")], &rules[..]].concat());
+    let own = segment(22).with(PacketField::InPort, None);
+    let said = evaluate(&policy, Path::FromGateway, &own, &|_| false).expect("it ends");
+    assert_eq!(said.action, RuleAction::Block);
+}
+
+#[test]
+fn what_comes_before_a_match_is_done_before_it() {
+    let counted = r#"{"counter": {"packets": 0, "bytes": 0}}"#;
+    let asks_state = forward(&format!("{}, {DROP}", matching(STATE, "in", r#""invalid""#)));
+    let policy = whole(&one_chain(&[
+        asks_state,
+        forward(&format!(
+            r#"{counted}, {}, {{"limit": {{"rate": 5, "per": "second"}}}}, {{"log": {{"prefix": "x"}}}}, {{"reject": {{"type": "icmpx", "expr": "admin-prohibited"}}}}"#,
+            matching(DPORT, "==", "22")
+        )),
+    ]));
+    let [_, first, second] = &policy.groups[0].rules[..] else { panic!("{:?}", policy.groups) };
+    assert_eq!((first.action, first.count, first.log), (RuleAction::Continue, true, false));
+    assert_eq!(second.action, RuleAction::Reject(Reject::Unreachable(Unreachable::Prohibited)));
+    assert!(second.log && !second.count);
+    assert!(policy.memories[0].text.contains("limit"));
+}
+
+#[test]
+fn what_is_not_exactly_known_is_refused_at_its_place() {
+    let set = r#"{"set": {"family": "inet", "table": "t", "name": "s", "type": "ipv4_addr", "flags": ["timeout"], "elem": [{"elem": {"val": "10.0.0.1", "timeout": 60, "expires": 5}}]}}"#;
+    for (statements, what) in [
+        (r#"{"masquerade": null}"#.to_owned(), "NAT is not read yet"),
+        (r#"{"notrack": null}"#.to_owned(), "tells how connections are followed"),
+        (r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}}"#.to_owned(), "changes the packet"),
+        (r#"{"queue": {"num": 1}}"#.to_owned(), "leaves the decision to a process"),
+        (matching(r#"{"meta": {"key": "mark"}}"#, "==", "1"), "`meta mark`"),
+        (matching(r#"{"fib": {"result": "oif", "flags": ["saddr"]}}"#, "==", "false"), "asks this machine"),
+        (matching(r#"{"socket": {"key": "transparent"}}"#, "==", "1"), "asks this machine"),
+        (matching(r#"{"ct": {"key": "mark"}}"#, "==", "1"), "`ct mark`"),
+        (
+            matching(r#"{"payload": {"protocol": "ip6", "field": "nexthdr"}}"#, "==", "6"),
+            "may be an extension",
+        ),
+        (matching(r#"{"payload": {"protocol": "th", "field": "dport"}}"#, "==", "6"), "need not have any"),
+        (matching(r#"{"meta": {"key": "iifname"}}"#, "==", r#""eth1""#), "is bound to no port"),
+        (matching(SADDR, "==", r#""@s""#), "go after a time"),
+        (matching(SADDR, "==", r#""@none""#), "there is no set"),
+        (r#"{"jump": {"target": "forward"}}"#.to_owned(), "no chain `forward` to jump to"),
+        (format!("{DROP}, {ACCEPT}"), "behind the decision"),
+    ] {
+        let rules = [set.to_owned(), forward(&statements), forward(DROP)];
+        let read = read_all(&one_chain(&rules));
+        let [refused] = &read.refused[..] else { panic!("{statements}: {:?}", read.refused) };
+        assert!(refused.line == 4 && refused.what.contains(what), "{statements}: {refused}");
+        assert_eq!(read.kept, 1);
+    }
+    let early = [
+        base("inet", "t", "prerouting", -300, "accept"),
+        rule("inet", "t", "prerouting", &format!("{}, {DROP}", matching(STATE, "in", r#""invalid""#))),
+    ];
+    assert!(read_all(&early).refused[0].what.contains("before connections are looked up"));
+    for hook in ["ingress", "egress"] {
+        let read = read_all(&[base("netdev", "d", hook, 0, "drop")]);
+        assert!(read.refused[0].what.contains("where no policy can"), "{:?}", read.refused);
+    }
+    let circle = [
+        base("inet", "t", "forward", 0, "drop"),
+        chain("t", "x"),
+        forward(r#"{"jump": {"target": "x"}}"#),
+        rule("inet", "t", "x", r#"{"goto": {"target": "x"}}"#),
+    ];
+    let fault = read(json(&circle).as_bytes(), &PolicyOptions::default()).expect_err("it never ends");
+    assert!(fault.line == 5 && fault.what.contains("circle"), "{fault}");
+}
+
+#[test]
+fn sets_that_packets_change_are_remembered() {
+    let add = format!(r#"{{"set": {{"op": "add", "elem": {SADDR}, "set": "@s"}}}}"#);
+    let policy = whole(&one_chain(&[
+        r#"{"set": {"family": "inet", "table": "t", "name": "s", "type": "ipv4_addr", "flags": ["timeout"], "timeout": 60}}"#.to_owned(),
+        forward(&format!("{}, {add}", matching(DPORT, "==", "22"))),
+        forward(&format!("{}, {ACCEPT}", matching(SADDR, "==", r#""@s""#))),
+    ]));
+    assert_eq!(policy.memories.len(), 2);
+    for known in [false, true] {
+        let said = evaluate(&policy, Path::Forwarded, &segment(1), &|index| index == 1 && known);
+        assert_eq!(said.expect("it ends").action == RuleAction::Pass, known);
+    }
+}
+
+#[test]
+fn later_fragments_pass_only_where_no_header_could_block_them() {
+    let port = |operator: &str, statement: &str| {
+        forward(&format!("{}, {statement}", matching(DPORT, operator, "22")))
+    };
+    let followed = forward(&format!("{}, {DROP}", matching(STATE, "in", r#""invalid""#)));
+    use RuleAction::{Block, Pass};
+    for (rules, wanted) in [
+        (vec![port("==", ACCEPT)], Block),
+        (vec![port("==", DROP), forward(ACCEPT)], Block),
+        (vec![port("!=", DROP), forward(ACCEPT)], Block),
+        (vec![port("!=", r#"{"jump": {"target": "x"}}"#), forward(ACCEPT)], Pass),
+        (vec![port("!=", r#"{"goto": {"target": "x"}}"#), forward(ACCEPT)], Block),
+        (vec![port("==", r#"{"counter": null}"#), forward(ACCEPT)], Pass),
+        // Where connections are followed, a fragment shares the fate of its packet.
+        (vec![followed, port("==", DROP), forward(ACCEPT)], Pass),
+    ] {
+        let objects = [one_chain(&rules), vec![chain("t", "x"), rule("inet", "t", "x", ACCEPT)]].concat();
+        assert_eq!(decides(&whole(&objects), &fragment()), wanted, "{rules:?}");
+    }
+}
+
+#[test]
+fn rejecting_says_how_and_to_whom() {
+    for (reject, wanted) in [
+        ("null", Some(Reject::Unreachable(Unreachable::Port))),
+        (r#"{"type": "tcp reset"}"#, Some(Reject::TcpReset)),
+        (r#"{"type": "icmp", "expr": "host-prohibited"}"#, Some(Reject::Icmp(10))),
+        (r#"{"type": "icmpv6", "expr": "no-route"}"#, None),
+        (r#"{"type": "icmpx", "expr": "no-route"}"#, Some(Reject::Unreachable(Unreachable::NoRoute))),
+    ] {
+        let policy = whole(&one_chain(&[forward(&format!(r#"{{"reject": {reject}}}"#))]));
+        assert_eq!(decides(&policy, &segment(1)), wanted.map_or(RuleAction::Block, RuleAction::Reject));
+    }
+}
