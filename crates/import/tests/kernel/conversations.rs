@@ -1,7 +1,7 @@
 //! Packets of whole connections, in the order in which their ends send them, and what Linux knows of a
 //! connection at each of them.
 
-use super::packets::Random;
+use super::random::Random;
 use policy::{PacketField, State};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;

@@ -2,7 +2,7 @@
 //! as.
 
 use super::conversations::{Connection, Conversation, End, OnTheWay};
-use super::packets::Random;
+use super::random::Random;
 use super::router::Router;
 use super::seed;
 use import::policies::{PolicyOptions, read};
