@@ -30,6 +30,13 @@ pub(crate) struct PolicySource {
     /// The family of the packets, where a file is about one only
     #[arg(long, value_parser = one_of(&FAMILIES), default_value = "v4")]
     pub(crate) family: AddressFamily,
+    /// A table of NPF or pf whose addresses stand in a file of their own, an address or a prefix a line; again
+    /// for each table
+    #[arg(long = "table", value_name = "NAME=FILE", value_parser = table)]
+    pub(crate) tables: Vec<(String, String)>,
+    /// Skip a first line that is none of the format, as a title, and tell it on standard error
+    #[arg(long)]
+    pub(crate) skip_title: bool,
     /// Leave out lines that cannot be kept, and tell each on standard error; the answer may be another than
     /// the file's
     #[arg(long)]
@@ -41,6 +48,13 @@ fn interface(text: &str) -> Result<(String, u16), String> {
     let (name, port) = text.split_once('=').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
     Ok((name.to_owned(), port))
+}
+
+fn table(text: &str) -> Result<(String, String), String> {
+    let (name, file) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` names no file for a table: write one like admins=admins.txt"))?;
+    Ok((name.to_owned(), file.to_owned()))
 }
 
 /// `ravelin policy check`

@@ -34,8 +34,23 @@ impl Source {
                 ))
             })?,
         };
-        let options = PolicyOptions { family: source.family, interfaces: source.interfaces.clone() };
+        let mut tables = Vec::with_capacity(source.tables.len());
+        for (name, contents) in &source.tables {
+            let contents_text = String::from_utf8(read(contents)?).map_err(|_| {
+                Failure::Usage(format!("{contents}: the file of the table {name} is no text"))
+            })?;
+            tables.push((name.clone(), contents_text));
+        }
+        let options = PolicyOptions {
+            family: source.family,
+            interfaces: source.interfaces.clone(),
+            tables,
+            skip_first_line: source.skip_title,
+        };
         let read = policies::read(&text, format, &options).map_err(|error| import_failure(file, &error))?;
+        if let Some(title) = &read.skipped {
+            anstream::eprintln!("skipped: {file}: line 1 is none of the format: {}", title.escape_debug());
+        }
         for refused in read.refused.iter().take(REFUSED_SHOWN) {
             let lead = if source.lenient { "left out" } else { "refused" };
             anstream::eprintln!("{lead}: {file}: {refused}");
