@@ -10,6 +10,7 @@ mod iptables;
 mod limits;
 mod nft;
 mod npf;
+mod pf;
 mod words;
 
 use crate::ImportError;
@@ -17,7 +18,7 @@ use crate::ImportError;
 pub use imported::{ImportedPolicy, PolicyOptions};
 
 /// The formats that policies are read from, as commands and files name them.
-pub const FORMATS: [&str; 3] = ["iptables", "nft", "npf"];
+pub const FORMATS: [&str; 4] = ["iptables", "nft", "npf", "pf"];
 
 /// Reads a file as a policy.
 ///
@@ -28,6 +29,7 @@ pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<Import
         "iptables" => iptables::read(text, options),
         "nft" => nft::read(text, options),
         "npf" => npf::read(text, options),
+        "pf" => pf::read(text, options),
         other => {
             let what = format!("there is no format `{other}`");
             Err(ImportError::new(1, 1, what, format!("formats are {}", FORMATS.join(", "))))

@@ -10,7 +10,7 @@ use crate::text::{lines, parse_number, shown};
 use policy::{PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
-const MAPPED: u128 = 0xffff_0000_0000;
+pub(super) const MAPPED: u128 = 0xffff_0000_0000;
 
 /// TCP and UDP, the protocols whose ports rules compare.
 pub(super) const TCP: u8 = 6;
@@ -221,6 +221,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// The same to everybody.
+    pub(super) fn same(reject: Reject) -> Self {
+        Self { tcp: Some(reject), udp: Some(reject), others: Some(reject) }
+    }
+
     /// "Administratively prohibited", as NPF says it.
     pub(super) const PROHIBITED: Option<Reject> = Some(Reject::Unreachable(Unreachable::Prohibited));
 

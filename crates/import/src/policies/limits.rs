@@ -5,3 +5,6 @@ pub(crate) const MOST_WORDS: usize = 1_000_000;
 
 /// The most ranges of addresses and ports of all rules together; a table counts for each rule that asks it.
 pub(crate) const MOST_RANGES: usize = 4_000_000;
+
+/// The deepest anchor of pf within anchors.
+pub(crate) const DEEPEST_ANCHORS: usize = 32;

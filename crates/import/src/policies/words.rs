@@ -161,6 +161,11 @@ impl<'t, 'a> Statement<'t, 'a> {
         *self.words.first().unwrap_or(&self.end)
     }
 
+    /// The word behind the next one.
+    pub(super) fn second(&self) -> FilterWord<'a> {
+        *self.words.get(1).unwrap_or(&self.end)
+    }
+
     /// The next word.
     pub(super) fn next(&mut self) -> FilterWord<'a> {
         let word = self.peek();
