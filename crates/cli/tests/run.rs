@@ -232,6 +232,43 @@ fn a_trace_shows_every_step() {
 }
 
 #[test]
+fn a_trace_shows_nothing_of_a_secret_nor_of_what_follows_from_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sealed.rav");
+    let text = |property: &str| {
+        format!(
+            "import std.net.{{ethernet}}
+table keys: exact(u8) -> u32 {{ capacity 1 {property} entries {{ 7 => 4242424242 }} }}
+table learned: exact(u32) -> u32 {{ capacity 4 age 1s evict lru }}
+start decoder frame(eth: ethernet) {{
+    if eth.type != 0x0800 {{ drop other }}
+    match keys[7] {{ some key => seal(key), none => drop unknown }}
+}}
+stage seal(key: u32) requires eth {{
+    if eth.dst == 02:00:00:00:00:09 {{ drop other }}
+    let sealed = key ^ 1000
+    learn learned[sealed] = key
+    match learned[sealed] {{ some of => send of as| port, none => drop unknown }}
+}}
+"
+        )
+    };
+    for (property, shown) in [("", true), ("secret", false)] {
+        std::fs::write(&path, text(property)).expect("written");
+        let frame = "ffffffffffff 02:00:00:00:00:01 0800 0000";
+        let arguments = ["trace", path.to_str().expect("text"), "--packet", frame];
+        let steps = json(&arguments, 0).0["steps"].to_string();
+        assert!(steps.contains("eth.type is 2048"), "{steps}");
+        for number in [4_242_424_242_u32, 4_242_424_242 ^ 1000] {
+            assert_eq!(steps.contains(&number.to_string()), shown, "{number} in {steps}");
+        }
+        assert_eq!(steps.contains("keys[…] is there, and secret"), !shown, "{steps}");
+        assert_eq!(steps.contains("learn learned[…] = … (new)"), !shown, "{steps}");
+        assert_eq!(steps.contains("eth.dst is …"), !shown, "{steps}");
+    }
+}
+
+#[test]
 fn a_trace_of_a_capture_meets_the_tables_as_they_were() {
     let (_directory, path) = capture();
     let (first, _) = json(&["trace", "programs/mac_switch.rav", "--in", &path, "--number", "1"], 0);

@@ -37,13 +37,35 @@ pub struct TraceStep {
 }
 
 /// The steps in the words of the program; steps that have no meaning for its reader are left out.
+///
+/// From a hit in a table that is `secret` on, steps are told without values: any of them may follow from it.
 pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<TraceStep> {
+    let mut shows = Shows::Values;
     let told = moments.iter().filter_map(|moment| {
         let span = span(program, moment);
         let place = span.map_or_else(String::new, |span| place(sources, span));
-        Some(TraceStep { place, step: words(program, moment)? })
+        if let Moment::Lookup(table, _, Some(_), _) = moment
+            && program.tables.get(*table as usize).is_none_or(|table| table.secret)
+        {
+            shows = Shows::NoValues;
+        }
+        Some(TraceStep { place, step: words(program, moment, shows)? })
     });
     told.collect()
+}
+
+/// Whether steps are told with the values that the program computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shows {
+    Values,
+    NoValues,
+}
+
+impl Shows {
+    /// Some values, or a sign in their place.
+    fn values(self, text: impl FnOnce() -> String) -> String {
+        if self == Shows::Values { text() } else { "…".to_owned() }
+    }
 }
 
 /// Records the steps of chosen packets of a batch.
@@ -157,21 +179,25 @@ fn span(program: &Program, moment: &Moment) -> Option<Span> {
 }
 
 /// The description of a step; `None` if it has no meaning for the program's reader.
-fn words(program: &Program, moment: &Moment) -> Option<String> {
+fn words(program: &Program, moment: &Moment, shows: Shows) -> Option<String> {
     match moment {
-        Moment::Handler(function, args) => handler(program, *function, args),
+        Moment::Handler(function, args) => handler(program, *function, args, shows),
         Moment::Stage(stage) => Some(format!("→ {}", program.stages.get(*stage as usize)?.name)),
         Moment::Header(layout, base, name, packet) => {
             let layout = program.layouts.get(*layout as usize)?;
-            let fields = fields(layout, *base, packet).join(", ");
+            let fields = shows.values(|| fields(layout, *base, packet).join(", "));
             Some(format!("  header {name}: {} at byte {base}: {fields}", layout.name))
         }
         Moment::Lookup(table, key, hit, _) => {
             let table = program.tables.get(*table as usize)?;
-            let key = columns(&table.keys, key);
+            let shows = if table.secret { Shows::NoValues } else { shows };
+            let key = shows.values(|| columns(&table.keys, key));
             Some(match hit {
+                Some(_) if table.secret => format!("  {}[{key}] is there, and secret", table.name),
                 Some(_) if table.values.is_empty() => format!("  {}[{key}] is there", table.name),
-                Some(hit) => format!("  {}[{key}] is {}", table.name, columns(&table.values, hit)),
+                Some(hit) => {
+                    format!("  {}[{key}] is {}", table.name, shows.values(|| columns(&table.values, hit)))
+                }
                 None => format!("  {}[{key}] is not there", table.name),
             })
         }
@@ -183,20 +209,22 @@ fn words(program: &Program, moment: &Moment) -> Option<String> {
                 Learned::Moved => "changed",
                 Learned::Refused => "refused: the table is full",
             };
-            let (key, taught) = (columns(&table.keys, key), columns(&table.values, taught));
+            let shows = if table.secret { Shows::NoValues } else { shows };
+            let key = shows.values(|| columns(&table.keys, key));
+            let taught = shows.values(|| columns(&table.values, taught));
             Some(format!("  learn {}[{key}] = {taught} ({came})", table.name))
         }
         Moment::Instruction(function, instruction, results) => {
-            instruction_words(program, *function, instruction, results)
+            instruction_words(program, *function, instruction, results, shows)
         }
         Moment::End(function, block, next) => end(program, *function, *block, *next),
     }
 }
 
-fn handler(program: &Program, function: u32, args: &[u128]) -> Option<String> {
+fn handler(program: &Program, function: u32, args: &[u128], shows: Shows) -> Option<String> {
     let event = program.events.iter().find(|event| event.handler == function);
     Some(match event {
-        Some(event) => format!("→ event {}({})", event.name, columns(&event.params, args)),
+        Some(event) => format!("→ event {}({})", event.name, shows.values(|| columns(&event.params, args))),
         None => format!("→ {}", program.functions.get(function as usize)?.name),
     })
 }
@@ -206,6 +234,7 @@ fn instruction_words(
     function: u32,
     instruction: &Instruction,
     results: &[u128],
+    shows: Shows,
 ) -> Option<String> {
     let counter = |index: &u32| program.counters.get(*index as usize).map(|counter| counter.name.clone());
     match &instruction.op {
@@ -244,7 +273,7 @@ fn instruction_words(
                 .zip(results)
                 .filter_map(|(result, &number)| {
                     let (name, kind) = name(program, function, *result)?;
-                    Some(format!("{name} is {}", value(kind, number)))
+                    Some(format!("{name} is {}", shows.values(|| value(kind, number))))
                 })
                 .collect();
             (!named.is_empty()).then(|| format!("  {}", named.join(", ")))

@@ -219,7 +219,7 @@ pub(crate) fn read(
 
 /// Whether what packets learn in a table is in a snapshot.
 fn is_kept(table: &Table) -> bool {
-    table.kind == TableKind::Exact
+    table.kind == TableKind::Exact && !table.secret
 }
 
 fn columns(table: &Table) -> impl Iterator<Item = &Column> {

@@ -183,6 +183,7 @@ impl Listing {
                     Property::Choose(name) => list.line(format!("choose {}", name.text)),
                     Property::Answer(name) => list.line(format!("answer {}", name.text)),
                     Property::Counted(_) => list.line("counted"),
+                    Property::Secret(_) => list.line("secret"),
                     Property::Expires(name) => list.line(format!("expires {}", name.text)),
                     Property::Releases(name) => list.line(format!("releases {}", name.text)),
                     Property::From(path, format, bindings, _) => {

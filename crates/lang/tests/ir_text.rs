@@ -157,6 +157,7 @@ impl Maker {
             age: self.maybe(Self::next),
             evict: if self.coin() { Eviction::Lru } else { Eviction::Refuse },
             counted: self.coin(),
+            secret: self.coin(),
             releases: self.maybe(Self::word),
             expires: self.maybe(Self::word),
             entries: self.many(|make| Entry {

@@ -34,8 +34,8 @@ mod view;
 mod waypoint;
 mod without_sockets;
 
+pub(crate) use packet_tables::FILLED;
 pub use packet_tables::PacketTables;
-pub(crate) use packet_tables::{COOKIE_KEYS, FILLED};
 pub use view::{AskedWaypointView, NameWish, NamesView, SaidServerNameView, WhyNameView, WhyNameWish};
 pub(crate) use waypoint::locked;
 pub use without_sockets::WithoutSockets;

@@ -13,7 +13,7 @@ const QUARANTINE: &str = "quarantine";
 /// What the machine itself listens at.
 const MACHINE: &str = "machine_services";
 /// The secret of SYN cookies.
-pub(crate) const COOKIE_KEYS: &str = "cookie_keys";
+const COOKIE_KEYS: &str = "cookie_keys";
 /// What leads to hosts by IPv6, and back.
 const STABLE: [&str; 2] = ["stable6", "stable6_back"];
 /// Where clients are led by the server name of TLS, and whereto each is.
@@ -124,6 +124,9 @@ impl PacketTables {
         let of_cookies = find(COOKIE_KEYS)
             .filter(|(_, table)| table.kind == TableKind::Exact)
             .filter(|(_, table)| are(&table.keys, &[uint(8)]) && are(&table.values, &[uint(64), uint(64)]));
+        if of_cookies.is_some_and(|(_, table)| !table.secret) {
+            return Err(lacks(&format!("`secret` among the properties of the table `{COOKIE_KEYS}`")));
+        }
         let cookie_keys = of_cookies.map(|(place, _)| place);
         if held > MOST_BINDINGS {
             return Err(format!(

@@ -1044,7 +1044,7 @@ fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
     let text = include_str!("../../../../programs/waypoint.rav");
     let options = lang::pipeline::CompileOptions::default();
     let compiled = lang::pipeline::compile("waypoint.rav", text, &|_| None, &options);
-    let program = compiled.program.expect("compiles");
+    let mut program = compiled.program.expect("compiles");
     let tables = PacketTables::of(&program, true, false).expect("it has all tables");
     let path = PacketPath::new(&tables, &[], &BTreeSet::new(), [7, u64::MAX]);
     let mut backend = exec::load(&program, exec::BackendKind::Interpreter, 2, 0).expect("it loads");
@@ -1053,6 +1053,10 @@ fn the_secret_of_syn_cookies_is_put_into_each_program_that_has_them() {
     path.fill(&tables, backend.as_mut(), &Hosts::default()).expect("there is room");
     let [(entry, _)] = &backend.entries(table)[..] else { panic!("one secret") };
     assert_eq!(entry.value, [7, u64::MAX.into()]);
+    // A program that would show it gets none.
+    program.tables[table as usize].secret = false;
+    let error = PacketTables::of(&program, true, false).expect_err("it is not secret");
+    assert!(error.contains("`secret` among the properties of the table `cookie_keys`"), "{error}");
 }
 
 /// Packets of which so many first ones are unproved, and with or without SYN cookies.

@@ -129,6 +129,25 @@ fn what_does_not_fit_the_program_or_is_over_is_left_out_and_told() {
     assert_eq!(back(&PROGRAM.replace("capacity 8 ", "capacity 1 "), 1), [2, 2, 2, 2], "one at each worker");
 }
 
+#[test]
+fn what_is_secret_is_in_no_file() {
+    let (secret, folder) = (0x5ec2_e75e_c2e7_u128, tempfile::tempdir().expect("a folder"));
+    for (is_secret, text) in [
+        (false, PROGRAM.to_owned()),
+        (true, PROGRAM.replace("60s  evict refuse  e", "60s  evict refuse  secret  e")),
+    ] {
+        let (program, path) = (program(&text), folder.path().join("state"));
+        assert_eq!(program.tables[0].secret, is_secret);
+        let mut workers = workers(&program, 2);
+        workers[0].learn(0, &exact(&[secret, 0], &[3, 9]), WRITTEN).expect("room");
+        write(&path, &program, &control(&workers), &after(0)).expect("written");
+        let bytes = fs::read(&path).expect("a file");
+        let shown = bytes.windows(6).any(|part| part == &secret.to_be_bytes()[10..]);
+        assert_eq!(shown, !is_secret);
+        assert!(most_bytes(&program, 2, &after(0)) >= bytes.len() as u64);
+    }
+}
+
 /// The program's time cannot say when something was made before the machine started, however early or late
 /// after that start somebody asks, and no other clock is asked.
 #[test]

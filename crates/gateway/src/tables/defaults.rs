@@ -57,7 +57,7 @@ pub(super) fn default_of(
     known: &Known,
     table: u16,
 ) -> Result<Vec<ListedValue>, RequestRefusal> {
-    known.table(table)?;
+    known.may_be_told(table)?;
     let number = known.schema.generation;
     let found = remote.ask(move |generation, _| {
         (generation.number == number).then(|| generation.backend.default_entry(table.into()))

@@ -2,7 +2,7 @@
 //! into entries of the program and back.
 
 use super::limits::{MOST_BUCKETS, SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
-use crate::names::{COOKIE_KEYS, FILLED};
+use crate::names::FILLED;
 use crate::routing::Routing;
 use client::message::table;
 use client::{
@@ -30,11 +30,6 @@ impl Fillers {
         let tables = (0..).zip(&program.tables).filter(|_| self.waypoint);
         routed.chain(tables.filter_map(|(number, table)| Some((number, by_names(table)?.1)))).collect()
     }
-
-    /// The number of the table that holds a secret.
-    fn secret(&self, schema: &ProgramSchema) -> Option<u16> {
-        schema.table(COOKIE_KEYS).filter(|_| self.waypoint).map(|(number, _)| number)
-    }
 }
 
 const BY_ROUTING: &str = "from the addresses in its file and from the routes and neighbours of the machine: change those, as with `ip route add`";
@@ -44,8 +39,6 @@ const BY_ROUTING: &str = "from the addresses in its file and from the routes and
 pub(crate) struct Known {
     pub(crate) schema: ProgramSchema,
     pub(super) program: Arc<Program>,
-    /// The table whose entries are told to nobody.
-    pub(super) secret: Option<u16>,
 }
 
 impl Known {
@@ -58,8 +51,7 @@ impl Known {
             let filled = fillers.of(&program);
             if remote.ask_at(0, |generation| generation.number).ok_or_else(ended)? == number {
                 let schema = describe(&program, file, number, remote.workers(), &filled);
-                let secret = fillers.secret(&schema);
-                return Ok(Known { schema, program, secret });
+                return Ok(Known { schema, program });
             }
         }
     }
@@ -76,12 +68,13 @@ impl Known {
         ))
     }
 
-    /// Refuses to tell entries of a table that holds a secret.
+    /// Refuses to tell entries of a table that is `secret`.
     pub(super) fn may_be_told(&self, number: u16) -> Result<(), RequestRefusal> {
-        if self.secret != Some(number) {
+        let (_, table) = self.table(number)?;
+        if !table.secret {
             return Ok(());
         }
-        let message = format!("`{COOKIE_KEYS}` has a secret of the gateway: its entries are told to nobody");
+        let message = format!("`{}` is `secret` in the program: its entries are told to nobody", table.name);
         Err(RequestRefusal::new(RefusalCode::Closed, RefusalPlace::NONE, message))
     }
 

@@ -58,7 +58,7 @@ fn compiled(text: &str) -> (Arc<Program>, Arc<Sources>) {
 
 fn known(workers: usize) -> Known {
     let program = program().0;
-    Known { schema: describe(&program, "p.rav", 1, workers, &[]), program, secret: None }
+    Known { schema: describe(&program, "p.rav", 1, workers, &[]), program }
 }
 
 /// The changes of a client that has the tables for itself.

@@ -49,6 +49,8 @@ pub enum Property {
     Answer(Name),
     /// `counted`: every entry counts what it was found for
     Counted(Span),
+    /// `secret`: the process shows the entries to nobody
+    Secret(Span),
     /// `releases NAME`: an entry that goes gives its value back to the pool
     Releases(Name),
     /// `expires NAME`: an entry whose time is up raises the event

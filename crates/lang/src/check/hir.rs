@@ -148,6 +148,8 @@ pub struct Table {
     pub evict: crate::ir::Eviction,
     /// As the IR holds it.
     pub counted: bool,
+    /// As the IR holds it.
+    pub secret: bool,
     /// The pool that gets an entry's value back.
     pub releases: Option<u32>,
     /// The event that an entry whose time is up raises.

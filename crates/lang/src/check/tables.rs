@@ -147,6 +147,7 @@ impl Checker<'_> {
             age: None,
             evict: Eviction::Refuse,
             counted: false,
+            secret: false,
             releases: None,
             expires: None,
             file: None,
@@ -199,6 +200,7 @@ impl Checker<'_> {
         match property {
             Property::Choose(_) | Property::Answer(_) => {}
             Property::Counted(_) => table.counted = true,
+            Property::Secret(_) => table.secret = true,
             Property::Releases(name) => table.releases = self.released_pool(table, name),
             // Events are declared behind tables.
             Property::Expires(_) => {}
@@ -308,9 +310,12 @@ impl Checker<'_> {
         let given: Vec<Type> = given.iter().map(|local| self.program.locals[local.0].ty.clone()).collect();
         let (table_name, declared) = (table.name.clone(), table.span);
         let lasting = table.idle.is_none() && table.age.is_none();
+        let secret = table.secret;
         let event_span = self.program.events[event].span;
         let fault = if lasting {
             "its entries have neither `age` nor `idle`, so none ends by its time".to_string()
+        } else if secret {
+            "its entries are `secret`, and whoever listens is told events".to_string()
         } else if !plain {
             "its entries hold variants, which no event can have".to_string()
         } else if given != wanted && !given.contains(&Type::Unknown) && !wanted.contains(&Type::Unknown) {
@@ -411,6 +416,7 @@ fn written(property: &Property, item: &ast::Table) -> (&'static str, Span) {
         Property::Choose(name) => ("choose", name.span),
         Property::Answer(name) => ("answer", name.span),
         Property::Counted(span) => ("counted", *span),
+        Property::Secret(span) => ("secret", *span),
         Property::Releases(name) => ("releases", name.span),
         Property::Expires(name) => ("expires", name.span),
         Property::From(.., span) => ("from", *span),

@@ -377,6 +377,9 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     if table.counted {
         writeln!(out, "  counted")?;
     }
+    if table.secret {
+        writeln!(out, "  secret")?;
+    }
     option(out, "  releases q", &table.releases)?;
     if table.releases.is_some() {
         out.write_char('\n')?;

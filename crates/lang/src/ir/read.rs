@@ -138,6 +138,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
         age: None,
         evict: Eviction::Lru,
         counted: false,
+        secret: false,
         releases: None,
         expires: None,
         entries: Vec::new(),
@@ -163,6 +164,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
             "rules" => table.kind = TableKind::Rules { by_priority: tokens.accept_word("by_priority") },
             "patterns" => table.kind = TableKind::Patterns(memory::answer(tokens)?),
             "counted" => table.counted = true,
+            "secret" => table.secret = true,
             "expires" => table.expires = Some(tokens.index('e')?),
             "releases" => table.releases = Some(tokens.index('q')?),
             "file" => {

@@ -25,6 +25,9 @@ pub struct Table {
     pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.
     pub counted: bool,
+    /// Nobody outside the process is shown an entry, nor what a packet computes behind a hit; none raises an
+    /// event at its end.
+    pub secret: bool,
     /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables
     /// only.
     pub releases: Option<u32>,

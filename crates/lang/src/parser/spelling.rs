@@ -43,9 +43,9 @@ pub(super) const STATEMENTS: [&str; 31] = [
 ];
 
 /// Words that begin a property of a table.
-pub(super) const PROPERTIES: [&str; 12] = [
-    "capacity", "age", "idle", "evict", "choose", "answer", "counted", "releases", "expires", "from",
-    "entries", "default",
+pub(super) const PROPERTIES: [&str; 13] = [
+    "capacity", "age", "idle", "evict", "choose", "answer", "counted", "releases", "expires", "secret",
+    "from", "entries", "default",
 ];
 
 /// Words that begin a property of a group.

@@ -110,6 +110,7 @@ impl Parser<'_> {
             "choose" => Property::Choose(self.one_of("choose", &["first", "priority"])?),
             "answer" => Property::Answer(self.one_of("answer", &["first", "all", "set"])?),
             "counted" => Property::Counted(span),
+            "secret" => Property::Secret(span),
             "releases" => Property::Releases(self.name("The name of a pool", "behind `releases`")?),
             "expires" => Property::Expires(self.name("The name of an event", "behind `expires`")?),
             "from" => {

@@ -201,6 +201,7 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
             age: time(random).filter(|_| !searched),
             evict: if releases.is_some() || random.one_in(2) { Eviction::Refuse } else { Eviction::Lru },
             counted: kind != Exact && random.one_in(2),
+            secret: random.one_in(4),
             releases,
             expires: None,
             entries: Vec::new(),

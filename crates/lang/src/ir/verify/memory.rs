@@ -69,7 +69,7 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
             continue;
         };
         let ends = table.idle.is_some() || table.age.is_some();
-        if !ends || !table.ending_widths().eq(widths(&event.params)) {
+        if !ends || table.secret || !table.ending_widths().eq(widths(&event.params)) {
             report(Fault::KindProperty(index as u32));
         }
     }
