@@ -14,6 +14,8 @@ mod policies;
 mod random;
 #[path = "kernel/router.rs"]
 mod router;
+#[path = "kernel/rulesets.rs"]
+mod rulesets;
 
 use exec::{BackendKind, Outputs, load};
 use import::address::AddressFamily;

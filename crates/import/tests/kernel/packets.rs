@@ -27,6 +27,10 @@ pub(crate) struct Packet {
     pub(crate) rest: [u8; 24],
     /// So many bytes of it are there.
     pub(crate) there: u8,
+    /// The time to live, or hop limit.
+    pub(crate) hops: u8,
+    /// The differentiated services code point.
+    pub(crate) code_point: u8,
 }
 
 pub(crate) const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 2048, 65535];
@@ -67,7 +71,8 @@ impl Packet {
             _ => Piece::Whole,
         };
         let (src, dst) = (random.one(&SOURCES), random.one(&TARGETS));
-        Packet { family, src: address(family, src), dst: address(family, dst), proto, piece, rest, there: 24 }
+        let (src, dst) = (address(family, src), address(family, dst));
+        Packet { family, src, dst, proto, piece, rest, there: 24, hops: 64, code_point: 0 }
     }
 
     /// The same packet, and nothing of its transport header that a rule could ask for.
@@ -129,7 +134,8 @@ impl Packet {
                 header[2..4].copy_from_slice(&(20 + u16::from(self.there)).to_be_bytes());
                 header[4..6].copy_from_slice(&(number as u16).to_be_bytes());
                 header[6..8].copy_from_slice(&(offset | more << 13).to_be_bytes());
-                (header[8], header[9]) = (64, self.proto);
+                header[1] = self.code_point << 2;
+                (header[8], header[9]) = (self.hops, self.proto);
                 header[12..16].copy_from_slice(&(self.src as u32).to_be_bytes());
                 header[16..20].copy_from_slice(&(self.dst as u32).to_be_bytes());
                 let check = !packet::checksum::sum(&header);
@@ -140,8 +146,9 @@ impl Packet {
                 let piece = self.piece != Piece::Whole;
                 let (next, length) = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
                 frame.extend_from_slice(V6);
-                frame.extend_from_slice(&(6 << 28 | number).to_be_bytes());
-                frame.extend_from_slice(&[0, length, next, 64]);
+                let class = u32::from(self.code_point) << 22;
+                frame.extend_from_slice(&(6 << 28 | class | number).to_be_bytes());
+                frame.extend_from_slice(&[0, length, next, self.hops]);
                 frame.extend_from_slice(&self.src.to_be_bytes());
                 frame.extend_from_slice(&self.dst.to_be_bytes());
                 if piece {

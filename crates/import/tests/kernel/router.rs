@@ -148,6 +148,16 @@ impl Router {
         came
     }
 
+    /// Gives the router a ruleset of nftables in place of what it has, or says why that cannot be.
+    pub(crate) fn try_load(&self, rules: &str) -> Result<(), String> {
+        let loaded = self.run("nft", &["-f", "-"], &format!("flush ruleset\n{rules}\n")).expect("nft runs");
+        if loaded.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&loaded.stderr).into_owned())
+        }
+    }
+
     /// Which of these packets come out at the other side.
     pub(crate) fn passes(&mut self, packets: &[Packet]) -> Vec<bool> {
         let mut passed = vec![false; packets.len()];

@@ -59,3 +59,22 @@ pub(super) fn has_ports(condition: &RuleCondition) -> bool {
         _ => false,
     }
 }
+
+/// Whether the condition looks at a field.
+pub(super) fn names(condition: &RuleCondition, field: PacketField) -> bool {
+    match condition {
+        RuleCondition::Holds(own, _) | RuleCondition::Absent(own) => *own == field,
+        RuleCondition::All(each) | RuleCondition::Any(each) => each.iter().any(|each| names(each, field)),
+        RuleCondition::Not(inner) => names(inner, field),
+        RuleCondition::Remembered(_) => false,
+    }
+}
+
+/// Whether the condition asks, among others, that a field holds this one value.
+pub(super) fn needs(condition: &RuleCondition, field: PacketField, value: u128) -> bool {
+    match condition {
+        RuleCondition::Holds(own, values) => *own == field && *values == [Values::exact(value)],
+        RuleCondition::All(each) => each.iter().any(|each| needs(each, field, value)),
+        _ => false,
+    }
+}

@@ -222,6 +222,14 @@ impl Fields {
                 }
             },
         };
+        // nft asks for the family of an ICMP message only where nothing else says it.
+        let others = match of_family {
+            Some(AddressFamily::V4) => Families::V6,
+            _ => Families::V4,
+        };
+        if header.starts_with("icmp") && context.families == others {
+            return Refusal::new(format!("no packet of the table's family carries `{}`", shown(header)));
+        }
         let own = |own: AddressFamily| match own {
             AddressFamily::V4 => (4, Families::V4),
             AddressFamily::V6 => (6, Families::V6),

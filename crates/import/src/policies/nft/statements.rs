@@ -8,7 +8,7 @@
 //! that blocks, or may lead to one, blocks later fragments that meet the rest of it; one that passes passes
 //! none.
 
-use super::conditions::{all, any, has_ports};
+use super::conditions::{all, any, has_ports, names, needs};
 use super::fields::Context;
 use super::matches::{Asked, Matcher};
 use super::ruleset::{Families, Reached, Rule, Ruleset, Ways, not_translated};
@@ -50,6 +50,7 @@ pub(super) fn rules(
         of_fragments: Vec::new(),
         header: false,
         any_ports: false,
+        lacks_ports: false,
         remembers: false,
         log: false,
         count: false,
@@ -67,13 +68,16 @@ pub(super) fn rules(
     if !reader.decided {
         reader.put(RuleAction::Continue, None);
     }
-    let rules = reader.rules;
-    if reader.any_ports && !rules.iter().all(|rule| has_ports(&rule.condition)) {
+    if reader.asks_other_icmp() {
+        let what = "the rule asks for the ICMP messages of one family in packets of the other";
+        return Err(source.error(rule.raw, what, "leave out one of both"));
+    }
+    if reader.lacks_ports {
         let what = "the rule asks for ports where the protocol need not have any";
         let advice = "ask for `tcp dport` and the like, or for `meta l4proto { tcp, udp }` besides";
         return Err(source.error(rule.raw, what, advice));
     }
-    Ok(rules)
+    Ok(reader.rules)
 }
 
 struct Reader<'a> {
@@ -88,7 +92,10 @@ struct Reader<'a> {
     /// The same of a later fragment, without what is asked of a header.
     of_fragments: Vec<RuleCondition>,
     header: bool,
+    /// Whether ports are asked for of whatever protocol there is.
     any_ports: bool,
+    /// Whether that is so of protocols that need not have any.
+    lacks_ports: bool,
     /// Whether the statements so far depend on earlier packets.
     remembers: bool,
     log: bool,
@@ -137,6 +144,18 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Whether a message of ICMP is asked for besides the family that has no such messages: nft compares
+    /// nothing of the family then, and Linux does not say so.
+    fn asks_other_icmp(&self) -> bool {
+        let asks = |protocol: u128, version: u128| {
+            let fields = [PacketField::IcmpType, PacketField::IcmpCode];
+            fields.iter().any(|field| self.conditions.iter().any(|condition| names(condition, *field)))
+                && self.conditions.iter().any(|condition| needs(condition, PacketField::Protocol, protocol))
+                && self.conditions.iter().any(|condition| needs(condition, PacketField::Family, version))
+        };
+        asks(1, 6) || asks(58, 4)
+    }
+
     fn add(&mut self, asked: Asked) {
         self.any_ports |= asked.any_ports;
         self.remembers |= asked.remembers;
@@ -170,11 +189,12 @@ impl Reader<'_> {
 
     /// Adds a rule for packets that meet the conditions, and one more.
     fn put(&mut self, action: RuleAction, more: Option<RuleCondition>) {
-        let conditions = self.conditions.iter().cloned().chain(more).collect();
+        let condition = all(self.conditions.iter().cloned().chain(more).collect());
+        self.lacks_ports |= self.any_ports && !has_ports(&condition);
         let rule = PolicyRule {
             place: self.context.place,
             text: self.text.clone(),
-            condition: all(conditions),
+            condition,
             action,
             decides_at_once: false,
             log: self.log,
