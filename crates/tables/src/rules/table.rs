@@ -23,6 +23,9 @@ const NUMBERS_FOR_RULE: usize = 2;
 pub(super) const NOWHERE: u32 = u32::MAX;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
+/// Trees are grown as for a table that has room for one part in so many more than the rules that it is built
+/// of. So a build costs what its rules cost, whatever the capacity.
+const SPARE_RULES: usize = 4;
 
 /// The most bytes of an image for so many rules.
 pub(super) fn limit(capacity: usize) -> usize {
@@ -114,7 +117,7 @@ impl RulesTable {
     }
 
     /// A table of these rules, given as order, rule and value. Its image may have 1 KiB for every rule of the
-    /// capacity, and besides 16 KiB for each up to 8 MiB.
+    /// capacity, and besides 16 KiB for each up to 8 MiB. The capacity changes nothing else.
     pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<RulesTable, RulesBuildError> {
         let limit = limit(spec.capacity);
         RulesTable::build_within(spec, rules, limit)
@@ -163,15 +166,15 @@ impl RulesTable {
         }
         let count = rules.len();
         let refused = |Exhausted { bytes }| RulesBuildError::Memory { rules: count, bytes, limit };
+        let growth = growth(limit.min(self::limit(count + count / SPARE_RULES)));
         for (order, rule, value) in rules {
             table.note(order, rule, value).map_err(refused)?;
         }
         table.encoded.shrink();
         // So that the map is as small as one can be that was filled one by one.
         table.orders = std::mem::take(&mut table.orders).into_iter().collect();
-        table.leaves =
-            partition::grow(&table.encoded, &mut table.image, &mut table.homes, growth(limit), limit)
-                .map_err(refused)?;
+        table.leaves = partition::grow(&table.encoded, &mut table.image, &mut table.homes, growth, limit)
+            .map_err(refused)?;
         table.image.shrink();
         table.leaves.shrink();
         let bytes = table.image.bytes();

@@ -153,6 +153,55 @@ fn one_change_does_as_little_in_a_large_table() {
     assert!(most.iter().flatten().all(|steps| *steps < MOST), "insert and remove: {most:?}");
 }
 
+/// Rules that fix one column each multiply in a tree, which would grow to whatever size it may have.
+fn one_column_each(count: usize) -> Vec<(u64, Rule, u32)> {
+    let mut numbers = Numbers(19);
+    (0..count)
+        .map(|at| {
+            let mut fields = vec![RuleField::Any; FIVE.len()];
+            let column = at % 4;
+            let length = FIVE[column] - numbers.below(9) as u8;
+            let value = u128::from(numbers.next()) & ones(FIVE[column]);
+            fields[column] = RuleField::Prefix { value, length };
+            (at as u64, Rule { fields }, at as u32)
+        })
+        .collect()
+}
+
+#[test]
+fn a_build_costs_what_its_rules_cost_whatever_the_capacity() {
+    let rules = one_column_each(600);
+    let [small, large] = [800, 128 << 10].map(|capacity| {
+        let spec = RulesSpec { widths: FIVE.to_vec(), capacity };
+        let begun = work::done();
+        let mut table = RulesTable::build(&spec, rules.clone()).expect("there is room");
+        let built = work::done() - begun;
+        table.rebuild().expect("there is room");
+        let rebuilt = work::done() - begun - built;
+        (built, rebuilt, table.statistics().bytes)
+    });
+    assert!(small.0 > 0 && small.0 == small.1, "{small:?}");
+    assert_eq!(small, large);
+}
+
+#[test]
+fn changes_cost_what_they_change_whatever_the_capacity() {
+    let rules = one_column_each(600);
+    let [small, large] = [800, 128 << 10].map(|capacity| {
+        let spec = RulesSpec { widths: FIVE.to_vec(), capacity };
+        let mut table = RulesTable::new(spec).expect("columns can be like that");
+        let begun = work::done();
+        for (order, rule, value) in &rules {
+            table.insert(*order, rule, *value).expect("there is room");
+        }
+        for (order, ..) in &rules {
+            table.remove(*order).expect("it is there");
+        }
+        work::done() - begun
+    });
+    assert!(small > 600 && large <= small + small / 4, "{small} in a table of 800, {large} in one of 128k");
+}
+
 /// A table of rules that fix one column each, built, beside its model.
 fn crossed(count: usize) -> (RulesTable, Linear, RulesSpec, Vec<(u64, Rule, u32)>) {
     let spec = RulesSpec { widths: vec![16, 16], capacity: 3 * count };
