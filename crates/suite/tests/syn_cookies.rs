@@ -564,7 +564,7 @@ fn what_gets_no_cookie_is_refused_as_before() {
 
 #[test]
 fn a_valid_cookie_takes_no_more_places_than_there_are() {
-    let room = [("MOST_YOUNG", "8"), ("MOST_SPLICED", "6"), ("SPLICED_OF_NETWORK", "4")];
+    let room = [("MOST_YOUNG", "8"), ("MOST_SPLICED", "8"), ("SPLICED_OF_NETWORK", "3")];
     everywhere(&room, |world| {
         world.crowd();
         let reasons = |world: &mut World, from: Address, ports: std::ops::Range<u16>| -> Vec<String> {
@@ -574,9 +574,9 @@ fn a_valid_cookie_takes_no_more_places_than_there_are() {
             proofs.map(|proof| world.asks(&proof).0.expect("it is dropped")).collect()
         };
         let (opened, full) = ("opened_by_cookie", "spliced_full");
-        assert_eq!(reasons(world, CLIENT, 1..6), [opened, opened, opened, opened, full]);
+        assert_eq!(reasons(world, CLIENT, 1..5), [opened, opened, opened, full]);
         assert_eq!(reasons(world, [203, 0, 114, 1], 1..4), [opened, opened, full]);
-        assert_eq!((world.held("spliced"), world.held("spliced_back")), (6, 6));
+        assert_eq!((world.held("spliced"), world.held("spliced_back")), (5, 5));
         // No answer of the host: six seconds later the places are free.
         world.now += 6 * SECOND;
         world.bench.advance(world.now);
@@ -593,6 +593,57 @@ fn a_valid_cookie_takes_no_more_places_than_there_are() {
         }
         assert_eq!(last, "bindings_full");
         assert!(world.held("tcp_bindings") <= 4);
+    });
+}
+
+/// However many networks ask for one host: others get their connections, and counts go with what they count.
+#[test]
+fn hosts_and_gateways_have_parts_of_the_places_of_spliced_connections() {
+    let room = [("MOST_YOUNG", "8"), ("MOST_SPLICED", "64"), ("SPLICED_OF_NETWORK", "4")];
+    everywhere(&room, |world| {
+        let at = u128::from(u32::from_be_bytes(AT));
+        world.insert("server_names", &[at, 443], &[]);
+        /// Whether a client is led to a host by its name.
+        fn opens(world: &mut World, from: Address, seq: u32, to: (u128, Address)) -> bool {
+            let (gateway, host) = to;
+            let first = Segment { from, ports: (40_000, 443), ..opening(40_000, seq) };
+            let proof = acknowledges(&first, world.cookie(&first));
+            let address = |address: Address| u128::from(u32::from_be_bytes(address));
+            let named = [address(from), 40_000, address(AT), 443];
+            world.learn("named", &named, &[gateway, address(host), proof.ack.into()]);
+            match world.asks(&proof).0.as_deref() {
+                Some("opened_by_cookie") => true,
+                Some("spliced_full") => false,
+                other => panic!("{other:?}"),
+            }
+        }
+        let flood = |world: &mut World, first: u8, gateway, host| {
+            (0..64)
+                .filter(|network| opens(world, [192, 16 + first, *network, 1], 10, (gateway, host)))
+                .count()
+        };
+        let other = [10, 0, 0, 81];
+        let counts = ["spliced_of_network", "spliced_in_all", "spliced_of_gateway", "spliced_of_host"];
+        // A lone host has 9/16; with a second one its gateway has three quarters; another gateway has a part.
+        assert_eq!(flood(world, 0, 1, HOST), 36);
+        assert_eq!(flood(world, 1, 1, other), 12);
+        assert_eq!(flood(world, 2, 1, [10, 0, 0, 82]), 0);
+        assert_eq!(flood(world, 3, 2, HOST), 16);
+        assert_eq!((world.held("spliced"), world.held("spliced_of_host")), (64, 3));
+        // No host answers, so all of them end.
+        world.now += 6 * SECOND;
+        world.bench.advance(world.now);
+        assert_eq!(counts.map(|table| world.held(table)), [0; 4]);
+        // A client whose port leads to another host now is counted there alone.
+        for (seq, to) in [(10, (1, HOST)), (20, (1, other)), (30, (2, other)), (40, (2, other))] {
+            assert!(opens(world, CLIENT, seq, to));
+            world.bench.advance(world.now);
+            assert_eq!(counts.map(|table| world.held(table)), [1; 4]);
+            assert_eq!((world.held("spliced"), world.held("spliced_back")), (1, 1));
+        }
+        world.now += 6 * SECOND;
+        world.bench.advance(world.now);
+        assert_eq!(counts.map(|table| world.held(table)), [0; 4]);
     });
 }
 
