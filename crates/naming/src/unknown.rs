@@ -26,6 +26,8 @@ struct Slot {
     expectations: Vec<Expectation>,
     /// When an expectation was last promised here, and for whom.
     used: Option<(u64, Responder)>,
+    /// The same before the last promise here, which may be taken back.
+    used_before: Option<(u64, Responder)>,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +67,7 @@ struct Fitness {
 
 impl Unknown {
     pub(crate) fn new(addresses: Vec<Ipv4Addr>) -> Unknown {
-        let slot = |address| Slot { address, expectations: Vec::new(), used: None };
+        let slot = |address| Slot { address, expectations: Vec::new(), used: None, used_before: None };
         Unknown { slots: addresses.into_iter().map(slot).collect() }
     }
 
@@ -121,6 +123,7 @@ impl Unknown {
             return Err(short);
         }
         let slot = &mut self.slots[place];
+        slot.used_before = slot.used;
         if let Some(known) = slot.expectations.iter_mut().find(|one| one.until > now && one.covers(ask)) {
             let renews = Some(known.renewable());
             if !limits.is_short || ask.is_verified {
@@ -148,16 +151,19 @@ impl Unknown {
         Ok(Promise { address: slot.address, exclusive_until, initiators, renews: None })
     }
 
-    /// Takes back that a promise was made again.
+    /// Takes back the last promise, which had been made before.
     pub(crate) fn set_back(&mut self, address: Ipv4Addr, ask: &Ask, before: Renewed) {
-        let slots = self.slots.iter_mut().filter(|slot| slot.address == address);
-        let same = slots.flat_map(|slot| &mut slot.expectations).filter(|one| one.is_for(ask));
-        same.for_each(|one| one.set_back(before));
+        for slot in self.slots.iter_mut().filter(|slot| slot.address == address) {
+            slot.used = slot.used_before;
+            let same = slot.expectations.iter_mut().filter(|one| one.is_for(ask));
+            same.for_each(|one| one.set_back(before));
+        }
     }
 
-    /// Takes back one promise.
+    /// Takes back the last promise.
     pub(crate) fn retract(&mut self, address: Ipv4Addr, ask: &Ask) {
         for slot in self.slots.iter_mut().filter(|slot| slot.address == address) {
+            slot.used = slot.used_before;
             slot.expectations.retain(|one| !one.is_for(ask));
         }
     }

@@ -477,6 +477,62 @@ fn a_promise_that_was_made_again_and_is_taken_back_leaves_the_one_before() {
     }
 }
 
+/// Two waypoints live the same life, but for promises that one of them makes and takes back in between.
+#[test]
+fn promises_that_are_taken_back_change_nothing_that_comes_later() {
+    let (mut taken_back, mut renewed) = (0, 0);
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let unknown: Vec<_> = (1..=2 + (seed % 5) as u8).map(address).collect();
+        let make = || {
+            let pool = AddressPool { known: Vec::new(), unknown: unknown.clone() };
+            let hold = if seed % 2 == 0 { Hold::Measured } else { Hold::Whole };
+            Waypoint::new(pool).expect("good").holding(hold)
+        };
+        let (mut plain, mut other) = (make(), make());
+        let mut now = 0;
+        for step in 0..300 {
+            let most = if random.chance(5) { 100 * SECOND } else { 2 * SECOND };
+            now += random.below(most);
+            let initiators = match random.below(3) {
+                0 => Initiators::Any,
+                bits => Initiators::Prefix(client(random.below(12)), 16 + 8 * bits as u8),
+            };
+            let all = [SSH, HTTPS, DNS];
+            let responder = random.below(6) as u32;
+            let wanted = Ask {
+                resolver: Ipv4Addr::new(192, 0, random.below(4) as u8, 53).into(),
+                is_verified: random.chance(70),
+                ..ask(responder, &all[..=responder as usize % 3], initiators)
+            };
+            match random.below(4) {
+                0 => {
+                    let first = packet(client(random.below(12)), unknown[0], all[random.below(3) as usize]);
+                    assert_eq!(plain.admit(&first, now), other.admit(&first, now), "{seed}, {step}");
+                }
+                1 => {
+                    let made = other.set_up(&wanted, now);
+                    match made {
+                        // What had to go for it does not come back.
+                        Ok(promise) if other.displaced().is_empty() => {
+                            other.retract(&wanted, &promise);
+                            taken_back += 1;
+                            renewed += usize::from(promise.renews.is_some());
+                            plain.advance(now);
+                        }
+                        _ => assert_eq!(plain.set_up(&wanted, now), made, "{seed}, {step}"),
+                    }
+                }
+                _ => {
+                    let (one, two) = (plain.set_up(&wanted, now), other.set_up(&wanted, now));
+                    assert_eq!(one, two, "{seed}, {step}: {wanted:?}");
+                }
+            }
+        }
+    }
+    assert!(taken_back > 2_000 && renewed > 500, "{taken_back} taken back, {renewed} of them renewed");
+}
+
 #[test]
 fn a_client_is_promised_no_address_by_which_it_is_bound_elsewhere_where_a_promise_becomes_one_to_all() {
     let unknown = vec![address(1), address(2)];
