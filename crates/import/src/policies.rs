@@ -16,6 +16,7 @@ mod words;
 use crate::ImportError;
 
 pub use imported::{ImportedPolicy, PolicyOptions};
+pub use npf::write_npf;
 
 /// The formats that policies are read from, as commands and files name them.
 pub const FORMATS: [&str; 4] = ["iptables", "nft", "npf", "pf"];

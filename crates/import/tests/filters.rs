@@ -10,7 +10,7 @@ mod packets;
 mod random;
 
 use firewall::Firewall;
-use import::policies::{PolicyOptions, read};
+use import::policies::{ImportedPolicy, PolicyOptions, read, write_npf};
 use packets::{INTERFACES, Sent};
 use random::Random;
 use serde_json::{Value, json};
@@ -111,5 +111,68 @@ fn generated_configurations_of_npf_decide_as_the_model_says() {
     }
     for word in ["pass", "keep", "block", "rst", "icmp"] {
         assert!(all.get(word).is_some_and(|count| *count > 100), "{all:?}");
+    }
+}
+
+/// The same decisions about all packets, connections included.
+fn decide_the_same(one: &ImportedPolicy, other: &ImportedPolicy, sent: &[Sent], text: &str) {
+    let (mut one, mut other) = (Firewall::new(one), Firewall::new(other));
+    for packet in sent {
+        assert_eq!(one.packet(packet), other.packet(packet), "{packet:?}\n{text}");
+    }
+}
+
+#[test]
+fn what_is_written_for_npf_decides_as_before() {
+    let read = |format: &str, text: &str| {
+        let read =
+            read(text.as_bytes(), format, &options(false)).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read.refused, [], "{text}");
+        read
+    };
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let text = npf_files::generated(&mut random, if seed % 3 == 0 { "stateful-all" } else { "stateful" });
+        let imported = read("npf", &text);
+        let written = write_npf(&imported.policy).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let sent = packets(&mut random, 200);
+        decide_the_same(&imported, &read("npf", &written), &sent, &format!("{text}\n{written}"));
+        // What is written is also NPF to others.
+        if seed % 20 == 0 {
+            agrees("npf", false, &written, &sent);
+        }
+    }
+    for text in [
+        "block\npass in on lan0 inet proto { tcp udp } from 192.0.2.0/24 to any port != 22 no state\n",
+        "block return-rst proto tcp\npass quick inet from 10.0.0.1 - 10.255.0.9 no state\nblock drop out on wan0 all\n",
+        "pass no state\nblock in quick inet proto icmp icmp-type { echoreq, 3 }\nblock proto tcp flags S/SA\n",
+        "set block-policy drop\nblock inet6\nset skip on north\nblock from ! 192.0.2.0/25\n",
+    ] {
+        let imported = read("pf", text);
+        let written = write_npf(&imported.policy).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let sent = packets(&mut Random(7), 2_000);
+        decide_the_same(&imported, &read("npf", &written), &sent, &format!("{text}\n{written}"));
+    }
+}
+
+#[test]
+fn what_npf_cannot_say_is_refused_at_its_rule() {
+    for (text, line, why) in [
+        ("pass proto udp\n", 1, "by direction alone"),
+        ("set state-policy if-bound\npass proto tcp flags any\n", 2, "from any segment on"),
+        ("match log all\n", 1, "neither passes nor blocks"),
+        ("block return\n", 1, "what the sender is told"),
+        ("pass no state\nanchor in {\n block\n}\n", 1, "rules beside groups"),
+        ("block flags S/SA\n", 1, "the opposite of anything"),
+        ("block inet proto icmp icmp-type { echoreq code 0, 3 }\n", 1, "one of several conditions"),
+        ("block on ! lan0\n", 1, "the opposite of anything"),
+        ("block on { lan0 wan0 }\n", 1, "several interfaces"),
+        ("block proto tcp flags /SA\n", 1, "are not set alone"),
+    ] {
+        let imported = read(text.as_bytes(), "pf", &options(false)).expect("pf");
+        assert_eq!(imported.refused, [], "{text}");
+        let error = write_npf(&imported.policy).expect_err(text);
+        assert_eq!(error.line, line, "{text}: {error}");
+        assert!(error.what.contains(why), "{text}: {error}");
     }
 }

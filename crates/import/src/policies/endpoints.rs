@@ -31,9 +31,13 @@ pub(super) fn is(field: PacketField, value: u128) -> RuleCondition {
     RuleCondition::Holds(field, vec![Values::exact(value)])
 }
 
-/// All of the conditions, without a list around a single one.
-pub(super) fn both(mut conditions: Vec<RuleCondition>) -> RuleCondition {
-    if conditions.len() == 1 { conditions.remove(0) } else { RuleCondition::All(conditions) }
+/// The conditions and those of a rule, in one list.
+pub(super) fn with(first: impl IntoIterator<Item = RuleCondition>, rule: &RuleCondition) -> RuleCondition {
+    let rest = match rule {
+        RuleCondition::All(all) => all.clone(),
+        other => vec![other.clone()],
+    };
+    RuleCondition::All(first.into_iter().chain(rest).collect())
 }
 
 /// Packets of a family.
@@ -247,10 +251,9 @@ impl Answers {
             return vec![(condition.clone(), parts[0].0)];
         }
         let with = |(action, protocol): (RuleAction, RuleCondition)| {
-            let RuleCondition::All(all) = condition else {
-                return (RuleCondition::All(vec![condition.clone(), protocol]), action);
-            };
-            (RuleCondition::All([all.clone(), vec![protocol]].concat()), action)
+            let RuleCondition::All(mut all) = with([], condition) else { return (protocol, action) };
+            all.push(protocol);
+            (RuleCondition::All(all), action)
         };
         parts.into_iter().map(with).collect()
     }

@@ -18,6 +18,7 @@
 mod groups;
 mod rule;
 mod variables;
+mod write;
 
 use super::endpoints::{Addresses, Ranges, table_text};
 use super::imported::{ImportedPolicy, PolicyOptions};
@@ -29,6 +30,8 @@ use policy::{MOST_RULES, Remembers, RulePlace};
 use rule::Direction;
 use std::collections::BTreeMap;
 use variables::Variables;
+
+pub use write::write_npf;
 
 /// The words that statements begin with outside of groups.
 const STATEMENTS: [&str; 7] = ["group", "table", "procedure", "map", "alg", "set", "ruleset"];

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::rule::{Direction, FilterRule};
-use crate::policies::endpoints::{all, both, is, never};
+use crate::policies::endpoints::{all, is, never, with};
 use crate::policies::imported::ImportedPolicy;
 use policy::{
     Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup,
@@ -94,11 +94,11 @@ impl FilterGroup<'_> {
             }
             for (condition, action) in &rule.parts {
                 let interface = rule.interface.map(|port| is(field, port.into()));
-                let parts = interface.into_iter().chain(never_here.then(never)).chain([condition.clone()]);
+                let first = interface.into_iter().chain(never_here.then(never));
                 rules.push(PolicyRule {
                     place: *place,
                     text: text.clone(),
-                    condition: both(parts.collect()),
+                    condition: with(first, condition),
                     action: *action,
                     decides_at_once: rule.is_final,
                     log: rule.log,

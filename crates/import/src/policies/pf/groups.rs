@@ -3,7 +3,7 @@
 use super::Reader;
 use super::hosts::one_of;
 use super::rule::FilterRule;
-use crate::policies::endpoints::{both, is};
+use crate::policies::endpoints::{is, with};
 use crate::policies::imported::ImportedPolicy;
 use policy::{
     Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
@@ -77,11 +77,10 @@ impl Block {
                 one_of(rule.interfaces.iter().map(one).collect())
             });
             for (condition, action) in &rule.parts {
-                let all = interfaces.clone().into_iter().chain([condition.clone()]).collect();
                 rules.push(PolicyRule {
                     place: item.place,
                     text: item.text.clone(),
-                    condition: both(all),
+                    condition: with(interfaces.clone(), condition),
                     action: jump.unwrap_or(*action),
                     decides_at_once: rule.quick,
                     log: rule.log,
