@@ -176,3 +176,58 @@ fn what_npf_cannot_say_is_refused_at_its_rule() {
         assert!(error.what.contains(why), "{text}: {error}");
     }
 }
+
+/// A configuration of pf with a bit of everything.
+const PF: &str = "ext = \"lan0\"\nweb = \"{ 80, 8000:8010 }\"\ntable <own> const { 10/8, !10.0.0.1 }\ntable <t> file \"/etc/t\"\n\
+    set skip on lo\nset block-policy return\nblock log all\nmatch log proto tcp\n\
+    pass in quick on $ext inet proto tcp from <own> to { 192.0.2.49, ! 192.0.2.0/24 } port $web \\\n flags S/SA keep state\n\
+    anchor \"a\" out on ! north {\n  pass inet proto icmp icmp-type { echoreq code 0, 3 } no state\n  anchor {\n    block\n  }\n}\n\
+    pass out proto { tcp udp } from any port != 22 to ! <t> port 5000 >< 5300 label \"x\"\n";
+
+#[test]
+fn spoiled_files_are_refused_at_places_in_them() {
+    let (mut whole, mut spoiled) = (0, 0);
+    assert_eq!(read(PF.as_bytes(), "pf", &options(false)).map(|read| read.refused), Ok(vec![]));
+    for seed in 0..4_000 {
+        let mut random = Random(seed);
+        let format = random.one(&["npf", "pf"]);
+        let text = if format == "pf" { PF.to_owned() } else { npf_files::generated(&mut random, "stateful") };
+        let mut bytes = text.into_bytes();
+        for _ in 0..1 + random.below(2) {
+            let at = random.below(bytes.len() as u64) as usize;
+            let other = random.below(bytes.len() as u64) as usize;
+            let end = (at + random.below(12) as usize).min(bytes.len());
+            match random.below(4) {
+                0 => drop(bytes.drain(at..end)),
+                1 => bytes.insert(at, random.one(b"{}()<>!=,;:\"\\#$/-. \n0aZ\xff")),
+                2 => bytes.swap(at, other),
+                _ => {
+                    let piece = bytes[at..end].to_vec();
+                    bytes.splice(other..other, piece);
+                }
+            }
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
+        let title = random.once_in(2);
+        let errors = match read(&bytes, format, &options(title)) {
+            Err(error) => vec![error],
+            Ok(imported) => {
+                if let Ok(text) = write_npf(&imported.policy) {
+                    let again =
+                        read(text.as_bytes(), "npf", &options(false)).expect("what is written is read");
+                    assert_eq!(again.refused, [], "{text}");
+                }
+                imported.refused
+            }
+        };
+        (whole, spoiled) =
+            (whole + usize::from(errors.is_empty()), spoiled + usize::from(!errors.is_empty()));
+        for error in errors {
+            assert!((1..=lines).contains(&error.line) && error.column > 0, "seed {seed}: {error}");
+        }
+    }
+    assert!(whole > 100 && spoiled > 1_000, "{whole} {spoiled}");
+}
