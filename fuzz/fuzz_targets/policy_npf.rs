@@ -1,4 +1,4 @@
-//! Any bytes are refused by line as a configuration of NPF, or kept; what can be written for NPF is read again.
+//! Any bytes are refused by line as a configuration of NPF, or kept; what NPF can say of it is read again.
 #![no_main]
 
 use import::policies::{PolicyOptions, read, write_npf};

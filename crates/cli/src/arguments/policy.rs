@@ -30,8 +30,8 @@ pub(crate) struct PolicySource {
     /// The family of the packets, where a file is about one only
     #[arg(long, value_parser = one_of(&FAMILIES), default_value = "v4")]
     pub(crate) family: AddressFamily,
-    /// A table of NPF or pf whose addresses stand in a file of their own, an address or a prefix a line; again
-    /// for each table
+    /// A table of NPF or pf whose addresses stand in a file of their own, an address or a prefix a line;
+    /// again for each table
     #[arg(long = "table", value_name = "NAME=FILE", value_parser = table)]
     pub(crate) tables: Vec<(String, String)>,
     /// Skip a first line that is none of the format, as a title, and tell it on standard error
