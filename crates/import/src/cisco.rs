@@ -1,7 +1,9 @@
 //! What routers with Cisco IOS print: the access lists of a configuration, and forwarding tables.
 
-mod access_list;
+pub(crate) mod access_list;
+mod entry;
 mod forwarding;
+mod object_group;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,7 @@ use crate::text::shown;
 use policy::{RuleCondition, Values};
 
 /// Conditions that must all hold.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conditions {
     family: AddressFamily,
     /// Of each condition one alternative holds; an alternative holds if all its columns do.

@@ -6,6 +6,7 @@
 
 mod endpoints;
 mod imported;
+mod ios;
 mod iptables;
 mod limits;
 mod nft;
@@ -19,7 +20,7 @@ pub use imported::{ImportedPolicy, PolicyOptions};
 pub use npf::write_npf;
 
 /// The formats that policies are read from, as commands and files name them.
-pub const FORMATS: [&str; 4] = ["iptables", "nft", "npf", "pf"];
+pub const FORMATS: [&str; 5] = ["ios", "iptables", "nft", "npf", "pf"];
 
 /// Reads a file as a policy.
 ///
@@ -27,6 +28,7 @@ pub const FORMATS: [&str; 4] = ["iptables", "nft", "npf", "pf"];
 /// What makes the file none of this format: a line that is none of it, an end that is missing.
 pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     match format {
+        "ios" => ios::read(text, options),
         "iptables" => iptables::read(text, options),
         "nft" => nft::read(text, options),
         "npf" => npf::read(text, options),

@@ -12,11 +12,13 @@
 //! commands that do not begin with the words of a list; a line with `permit` or `deny` that stands in no list
 //! is refused.
 
+use super::entry::{Entry, entry};
+use super::object_group::ObjectGroups;
 use crate::ImportError;
-use crate::address::{self, AddressFamily, host_mask};
-use crate::region::{Region, Set};
-use crate::ruleset::{ChainPolicy, Decision, ImportedRules, Part};
-use crate::services;
+use crate::address::AddressFamily;
+use crate::conditions::Fault;
+use crate::limits::MOST_LIST_RULES;
+use crate::ruleset::{ChainPolicy, Decision, ImportedRules};
 use crate::text::{Line, Word, lines, place, shown};
 use std::collections::{BTreeMap, HashMap};
 
@@ -46,7 +48,98 @@ pub struct AccessList {
 /// The first line of an access list that is none, or that means more than a rule can say; a last line without
 /// an end that is not `end`, as the configuration may be cut there.
 pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<AccessList>, ImportError> {
-    let mut lists = Lists { options: *options, open: Vec::new(), numbers: HashMap::new() };
+    let mut left = MOST_LIST_RULES;
+    let rows = |list| rows(list, &mut left, options.lenient);
+    configuration(text, options.lenient)?.lists.into_iter().map(rows).collect()
+}
+
+/// A list as rows of a table; `left` is how many rows there may still be.
+fn rows(list: List, left: &mut usize, lenient: bool) -> Result<AccessList, ImportError> {
+    // A list without lines lets everything pass in IOS; nobody writes one for that.
+    let default = if list.entries.is_empty() && list.refused.is_empty() { None } else { Some(false) };
+    let (mut decisions, mut refused) = (Vec::new(), list.refused);
+    for entry in list.entries.values() {
+        match regions(entry, *left) {
+            Ok(regions) => {
+                *left -= regions.len();
+                decisions.extend(regions);
+            }
+            Err(error) if lenient => refused.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let mut rules = ImportedRules::of(AddressFamily::V4, decisions, default);
+    rules.policy = default.map(|_| ChainPolicy {
+        line: list.line,
+        words: format!("what no line of the list {} permits is denied", shown(&list.name)),
+    });
+    rules.refused = refused;
+    Ok(AccessList { name: list.name, extended: list.extended, line: list.line, rules })
+}
+
+/// The rows of a line.
+fn regions(entry: &Entry, most: usize) -> Result<Vec<Decision>, ImportError> {
+    let mut decisions = Vec::new();
+    for conditions in &entry.packets {
+        let regions = conditions.regions(most - decisions.len()).map_err(|fault| {
+            let what = match fault {
+                Fault::TooMany => format!("the lists make more than {MOST_LIST_RULES} rules"),
+                Fault::Mixed(_) | Fault::NoPorts => "two groups meet in no range, prefix or mask".to_owned(),
+            };
+            ImportError::new(entry.line, 1, what, "use smaller object groups")
+        })?;
+        let (allow, log, line) = (Some(entry.allow), entry.log, entry.line);
+        let decision = |region| Decision { region, allow, log, line, text: entry.text.clone() };
+        decisions.extend(regions.into_iter().map(decision));
+    }
+    Ok(decisions)
+}
+
+/// What a configuration says about packets.
+#[derive(Debug, Default)]
+pub(crate) struct Configuration {
+    /// The lists, in the order in which they start.
+    pub(crate) lists: Vec<List>,
+    /// Where lists are asked.
+    pub(crate) access_groups: Vec<AccessGroup>,
+    /// What stands outside of lists and cannot be kept.
+    pub(crate) refused: Vec<ImportError>,
+}
+
+/// An access list.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) name: String,
+    pub(crate) extended: bool,
+    /// Its first line.
+    pub(crate) line: u32,
+    /// Its lines by their numbers, which say their order; a line without a number comes last.
+    pub(crate) entries: BTreeMap<u64, Entry>,
+    pub(crate) refused: Vec<ImportError>,
+}
+
+/// A list that an interface asks about its packets: `ip access-group NAME in|out`.
+#[derive(Debug)]
+pub(crate) struct AccessGroup {
+    pub(crate) interface: String,
+    pub(crate) list: String,
+    /// Whether it is asked about packets that leave.
+    pub(crate) out: bool,
+    /// Where it stands, and its text.
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) text: String,
+}
+
+/// Reads the lists of a configuration, and where they are asked.
+pub(crate) fn configuration(text: &[u8], lenient: bool) -> Result<Configuration, ImportError> {
+    let mut groups = ObjectGroups::default();
+    for line in lines(text)? {
+        let words: Vec<Word<'_>> = line.words().collect();
+        groups.line(line, &words);
+    }
+    let configuration = Configuration::default();
+    let mut lists = Lists { lenient, groups, configuration, numbers: HashMap::new(), interfaces: Vec::new() };
     let mut mode = Mode::Elsewhere;
     let mut last = "";
     for line in lines(text)? {
@@ -59,7 +152,7 @@ pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<Acce
         let what = "the last line has no end: the configuration may be cut off here";
         return Err(ImportError::new(line, column, what, "end the line if it is whole"));
     }
-    Ok(lists.finish())
+    Ok(lists.configuration)
 }
 
 /// Where in a configuration a line stands.
@@ -69,6 +162,9 @@ enum Mode {
     List(usize),
     /// Behind the start of a list of another kind, of which lines with `permit` and `deny` are as well.
     OtherList,
+    /// Behind `interface NAME`, of this number; whether its lines are indented. Where they are not, they end
+    /// with the next interface, `exit` or a list.
+    Interface(usize, bool),
     /// Anywhere else: a line with `permit` or `deny` has no meaning.
     Elsewhere,
 }
@@ -92,24 +188,18 @@ const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
-const EXTENDED: &str =
-    "an extended line is written `permit|deny PROTOCOL SOURCE [PORTS] DESTINATION [PORTS]`";
-
-struct Open {
-    list: AccessList,
-    /// Its lines by their numbers, which say their order; a line without a number comes last.
-    entries: BTreeMap<u64, Vec<Decision>>,
-    refused: Vec<ImportError>,
-}
-
 /// The largest number of a line of a list, and the distance of those that IOS gives by itself.
 const LARGEST: u64 = i32::MAX as u64;
 const STEP: u64 = 10;
 
 struct Lists {
-    options: AccessListOptions,
-    open: Vec<Open>,
+    lenient: bool,
+    groups: ObjectGroups,
+    configuration: Configuration,
+    /// The lists by name.
     numbers: HashMap<String, usize>,
+    /// The names of interfaces that have lines of their own.
+    interfaces: Vec<String>,
 }
 
 impl Lists {
@@ -138,12 +228,9 @@ impl Lists {
             _ => return Err(kind.error(format!("`{}` is no kind of list", shown(kind.text)), SHAPE)),
         };
         let list = self.list(name.text, extended, line.number);
-        if self.open[list].list.extended != extended {
-            let what = format!(
-                "the list `{}` is of the other kind on line {}",
-                shown(name.text),
-                self.open[list].list.line
-            );
+        let above = &self.configuration.lists[list];
+        if above.extended != extended {
+            let what = format!("the list `{}` is of the other kind on line {}", shown(name.text), above.line);
             return Err(name.error(what, "give one of them another name"));
         }
         Ok(list)
@@ -153,11 +240,10 @@ impl Lists {
         if let Some(index) = self.numbers.get(name) {
             return *index;
         }
-        let rules = ImportedRules::default();
-        let list = AccessList { name: name.to_owned(), extended, line, rules };
-        self.open.push(Open { list, entries: BTreeMap::new(), refused: Vec::new() });
-        self.numbers.insert(name.to_owned(), self.open.len() - 1);
-        self.open.len() - 1
+        let (name, lists) = (name.to_owned(), &mut self.configuration.lists);
+        self.numbers.insert(name.clone(), lists.len());
+        lists.push(List { name, extended, line, entries: BTreeMap::new(), refused: Vec::new() });
+        lists.len() - 1
     }
 
     /// Reads a line where it stands, and says where the next one does.
@@ -184,6 +270,16 @@ impl Lists {
                 Ok(Mode::Elsewhere)
             }
             ("ip", "access-list") => Ok(Mode::List(self.named(line, &rest[1..])?)),
+            ("interface", _) => Ok(self.interface(rest)),
+            ("ip", "access-group") => {
+                self.access_group(mode, line, words, false);
+                Ok(mode)
+            }
+            ("ipv6", "traffic-filter") => {
+                let what = "`ipv6 traffic-filter` asks a list of IPv6, which is not read here";
+                self.refuse(first.error(what, "remove the line, or filter IPv6 elsewhere"));
+                Ok(mode)
+            }
             ("no" | "default", _) => self.taken_away(mode, line, first, rest),
             _ if OTHER_LISTS.iter().any(|start| start[..] == [&*command, &*second]) => Ok(Mode::OtherList),
             ("ip", short) if is_short(short) => {
@@ -201,9 +297,12 @@ impl Lists {
                         self.entry(list, line, number, words)?;
                         Ok(mode)
                     }
-                    Mode::Elsewhere if is_entry && !matches!(word, "remark" | "dynamic") => {
+                    Mode::Elsewhere | Mode::Interface(..)
+                        if is_entry && !matches!(word, "remark" | "dynamic") =>
+                    {
                         Err(first.error(format!("`{}` stands in no list", shown(first.text)), NO_LIST))
                     }
+                    Mode::Interface(interface, false) => Ok(Mode::Interface(interface, indented)),
                     _ if indented || is_entry => Ok(mode),
                     _ => Ok(Mode::Elsewhere),
                 }
@@ -211,7 +310,47 @@ impl Lists {
         }
     }
 
-    /// A line that takes something away: what is not there may be taken away, and nothing else.
+    /// The interface whose lines follow.
+    fn interface(&mut self, rest: &[Word<'_>]) -> Mode {
+        let words: Vec<&str> = rest.iter().map(|word| word.text).collect();
+        self.interfaces.push(words.join(" "));
+        Mode::Interface(self.interfaces.len() - 1, false)
+    }
+
+    /// `ip access-group NAME in|out`; `taken_away` where `no` stands before it.
+    fn access_group(&mut self, mode: Mode, line: Line<'_>, words: &[Word<'_>], taken_away: bool) {
+        const SHAPE: &str = "write `ip access-group NAME in|out` behind an interface";
+        let Mode::Interface(interface, _) = mode else {
+            return self.refuse(words[0].error("`access-group` stands behind no interface", SHAPE));
+        };
+        let [_, _, list, direction] = words else {
+            return self.refuse(line.error_at_end("the line has not the words of an access group", SHAPE));
+        };
+        let out = match direction.text {
+            "in" => false,
+            "out" => true,
+            other => {
+                return self.refuse(direction.error(format!("`{}` is no direction", shown(other)), SHAPE));
+            }
+        };
+        let interface = self.interfaces[interface].clone();
+        let groups = &mut self.configuration.access_groups;
+        // An interface has one list a direction; a later line takes the place of one before.
+        groups.retain(|group| (&group.interface, group.out) != (&interface, out));
+        if !taken_away {
+            let (list, text) = (list.text.to_owned(), line.text.trim().to_owned());
+            let (line, column) = (words[0].line, words[0].column);
+            groups.push(AccessGroup { interface, list, out, line, column, text });
+        }
+    }
+
+    /// Keeps what is wrong outside of lists: lists do not depend on it.
+    fn refuse(&mut self, error: ImportError) {
+        self.configuration.refused.push(error);
+    }
+
+    /// A line that takes something away: a list, a line of the list that it stands in, or a list of an
+    /// interface. What is not there may be taken away, where it is a list.
     fn taken_away(
         &mut self,
         mode: Mode,
@@ -219,22 +358,73 @@ impl Lists {
         first: &Word<'_>,
         rest: &[Word<'_>],
     ) -> Result<Mode, ImportError> {
+        const ADVICE: &str = "write the list as it is to be, without lines that take others away";
         let words: Vec<&str> = rest.iter().map(|word| word.text).collect();
+        let unclear = || {
+            let what = format!("what `{}` takes away is not known here", shown(line.text.trim()));
+            first.error(what, ADVICE)
+        };
         let name = match words[..] {
+            ["access-list", name] | ["ip", "access-list", "standard" | "extended", name]
+                if first.text == "no" =>
+            {
+                if let Some(list) = self.numbers.get(name) {
+                    let list = &mut self.configuration.lists[*list];
+                    list.entries.clear();
+                    list.refused.clear();
+                }
+                return Ok(Mode::Elsewhere);
+            }
             ["access-list", name, ..] => Some(name),
             ["ip", "access-list", _, name, ..] => Some(name),
             ["access-list", ..] | ["ip", "access-list", ..] => None,
+            ["ip", "access-group", ..] => {
+                self.access_group(mode, line, rest, true);
+                return Ok(mode);
+            }
             _ if matches!(mode, Mode::List(_)) => None,
             _ if line.text.starts_with([' ', '\t']) => return Ok(mode),
             _ => return Ok(Mode::Elsewhere),
         };
-        match name {
-            Some(name) if !self.numbers.contains_key(name) => Ok(Mode::Elsewhere),
-            _ => {
-                let what = format!("`{}` takes away what stands above", shown(line.text.trim()));
-                Err(first.error(what, "write the list as it is to be, without lines that take others away"))
+        match (name, mode) {
+            (Some(name), _) if !self.numbers.contains_key(name) => Ok(Mode::Elsewhere),
+            (None, Mode::List(list)) if first.text == "no" => {
+                let taken = self.entry_taken_away(list, line, first, rest);
+                taken.or_else(|error| self.refuse_in(list, error)).map(|()| mode)
             }
+            _ => Err(unclear()),
         }
+    }
+
+    /// `no NUMBER` or `no permit …`: the line goes that has the number, or that says the same.
+    fn entry_taken_away(
+        &mut self,
+        list: usize,
+        line: Line<'_>,
+        first: &Word<'_>,
+        rest: &[Word<'_>],
+    ) -> Result<(), ImportError> {
+        let own = &mut self.configuration.lists[list];
+        let missing = || first.error("no line above is the one that is taken away", "remove this line");
+        let number = match rest {
+            [number] if number.text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                number.number(LARGEST, "number of a line")?
+            }
+            [first, ..] if first.text == "remark" => return Ok(()),
+            _ => {
+                let entry = entry(line, rest, own.extended, &self.groups)?.ok_or_else(missing)?;
+                *own.entries.iter().find(|(_, other)| other.is_same(&entry)).ok_or_else(missing)?.0
+            }
+        };
+        own.entries.remove(&number).map(drop).ok_or_else(missing)
+    }
+
+    fn refuse_in(&mut self, list: usize, error: ImportError) -> Result<(), ImportError> {
+        if !self.lenient {
+            return Err(error);
+        }
+        self.configuration.lists[list].refused.push(error);
+        Ok(())
     }
 
     fn entry(
@@ -244,45 +434,23 @@ impl Lists {
         number: Option<Word<'_>>,
         words: &[Word<'_>],
     ) -> Result<(), ImportError> {
-        let open = &mut self.open[list];
-        let entered = entry(line, words, open.list.extended).and_then(|decisions| {
-            let last = open.entries.last_key_value().map_or(0, |(last, _)| *last);
+        let own = &mut self.configuration.lists[list];
+        let entered = entry(line, words, own.extended, &self.groups).and_then(|entry| {
+            let last = own.entries.last_key_value().map_or(0, |(last, _)| *last);
             let place = match number {
                 Some(number) => number.number(LARGEST, "number of a line")?,
                 None => last.saturating_add(STEP),
             };
-            if decisions.is_empty() {
-                return Ok(());
-            }
-            if let (Some(number), true) = (number, open.entries.contains_key(&place)) {
+            let Some(entry) = entry else { return Ok(()) };
+            if let (Some(number), true) = (number, own.entries.contains_key(&place)) {
                 return Err(
                     number.error(format!("the list has a line {place} already"), "number each line once")
                 );
             }
-            open.entries.insert(place, decisions);
+            own.entries.insert(place, entry);
             Ok(())
         });
-        match entered {
-            Err(error) if self.options.lenient => open.refused.push(error),
-            other => return other,
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Vec<AccessList> {
-        let finish = |open: Open| {
-            // A list without lines lets everything pass in IOS; nobody writes one for that.
-            let default = if open.entries.is_empty() && open.refused.is_empty() { None } else { Some(false) };
-            let decisions = open.entries.into_values().flatten().collect();
-            let mut rules = ImportedRules::of(AddressFamily::V4, decisions, default);
-            rules.policy = default.map(|_| ChainPolicy {
-                line: open.list.line,
-                words: format!("what no line of the list {} permits is denied", shown(&open.list.name)),
-            });
-            rules.refused = open.refused;
-            AccessList { rules, ..open.list }
-        };
-        self.open.into_iter().map(finish).collect()
+        entered.or_else(|error| self.refuse_in(list, error))
     }
 }
 
@@ -290,230 +458,4 @@ impl Lists {
 fn is_short(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     (3.."access-list".len()).contains(&word.len()) && "access-list".starts_with(&word)
-}
-
-/// The words of a line that are not read yet.
-struct Words<'a, 'b> {
-    line: Line<'a>,
-    words: std::slice::Iter<'b, Word<'a>>,
-}
-
-impl<'a> Words<'a, '_> {
-    fn next(&mut self, what: &str) -> Result<Word<'a>, ImportError> {
-        let missing = || self.line.error_at_end(format!("{what} is missing"), EXTENDED);
-        self.words.next().copied().ok_or_else(missing)
-    }
-
-    fn peek(&self) -> Option<&'a str> {
-        self.words.as_slice().first().map(|word| word.text)
-    }
-}
-
-/// What one line of a list decides: nothing for a remark.
-fn entry(line: Line<'_>, words: &[Word<'_>], extended: bool) -> Result<Vec<Decision>, ImportError> {
-    let mut words = Words { line, words: words.iter() };
-    let action = words.next("`permit` or `deny`")?;
-    let allow = match action.text {
-        "permit" => true,
-        "deny" => false,
-        "remark" => return Ok(Vec::new()),
-        other => {
-            let what = format!("`{}` is neither `permit` nor `deny`", shown(other));
-            return Err(action.error(what, "what a list evaluates or remembers besides is not known here"));
-        }
-    };
-    let mut regions = vec![Region::any(AddressFamily::V4)];
-    let mut log = false;
-    if extended {
-        log = extended_matches(&mut words, &mut regions, allow)?;
-    } else {
-        let source = address(&mut words, false)?;
-        narrow(&mut regions, &[(Part::Source, source)]);
-        if words.peek() == Some("log") {
-            words.words.next();
-            log = true;
-        }
-        if let Some(word) = words.words.next() {
-            return Err(word.too_many("a standard line is written `permit|deny SOURCE [WILDCARD]`"));
-        }
-    }
-    let text: std::sync::Arc<str> = line.text.trim().into();
-    let decision =
-        |region| Decision { region, allow: Some(allow), log, line: line.number, text: text.clone() };
-    Ok(regions.into_iter().map(decision).collect())
-}
-
-fn narrow(regions: &mut Vec<Region>, alternatives: &[(Part, Set)]) {
-    let narrowed = regions
-        .iter()
-        // Each column is asked for once in a line, so nothing meets there.
-        .flat_map(|region| alternatives.iter().map(|(part, set)| region.with(*part, *set)))
-        .collect();
-    *regions = narrowed;
-}
-
-/// Narrows the regions to what a line of an extended list says. Ports, types and flags are not in later
-/// fragments: a line that permits takes those whose addresses and protocol fit, a line that denies takes none
-/// (Cisco, "Access Control Lists and IP Fragments").
-fn extended_matches(
-    words: &mut Words<'_, '_>,
-    regions: &mut Vec<Region>,
-    allow: bool,
-) -> Result<bool, ImportError> {
-    let mut pieces = vec![Region::any(AddressFamily::V4)];
-    let name = words.next("the protocol")?;
-    let protocol = match name.text {
-        "ip" => None,
-        text => Some(
-            services::protocol(text)
-                .map_or_else(|| name.number(255, "protocol").map(|number| number as u8), Ok)?,
-        ),
-    };
-    if let Some(protocol) = protocol {
-        narrow(regions, &[(Part::Protocol, Set::exact(protocol.into()))]);
-        narrow(&mut pieces, &[(Part::Protocol, Set::exact(protocol.into()))]);
-    }
-    for (address_part, port_part) in
-        [(Part::Source, Part::SourcePort), (Part::Destination, Part::DestinationPort)]
-    {
-        let set = address(words, true)?;
-        narrow(regions, &[(address_part, set)]);
-        narrow(&mut pieces, &[(address_part, set)]);
-        if let Some(sets) = ports(words, protocol)? {
-            let alternatives: Vec<(Part, Set)> = sets.into_iter().map(|set| (port_part, set)).collect();
-            narrow(regions, &alternatives);
-        }
-    }
-    if protocol == Some(1) {
-        icmp(words, regions)?;
-    }
-    let (mut log, mut flags, mut fragments) = (false, Vec::new(), None);
-    while let Some(word) = words.words.next().copied() {
-        let flag = |bits: u128| (Part::TcpFlags, Set::masked(8, bits, bits));
-        match (word.text, protocol) {
-            ("log" | "log-input", _) => log = true,
-            ("fragments", _) => fragments = Some(word),
-            ("established", Some(6)) => flags.extend([flag(0x10), flag(0x04)]),
-            ("fin", Some(6)) => flags.push(flag(0x01)),
-            ("syn", Some(6)) => flags.push(flag(0x02)),
-            ("rst", Some(6)) => flags.push(flag(0x04)),
-            ("psh", Some(6)) => flags.push(flag(0x08)),
-            ("ack", Some(6)) => flags.push(flag(0x10)),
-            ("urg", Some(6)) => flags.push(flag(0x20)),
-            (text, _) => {
-                let what = format!("`{}` asks for something for which there is no column", shown(text));
-                return Err(
-                    word.error(what, "a rule sees addresses, protocol, ports, ICMP types and TCP flags")
-                );
-            }
-        }
-    }
-    if !flags.is_empty() {
-        narrow(regions, &flags);
-    }
-    let looks_into = |region: &Region| Part::OF_TRANSPORT.iter().any(|part| region.set(*part).is_some());
-    let looks_into = regions.iter().any(looks_into);
-    let only = |later: u128| [(Part::Fragment, Set::exact(later))];
-    match (fragments, looks_into) {
-        (Some(word), true) => {
-            let advice = "later fragments have neither; ask for addresses and protocol alone";
-            return Err(word.error("`fragments` stands behind ports, types or flags", advice));
-        }
-        (Some(_), false) => narrow(regions, &only(1)),
-        (None, true) => {
-            narrow(regions, &only(0));
-            if allow {
-                narrow(&mut pieces, &only(1));
-                regions.extend(pieces);
-            }
-        }
-        (None, false) => {}
-    }
-    Ok(log)
-}
-
-fn address(words: &mut Words<'_, '_>, wildcard_needed: bool) -> Result<Set, ImportError> {
-    const ADVICE: &str = "write `any`, `host ADDRESS` or `ADDRESS WILDCARD`";
-    let parse = |word: Word<'_>| {
-        let wrong = || word.error(format!("`{}` is no IPv4 address", shown(word.text)), ADVICE);
-        address::parse_v4(word.text.as_bytes()).map(u128::from).ok_or_else(wrong)
-    };
-    let first = words.next("an address")?;
-    match first.text {
-        "any" => Ok(Set::prefix(32, 0, 0)),
-        "host" => Ok(Set::exact(parse(words.next("the address of the host")?)?)),
-        _ => {
-            let address = parse(first)?;
-            let is_address = words.peek().is_some_and(|text| address::parse_v4(text.as_bytes()).is_some());
-            if !wildcard_needed && !is_address {
-                return Ok(Set::exact(address));
-            }
-            let wildcard = parse(words.next("the wildcard mask")?)?;
-            Ok(Set::masked(32, address & !wildcard, !wildcard & host_mask(32, 0)))
-        }
-    }
-}
-
-/// The ports that a line asks for; `None` if it does not.
-fn ports(words: &mut Words<'_, '_>, protocol: Option<u8>) -> Result<Option<Vec<Set>>, ImportError> {
-    let Some(operator) = words.peek().filter(|text| matches!(*text, "eq" | "neq" | "lt" | "gt" | "range"))
-    else {
-        return Ok(None);
-    };
-    let word = words.next("an operator")?;
-    if !matches!(protocol, Some(6 | 17)) {
-        return Err(word.error("ports are asked for where the protocol is neither tcp nor udp", EXTENDED));
-    }
-    let number = |word: Word<'_>| match services::port(word.text, protocol) {
-        Some(port) => Ok(u128::from(port)),
-        None => word.number(0xffff, "port").map(u128::from),
-    };
-    let word = words.next("the port")?;
-    let first = number(word)?;
-    let empty = |what: &str| Err(word.error(what.to_owned(), "remove the line, or ask for other ports"));
-    let sets = match operator {
-        "neq" => Set::exact(first).complement(16),
-        "lt" if first == 0 => return empty("no port is below 0"),
-        "lt" => vec![Set::Range { low: 0, high: first - 1 }],
-        "gt" if first == 0xffff => return empty("no port is above 65535"),
-        "gt" => vec![Set::Range { low: first + 1, high: 0xffff }],
-        "range" => {
-            let last = number(words.next("the last port")?)?;
-            // IOS puts the smaller one first by itself.
-            vec![Set::Range { low: first.min(last), high: first.max(last) }]
-        }
-        _ => {
-            let mut sets = vec![Set::exact(first)];
-            // `eq` takes a list.
-            while let Some(next) = words.words.as_slice().first() {
-                let Ok(port) = number(*next) else { break };
-                sets.push(Set::exact(port));
-                words.words.next();
-            }
-            sets
-        }
-    };
-    Ok(Some(sets))
-}
-
-fn icmp(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Result<(), ImportError> {
-    let Some(word) = words.words.as_slice().first().copied() else { return Ok(()) };
-    let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
-    let (kind, mut code) = match services::icmp(word.text, false) {
-        Some(message) => message,
-        None if is_number => (word.number(255, "ICMP type")? as u8, None),
-        None => return Ok(()),
-    };
-    words.words.next();
-    if let (true, Some(next)) = (is_number, words.words.as_slice().first().copied())
-        && next.text.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        code = Some(next.number(255, "ICMP code")? as u8);
-        words.words.next();
-    }
-    narrow(regions, &[(Part::IcmpType, Set::exact(kind.into()))]);
-    if let Some(code) = code {
-        narrow(regions, &[(Part::IcmpCode, Set::exact(code.into()))]);
-    }
-    Ok(())
 }

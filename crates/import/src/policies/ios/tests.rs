@@ -1,0 +1,210 @@
+//! Configurations of IOS are policies by interface and direction, or are refused by line.
+
+use super::*;
+use policy::{Packet, Path, evaluate};
+
+fn options() -> PolicyOptions {
+    let interfaces = [("GigabitEthernet0/1", 1), ("Serial 0/0", 2)];
+    let interfaces = interfaces.map(|(name, port)| (name.to_owned(), port)).to_vec();
+    PolicyOptions { interfaces, ..PolicyOptions::default() }
+}
+
+fn imported(text: &str) -> ImportedPolicy {
+    read(text.as_bytes(), &options()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn whole(text: &str) -> Policy {
+    let imported = imported(text);
+    assert_eq!(imported.refused, [], "{text}");
+    imported.policy
+}
+
+fn segment(in_port: Option<u128>, out_port: Option<u128>, dport: u128) -> Packet {
+    let fields = [
+        (PacketField::Family, Some(4)),
+        (PacketField::Source, Some(0xffff_0a00_0001)),
+        (PacketField::Destination, Some(0xffff_c000_0201)),
+        (PacketField::Protocol, Some(6)),
+        (PacketField::SourcePort, Some(2000)),
+        (PacketField::DestinationPort, Some(dport)),
+        (PacketField::TcpFlags, Some(2)),
+        (PacketField::LaterFragment, Some(0)),
+        (PacketField::InPort, in_port),
+        (PacketField::OutPort, out_port),
+    ];
+    fields.into_iter().fold(Packet::default(), |packet, (field, value)| packet.with(field, value))
+}
+
+fn passes(policy: &Policy, path: Path, packet: &Packet) -> bool {
+    evaluate(policy, path, packet, &|_| false).expect("it ends").action == RuleAction::Pass
+}
+
+const BOTH: &str = "hostname r\n!\ninterface GigabitEthernet0/1\n description permit all\n ip address 10.0.0.1 255.0.0.0\n \
+                    ip access-group from-lan in\n!\ninterface Serial 0/0\n ip access-group 101 out\n no shutdown\n!\n\
+                    ip access-list extended from-lan\n remark web\n 20 permit tcp 10.0.0.0 0.255.255.255 any eq www 443\n \
+                    10 deny tcp any any eq 443 log\n!\naccess-list 101 permit tcp any any established\n\
+                    access-list 101 permit tcp any any eq 80\nend\n";
+
+#[test]
+fn lists_are_asked_by_interface_and_direction() {
+    let policy = whole(BOTH);
+    for (in_port, dport, expected) in
+        [(1, 80, true), (1, 443, false), (1, 22, false), (2, 443, false), (2, 80, true), (3, 443, false)]
+    {
+        let packet = segment(Some(in_port), Some(2), dport);
+        assert_eq!(passes(&policy, Path::Forwarded, &packet), expected, "{in_port} {dport}");
+    }
+    let elsewhere = segment(Some(2), Some(1), 22);
+    assert!(passes(&policy, Path::Forwarded, &elsewhere), "no list is asked there");
+    assert!(!passes(&policy, Path::ToGateway, &segment(Some(1), None, 22)));
+    assert!(passes(&policy, Path::FromGateway, &segment(None, Some(2), 22)), "the router's own packets");
+    let six = segment(Some(1), Some(2), 22).with(PacketField::Family, Some(6));
+    assert!(passes(&policy, Path::Forwarded, &six), "the lists are of IPv4");
+    let answer = segment(Some(3), Some(2), 4000).with(PacketField::TcpFlags, Some(0x10));
+    assert!(passes(&policy, Path::Forwarded, &answer));
+    let place =
+        |group: usize| policy.groups[group].rules.iter().map(|rule| rule.place.line).collect::<Vec<u32>>();
+    assert_eq!((place(0), place(1)), (vec![15, 14, 12], vec![17, 18, 17]));
+    assert!(policy.groups[0].rules[0].log);
+}
+
+#[test]
+fn configurations_without_indents_mean_the_same() {
+    for other in [BOTH.replace("\n ", "\n"), BOTH.replace("\n ", "\n\t"), BOTH.replace("\n!", "")] {
+        let policies = [&other, BOTH].map(|text| imported(text).policy);
+        for packet in
+            [(1, 80), (1, 443), (2, 443), (3, 80)].map(|(port, to)| segment(Some(port), Some(2), to))
+        {
+            let [one, wanted] = policies.each_ref().map(|policy| passes(policy, Path::Forwarded, &packet));
+            assert_eq!(one, wanted, "{other}");
+        }
+    }
+}
+
+#[test]
+fn object_groups_are_all_that_they_hold() {
+    let policy = whole(
+        "object-group network lan\n description ours\n host 10.0.0.1\n 10.9.0.0 255.255.0.0\n group-object more\n\
+         object-group network more\nrange 10.1.0.1 10.1.0.9\n10.2.0.0 /16\n!\nobject-group service web\n tcp eq www\n \
+         tcp source gt 1999 443\n gre\n udp range 5000 5003\n!\ninterface Serial 0/0\n ip access-group x out\n\
+         ip access-list extended x\n deny object-group web object-group lan host 192.0.2.1\n permit ip any any\nend\n"
+            .replace("10.2.0.0 /16", "10.2.0.0/16")
+            .as_str(),
+    );
+    let from =
+        |address: u128, packet: Packet| packet.with(PacketField::Source, Some(0xffff_0000_0000 | address));
+    let web = |dport| segment(Some(1), Some(2), dport);
+    for (address, dport, denied) in [
+        (0x0a00_0001, 80, true),
+        (0x0a00_0002, 80, false),
+        (0x0a09_0505, 443, true),
+        (0x0a01_0009, 443, true),
+        (0x0a01_000a, 443, false),
+        (0x0a02_ffff, 80, true),
+        (0x0a00_0001, 444, false),
+        (0x0a00_0001, 5001, false),
+    ] {
+        let packet = from(address, web(dport));
+        assert_eq!(passes(&policy, Path::Forwarded, &packet), !denied, "{address:x} {dport}");
+    }
+    let low = web(443).with(PacketField::SourcePort, Some(1999));
+    assert!(passes(&policy, Path::Forwarded, &low));
+    // A line that denies by ports denies no later fragment, but one that denies a protocol does.
+    let ports = [PacketField::SourcePort, PacketField::DestinationPort, PacketField::TcpFlags];
+    let bare = ports.into_iter().fold(web(80), |packet, field| packet.with(field, None));
+    let later = bare.with(PacketField::LaterFragment, Some(1));
+    assert!(passes(&policy, Path::Forwarded, &later));
+    assert!(!passes(&policy, Path::Forwarded, &later.with(PacketField::Protocol, Some(47))));
+}
+
+#[test]
+fn lines_that_are_taken_away_are_gone() {
+    let list = |lines: &str| {
+        whole(&format!(
+            "interface Serial 0/0\n ip access-group x out\nip access-list extended x\n{lines}\nend\n"
+        ))
+    };
+    for (lines, web, mail) in [
+        (" permit tcp any any eq 80\n permit ip any any\n no permit ip any any", true, false),
+        (" 10 deny tcp any any eq 80\n 20 permit ip any any\n no 10", true, true),
+        (" permit tcp any any eq 25\n no permit tcp any any eq 25\n permit tcp any any eq 80", true, false),
+        (
+            " permit tcp any any eq 25\nno ip access-list extended x\nip access-list extended x\n permit tcp any any eq www",
+            true,
+            false,
+        ),
+    ] {
+        let policy = list(lines);
+        let asked = [80, 25].map(|port| passes(&policy, Path::Forwarded, &segment(Some(1), Some(2), port)));
+        assert_eq!(asked, [web, mail], "{lines}");
+    }
+    let taken = BOTH.replace("end\n", "interface Serial 0/0\n no ip access-group 101 out\nend\n");
+    assert!(passes(&whole(&taken), Path::Forwarded, &segment(Some(3), Some(2), 443)));
+}
+
+#[test]
+fn what_no_policy_says_is_refused_at_its_place() {
+    let list = "ip access-list extended x\n permit ip any any\n";
+    for (text, line, column, part) in [
+        ("interface Vlan7\n ip access-group x in\n", 1, 2, "bound to no port"),
+        ("interface Serial 0/0\n ip access-group y in\n", 1, 2, "no access list `y`"),
+        ("interface Serial 0/0\n ip access-group x both\n", 1, 20, "no direction"),
+        ("interface Serial 0/0\n ip access-group x\n", 1, 19, "has not the words"),
+        ("line vty 0 4\n ip access-group x in\n", 1, 2, "behind no interface"),
+        ("interface Serial 0/0\n ipv6 traffic-filter six in\n", 1, 2, "a list of IPv6"),
+        ("ip access-list extended y\n permit tcp any any eq 80 dscp ef\n", 1, 27, "no column"),
+        ("ip access-list extended y\n permit ip object-group g any\n", 1, 25, "no object group `g`"),
+        (
+            "object-group network g\n hosts 1.2.3.4\naccess-list 101 permit ip object-group g any\n",
+            1,
+            2,
+            "no IPv4 address",
+        ),
+        (
+            "object-group service g\n tcp neither 4\naccess-list 101 permit object-group g any any\n",
+            1,
+            6,
+            "too many",
+        ),
+        (
+            "object-group network g\n group-object g\naccess-list 101 permit ip object-group g any\n",
+            1,
+            15,
+            "holds itself",
+        ),
+        ("object-group network g\naccess-list 101 permit ip object-group g any\n", 1, 40, "is empty"),
+        (
+            "object-group network g\n any\naccess-list 101 permit object-group g any any\n",
+            2,
+            37,
+            "of the other kind",
+        ),
+        ("ip access-list extended y\n no permit ip any any\n", 1, 2, "no line above"),
+        ("ip access-list extended y\n no 30\n", 1, 2, "no line above"),
+        (
+            "ip access-list standard y\n remark x\ninterface Serial 0/0\n ip access-group y in\n",
+            3,
+            2,
+            "has no line",
+        ),
+    ] {
+        let imported = imported(&format!("{list}{text}end\n"));
+        assert_eq!(imported.refused.len(), 1, "{text}: {:?}", imported.refused);
+        let error = &imported.refused[0];
+        assert_eq!((error.line, error.column), (line + 3, column), "{text}: {error}");
+        assert!(error.what.contains(part), "{text}: {error}");
+    }
+    assert!(read(b"interface Serial 0/0", &options()).is_err(), "the configuration is cut");
+}
+
+proptest::proptest! {
+    #[test]
+    fn broken_configurations_are_an_answer(at in 0..BOTH.len(), byte: u8, other in 0..BOTH.len()) {
+        let mut text = format!("object-group network g\n 10.0.0.0 255.0.0.0\n{BOTH}").into_bytes();
+        text[at] = byte;
+        text.swap(at, other);
+        if let Ok(imported) = read(&text, &options()) {
+            let _ = evaluate(&imported.policy, Path::Forwarded, &segment(Some(1), Some(2), 80), &|_| true);
+        }
+    }
+}
