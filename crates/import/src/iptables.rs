@@ -10,6 +10,7 @@
 //! A stateless program can mean what depends on the packet alone. What asks for a connection, a rate, a
 //! process or the payload is refused by its line.
 
+mod connections;
 pub(crate) mod dump;
 mod hooks;
 mod matches;

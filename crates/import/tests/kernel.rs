@@ -6,10 +6,10 @@
 
 #[path = "kernel/conversations.rs"]
 mod conversations;
+#[path = "kernel/dumps.rs"]
+mod dumps;
 #[path = "kernel/packets.rs"]
 mod packets;
-#[path = "kernel/policies.rs"]
-mod policies;
 #[path = "kernel/random.rs"]
 mod random;
 #[path = "kernel/router.rs"]

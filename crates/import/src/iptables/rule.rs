@@ -1,9 +1,10 @@
 //! One `-A` line: its matches and its target, read for rows of a table or for a policy.
 
+use super::connections;
 use super::matches::Matches;
 use super::options;
 use super::target::{self, Surroundings};
-use super::values::{self, address_range, address_set, icmp, looks_into, mac, ports, protocol};
+use super::values::{self, address_range, address_set, icmp, looks_into, mac, one_port, ports, protocol};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -237,10 +238,14 @@ impl Context {
                 let name = value()?;
                 return self.interface(option, &name, Part::OutPort, not, rule);
             }
-            ("--sport" | "--source-port" | "--sports" | "--source-ports", _) => {
+            ("--sport" | "--source-port", _) => return one_port(&value()?, Part::SourcePort, not, matches),
+            ("--dport" | "--destination-port", _) => {
+                return one_port(&value()?, Part::DestinationPort, not, matches);
+            }
+            ("--sports" | "--source-ports", _) => {
                 return ports(&value()?, &[Part::SourcePort], not, matches);
             }
-            ("--dport" | "--destination-port" | "--dports" | "--destination-ports", _) => {
+            ("--dports" | "--destination-ports", _) => {
                 return ports(&value()?, &[Part::DestinationPort], not, matches);
             }
             ("--ports", _) => {
@@ -268,12 +273,11 @@ impl Context {
                     matches.conditions.never();
                 }
             }
-            ("--state" | "--ctstate", Purpose::Policy) => {
+            ("--state", Purpose::Policy) => {
                 if place.table == "raw" {
-                    let what = "no connection is known yet in the table `raw`";
-                    return Err(option.error(what, "ask for states in the table `filter`"));
+                    return Err(connections::not_known_yet(option));
                 }
-                values::states(&value()?, not, matches)?;
+                connections::states(&value()?, not, matches)?;
                 self.asks_connections = true;
             }
             ("--length", Purpose::Policy) => return values::length(&value()?, not, matches),
@@ -308,6 +312,12 @@ impl Context {
             let text = rule.arguments.text_from(&module).into();
             rule.matches.also(RuleCondition::Remembered(self.memories.len()));
             self.memories.push(Memory { place, text });
+            return Ok(());
+        }
+        if policy && module.text == "conntrack" {
+            let no_states = rule.place.table == "raw";
+            connections::read(&module, no_states, self.family, &mut rule.arguments, &mut rule.matches)?;
+            self.asks_connections = true;
             return Ok(());
         }
         let known = match &*module.text {

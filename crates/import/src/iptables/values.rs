@@ -9,7 +9,7 @@ use crate::region::Set;
 use crate::ruleset::Part;
 use crate::services;
 use crate::text::{Word, shown};
-use policy::{HookPoint, PacketField, RuleCondition, State, Values};
+use policy::{HookPoint, PacketField, RuleCondition, Values};
 
 pub(super) fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
     let number = match name.word().number(255, "protocol") {
@@ -68,6 +68,20 @@ pub(super) fn address_range(value: &Argument<'_>, family: AddressFamily) -> Resu
         value.error(what, "write the smaller address first, as in 10.0.0.1-10.0.0.9")
     })?;
     Ok(Set::Range { low, high })
+}
+
+/// One port or range, of an option that takes no list.
+pub(super) fn one_port(
+    value: &Argument<'_>,
+    part: Part,
+    not: bool,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    if value.text.contains(',') {
+        let what = format!("`{}` is no port or range", shown(&value.text));
+        return Err(value.error(what, "ask for a list by `-m multiport --dports`"));
+    }
+    ports(value, &[part], not, matches)
 }
 
 pub(super) fn ports(
@@ -219,7 +233,7 @@ pub(super) fn tcp_flags(
 }
 
 /// A field that only policies know holds one of these, or none of them.
-fn holds(field: PacketField, mut ranges: Vec<(u128, u128)>, not: bool, matches: &mut Matches) {
+pub(super) fn holds(field: PacketField, mut ranges: Vec<(u128, u128)>, not: bool, matches: &mut Matches) {
     if not {
         let (mut outside, mut next) = (Vec::new(), 0);
         ranges.sort_unstable();
@@ -236,33 +250,6 @@ fn holds(field: PacketField, mut ranges: Vec<(u128, u128)>, not: bool, matches: 
     }
     let values = ranges.into_iter().map(|(low, high)| Values::Range { low, high }).collect();
     matches.also(RuleCondition::Holds(field, values));
-}
-
-/// The states of a connection, as `state` and `conntrack` know them.
-pub(super) fn states(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    const STATES: [(&str, State); 5] = [
-        ("NEW", State::New),
-        ("ESTABLISHED", State::Established),
-        ("RELATED", State::Related),
-        ("INVALID", State::Invalid),
-        ("UNTRACKED", State::Untracked),
-    ];
-    let mut wanted = Vec::new();
-    for word in value.word().parts(',') {
-        match STATES.iter().find(|(name, _)| *name == word.text) {
-            Some((_, state)) => wanted.push((*state as u128, *state as u128)),
-            None if matches!(word.text, "SNAT" | "DNAT") => {
-                let what = format!("the state {} asks for address translation (NAT)", word.text);
-                return Err(word.error(what, super::target::NO_TRANSLATION));
-            }
-            None => {
-                let what = format!("`{}` is no state of a connection", shown(word.text));
-                return Err(word.error(what, "states are NEW, ESTABLISHED, RELATED, INVALID and UNTRACKED"));
-            }
-        }
-    }
-    holds(PacketField::State, wanted, not, matches);
-    Ok(())
 }
 
 /// A number or a range `LOW:HIGH`, of which either end may be missing.

@@ -39,7 +39,11 @@ fn made_dump(random: &mut Random) -> String {
         "-m tos --tos 0x28/0xfc",
         "-s 100.64.0.0/10",
     ];
-    const LATER: [&str; 11] = [
+    const LATER: [&str; 15] = [
+        "-m conntrack --ctstate NEW --ctproto 6",
+        "-m conntrack --ctstate NEW,ESTABLISHED ! --ctproto 17",
+        "-m conntrack --ctstate NEW --ctorigsrc 100.64.0.0/10",
+        "-p tcp -m conntrack --ctstate NEW --ctorigdstport 80 --ctreplsrc 192.0.2.0/25",
         "-m state --state NEW",
         "-m state --state RELATED,ESTABLISHED",
         "-m state --state INVALID",

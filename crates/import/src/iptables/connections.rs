@@ -1,0 +1,175 @@
+//! What rules ask about the connection of a packet: its state, and beside a state what the packet itself says
+//! as well.
+//!
+//! A packet that is new or established has the protocol of its connection. A new one goes in the direction in
+//! which its connection began, so it has the addresses and ports that Linux remembers of it. An error that is
+//! related has neither.
+
+use super::matches::Matches;
+use super::target::NO_TRANSLATION;
+use super::values::{self, address_set, one_port};
+use super::words::{Argument, Arguments};
+use crate::ImportError;
+use crate::address::AddressFamily;
+use crate::region::Set;
+use crate::ruleset::Part;
+use crate::services;
+use crate::text::shown;
+use policy::{PacketField, State};
+
+/// Options of the match `conntrack` that packets answer by themselves.
+const OPTIONS: [&str; 11] = [
+    "--ctstate",
+    "--ctproto",
+    "--ctdir",
+    "--ctorigsrc",
+    "--ctorigdst",
+    "--ctreplsrc",
+    "--ctrepldst",
+    "--ctorigsrcport",
+    "--ctorigdstport",
+    "--ctreplsrcport",
+    "--ctrepldstport",
+];
+
+/// An option, whether it is turned round, and its value.
+type Asked<'a> = (Argument<'a>, bool, Argument<'a>);
+
+/// Reads the options behind `-m conntrack`.
+pub(super) fn read(
+    module: &Argument<'_>,
+    no_states: bool,
+    family: AddressFamily,
+    arguments: &mut Arguments<'_>,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    let mut asked: Vec<Asked<'_>> = Vec::new();
+    loop {
+        let not = arguments.ahead().first().is_some_and(|word| word.text == "!");
+        let option = arguments.ahead().get(usize::from(not));
+        if !option.is_some_and(|option| OPTIONS.contains(&&*option.text)) {
+            break;
+        }
+        if not {
+            arguments.next();
+        }
+        let Some(option) = arguments.next() else { break };
+        if asked.iter().any(|(other, _, _)| other.text == option.text) {
+            return Err(option.error(format!("`{}` is there twice", option.text), "write it once"));
+        }
+        let value = arguments.value(&option)?;
+        asked.push((option, not, value));
+    }
+    if no_states {
+        return Err(not_known_yet(module));
+    }
+    let mut known = vec![State::New, State::Established, State::Related, State::Invalid];
+    if let Some((_, not, value)) = asked.iter().find(|(option, _, _)| option.text == "--ctstate") {
+        let wanted = states(value, *not, matches)?;
+        known = if *not { Vec::new() } else { wanted };
+    } else if asked.is_empty() {
+        let what = "the match `conntrack` asks nothing that is known here";
+        return Err(module.error(what, "ask for states by `--ctstate`"));
+    }
+    let asked_for = matches.protocol;
+    // Ports are those of a protocol, wherever it stands.
+    asked.sort_by_key(|(option, _, _)| option.text != "--ctproto");
+    let only = |states: &[State]| !known.is_empty() && known.iter().all(|state| states.contains(state));
+    for (option, not, value) in asked.iter().filter(|(option, _, _)| option.text != "--ctstate") {
+        let enough = match &*option.text {
+            "--ctproto" => only(&[State::New, State::Established]),
+            _ => only(&[State::New]),
+        };
+        if !enough {
+            let what =
+                format!("`{}` asks what only the first packet of a connection says", shown(&option.text));
+            return Err(option.error(what, "ask for it beside `--ctstate NEW`"));
+        }
+        first_packet(option, *not, value, family, matches)?;
+    }
+    // A later match, such as `tcp`, needs `-p`.
+    matches.protocol = asked_for;
+    Ok(())
+}
+
+/// What a first packet says of its connection.
+fn first_packet(
+    option: &Argument<'_>,
+    not: bool,
+    value: &Argument<'_>,
+    family: AddressFamily,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    let at = match &*option.text {
+        "--ctproto" => {
+            let number = match services::protocol(&value.text.to_ascii_lowercase()) {
+                Some(number) => number,
+                None => value.word().number(255, "protocol")? as u8,
+            };
+            matches.conditions.is(Set::exact(number.into()), Part::Protocol, not);
+            matches.protocol = matches.protocol.or((!not).then_some(number));
+            return Ok(());
+        }
+        "--ctdir" => {
+            match (&*value.text, not) {
+                ("ORIGINAL", false) => {}
+                ("REPLY", false) => matches.conditions.never(),
+                ("ORIGINAL" | "REPLY", true) => return Err(values::cannot_be_turned(option)),
+                (other, _) => {
+                    let what = format!("`{}` is no direction", shown(other));
+                    return Err(value.error(what, "directions are ORIGINAL and REPLY"));
+                }
+            }
+            return Ok(());
+        }
+        // Answers go the other way.
+        "--ctorigsrc" | "--ctrepldst" => (Part::Source, false),
+        "--ctorigdst" | "--ctreplsrc" => (Part::Destination, false),
+        "--ctorigsrcport" | "--ctrepldstport" => (Part::SourcePort, true),
+        _ => (Part::DestinationPort, true),
+    };
+    match at {
+        (part, true) => one_port(value, part, not, matches),
+        (part, false) => {
+            matches.conditions.is(address_set(value, family)?, part, not);
+            Ok(())
+        }
+    }
+}
+
+/// The error that a rule asks for connections before Linux looks for them.
+pub(super) fn not_known_yet(option: &Argument<'_>) -> ImportError {
+    option.error("no connection is known yet in the table `raw`", "ask for states in the table `filter`")
+}
+
+/// The states of a connection, as `state` and `conntrack` know them.
+pub(super) fn states(
+    value: &Argument<'_>,
+    not: bool,
+    matches: &mut Matches,
+) -> Result<Vec<State>, ImportError> {
+    const STATES: [(&str, State); 5] = [
+        ("NEW", State::New),
+        ("ESTABLISHED", State::Established),
+        ("RELATED", State::Related),
+        ("INVALID", State::Invalid),
+        ("UNTRACKED", State::Untracked),
+    ];
+    let mut wanted = Vec::new();
+    for word in value.word().parts(',') {
+        match STATES.iter().find(|(name, _)| *name == word.text) {
+            Some((_, state)) => wanted.push(*state),
+            None if matches!(word.text, "SNAT" | "DNAT") => {
+                let what = format!("the state {} asks for address translation (NAT)", word.text);
+                return Err(word.error(what, NO_TRANSLATION));
+            }
+            None => {
+                let what = format!("`{}` is no state of a connection", shown(word.text));
+                return Err(word.error(what, "states are NEW, ESTABLISHED, RELATED, INVALID and UNTRACKED"));
+            }
+        }
+    }
+    let numbers = wanted.iter().map(|state| (*state as u128, *state as u128)).collect();
+    values::holds(PacketField::State, numbers, not, matches);
+    Ok(wanted)
+}
