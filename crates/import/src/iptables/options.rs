@@ -293,7 +293,7 @@ impl OptionSet {
                 }
             }
         }
-        for group in self.exclusive.iter().filter(|group| count(group) > 1) {
+        if let Some(group) = self.exclusive.iter().find(|group| count(group) > 1) {
             let what = format!("`{}` has more than one of `{}`", self.of, words(group));
             return Err(owner.error(what, "keep one of them"));
         }
