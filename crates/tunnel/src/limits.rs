@@ -75,6 +75,9 @@ pub const KEEPALIVE_AFTER: u64 = 10 * SECOND;
 /// An end that has sent and received nothing for so long begins a handshake: the peer may have lost its keys.
 pub const SILENCE: u64 = KEEPALIVE_AFTER + 5 * SECOND;
 
+/// The same where it has asked and received nothing: a peer answers at once.
+pub const QUESTION_SILENCE: u64 = 3 * SECOND;
+
 /// The end that began a session also begins the next one when it receives and the session is so old, so that
 /// there is a new one before the old one ends.
 pub const REKEY_ON_RECEIVE_AFTER: u64 = REJECT_AFTER - SILENCE;

@@ -19,10 +19,14 @@
 //!
 //! Cipher 1 is ChaCha20-Poly1305, which every end has, and 2 is AES-256-GCM. The nonce of a data message is
 //! its counter after four zero bytes. What a data message carries is told by its payload: an IP packet begins
-//! with 4 or 6 in its first four bits, a control message with a zero byte, and a keepalive is empty. So a
-//! packet costs 32 bytes, and an observer sees its length but not what it is.
+//! with 4 or 6 in its first four bits, a control message with a zero byte, and a keepalive is empty. One that
+//! asks for another one is the byte 1: it keeps a peer reachable, and shows whether it still has the session.
+//! A packet costs 32 bytes, and an observer sees its length but not what it is.
 
 use crate::noise;
+
+/// The payload of a keepalive that asks for another one.
+pub(crate) const QUESTION: &[u8] = &[1];
 
 /// Bytes that the two handshake messages carry for the tunnel.
 pub(crate) const INITIATION_PAYLOAD: usize = 12;

@@ -3,7 +3,9 @@
 use crate::cipher::CipherSuite;
 use crate::deadlines::NEVER;
 use crate::keys::PublicKey;
-use crate::limits::{COOKIE_SECRET_LIFE, GIVE_UP_AFTER, KEEPALIVE_AFTER, REJECT_AFTER, SILENCE};
+use crate::limits::{
+    COOKIE_SECRET_LIFE, GIVE_UP_AFTER, KEEPALIVE_AFTER, QUESTION_SILENCE, REJECT_AFTER, SILENCE,
+};
 use crate::macs::{MacBytes, MacKeys};
 use crate::noise::Initiated;
 use crate::session::SessionNumbers;
@@ -137,6 +139,8 @@ pub(crate) struct Peer {
     pub(crate) owes_since: Option<u64>,
     /// The first data sent since which nothing was received.
     pub(crate) unanswered_since: Option<u64>,
+    /// The first question since which nothing was received.
+    pub(crate) asked_since: Option<u64>,
     pub(crate) last_sent: Option<u64>,
     pub(crate) packets_received: CarriedPackets,
     pub(crate) packets_sent: CarriedPackets,
@@ -164,6 +168,7 @@ impl Peer {
             confirm: false,
             owes_since: None,
             unanswered_since: None,
+            asked_since: None,
             last_sent: None,
             packets_received: CarriedPackets::default(),
             packets_sent: CarriedPackets::default(),
@@ -217,6 +222,7 @@ impl Peer {
             attempt,
             self.begin_at,
             after(self.unanswered_since, SILENCE),
+            after(self.asked_since, QUESTION_SILENCE),
             after(self.owes_since, KEEPALIVE_AFTER),
             keepalive,
             ends,

@@ -74,8 +74,10 @@ impl Tunnel {
         let id = self.peer(slot).id;
         // A packet of a peer without packets is refused, but the peer is there and has the keys, so the
         // session learns of it all the same.
+        let is_question = &datagram[start..end] == message::QUESTION;
         let received = match datagram[start..end].first() {
             None => Ok(Received::Keepalive(id)),
+            Some(_) if is_question => Ok(Received::Keepalive(id)),
             Some(0) => Ok(Received::Control(id, start + 1..end)),
             Some(first) if matches!(first >> 4, 4 | 6) => match self.peer(slot).is_control_only {
                 true => Err(TunnelDrop::ControlOnly),
@@ -95,13 +97,17 @@ impl Tunnel {
             peer.heard = born;
             peer.address = Some(from);
         }
-        peer.unanswered_since = None;
+        (peer.unanswered_since, peer.asked_since) = (None, None);
+        peer.confirm |= is_question;
         if !matches!(received, Ok(Received::Keepalive(_))) && peer.owes_since.is_none() {
             peer.owes_since = Some(now);
             self.deadlines.advance(slot, now.saturating_add(KEEPALIVE_AFTER));
         }
         if is_ageing && self.peer(slot).current == Some(number) {
             self.begin(slot, now);
+        }
+        if is_question {
+            self.schedule(slot);
         }
         received
     }

@@ -2,9 +2,9 @@
 
 use crate::limits::{
     GIVE_UP_AFTER, JITTER_OF, KEEPALIVE_AFTER, LONGEST_PAYLOAD, MOST_QUEUED_BYTES, MOST_QUEUED_OF_PEER,
-    RETRY, SILENCE,
+    QUESTION_SILENCE, RETRY, SILENCE,
 };
-use crate::message::{self, DATA_HEADER, DATA_TAG, INITIATION, Offer};
+use crate::message::{self, DATA_HEADER, DATA_TAG, INITIATION, Offer, QUESTION};
 use crate::noise;
 use crate::outcome::{SendOutcome, TunnelPayload, TunnelSendError, TunnelTransmit};
 use crate::peer::{PeerId, SentInitiation};
@@ -184,15 +184,19 @@ impl Tunnel {
             peer.confirm = false;
         }
         let is_owed = is_due(peer.owes_since, KEEPALIVE_AFTER) || peer.confirm;
-        let is_silent = is_due(peer.unanswered_since, SILENCE);
+        let is_silent = is_due(peer.unanswered_since, SILENCE) || is_due(peer.asked_since, QUESTION_SILENCE);
         let idle = |every| peer.last_sent.is_none_or(|last| now.saturating_sub(last) >= every);
         let is_idle = peer.can_begin() && peer.keepalive.is_some_and(idle);
         let is_postponed = peer.begin_at.is_some_and(|at| at <= now);
-        if is_owed || is_idle && can_seal {
+        if can_seal && is_idle && !is_silent {
+            peer.asked_since = peer.asked_since.or(Some(now));
+            return self.seal(slot, now, None, |session| session.seal(&[], QUESTION, out));
+        }
+        if is_owed {
             return self.seal(slot, now, None, |session| session.seal(&[], &[], out));
         }
         if is_silent {
-            peer.unanswered_since = None;
+            (peer.unanswered_since, peer.asked_since) = (None, None);
         }
         if is_silent || is_idle || is_postponed {
             peer.begin_at = None;

@@ -6,7 +6,8 @@ use internet::{Internet, Weather, address, end, key, packet, pair, peer, secret,
 use std::net::SocketAddr;
 use tunnel::limits::{
     GIVE_UP_AFTER, KEEPALIVE_AFTER, LONGEST_PAYLOAD, MOST_HANDSHAKES, MOST_KEYS_OF_PEER, MOST_PEERS,
-    MOST_QUEUED_BYTES, MOST_QUEUED_OF_PEER, MOST_SECRETS, REJECT_AFTER, RETRY, SECOND, SILENCE,
+    MOST_QUEUED_BYTES, MOST_QUEUED_OF_PEER, MOST_SECRETS, QUESTION_SILENCE, REJECT_AFTER, RETRY, SECOND,
+    SILENCE,
 };
 use tunnel::{
     DATA_HEADER, DATA_TAG, PeerId, PublicKey, Received, SendOutcome, TunnelDrop, TunnelPayload,
@@ -89,6 +90,42 @@ fn silence_leads_to_a_new_session() {
     internet.run(SECOND);
     assert!(arrived(&internet, &packet(0, 1, 6, 60)));
     assert!(!arrived(&internet, &packet(0, 1, 5, 60)));
+}
+
+/// Nothing is sent but what keeps the peer reachable, and nobody has a lease to renew.
+#[test]
+fn a_peer_that_was_started_anew_is_called_again_within_seconds_without_traffic() {
+    let every = 5 * SECOND;
+    for started in 0..20 {
+        let mut internet = open(started);
+        internet.ends[0].set_keepalive(PeerId(1), Some(every)).unwrap();
+        internet.run(60 * SECOND);
+        assert_eq!(internet.handshakes, 1, "the peer answers each time");
+        internet.run(started * SECOND / 4);
+        internet.ends[1] = end(&[2], true, 9, internet.now);
+        internet.ends[1].add_peer(PeerId(0), peer(&[1], None)).unwrap();
+        internet.run(every + QUESTION_SILENCE + SECOND);
+        internet.send(1, 0, &packet(1, 0, 5, 60)).unwrap();
+        internet.run(SECOND);
+        assert!(arrived(&internet, &packet(1, 0, 5, 60)), "{started}");
+        assert_eq!(internet.handshakes, 2);
+    }
+}
+
+#[test]
+fn two_that_keep_each_other_reachable_do_not_answer_answers() {
+    let mut internet = open(1);
+    for (own, other) in [(0, 1), (1, 0)] {
+        internet.ends[own].set_keepalive(PeerId(other as u32), Some(5 * SECOND)).unwrap();
+    }
+    let before = internet.log.len();
+    internet.run(100 * SECOND);
+    let sent = internet.log[before..].iter().map(|(_, _, bytes)| bytes.len());
+    let (questions, answers) = sent.partition::<Vec<usize>, _>(|length| *length == 33);
+    assert!(
+        (20..=42).contains(&questions.len()) && answers == vec![32; questions.len()],
+        "{questions:?} {answers:?}"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! number = 1                         # stands in its MAC address: 02:52:56 and three bytes
 //! key = "BASE64"                     # its public key; or several while keys are changed
 //! endpoint = "198.51.100.1:5282"     # where it is; without that it is only answered
-//! keepalive = 25                     # seconds; this is the default for who has an endpoint, others get none
+//! keepalive = 5                      # seconds; this is the default for who has an endpoint, others get none
 //! packets = false                    # control messages only, as with a name server; by default packets, too
 //! ```
 
@@ -33,8 +33,9 @@ const MTU: u16 = 1_420;
 /// The smallest and the largest that the file may say. All hosts of IPv6 send packets of 1,280 bytes.
 const MTUS: std::ops::RangeInclusive<u16> = 576..=9_000;
 /// How often something is sent at least to a peer with an endpoint, in seconds. RFC 4787 (4.3) wants a NAT to
-/// keep a mapping for two minutes; many keep it for 30 s.
-const KEEPALIVE: u64 = 25;
+/// keep a mapping for two minutes; many keep it for 30 s. It is also how soon it is noticed that the peer was
+/// started anew.
+const KEEPALIVE: u64 = 5;
 /// The longest time that the file may say.
 const LONGEST_KEEPALIVE: u64 = 3_600;
 /// The longest name of a peer, in bytes.

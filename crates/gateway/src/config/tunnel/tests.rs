@@ -45,7 +45,7 @@ fn a_tunnel_is_a_port_with_peers() {
     let endpoint = SocketAddr::from(([198, 51, 100, 1], 5282));
     assert_eq!(
         seen,
-        [("home", 1, Some(endpoint), Some(25 * SECOND)), ("away", 16_777_215, None, Some(7 * SECOND))]
+        [("home", 1, Some(endpoint), Some(5 * SECOND)), ("away", 16_777_215, None, Some(7 * SECOND))]
     );
     assert_eq!(wishes.peers.iter().map(|peer| peer.packets).collect::<Vec<_>>(), [true, false]);
     let both =
