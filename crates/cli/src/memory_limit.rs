@@ -2,7 +2,7 @@
 //! exceeds the limit without a message.
 //!
 //! ```text
-//! version 2   0::/system.slice/x.service       /sys/fs/cgroup/system.slice/x.service/memory.{max,current,stat}
+//! version 2   0::/system.slice/x.service       /sys/fs/cgroup/system.slice/x.service/memory.{max,high,current,stat}
 //! version 1   4:memory:/x                      /sys/fs/cgroup/memory/x/memory.{limit_in_bytes,usage_in_bytes,stat}
 //! ```
 //!
@@ -29,14 +29,29 @@ const MOUNTED: [&str; 2] = ["/sys/fs/cgroup", "/proc/1/root/sys/fs/cgroup"];
 /// The least that is left in any of the groups that this process is in; nothing where none bounds it, as far
 /// as can be seen.
 pub(crate) fn room() -> Option<Room> {
+    room_below(Bound::Killed)
+}
+
+fn room_below(bound: Bound) -> Option<Room> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    MOUNTED.iter().find_map(|mounted| least(&groups, Path::new(mounted)))
+    MOUNTED.iter().find_map(|mounted| least(&groups, Path::new(mounted), bound))
 }
 
 /// How much memory a program's tables are given before packets come, in bytes: a part of what this process
-/// may still allocate, since others need some, too, and the program itself.
+/// may still allocate without being slowed down, since others need some, too, and the program itself.
 pub(crate) fn to_provide() -> u64 {
-    part(fs::read_to_string("/proc/meminfo").ok().as_deref(), room().as_ref())
+    let rooms = [room_below(Bound::Killed), room_below(Bound::SlowedDown)];
+    let narrowest = rooms.into_iter().flatten().min_by_key(|room| room.left);
+    part(fs::read_to_string("/proc/meminfo").ok().as_deref(), narrowest.as_ref())
+}
+
+/// What Linux does with a group that takes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// It kills a process: `memory.max`, or `memory.limit_in_bytes`.
+    Killed,
+    /// It lets the processes wait until they have given some back: `memory.high`, of version 2 alone.
+    SlowedDown,
 }
 
 /// One part in so many is provided.
@@ -56,14 +71,15 @@ fn available(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-fn least(groups: &str, mounted: &Path) -> Option<Room> {
+fn least(groups: &str, mounted: &Path, bound: Bound) -> Option<Room> {
     let rooms = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, group) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         // With version 1 beside it, version 2 may be elsewhere and bounds no memory.
-        let (root, names) = match controllers {
-            "" => (mounted.to_owned(), VERSION_2),
-            "memory" => (mounted.join("memory"), VERSION_1),
+        let (root, names) = match (controllers, bound) {
+            ("", Bound::Killed) => (mounted.to_owned(), VERSION_2),
+            ("", Bound::SlowedDown) => (mounted.to_owned(), VERSION_2_HIGH),
+            ("memory", Bound::Killed) => (mounted.join("memory"), VERSION_1),
             _ => return Vec::new(),
         };
         let group = Path::new(group.trim_start_matches('/'));
@@ -75,6 +91,7 @@ fn least(groups: &str, mounted: &Path) -> Option<Room> {
 /// The files of a group: its bound, what is used, and of what; and there, what can be given back.
 type Names = [&'static str; 4];
 const VERSION_2: Names = ["memory.max", "memory.current", "memory.stat", "inactive_file"];
+const VERSION_2_HIGH: Names = ["memory.high", "memory.current", "memory.stat", "inactive_file"];
 const VERSION_1: Names =
     ["memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"];
 /// From here on a bound of version 1 is none.
@@ -119,7 +136,11 @@ mod tests {
                 fs::write(group.join(name), text).expect("can be written");
             }
         };
-        let left = |groups: &str| least(groups, mounted.path()).map(|room| (room.left, room.most));
+        let below = |groups: &str, bound| {
+            let room = least(groups, mounted.path(), bound);
+            room.map(|room| (room.left, room.most))
+        };
+        let left = |groups: &str| below(groups, Bound::Killed);
         assert_eq!(left("0::/a/b\n"), None);
         write("a/b", &[("memory.max", "max\n"), ("memory.current", "50\n")]);
         assert_eq!(left("0::/a/b\n"), None);
@@ -128,6 +149,16 @@ mod tests {
         write("a/b", &[("memory.max", "400\n"), ("memory.stat", "anon 9\ninactive_file 20\n")]);
         assert_eq!(left("1:name=systemd:/x\n0::/a/b\n"), Some((300, 1000)));
         write("a/b", &[("memory.current", "390\n")]);
+        assert_eq!(left("0::/a/b\n"), Some((30, 400)));
+        // Where processes are slowed down before, of the group itself or of one around it.
+        let high = |groups: &str| below(groups, Bound::SlowedDown);
+        assert_eq!(high("0::/a/b\n"), None);
+        write("a/b", &[("memory.high", "max\n")]);
+        write("a", &[("memory.high", "710\n")]);
+        assert_eq!(high("0::/a/b\n"), Some((10, 710)));
+        write("a/b", &[("memory.high", "375\n")]);
+        assert_eq!(high("0::/a/b\n"), Some((5, 375)));
+        assert_eq!(high("4:memory:/a/b\n"), None, "version 1 has no such bound");
         assert_eq!(left("0::/a/b\n"), Some((30, 400)));
         write(
             "memory/c",
