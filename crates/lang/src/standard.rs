@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 11] = [
+const MODULES: [(&str, Files); 12] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -14,6 +14,7 @@ const MODULES: [(&str, Files); 11] = [
     ("std/bindings", BINDINGS),
     ("std/nat64", NAT64),
     ("std/networks", NETWORKS),
+    ("std/limits", LIMITS),
     ("std/syn_cookies", SYN_COOKIES),
     ("std/server_names", SERVER_NAMES),
 ];
@@ -73,6 +74,8 @@ const NAT64: &[(&str, &str)] = &[
 ];
 
 const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../std/networks.rav"))];
+
+const LIMITS: &[(&str, &str)] = &[("std/limits.rav", include_str!("../../../std/limits.rav"))];
 
 const BINDINGS: &[(&str, &str)] = &[
     ("std/bindings/bindings.rav", include_str!("../../../std/bindings/bindings.rav")),

@@ -41,6 +41,14 @@ pub fn shipped(name: &str) -> Program {
 /// # Panics
 /// It cannot be read, or is not right with these values.
 pub fn shipped_with(name: &str, values: &[(&str, &str)]) -> Program {
+    let settings = settings(values);
+    let text = std::fs::read_to_string(root().join("programs").join(name)).expect("it can be read");
+    let options = CompileOptions { settings, ..CompileOptions::default() };
+    compile(name, &text, &|_| None, &options).program.expect("it compiles")
+}
+
+/// Names of settable constants with the values that they get.
+pub fn settings(values: &[(&str, &str)]) -> Settings {
     let mut settings = Settings { name: "set".to_owned(), ..Settings::default() };
     for (name, value) in values {
         let from = settings.text.len();
@@ -52,9 +60,7 @@ pub fn shipped_with(name: &str, values: &[(&str, &str)]) -> Program {
             parts: Vec::from([part]),
         });
     }
-    let text = std::fs::read_to_string(root().join("programs").join(name)).expect("it can be read");
-    let options = CompileOptions { settings, ..CompileOptions::default() };
-    compile(name, &text, &|_| None, &options).program.expect("it compiles")
+    settings
 }
 
 /// Compiles a file; modules are looked for beside it.
