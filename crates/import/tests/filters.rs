@@ -1,4 +1,4 @@
-//! Files of NPF beside an independent model of it, over many packets and the connections that they make.
+//! Files of NPF and pf beside independent models of them, over many packets and the connections that they make.
 
 #[path = "filters/firewall.rs"]
 mod firewall;
@@ -6,6 +6,8 @@ mod firewall;
 mod npf_files;
 #[path = "filters/packets.rs"]
 mod packets;
+#[path = "filters/pf_files.rs"]
+mod pf_files;
 #[path = "kernel/random.rs"]
 mod random;
 
@@ -18,7 +20,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-const NPF: &str = include_str!("filters/npf_model.py");
+const NPF_MODEL: &str = include_str!("filters/npf_model.py");
+const PF_MODEL: &str = include_str!("filters/pf_model.py");
 
 /// What the model says of a task, a word for each packet; `None` where Python is not installed.
 fn model(program: &str, task: &Value) -> Option<Vec<String>> {
@@ -74,7 +77,7 @@ fn agrees(format: &str, title: bool, text: &str, sent: &[Sent]) -> Option<BTreeM
         "tables": { "t": npf_files::TABLE },
         "packets": sent.iter().map(Sent::json).collect::<Vec<_>>(),
     });
-    let said = model(NPF, &task)?;
+    let said = model(if format == "npf" { NPF_MODEL } else { PF_MODEL }, &task)?;
     assert_eq!(said.len(), sent.len());
     let (mut firewall, mut counts) = (Firewall::new(&imported), BTreeMap::new());
     for (number, (packet, said)) in sent.iter().zip(said).enumerate() {
@@ -110,6 +113,24 @@ fn generated_configurations_of_npf_decide_as_the_model_says() {
         }
     }
     for word in ["pass", "keep", "block", "rst", "icmp"] {
+        assert!(all.get(word).is_some_and(|count| *count > 100), "{all:?}");
+    }
+}
+
+#[test]
+fn generated_configurations_of_pf_decide_as_the_model_says() {
+    let mut all: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let text = pf_files::generated(&mut random);
+        let sent = packets(&mut random, 400);
+        println!("seed {seed}");
+        let Some(counts) = agrees("pf", false, &text, &sent) else { return };
+        for (word, count) in counts {
+            *all.entry(word).or_default() += count;
+        }
+    }
+    for word in ["pass", "keep", "block", "rst", "port"] {
         assert!(all.get(word).is_some_and(|count| *count > 100), "{all:?}");
     }
 }

@@ -49,6 +49,8 @@ impl Firewall {
             RuleAction::Keep => "keep",
             RuleAction::Block => "block",
             RuleAction::Reject(Reject::TcpReset) => "rst",
+            RuleAction::Reject(Reject::ByProtocol) if sent.ends().0 == 6 => "rst",
+            RuleAction::Reject(Reject::ByProtocol | Reject::Unreachable(Unreachable::Port)) => "port",
             RuleAction::Reject(Reject::Unreachable(Unreachable::Prohibited)) => "icmp",
             other => panic!("{other:?} is no decision of these filters"),
         }
@@ -60,14 +62,14 @@ impl Firewall {
         let index = self.policy.hooks.iter().position(|hook| hook.point == point)?;
         // The groups of a hook stand behind its base group, before that of the next hook.
         let groups = base(index)..self.policy.hooks.get(index + 1).map_or(usize::MAX, |hook| hook.group);
-        let last = steps.iter().rfind(|step| match step {
-            Step::Rule(group, _) => groups.contains(group),
-            Step::Default(hook) => *hook == index,
-            Step::Remembered => false,
-        })?;
-        match last {
-            Step::Rule(group, rule) => Some(self.policy.groups[*group].rules[*rule].action),
+        let action = |group: usize, rule: usize| self.policy.groups[group].rules[rule].action;
+        steps.iter().rev().find_map(|step| match *step {
+            Step::Rule(group, rule) if groups.contains(&group) => {
+                let action = action(group, rule);
+                (!matches!(action, RuleAction::Continue | RuleAction::Jump(_))).then_some(action)
+            }
+            Step::Default(hook) if hook == index => Some(self.policy.hooks[hook].default),
             _ => None,
-        }
+        })
     }
 }

@@ -20,10 +20,19 @@ pub(super) struct Asked {
     pub(super) flags: Option<(u8, u8)>,
     /// Whether segments of TCP must be the first of a connection, whatever else is asked.
     pub(super) first_segments: bool,
-    /// Prefixes, and whether the address must be outside of them.
-    addresses: [Option<(Vec<(u128, u8)>, bool)>; 2],
+    /// What is asked of the source and of the destination.
+    addresses: [Option<Prefixes>; 2],
     /// Everything else: the field and its values.
     others: Vec<(PacketField, Vec<Values>)>,
+}
+
+/// Addresses of one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Prefixes {
+    /// The address and the length of each.
+    any: Vec<(u128, u8)>,
+    /// Whether the address must be outside of them.
+    not: bool,
 }
 
 /// What is left of a condition for packets of one family.
@@ -155,7 +164,7 @@ pub(super) fn asked(condition: &RuleCondition, family: AddressFamily) -> Result<
                 return Err(Unsayable("two conditions on one address"));
             }
             if !prefixes.is_empty() && !all {
-                *side = Some((prefixes, not));
+                *side = Some(Prefixes { any: prefixes, not });
             }
             continue;
         }
@@ -340,11 +349,11 @@ impl Asked {
             words.push_str(&format!(" {keyword} "));
             match addresses {
                 None => words.push_str("any"),
-                Some((prefixes, not)) => {
+                Some(Prefixes { any, not }) => {
                     words.push_str(if *not { "! " } else { "" });
                     let family = self.family.unwrap_or_default();
                     words.push_str(&list(
-                        prefixes.iter().map(|(bits, length)| print_prefix(family, *bits, *length)),
+                        any.iter().map(|(bits, length)| print_prefix(family, *bits, *length)),
                     ));
                 }
             }
