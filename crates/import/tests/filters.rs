@@ -1,4 +1,4 @@
-//! Files of NPF and pf beside independent models of them, over many packets and the connections that they make.
+//! Files of NPF and pf beside independent models of them, over many packets and their connections.
 
 #[path = "filters/firewall.rs"]
 mod firewall;

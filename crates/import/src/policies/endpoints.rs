@@ -40,6 +40,11 @@ pub(super) fn with(first: impl IntoIterator<Item = RuleCondition>, rule: &RuleCo
     RuleCondition::All(first.into_iter().chain(rest).collect())
 }
 
+/// One of the conditions holds.
+pub(super) fn one_of(mut any: Vec<RuleCondition>) -> RuleCondition {
+    if any.len() == 1 { any.remove(0) } else { RuleCondition::Any(any) }
+}
+
 /// Packets of a family.
 pub(super) fn of_family(family: AddressFamily) -> RuleCondition {
     is(PacketField::Family, if family == AddressFamily::V4 { 4 } else { 6 })

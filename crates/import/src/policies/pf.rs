@@ -15,6 +15,8 @@
 
 mod groups;
 mod hosts;
+mod icmp;
+mod lists;
 mod rule;
 
 use super::endpoints::{Answers, Ranges};
@@ -24,7 +26,8 @@ use super::words::{FilterWord, Kind, Statement, words};
 use crate::ImportError;
 use crate::text::{lines, refuse_cut, shown, utf8};
 use groups::{Block, Item};
-use hosts::{Table, each};
+use hosts::Table;
+use lists::each;
 use policy::{MOST_RULES, Reject, Remembers, RulePlace};
 use rule::unknown;
 use std::collections::BTreeMap;

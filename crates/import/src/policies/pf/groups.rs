@@ -1,9 +1,8 @@
 //! Rules and anchors of pf as groups of a policy, for the way in and for the way out.
 
 use super::Reader;
-use super::hosts::one_of;
 use super::rule::FilterRule;
-use crate::policies::endpoints::{is, with};
+use crate::policies::endpoints::{is, one_of, with};
 use crate::policies::imported::ImportedPolicy;
 use policy::{
     Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,

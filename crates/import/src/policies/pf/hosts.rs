@@ -1,9 +1,10 @@
 //! Lists of pf: addresses, tables and ports, each element one way for a rule to match.
 
 use super::Reader;
+use super::lists::each;
 use crate::ImportError;
 use crate::address::{AddressFamily, host_mask, parse};
-use crate::policies::endpoints::{MAPPED, never, of_family, port, port_range};
+use crate::policies::endpoints::{MAPPED, never, of_family, one_of, port, port_range};
 use crate::policies::words::{FilterWord, Kind, Statement};
 use policy::{PacketField, RuleCondition, Values};
 
@@ -12,31 +13,6 @@ pub(super) type Families = Vec<AddressFamily>;
 
 /// Both families.
 pub(super) const FAMILIES: [AddressFamily; 2] = [AddressFamily::V4, AddressFamily::V6];
-
-/// Each element of a list in braces, or of a single one. Commas may be left out, and lists may hold lists.
-pub(super) fn each<'a>(
-    statement: &mut Statement<'_, 'a>,
-    mut read: impl FnMut(&mut Statement<'_, 'a>) -> Result<(), ImportError>,
-) -> Result<(), ImportError> {
-    let mut open = 0usize;
-    loop {
-        if open > 0 {
-            statement.takes_mark(",");
-        }
-        if statement.takes_mark("{") {
-            open += 1;
-        } else if open > 0 && statement.takes_mark("}") {
-            open -= 1;
-        } else if open > 0 && statement.is_done() {
-            return statement.mark("}");
-        } else {
-            read(statement)?;
-        }
-        if open == 0 {
-            return Ok(());
-        }
-    }
-}
 
 /// A prefix of pf: `10/8` means 10.0.0.0/8, and bits behind the length are not looked at.
 pub(super) fn prefix(word: &FilterWord<'_>) -> Result<(AddressFamily, u128, u8), ImportError> {
@@ -185,11 +161,6 @@ pub(super) fn addresses<'a>(
     }
     let condition = (!is_everything).then(|| one_of(any));
     Ok((condition, families))
-}
-
-/// One of the conditions holds.
-pub(super) fn one_of(mut any: Vec<RuleCondition>) -> RuleCondition {
-    if any.len() == 1 { any.remove(0) } else { RuleCondition::Any(any) }
 }
 
 /// Reads ports: numbers, names, ranges with `:`, and operators.

@@ -8,14 +8,15 @@
 //! ```
 
 use super::Reader;
-use super::hosts::{FAMILIES, Families, addresses, each, one_of, ports};
+use super::hosts::{FAMILIES, Families, addresses, ports};
+use super::icmp;
+use super::lists::each;
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::policies::endpoints::{
-    Answers, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol,
+    Answers, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
 };
 use crate::policies::words::{FilterWord, Kind, Statement};
-use crate::text::{parse_number, shown};
 use policy::{PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// The interfaces of a rule: one of them, or any but it.
@@ -40,58 +41,10 @@ enum Does {
     Pass,
     Match,
     Block(Answers),
+    /// It blocks and tells the sender by these codes of ICMP and ICMPv6.
+    Unreachable(u8, u8),
     Anchor,
 }
-
-/// Names of the types of ICMP.
-const ICMP: [(&str, u8); 25] = [
-    ("echorep", 0),
-    ("unreach", 3),
-    ("squench", 4),
-    ("redir", 5),
-    ("althost", 6),
-    ("echoreq", 8),
-    ("routeradv", 9),
-    ("routersol", 10),
-    ("timex", 11),
-    ("paramprob", 12),
-    ("timereq", 13),
-    ("timerep", 14),
-    ("inforeq", 15),
-    ("inforep", 16),
-    ("maskreq", 17),
-    ("maskrep", 18),
-    ("trace", 30),
-    ("dataconv", 31),
-    ("mobredir", 32),
-    ("ipv6-where", 33),
-    ("ipv6-here", 34),
-    ("mobregreq", 35),
-    ("mobregrep", 36),
-    ("skip", 39),
-    ("photuris", 40),
-];
-
-/// Names of the types of ICMPv6.
-const ICMPV6: [(&str, u8); 17] = [
-    ("unreach", 1),
-    ("toobig", 2),
-    ("timex", 3),
-    ("paramprob", 4),
-    ("echoreq", 128),
-    ("echorep", 129),
-    ("groupqry", 130),
-    ("listqry", 130),
-    ("grouprep", 131),
-    ("listenrep", 131),
-    ("groupterm", 132),
-    ("listendone", 132),
-    ("routersol", 133),
-    ("routeradv", 134),
-    ("neighbrsol", 135),
-    ("neighbradv", 136),
-    ("redir", 137),
-];
 
 /// Words that a rule may have and no policy can say, and what they do.
 const UNSAID: [(&str, &str); 32] = [
@@ -141,7 +94,7 @@ pub(super) fn read<'a>(
     let does = match first.text {
         "pass" => Does::Pass,
         "match" => Does::Match,
-        "block" => Does::Block(answers(statement, reader)?),
+        "block" => answers(statement, reader)?,
         _ => {
             // An anchor may have a name, which says nothing here.
             if statement.peek().kind == Kind::Quoted {
@@ -167,7 +120,7 @@ pub(super) fn read<'a>(
             if statement.peek().is_mark("(") {
                 return Err(word.error("`log` has options, which are not done here", "write `log` alone"));
             }
-        } else if matches!(does, Does::Pass | Does::Block(_)) && statement.takes("quick") {
+        } else if !matches!(does, Does::Match | Does::Anchor) && statement.takes("quick") {
             rule.quick = true;
         } else {
             break;
@@ -187,27 +140,38 @@ pub(super) fn read<'a>(
         Does::Pass => vec![(condition, RuleAction::Pass)],
         Does::Match | Does::Anchor => vec![(condition, RuleAction::Continue)],
         Does::Block(answers) => answers.of(&condition),
+        Does::Unreachable(v4, v6) => vec![
+            (with([of_family(AddressFamily::V4)], &condition), RuleAction::Reject(Reject::Icmp(v4))),
+            (with([of_family(AddressFamily::V6)], &condition), RuleAction::Reject(Reject::Icmpv6(v6))),
+        ],
     };
     reader.keeps |= keeps;
     Ok(rule)
 }
 
-fn answers(statement: &mut Statement<'_, '_>, reader: &Reader<'_>) -> Result<Answers, ImportError> {
+/// What stands behind `block`.
+fn answers(statement: &mut Statement<'_, '_>, reader: &Reader<'_>) -> Result<Does, ImportError> {
     let word = statement.peek();
     let answers = match word.text {
         "drop" => Answers::default(),
         "return" => Answers::same(Reject::ByProtocol),
         "return-rst" => Answers { tcp: Some(Reject::TcpReset), ..Answers::default() },
         "return-icmp" | "return-icmp6" => Answers::same(Reject::Unreachable(Unreachable::Port)),
-        _ => return Ok(reader.block_policy),
+        _ => return Ok(Does::Block(reader.block_policy)),
     };
     statement.next();
-    if statement.peek().is_mark("(") {
-        return Err(
-            word.error(format!("{} has options, which are not done here", word.shown()), "write it alone")
-        );
+    if !statement.peek().is_mark("(") {
+        return Ok(Does::Block(answers));
     }
-    Ok(answers)
+    let (v4, v6) = match word.text {
+        "return-icmp" => icmp::codes(statement, true)?,
+        "return-icmp6" => icmp::codes(statement, false)?,
+        _ => {
+            let what = format!("{} has options, which are not done here", word.shown());
+            return Err(word.error(what, "write it alone"));
+        }
+    };
+    Ok(Does::Unreachable(v4, v6))
 }
 
 /// The interfaces behind `on`.
@@ -320,11 +284,11 @@ impl Asked {
                     }
                 }
                 "icmp-type" => {
-                    self.icmp_types(statement, &ICMP)?;
+                    self.conditions.push(icmp::types(statement, &icmp::TYPES)?);
                     self.needs.push(((word.line, word.column), &[1], "types of ICMP"));
                 }
                 "icmp6-type" | "ipv6-icmp-type" => {
-                    self.icmp_types(statement, &ICMPV6)?;
+                    self.conditions.push(icmp::types(statement, &icmp::V6_TYPES)?);
                     self.needs.push(((word.line, word.column), &[58], "types of ICMPv6"));
                 }
                 "keep" | "modulate" | "no" if statement.peek().is("state") => {
@@ -347,31 +311,6 @@ impl Asked {
             }
         }
         Ok(state)
-    }
-
-    fn icmp_types(
-        &mut self,
-        statement: &mut Statement<'_, '_>,
-        names: &[(&str, u8)],
-    ) -> Result<(), ImportError> {
-        let first = statement.peek();
-        let mut any = Vec::new();
-        each(statement, |statement| {
-            let word = statement.name("type")?;
-            let known = names.iter().find(|(name, _)| *name == word.text).map(|(_, kind)| *kind);
-            let mut all = vec![is(PacketField::IcmpType, octet(&word, known)?)];
-            if statement.takes("code") {
-                let word = statement.name("code")?;
-                all.push(is(PacketField::IcmpCode, octet(&word, None)?));
-            }
-            any.push(RuleCondition::All(all));
-            Ok(())
-        })?;
-        if any.is_empty() {
-            return Err(first.error("the list is empty: it matches no packet", "leave the rule out"));
-        }
-        self.conditions.push(one_of(any));
-        Ok(())
     }
 
     /// Whether the protocols have what is asked for.
@@ -416,12 +355,4 @@ pub(super) fn unknown(word: &FilterWord<'_>) -> ImportError {
         Some((own, does)) => word.error(format!("`{own}` {does}"), "remove it, or do it in the program"),
         None => word.error(format!("{} is not understood here", word.shown()), ORDER),
     }
-}
-
-fn octet(word: &FilterWord<'_>, known: Option<u8>) -> Result<u128, ImportError> {
-    let number = parse_number(word.text).and_then(|number| u8::try_from(number).ok());
-    number.or(known).map(u128::from).ok_or_else(|| {
-        let what = format!("`{}` is no type or code that is known here", shown(word.text));
-        word.error(what, "write its number")
-    })
 }

@@ -116,6 +116,15 @@ fn senders_are_told() {
     ] {
         assert_eq!([&segment(22, SYN), &udp].map(|packet| decided(&kept(text), packet)), actions, "{text}");
     }
+    let of_v6 = udp.clone().with(PacketField::Family, Some(6));
+    for (text, v4, v6) in [
+        ("block return-icmp(host-prohib)", 10, 4),
+        ("block return-icmp(5, addr-unr)", 5, 3),
+        ("block return-icmp6 (admin-unr)", 3, 1),
+    ] {
+        let codes = [Reject::Icmp(v4), Reject::Icmpv6(v6)].map(RuleAction::Reject);
+        assert_eq!([&udp, &of_v6].map(|packet| decided(&kept(text), packet)), codes, "{text}");
+    }
 }
 
 #[test]
@@ -213,7 +222,8 @@ fn what_is_not_understood_exactly_is_refused_at_its_place() {
         ("pass synproxy state", 1, 6, "in the place of the server"),
         ("pass keep state (max 10)", 1, 17, "has options"),
         ("block keep state", 1, 7, "only what passes"),
-        ("block return-icmp (host-unr)", 1, 7, "has options"),
+        ("block return-rst (ttl 3)", 1, 7, "has options"),
+        ("block return-icmp (nosuch)", 1, 20, "no type or code"),
         ("pass log (all)", 1, 6, "has options"),
         ("pass on em9", 1, 9, "`em9` is bound to no port"),
         ("set skip on em9", 1, 13, "`em9` is bound to no port"),
