@@ -93,6 +93,12 @@ impl Addresses {
         values.push(Values::Range { low, high: low | host_mask(family.width(), length) });
     }
 
+    /// Whether all of them are single addresses.
+    pub(super) fn are_single(&self) -> bool {
+        let is_single = |values: &Values| matches!(values, Values::Range { low, high } if low == high);
+        self.v4.iter().chain(&self.v6).all(is_single)
+    }
+
     pub(super) fn append(&mut self, mut other: Addresses) {
         self.v4.append(&mut other.v4);
         self.v6.append(&mut other.v6);

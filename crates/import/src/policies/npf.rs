@@ -303,10 +303,7 @@ impl<'a> Reader<'a> {
         if name.kind != Kind::Table {
             return Err(name.error(format!("{} is no name of a table", name.shown()), ADVICE));
         }
-        let given = self.contents.iter().find(|(own, _)| own == name.text);
-        let unknown = || format!("what is in the table `{}` is not known", shown(name.text));
-        let addresses = given.map_or_else(|| Err(unknown()), |(own, text)| table_text(own, text));
-        if self.tables.insert(name.text, addresses).is_some() {
+        if self.tables.insert(name.text, Err("its line is refused".to_owned())).is_some() {
             return Err(name.error(format!("the table {} is there twice", name.shown()), "remove one"));
         }
         let (keyword, kind) = (statement.next(), statement.next());
@@ -319,7 +316,17 @@ impl<'a> Reader<'a> {
         } else {
             statement.takes("dynamic");
         }
-        statement.finish(ADVICE)
+        statement.finish(ADVICE)?;
+        let given = self.contents.iter().find(|(own, _)| own == name.text);
+        let unknown = || format!("what is in the table `{}` is not known", shown(name.text));
+        let mut addresses = given.map_or_else(|| Err(unknown()), |(own, text)| table_text(own, text));
+        let has_prefixes = addresses.as_ref().is_ok_and(|addresses| !addresses.are_single());
+        if has_prefixes && !kind.is("lpm") && !kind.is("tree") {
+            let (name, kind) = (shown(name.text), shown(kind.text));
+            addresses = Err(format!("the table `{name}` has prefixes, which none of type {kind} has"));
+        }
+        self.tables.insert(name.text, addresses);
+        Ok(())
     }
 
     /// The addresses of a table.
@@ -327,7 +334,11 @@ impl<'a> Reader<'a> {
         let addresses = self.tables.get(word.text).ok_or_else(|| {
             word.error(format!("there is no table {}", word.shown()), "declare it above this line")
         })?;
-        addresses.clone().map_err(|what| word.error(what, "give its addresses, one or a prefix a line"))
+        let addresses = addresses
+            .as_ref()
+            .map_err(|what| word.error(what.as_str(), "give its addresses, one or a prefix a line"))?;
+        self.ranges.take(addresses.len(), word)?;
+        Ok(addresses.clone())
     }
 
     /// The procedure behind `apply`: whether it logs.

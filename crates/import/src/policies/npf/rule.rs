@@ -259,11 +259,11 @@ impl Asked {
                         return Ok(());
                     }
                     self.is_of(read.0, &word)?;
+                    reader.ranges.take(1, &word)?;
                     addresses.add(read);
                 }
             }
         }
-        reader.ranges.take(addresses.len(), &first)?;
         let holds = addresses.holds(field);
         self.conditions.push(if not { RuleCondition::Not(Box::new(holds)) } else { holds });
         Ok(())

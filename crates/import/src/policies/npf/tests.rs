@@ -251,6 +251,9 @@ fn what_is_not_understood_exactly_is_refused_at_its_place() {
         assert_eq!((at, column_at), (line, column), "{text}: {error}");
         assert!(error.contains(why), "{text}: {error}");
     }
+    let (line, _, error) =
+        refused("table <bad> type ipset\ngroup default {\n pass from <bad>\n block all\n}\n");
+    assert!(line == 3 && error.contains("has prefixes, which none of type ipset"), "{error}");
     let both = "group default {\n pass stateful all\n pass stateful-all all\n}\n";
     assert_eq!(refused(both).0, 3);
     let (line, column, error) = refused("group \"a\" { block all }\n");

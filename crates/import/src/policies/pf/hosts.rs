@@ -56,8 +56,10 @@ fn range(family: AddressFamily, bits: u128, length: u8) -> Values {
 }
 
 impl Table {
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    /// How many ranges a rule has at most that asks for it: what is left out counts for each entry.
+    pub(super) fn ranges(&self) -> usize {
+        let left_out = self.entries.iter().filter(|entry| entry.3).count();
+        (self.entries.len() - left_out).saturating_mul(left_out + 1)
     }
 
     /// Adds an entry; `not` is that of an address that is left out.
@@ -124,9 +126,9 @@ pub(super) fn addresses<'a>(
             return Ok(());
         }
         if word.kind == Kind::Table {
-            let table = reader.table(&word)?;
-            let (holds, count) = (table.holds(field), table.len());
+            let count = reader.table(&word)?.ranges();
             reader.ranges.take(count, &word)?;
+            let holds = reader.table(&word)?.holds(field);
             any.push(if not { RuleCondition::Not(Box::new(holds)) } else { holds });
             families = FAMILIES.to_vec();
             return Ok(());

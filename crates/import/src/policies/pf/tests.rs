@@ -284,4 +284,11 @@ fn macros_and_anchors_do_not_grow_without_limit() {
     assert_eq!((error.line, error.what.contains("more than 32 anchors")), (33, true), "{error}");
     let deepest = kept(deep(32).trim_end());
     assert_eq!(decided(&deepest, &segment(22, SYN)), RuleAction::Keep);
+    let entries = |mark: &str| {
+        (0..2_500).map(|at| format!("{mark}10.{}.{}.0/24 ", at >> 8, at & 255)).collect::<String>()
+    };
+    let text = format!("table <t> {{ {} {} }}\npass from <t>\npass\n", entries(""), entries("!"));
+    let refused = imported(&text).refused;
+    assert_eq!((refused.len(), refused[0].line, refused[0].column), (1, 2, 11), "{refused:?}");
+    assert!(refused[0].what.contains("more than 4000000 ranges"), "{refused:?}");
 }
