@@ -229,7 +229,9 @@ impl Context {
                 matches.conditions.is(address_range(&value()?, family)?, Part::Destination, not);
             }
             // A piece behind the first; `! -f` is a whole packet or a first piece.
-            ("-f" | "--fragment", _) => matches.conditions.is(Set::exact(1), Part::Fragment, not),
+            ("-f" | "--fragment", _) if family == AddressFamily::V4 => {
+                matches.conditions.is(Set::exact(1), Part::Fragment, not);
+            }
             ("-i" | "--in-interface", _) => {
                 let name = value()?;
                 return self.interface(option, &name, Part::InPort, not, rule);
@@ -257,8 +259,10 @@ impl Context {
                 looks_into(6, option, matches)?;
                 matches.conditions.is(Set::masked(8, 0x02, 0x17), Part::TcpFlags, not);
             }
-            ("--icmp-type", _) => return icmp(&value()?, false, not, matches),
-            ("--icmpv6-type", _) => return icmp(&value()?, true, not, matches),
+            ("--icmp-type", _) if family == AddressFamily::V4 => return icmp(&value()?, false, not, matches),
+            ("--icmpv6-type", _) if family == AddressFamily::V6 => {
+                return icmp(&value()?, true, not, matches);
+            }
             ("--ctproto", Purpose::Rows { first_packets: true }) => return protocol(&value()?, not, matches),
             ("--ctorigsrc", Purpose::Rows { first_packets: true }) => {
                 matches.conditions.is(address_set(&value()?, family)?, Part::Source, not);

@@ -172,7 +172,10 @@ impl Reader {
         base: usize,
     ) -> Result<PolicyRule, ImportError> {
         let place = RulePlace { line: line.number, column: rule.append.column };
-        let chain = |name: &str| table.number(name).map(|number| base + number);
+        // No rule jumps to a chain that Linux itself calls.
+        let chain = |name: &str| {
+            table.number(name).filter(|number| !places[*number].is_base).map(|number| base + number)
+        };
         let read = self.context.rule(line, rule.words, &places[rule.chain], &chain)?;
         let version = if self.family == AddressFamily::V4 { 4 } else { 6 };
         let mut all = vec![RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])];

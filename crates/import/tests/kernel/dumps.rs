@@ -1,12 +1,14 @@
-//! Whole conversations through the kernel with a dump of states, and through the policy that the dump is read
-//! as.
+//! The kernel with a dump, and the policy that the dump is read as: whole conversations where it asks for
+//! states, and packets one by one where it does not.
 
 use super::conversations::{Connection, Conversation, End, OnTheWay};
+use super::packets::{Packet, Piece};
 use super::random::Random;
 use super::router::Router;
-use super::seed;
+use super::{ALL_PORTS, differences, made, seed};
+use import::address::AddressFamily;
 use import::policies::{PolicyOptions, read};
-use policy::{Path, Policy, RuleAction, evaluate};
+use policy::{PacketField, Path, Policy, RuleAction, evaluate};
 use std::net::Ipv4Addr;
 
 /// Conversations that are carried on together, a step of each at a time.
@@ -157,8 +159,7 @@ fn conversations_go_through_a_policy_as_through_the_kernel() {
         return;
     }
     router.knows_clients();
-    let interfaces = [("from-in", 1), ("to-out", 2)].map(|(name, port)| (name.to_owned(), port)).to_vec();
-    let options = PolicyOptions { interfaces, ..PolicyOptions::default() };
+    let options = options();
     let mut random = Random(seed());
     let (mut number, mut passing) = (0, [0; 2]);
     for _ in 0..rounds() {
@@ -187,7 +188,166 @@ fn conversations_go_through_a_policy_as_through_the_kernel() {
     assert!(passed > dropped / 9 && dropped > passed / 9, "{passed} passed, {dropped} did not");
 }
 
+/// The names of the router's interfaces as ports.
+fn options() -> PolicyOptions {
+    let interfaces = [("from-in", 1), ("to-out", 2)].map(|(name, port)| (name.to_owned(), port)).to_vec();
+    PolicyOptions { interfaces, ..PolicyOptions::default() }
+}
+
 /// How many dumps are tried: `RAVELIN_ROUNDS` asks for more.
 fn rounds() -> usize {
     std::env::var("RAVELIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
+}
+
+/// A dump that asks for no state, so that Linux leaves fragments as they are.
+fn made_without_states(random: &mut Random, family: AddressFamily) -> String {
+    const BOTH: [&str; 16] = [
+        "-p tcp",
+        "! -p udp",
+        "-p tcp -m tcp",
+        "-p tcp -m tcp ! --dport 22",
+        "-p udp -m udp --sport 1024:",
+        "-p udp -m multiport ! --dports 53,80",
+        "-p tcp -m multiport --ports 22,1023:1024",
+        "-p sctp -m sctp --dport 0:80",
+        "-p dccp -m dccp ! --sport 80",
+        "-p tcp -m tcp --tcp-flags SYN,ACK SYN",
+        "-p tcp -m tcp ! --syn",
+        "-m length --length :44",
+        "-m length ! --length 64:70",
+        "-m dscp ! --dscp 0",
+        "-m mac --mac-source 02:00:00:00:00:01",
+        "-p 47",
+    ];
+    const V4: [&str; 8] = [
+        "-f",
+        "! -f",
+        "-s 10.0.0.0/8",
+        "! -d 192.0.2.0/255.255.0.255",
+        "-p icmp -m icmp --icmp-type 3/4",
+        "-p icmp -m icmp ! --icmp-type 8",
+        "-p icmp -m icmp --icmp-type any",
+        "-m iprange ! --src-range 10.0.0.2-172.16.0.1",
+    ];
+    const V6: [&str; 8] = [
+        "-s 2001:db8::a00:0/104",
+        "! -d 2001:db8::c000:201",
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 128",
+        "-p ipv6-icmp -m icmp6 ! --icmpv6-type 3/4",
+        "-p ipv6-icmp",
+        "-m iprange --dst-range 2001:db8::a00:0-2001:db8::aff:ffff",
+        "! -p ipv6-icmp",
+        "-s ffff:ffff::/0",
+    ];
+    let (own, time, reject) = match family {
+        AddressFamily::V4 => (&V4, "-m ttl --ttl", "icmp-admin-prohibited"),
+        AddressFamily::V6 => (&V6, "-m hl --hl", "icmp6-adm-prohibited"),
+    };
+    let mut text = String::new();
+    for (table, chains) in [("raw", &["PREROUTING"][..]), ("filter", &["FORWARD", "x"])] {
+        text += &format!("*{table}\n");
+        for chain in chains {
+            let policy = random.one(&["ACCEPT", "DROP"]);
+            text += &format!(
+                ":{chain} {}\n",
+                match *chain {
+                    "x" => "-",
+                    "FORWARD" => policy,
+                    _ => "ACCEPT",
+                }
+            );
+        }
+        for chain in chains {
+            for _ in 0..if *chain == "PREROUTING" { 2 } else { 6 } {
+                let matches = match random.below(5) {
+                    0 => format!("{time}-{} {}", random.one(&["eq", "lt", "gt"]), random.one(&[62, 63, 64])),
+                    1 | 2 => random.one(own).to_owned(),
+                    _ => random.one(&BOTH).to_owned(),
+                };
+                let target = match (random.below(6), *chain) {
+                    (0 | 1, "FORWARD") => "-j x".to_owned(),
+                    (0, _) => "-j RETURN".to_owned(),
+                    (1 | 2, "x") => format!("-j REJECT --reject-with {reject}"),
+                    (3, _) => "-j DROP".to_owned(),
+                    (4, _) => "-j NFLOG --nflog-group 9".to_owned(),
+                    _ => "-j ACCEPT".to_owned(),
+                };
+                text += &format!("-A {chain} {matches} {target}\n");
+            }
+        }
+        text += "COMMIT\n";
+    }
+    text
+}
+
+/// A packet by itself as its fields.
+fn fields(packet: &Packet) -> policy::Packet {
+    let (version, header, mapped) = match packet.family {
+        AddressFamily::V4 => (4, 20, 0xffff_0000_0000),
+        AddressFamily::V6 if packet.piece == Piece::Whole => (6, 40, 0),
+        AddressFamily::V6 => (6, 48, 0),
+    };
+    let mut fields = vec![
+        (PacketField::Family, version),
+        (PacketField::Source, mapped | packet.src),
+        (PacketField::Destination, mapped | packet.dst),
+        (PacketField::Protocol, packet.proto.into()),
+        (PacketField::LaterFragment, packet.is_later().into()),
+        (PacketField::InPort, 1),
+        (PacketField::OutPort, 2),
+        (PacketField::Dscp, 0),
+        (PacketField::TimeToLive, 64),
+        (PacketField::Length, header + u128::from(packet.there)),
+        (PacketField::SourceMac, 0x0200_0000_0001),
+    ];
+    let icmp = if packet.family == AddressFamily::V4 { 1 } else { 58 };
+    let columns: &[(PacketField, &str)] = match packet.proto {
+        _ if packet.is_later() => &[],
+        6 => &[
+            (PacketField::SourcePort, "sport"),
+            (PacketField::DestinationPort, "dport"),
+            (PacketField::TcpFlags, "tcp_flags"),
+        ],
+        17 | 33 | 132 | 136 => &[(PacketField::SourcePort, "sport"), (PacketField::DestinationPort, "dport")],
+        proto if proto == icmp => {
+            &[(PacketField::IcmpType, "icmp_type"), (PacketField::IcmpCode, "icmp_code")]
+        }
+        _ => &[],
+    };
+    fields.extend(columns.iter().map(|(field, name)| (*field, packet.column(name, ALL_PORTS))));
+    let with = |packet: policy::Packet, (field, value)| packet.with(field, Some(value));
+    fields.into_iter().fold(policy::Packet::default(), with)
+}
+
+#[test]
+fn dumps_without_states_decide_about_each_fragment_as_the_kernel_does() {
+    let programs = ["nft", "iptables-legacy-restore", "ip6tables-legacy-restore"];
+    let Some(mut router) = Router::new(&programs) else { return };
+    if !router.run("ip6tables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
+        println!("this kernel has no iptables of its own: nothing was judged");
+        return;
+    }
+    let mut random = Random(seed());
+    let (mut passing, mut count) = (0, 0);
+    for round in 0..rounds() {
+        let (family, program) = match round % 2 {
+            0 => (AddressFamily::V6, "ip6tables-legacy-restore"),
+            _ => (AddressFamily::V4, "iptables-legacy-restore"),
+        };
+        let dump = made_without_states(&mut random, family);
+        let imported = read(dump.as_bytes(), "iptables", &PolicyOptions { family, ..options() });
+        let imported = imported.unwrap_or_else(|error| panic!("{error}\n{dump}"));
+        assert_eq!(imported.refused, [], "{dump}");
+        let packets = made(&mut random, 400, family);
+        let passes = |packet: &Packet| {
+            let verdict = evaluate(&imported.policy, Path::Forwarded, &fields(packet), &|_| false);
+            verdict.expect("it ends").action == RuleAction::Pass
+        };
+        let wanted: Vec<bool> = packets.iter().map(passes).collect();
+        (passing, count) = (passing + wanted.iter().filter(|pass| **pass).count(), count + packets.len());
+        router.load(program, &[], &dump);
+        assert_eq!(differences(&mut router, &packets, &wanted, &dump), 0);
+    }
+    println!("{passing} of {count} packets passed");
+    assert!(passing > count / 10 && passing < count * 9 / 10, "{passing} of {count} pass");
 }

@@ -329,6 +329,7 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("-j LOG --log-level loud", 31, "no value of `--log-level`"),
         ("-j LOG --log-prefix", 31, "has no value"),
         ("-g LOG", 15, "writes a log"),
+        ("-j INPUT", 15, "no chain or target `INPUT`"),
         ("-m ! tcp -j ACCEPT", 15, "no column"),
     ] {
         let error = refused(&format!("-A FORWARD {rule}"));
