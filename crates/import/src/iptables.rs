@@ -16,6 +16,7 @@ mod hooks;
 mod matches;
 mod options;
 pub(crate) mod rule;
+pub(crate) mod sets;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ use rule::{ChainPlace, Context, Purpose};
 /// circle or to nowhere; more rules than the limit.
 pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     refuse_other_family(text, options.family)?;
-    let tables = tables(text)?;
+    let tables = tables(text, None)?;
     let Some(table) = tables.iter().find(|table| table.name == options.table) else {
         return Err(ImportError::new(
             1,
@@ -95,7 +96,7 @@ pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, Import
 /// The first line of the dump that is none, and a table without its `COMMIT`.
 pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
     let mut all = Vec::new();
-    for table in tables(text)? {
+    for table in tables(text, None)? {
         let built_in = table.chains.iter().filter(|(_, policy)| policy.is_some());
         all.extend(built_in.map(|(chain, _)| (table.name.to_owned(), (*chain).to_owned())));
     }

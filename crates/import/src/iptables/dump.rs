@@ -1,5 +1,6 @@
 //! The lines of a dump: its tables, their chains with their policies, and the words of each rule.
 
+use super::sets::{AddressSets, is_about_sets};
 use super::words::{self, Argument};
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -53,10 +54,14 @@ impl Table<'_> {
     }
 }
 
-/// The tables of a dump, each with its `COMMIT`.
-pub(crate) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
+/// The tables of a dump, each with its `COMMIT`. Lines about sets may stand before them, if `sets` takes
+/// them.
+pub(crate) fn tables<'a>(
+    text: &'a [u8],
+    mut sets: Option<&mut AddressSets>,
+) -> Result<Vec<Table<'a>>, ImportError> {
     const SHAPE: &str = "a dump has `*table`, `:CHAIN POLICY`, `-A CHAIN …` and `COMMIT` lines";
-    let mut tables: Vec<Table<'_>> = Vec::new();
+    let mut tables: Vec<Table<'a>> = Vec::new();
     let mut last = 1;
     for line in lines(text)? {
         last = line.number;
@@ -64,6 +69,10 @@ pub(crate) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
             continue;
         }
         let Some(first) = line.words().next() else { continue };
+        if let (true, true, Some(sets)) = (tables.is_empty(), is_about_sets(line), sets.as_mut()) {
+            sets.line(line)?;
+            continue;
+        }
         let open = tables.last_mut().filter(|table| !table.whole);
         match (first.text.as_bytes()[0], open) {
             (b'*', Some(table)) => {

@@ -3,12 +3,14 @@
 use super::connections;
 use super::matches::Matches;
 use super::options;
+use super::sets::AddressSets;
 use super::target::{self, Surroundings};
 use super::values::{self, address_range, address_set, icmp, looks_into, mac, one_port, ports, protocol};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::{Interfaces, Naming};
+use crate::limits::MOST_SET_VALUES;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::{Line, shown};
@@ -53,6 +55,9 @@ pub(crate) struct Context {
     memories: Vec<Memory>,
     /// Whether a rule asks what is known of connections.
     asks_connections: bool,
+    /// The sets that rules may ask for, and how many values they have been given so far.
+    sets: AddressSets,
+    given: usize,
 }
 
 /// A rule that is being read.
@@ -67,7 +72,7 @@ struct Reading<'a, 'b> {
 }
 
 /// Options by the match they belong to, and a word for all of which a rule may have one at a time.
-const OPTIONS: [(&str, &str, &str); 51] = [
+const OPTIONS: [(&str, &str, &str); 52] = [
     ("-p", "", "-p"),
     ("--protocol", "", "-p"),
     ("-s", "", "-s"),
@@ -102,6 +107,7 @@ const OPTIONS: [(&str, &str, &str); 51] = [
     ("--ctproto", "conntrack", "--ctproto"),
     ("--ctorigsrc", "conntrack", "--ctorigsrc"),
     ("--ctorigsrcport", "conntrack", "--ctorigsrcport"),
+    ("--match-set", "set", "--match-set"),
     ("--length", "length", "--length"),
     ("--dscp", "dscp", "--dscp"),
     ("--dscp-class", "dscp", "--dscp"),
@@ -122,13 +128,37 @@ const OPTIONS: [(&str, &str, &str); 51] = [
 ];
 
 /// Matches that mean something only with an option of theirs.
-const ASKING: [&str; 11] =
-    ["comment", "iprange", "multiport", "mac", "state", "conntrack", "length", "dscp", "tos", "ttl", "hl"];
+const ASKING: [&str; 12] = [
+    "set",
+    "comment",
+    "iprange",
+    "multiport",
+    "mac",
+    "state",
+    "conntrack",
+    "length",
+    "dscp",
+    "tos",
+    "ttl",
+    "hl",
+];
 
 impl Context {
     pub(crate) fn new(purpose: Purpose, family: AddressFamily, interfaces: &Naming) -> Self {
-        let (memories, asks_connections) = (Vec::new(), false);
-        Self { purpose, family, interfaces: Interfaces::new(interfaces), memories, asks_connections }
+        Self {
+            purpose,
+            family,
+            interfaces: Interfaces::new(interfaces),
+            memories: Vec::new(),
+            asks_connections: false,
+            sets: AddressSets::default(),
+            given: 0,
+        }
+    }
+
+    /// The same with sets.
+    pub(crate) fn with_sets(self, sets: AddressSets) -> Self {
+        Self { sets, ..self }
     }
 
     pub(crate) fn into_interfaces(self) -> Interfaces {
@@ -284,6 +314,10 @@ impl Context {
                 connections::states(&value()?, not, matches)?;
                 self.asks_connections = true;
             }
+            ("--match-set", Purpose::Policy) => {
+                let (name, end) = (value()?, value()?);
+                return self.set(&name, &end, not, matches);
+            }
             ("--length", Purpose::Policy) => return values::length(&value()?, not, matches),
             ("--dscp", Purpose::Policy) => return values::dscp(&value()?, not, matches),
             ("--dscp-class", Purpose::Policy) => return values::dscp_class(&value()?, not, matches),
@@ -341,13 +375,39 @@ impl Context {
             "state" | "conntrack" if policy || self.purpose == (Purpose::Rows { first_packets: true }) => {
                 Ok(())
             }
-            "length" | "dscp" | "tos" if policy => Ok(()),
+            "length" | "dscp" | "tos" | "set" if policy => Ok(()),
             "ttl" if policy && self.family == AddressFamily::V4 => Ok(()),
             "hl" if policy && self.family == AddressFamily::V6 => Ok(()),
             _ => Err(self.unknown_module(&module)),
         };
         rule.named(module);
         known
+    }
+
+    /// The addresses of a set at one end.
+    fn set(
+        &mut self,
+        name: &Argument<'_>,
+        end: &Argument<'_>,
+        not: bool,
+        matches: &mut Matches,
+    ) -> Result<(), ImportError> {
+        let part = match &*end.text {
+            "src" => Part::Source,
+            "dst" => Part::Destination,
+            other => {
+                let what = format!("`{}` is no end of a packet", shown(other));
+                return Err(end.error(what, "write src or dst"));
+            }
+        };
+        let elements = self.sets.elements(name, self.family)?;
+        self.given += elements.len();
+        if self.given > MOST_SET_VALUES {
+            let what = format!("rules ask for more than {MOST_SET_VALUES} elements of sets");
+            return Err(name.error(what, "use smaller sets"));
+        }
+        matches.conditions.one_of(elements, &[part], not);
+        Ok(())
     }
 
     fn unknown_module(&self, module: &Argument<'_>) -> ImportError {

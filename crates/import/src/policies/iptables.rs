@@ -17,6 +17,7 @@ use crate::address::AddressFamily;
 use crate::conditions::Naming;
 use crate::iptables::dump::{RuleLine, Table, refuse_other_family, rule_line, tables};
 use crate::iptables::rule::{ChainPlace, Context, Purpose};
+use crate::iptables::sets::AddressSets;
 use crate::text::{Line, shown};
 use policy::{
     DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, PolicyRule, Remembers, RuleAction,
@@ -50,11 +51,12 @@ fn point(table: &str, chain: &str) -> Option<HookPoint> {
 
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     refuse_other_family(text, options.family)?;
-    let tables = tables(text)?;
+    let mut sets = AddressSets::default();
+    let tables = tables(text, Some(&mut sets))?;
     let naming = Naming::Ports(options.interfaces.clone());
     let mut reader = Reader {
         family: options.family,
-        context: Context::new(Purpose::Policy, options.family, &naming),
+        context: Context::new(Purpose::Policy, options.family, &naming).with_sets(sets),
         imported: ImportedPolicy::default(),
     };
     let mut lines = Vec::with_capacity(tables.len());

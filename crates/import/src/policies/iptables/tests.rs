@@ -282,7 +282,7 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("-m owner --uid-owner 3 -j ACCEPT", 15, "asks for a process"),
         ("-m addrtype --dst-type LOCAL -j ACCEPT", 15, "this machine's own addresses"),
         ("-m mark --mark 1 -j ACCEPT", 15, "what was done to the packet before"),
-        ("-m set --match-set x src -j ACCEPT", 15, "a set that is not in the dump"),
+        ("-m set --match-set x src -j ACCEPT", 31, "`x` is nowhere"),
         ("-p tcp -j DNAT --to-destination 1.2.3.4", 22, "changes addresses (NAT)"),
         ("-j MARK --set-mark 1", 15, "marks the packet"),
         ("-i eth7 -j ACCEPT", 15, "bound to no port"),
@@ -344,6 +344,53 @@ fn what_no_policy_says_is_refused_at_its_place() {
         let error = refused(rule);
         assert_eq!((error.line, error.column), (6, column), "{rule}: {error}");
         assert!(error.what.contains(part), "{rule}: {error}");
+    }
+}
+
+const SETS: &str = "create friends hash:net family inet hashsize 1024 maxelem 65536 comment\n\
+                    add friends 10.0.0.0/31 comment \"two of them\"\nadd friends 192.0.2.7\n\
+                    create six hash:ip family inet6\nadd six 2001:db8::1\n\
+                    create late hash:ip timeout 300\nadd late 10.0.0.1 timeout 7\n\
+                    create ports hash:ip,port\nadd ports 10.0.0.1,tcp:80\n\
+                    create odd hash:net\nadd odd 10.0.0.0/8 nomatch\n";
+
+#[test]
+fn sets_before_the_tables_are_what_rules_ask_for() {
+    let policy = |rule: &str| whole(&format!("{SETS}{}", dump(&format!("-A FORWARD {rule} -j ACCEPT"))));
+    let from = |address: u128| packet(1, 2).with(PacketField::Source, Some(MAPPED | address));
+    for (rule, address, passes) in [
+        ("-m set --match-set friends src", 0x0a00_0001, true),
+        ("-m set --match-set friends src", 0x0a00_0002, false),
+        ("-m set --match-set friends src", 0xc000_0207, true),
+        ("-m set ! --match-set friends src", 0x0a00_0001, false),
+        ("-m set ! --match-set friends src", 0x0a00_0002, true),
+        ("-m set --match-set friends dst", 0x0a00_0001, false),
+        ("-m set --match-set friends src -m set ! --match-set friends dst", 0x0a00_0000, true),
+    ] {
+        let action = forwarded(&policy(rule), &from(address));
+        assert_eq!(action == RuleAction::Pass, passes, "{rule} {address:x}");
+    }
+    for (set, line, part) in [
+        ("six", 17, "is of IPv6"),
+        ("late", 6, "`timeout` says of a set"),
+        ("ports", 8, "no plain addresses"),
+        ("odd", 11, "`nomatch` says of an element"),
+        ("friends,x", 17, "is nowhere"),
+    ] {
+        let text = format!("{SETS}{}", dump(&format!("-A FORWARD -m set --match-set {set} src -j ACCEPT")));
+        let imported = read_as(&text, AddressFamily::V4);
+        assert_eq!(imported.refused.len(), 1, "{set}: {:?}", imported.refused);
+        let error = &imported.refused[0];
+        assert!(error.line == line && error.what.contains(part), "{set}: {error}");
+    }
+    for (text, part) in [
+        ("add friends 10.0.0.1\n", "no set `friends`"),
+        ("create x hash:ip\ncreate x hash:ip\n", "is there twice"),
+        ("create x\n", "not the words of a set"),
+        ("*filter\nCOMMIT\ncreate x hash:ip\n", "stands in no table"),
+    ] {
+        let error = read(text.as_bytes(), &options()).expect_err(text);
+        assert!(error.what.contains(part), "{text}: {error}");
     }
 }
 
