@@ -1,13 +1,17 @@
 //! The analysis beside the slow walk: every packet of a small header, over random policies.
 
-use crate::decisions::decisions;
+use crate::decisions::{AnalysisFault, decisions};
 use crate::difference::difference;
-use crate::evaluate::{PolicyVerdict, Step, evaluate};
-use crate::field::PacketField;
-use crate::model::{HookPoint, Policy, RuleAction};
+use crate::evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
+use crate::field::{PacketField, Values};
+use crate::model::{
+    Hook, HookPoint, MatchOrder, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
+};
 use crate::packet_space::{PacketSpace, WitnessPacket};
+use crate::packet_text::{packet_text, read_packets};
 use crate::toy::{packets, policies};
 use crate::unreached::findings;
+use crate::why::DecidedPolicy;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -18,33 +22,43 @@ fn walked(policy: &Policy, packet: &WitnessPacket) -> PolicyVerdict {
     evaluate(policy, packet.path, &packet.packet, &|_| !packet.remembered.is_empty()).expect("ends")
 }
 
-/// The rules that decide about a packet at some hook, walked hook by hook.
-fn deciding(policy: &Policy, packet: &WitnessPacket, found: &mut BTreeSet<(usize, usize)>) {
+/// Each hook alone, with the hooks before it, in the order of points.
+fn hooks(policy: &Policy) -> Vec<(HookPoint, Policy, Policy)> {
+    use HookPoint as Point;
     let mut before = Policy { hooks: Vec::new(), ..policy.clone() };
-    for point in
-        [HookPoint::In, HookPoint::Forward, HookPoint::ToGateway, HookPoint::FromGateway, HookPoint::Out]
-    {
+    let mut all = Vec::new();
+    for point in [Point::In, Point::Forward, Point::ToGateway, Point::FromGateway, Point::Out] {
         for hook in policy.hooks.iter().filter(|hook| hook.point == point) {
-            if !packet.path.points().contains(&point) || !walked(&before, packet).action.passes() {
-                continue;
-            }
-            let alone = Policy { hooks: vec![hook.clone()], ..policy.clone() };
-            let steps = walked(&alone, packet).steps;
-            let decides = |step: &&Step| match step {
-                Step::Rule(group, rule) => policy.groups[*group].rules[*rule].action.decides(),
+            all.push((point, before.clone(), Policy { hooks: vec![hook.clone()], ..policy.clone() }));
+            before.hooks.push(hook.clone());
+        }
+    }
+    all
+}
+
+/// The rules that decide about a packet at some hook, and those that send it on there.
+fn deciding(
+    hooks: &[(HookPoint, Policy, Policy)],
+    packet: &WitnessPacket,
+    found: &mut BTreeSet<(usize, usize)>,
+) {
+    for (point, before, alone) in hooks {
+        if !packet.path.points().contains(point) || !walked(before, packet).action.passes() {
+            continue;
+        }
+        let mut decided = false;
+        for step in walked(alone, packet).steps.into_iter().rev() {
+            let decides = match step {
+                Step::Rule(group, rule) => alone.groups[group].rules[rule].action.decides(),
                 Step::Default(_) | Step::Remembered => true,
             };
-            if let Some(Step::Rule(group, rule)) = steps.iter().rev().find(decides) {
-                found.insert((*group, *rule));
+            // Of the rules that decide, the last one's decision stands.
+            if let Step::Rule(group, rule) = step
+                && !(decides && decided)
+            {
+                found.insert((group, rule));
             }
-            for step in &steps {
-                if let Step::Rule(group, rule) = step
-                    && !policy.groups[*group].rules[*rule].action.decides()
-                {
-                    found.insert((*group, *rule));
-                }
-            }
-            before.hooks.push(hook.clone());
+            decided |= decides;
         }
     }
 }
@@ -54,8 +68,109 @@ fn the_small_header_has_about_16_bits() {
     assert!((1 << 15..1 << 17).contains(&PACKETS.len()), "{}", PACKETS.len());
 }
 
+/// A policy of one hook whose first group has these rules, and of the other groups.
+fn forwarding(groups: Vec<Vec<PolicyRule>>) -> Policy {
+    let (place, default) = (RulePlace::default(), RuleAction::Block);
+    let hook = Hook { point: HookPoint::Forward, group: 0, default, place };
+    let group = |rules| RuleGroup { name: String::new(), order: MatchOrder::First, rules };
+    Policy { hooks: vec![hook], groups: groups.into_iter().map(group).collect(), ..Policy::default() }
+}
+
+fn rule(condition: RuleCondition, action: RuleAction) -> PolicyRule {
+    let (place, text) = (RulePlace::default(), "".into());
+    PolicyRule { place, text, condition, action, decides_at_once: false, log: false, count: false }
+}
+
+fn holds(field: PacketField, values: Values) -> RuleCondition {
+    RuleCondition::Holds(field, vec![values])
+}
+
+#[test]
+fn jumps_without_an_end_and_through_too_many_rules_are_refused() {
+    let all = || RuleCondition::All(Vec::new());
+    let circle = forwarding(vec![vec![rule(all(), RuleAction::Jump(0))]]);
+    assert_eq!(findings(&circle), Err(AnalysisFault::Walk(PolicyFault::TooDeep)));
+    let mut groups: Vec<Vec<PolicyRule>> =
+        (1..31).map(|next| vec![rule(all(), RuleAction::Jump(next)); 2]).collect();
+    groups.push(vec![rule(holds(PacketField::DestinationPort, Values::exact(1)), RuleAction::Pass); 256]);
+    assert_eq!(findings(&forwarding(groups)), Err(AnalysisFault::Walk(PolicyFault::TooLong)));
+}
+
+#[test]
+fn diagrams_with_too_many_nodes_are_refused() {
+    let policy = forwarding(vec![vec![rule(
+        holds(PacketField::Source, Values::Range { low: 1, high: u128::MAX - 1 }),
+        RuleAction::Pass,
+    )]]);
+    let with = |most| {
+        let mut space = PacketSpace::with_limit(most)?;
+        decisions(&mut space, &policy).map(drop)
+    };
+    assert_eq!(with(500), Err(AnalysisFault::TooLarge));
+    assert_eq!(with(5_000), Ok(()));
+}
+
+#[test]
+fn a_set_that_is_too_ragged_is_not_told_in_ranges() {
+    let mut space = PacketSpace::new().expect("small");
+    let mut boxes = |values| {
+        let set = space.set(&holds(PacketField::DestinationPort, values), &[]).expect("small");
+        crate::diagram_description::boxes(&space, set, 1000)
+    };
+    // Odd ports are 32,768 ranges, and those whose lowest bits are open 16.
+    assert!(!boxes(Values::Masked { value: 1, mask: 1 }).1);
+    let (told, whole) = boxes(Values::Masked { value: 0, mask: 0x0f00 });
+    assert!(
+        whole
+            && told.iter().all(|packets| {
+                packets.holds(PacketField::DestinationPort).is_some_and(|ranges| ranges.len() == 16)
+            })
+    );
+    let mut few = |most| {
+        let set = space.set(&holds(PacketField::DestinationPort, Values::exact(1)), &[]).expect("small");
+        crate::diagram_description::boxes(&space, set, most)
+    };
+    assert_eq!((few(0).0.len(), few(0).1, few(1).0.len(), few(1).1), (0, false, 1, true));
+}
+
+#[test]
+fn a_packet_is_written_as_it_is_read() {
+    let names = [("wan".to_owned(), 2)];
+    let policy = forwarding(vec![Vec::new()]);
+    let mut decided = DecidedPolicy::new(&policy).expect("small");
+    for line in [
+        "tcp 192.0.2.7:1024 > 10.0.0.1:22 in wan out 1",
+        "tcp [2001:db8::7]:1024 > [2001:db8::1]:22 in wan out 1 flags SA",
+        "icmp 192.0.2.7 > 10.0.0.1 type 8 code 0 in wan to gateway",
+        "udp 192.0.2.7 > 10.0.0.1 fragment out 7 dscp 46 ttl 1 length 1500 from gateway",
+        "gre 192.0.2.7 > 10.0.0.1 in 1 out wan state established",
+    ] {
+        let packets = read_packets(line, &names).expect(line);
+        let witness = decided.why(&packets).expect("small").remove(0).witness;
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<BTreeSet<String>>();
+        assert_eq!(words(&packet_text(&witness, &names)), words(line));
+    }
+    for (line, what) in [
+        ("", "no packet"),
+        ("tpc 10.0.0.1 > 10.0.0.2", "no protocol"),
+        ("tcp 10.0.0.1", "`>`"),
+        ("tcp 10.0.0.1 > 10.0.0.2:x", "no port number"),
+        ("tcp 10.0.0.1 > 10.0.0.0/33", "no address"),
+        ("tcp in lan", "no port"),
+        ("tcp state old", "no state"),
+        ("udp flags S", "only packets of tcp"),
+        ("tcp flags X", "no flag"),
+        ("udp ttl 256", "no number up to 255"),
+        ("udp ttl", "no value"),
+        ("udp any > any upto 3", "not understood"),
+    ] {
+        let error = read_packets(line, &names).expect_err(line);
+        assert!(error.contains(what), "{line}: {error}");
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
     fn every_packet_is_decided_as_it_is_walked(policy in policies()) {
@@ -75,8 +190,9 @@ proptest! {
     #[test]
     fn rules_that_never_decide_are_those_that_decide_about_no_packet(policy in policies()) {
         let mut expected = BTreeSet::new();
+        let hooks = hooks(&policy);
         for packet in PACKETS.iter() {
-            deciding(&policy, packet, &mut expected);
+            deciding(&hooks, packet, &mut expected);
         }
         let unreached = findings(&policy).expect("small").unreached;
         let unreached: BTreeSet<_> = unreached.iter().map(|found| (found.group, found.rule)).collect();

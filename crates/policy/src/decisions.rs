@@ -4,7 +4,8 @@
 //! At each rule there is the set of packets that have come so far. The rule takes those that it matches out
 //! of the set and writes itself into the function of what decides; a jump sends them through another group
 //! and gets those back that it does not decide. In a group of the last match the packets stay, so a later
-//! rule writes over an earlier one. The defaults are written first.
+//! rule writes over an earlier one. The defaults are written first. Rules that decide and stand together are
+//! made one function before, whatever packets come to them: that is cheaper than one after the other.
 
 use crate::diagram::{Diagram, NONE, TooManyNodes};
 use crate::evaluate::{PolicyFault, Step};
@@ -13,6 +14,7 @@ use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// Why a policy is not analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,8 +73,8 @@ pub(crate) struct Decisions {
     decisions: Vec<PolicyDecision>,
     numbers: HashMap<PolicyDecision, u32>,
     pub(crate) hooks: Vec<HookDecisions>,
-    /// The packets that each rule matches where they come to it.
-    pub(crate) matched: HashMap<(usize, usize), Diagram>,
+    /// The rules that send packets on, log or count, and do so for some packet.
+    pub(crate) taken: HashSet<(usize, usize)>,
     /// The numbers of the policy's conditions on earlier packets.
     pub(crate) memories: Vec<usize>,
 }
@@ -84,7 +86,7 @@ impl Decisions {
             decisions: Vec::new(),
             numbers: HashMap::new(),
             hooks: Vec::new(),
-            matched: HashMap::new(),
+            taken: HashSet::new(),
             memories: Vec::new(),
         }
     }
@@ -118,7 +120,7 @@ const POINTS: [HookPoint; 5] =
 pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
     let memories = policy.memories.iter().map(|memory| space.memory(&memory.text)).collect();
     let all = Decisions { memories, ..Decisions::none() };
-    let mut walk = Walk { space, policy, all, conditions: HashMap::new(), steps: 0, function: NONE };
+    let mut walk = Walk { space, policy, all, runs: HashMap::new(), steps: 0, function: NONE };
     let mut coming = walk.space.possible()?;
     let nothing = walk.all.number_of(PolicyDecision { action: RuleAction::Pass, by: None });
     walk.all.function = walk.space.diagrams.choose(coming, Diagram::end(nothing), NONE)?;
@@ -146,11 +148,25 @@ struct Left {
     so_far: Diagram,
 }
 
+/// What rules that stand together decide.
+#[derive(Clone, Copy)]
+struct RunDecisions {
+    /// The numbers of decisions; 0 for packets that none of them matches.
+    function: Diagram,
+    /// The packets that one of them matches.
+    packets: Diagram,
+}
+
+/// So many rules are made one function at most. The functions of long lists are large, because rules in front
+/// of them do not take packets away yet.
+const LONGEST_RUN: usize = 256;
+
 struct Walk<'a> {
     space: &'a mut PacketSpace,
     policy: &'a Policy,
     all: Decisions,
-    conditions: HashMap<(usize, usize), Diagram>,
+    /// What each run of rules decides: a group and the first rule.
+    runs: HashMap<(usize, usize), RunDecisions>,
     steps: usize,
     /// What decides at the hook of now, so far.
     function: Diagram,
@@ -188,16 +204,32 @@ impl Walk<'_> {
         let before = self.all.hooks[hook].arrived.get(&index).copied().unwrap_or(NONE);
         let arrived = self.space.diagrams.either(before, packets)?;
         self.all.hooks[hook].arrived.insert(index, arrived);
-        let group = &self.policy.groups[index];
-        let first = group.order == MatchOrder::First;
+        let policy = self.policy;
+        let rules = &policy.groups[index].rules;
+        let first = policy.groups[index].order == MatchOrder::First;
         let (mut coming, mut back, mut so_far) = (packets, NONE, NONE);
-        for (number, rule) in group.rules.iter().enumerate() {
-            if coming == NONE {
-                break;
-            }
-            self.steps += 1;
+        let mut next = 0;
+        while next < rules.len() && coming != NONE {
+            let number = next;
+            let run = self.run(index, number);
+            next = number + run.len().max(1);
+            self.steps += next - number;
             if self.steps > MOST_STEPS {
                 return Err(AnalysisFault::Walk(PolicyFault::TooLong));
+            }
+            if !run.is_empty() {
+                let decided = self.decided_by(index, &run)?;
+                let ends = self.ends(index, number);
+                let diagrams = &mut self.space.diagrams;
+                let here = diagrams.choose(coming, decided.function, NONE)?;
+                self.function = diagrams.over(here, self.function)?;
+                if ends {
+                    coming = diagrams.without(coming, decided.packets)?;
+                } else {
+                    let matched = diagrams.both(coming, decided.packets)?;
+                    so_far = diagrams.either(so_far, matched)?;
+                }
+                continue;
             }
             let condition = self.condition(index, number)?;
             let diagrams = &mut self.space.diagrams;
@@ -205,20 +237,18 @@ impl Walk<'_> {
             if matched == NONE {
                 continue;
             }
-            let before = self.all.matched.get(&(index, number)).copied().unwrap_or(NONE);
-            let all = diagrams.either(before, matched)?;
-            self.all.matched.insert((index, number), all);
-            let (leaves, returned) = match rule.action {
-                RuleAction::Continue => (false, NONE),
+            self.all.taken.insert((index, number));
+            let (leaves, returned) = match rules[number].action {
                 RuleAction::Return => (true, matched),
                 RuleAction::Jump(next) | RuleAction::Goto(next) => {
                     let mut left = self.group(next, matched, depth + 1)?;
                     if first {
+                        // What a group behind a jump has decided so far is decided here.
                         left.packets = self.space.diagrams.without(left.packets, left.so_far)?;
                     } else {
                         so_far = self.space.diagrams.either(so_far, left.so_far)?;
                     }
-                    if matches!(rule.action, RuleAction::Goto(_)) {
+                    if matches!(rules[number].action, RuleAction::Goto(_)) {
                         (true, left.packets)
                     } else {
                         coming = self.space.diagrams.without(coming, matched)?;
@@ -226,16 +256,7 @@ impl Walk<'_> {
                         (false, NONE)
                     }
                 }
-                action => {
-                    let decision = PolicyDecision { action, by: Some(Step::Rule(index, number)) };
-                    let decision = Diagram::end(self.all.number_of(decision));
-                    self.function = self.space.diagrams.choose(matched, decision, self.function)?;
-                    let last = rule.decides_at_once || first;
-                    if !last {
-                        so_far = self.space.diagrams.either(so_far, matched)?;
-                    }
-                    (last, NONE)
-                }
+                _ => (false, NONE),
             };
             if leaves {
                 coming = self.space.diagrams.without(coming, condition)?;
@@ -246,14 +267,49 @@ impl Walk<'_> {
         Ok(Left { packets, so_far: self.space.diagrams.both(packets, so_far)? })
     }
 
-    fn condition(&mut self, group: usize, rule: usize) -> Result<Diagram, AnalysisFault> {
-        if let Some(known) = self.conditions.get(&(group, rule)) {
+    /// Whether no rule behind this one can change what it decides.
+    fn ends(&self, group: usize, rule: usize) -> bool {
+        let group = &self.policy.groups[group];
+        group.rules[rule].decides_at_once || group.order == MatchOrder::First
+    }
+
+    /// The rules from this one on that all decide, and all end the walk or all do not.
+    fn run(&self, group: usize, first: usize) -> Range<usize> {
+        let rules = &self.policy.groups[group].rules;
+        let alike = |rule: &usize| {
+            rules[*rule].action.decides() && self.ends(group, *rule) == self.ends(group, first)
+        };
+        let length = (first..rules.len()).take(LONGEST_RUN).take_while(alike).count();
+        first..first + length
+    }
+
+    /// What rules that stand together decide, whatever packets come to them.
+    fn decided_by(&mut self, group: usize, run: &Range<usize>) -> Result<RunDecisions, AnalysisFault> {
+        if let Some(known) = self.runs.get(&(group, run.start)) {
             return Ok(*known);
         }
+        let (mut functions, mut sets) = (Vec::with_capacity(run.len()), Vec::with_capacity(run.len()));
+        for number in run.clone() {
+            let action = self.policy.groups[group].rules[number].action;
+            let decision = PolicyDecision { action, by: Some(Step::Rule(group, number)) };
+            let decision = Diagram::end(self.all.number_of(decision));
+            let condition = self.condition(group, number)?;
+            functions.push(self.space.diagrams.choose(condition, decision, NONE)?);
+            sets.push(condition);
+        }
+        if !self.ends(group, run.start) {
+            functions.reverse();
+        }
+        let function = self.space.diagrams.stacked(&functions)?;
+        let packets = self.space.diagrams.any(&sets)?;
+        let decided = RunDecisions { function, packets };
+        self.runs.insert((group, run.start), decided);
+        Ok(decided)
+    }
+
+    fn condition(&mut self, group: usize, rule: usize) -> Result<Diagram, AnalysisFault> {
         let condition = &self.policy.groups[group].rules[rule].condition;
-        let set = self.space.set(condition, &self.all.memories)?;
-        self.conditions.insert((group, rule), set);
-        Ok(set)
+        Ok(self.space.set(condition, &self.all.memories)?)
     }
 
     /// Puts what a hook decides to what the hooks before it did, and gives back the packets that go on.

@@ -64,7 +64,9 @@ pub(crate) struct Diagrams {
 
 const EMPTY: u32 = u32::MAX;
 /// So many results of choices are kept at most.
-const MOST_CHOSEN: usize = 1 << 22;
+const MOST_CHOSEN: usize = 1 << 24;
+/// In the third place of a choice: the first function over the second one.
+const OVER: Diagram = Diagram(EMPTY - 1);
 const NOTHING_CHOSEN: Chosen = Chosen { choice: [Diagram(EMPTY); 3], result: NONE };
 
 fn mixed(words: [u32; 3]) -> usize {
@@ -181,6 +183,44 @@ impl Diagrams {
         let place = hash & (self.chosen.len() - 1);
         self.chosen[place] = Chosen { choice, result };
         Ok(result)
+    }
+
+    /// The first function, and the second one where the first is 0.
+    pub(crate) fn over(&mut self, front: Diagram, back: Diagram) -> Result<Diagram, TooManyNodes> {
+        match front.number() {
+            Some(0) => return Ok(back),
+            Some(_) => return Ok(front),
+            None if back == NONE || front == back => return Ok(front),
+            None => {}
+        }
+        let choice = [front, back, OVER];
+        let hash = mixed(choice.map(|part| part.0));
+        let known = self.chosen[hash & (self.chosen.len() - 1)];
+        if known.choice == choice {
+            return Ok(known.result);
+        }
+        let level = self.level(front).min(self.level(back));
+        let (fronts, backs) = (self.parts(front, level), self.parts(back, level));
+        let zero = self.over(fronts[0], backs[0])?;
+        let one = self.over(fronts[1], backs[1])?;
+        let result = self.branch(level, zero, one)?;
+        let place = hash & (self.chosen.len() - 1);
+        self.chosen[place] = Chosen { choice, result };
+        Ok(result)
+    }
+
+    /// Many functions, each over those behind it. They are brought together in pairs, so that functions that
+    /// are large take part in few steps.
+    pub(crate) fn stacked(&mut self, functions: &[Diagram]) -> Result<Diagram, TooManyNodes> {
+        match functions {
+            [] => Ok(NONE),
+            [only] => Ok(*only),
+            _ => {
+                let (front, back) = functions.split_at(functions.len() / 2);
+                let (front, back) = (self.stacked(front)?, self.stacked(back)?);
+                self.over(front, back)
+            }
+        }
     }
 
     /// What is in both sets.

@@ -21,6 +21,8 @@ mod model;
 mod packet_space;
 mod packet_text;
 #[cfg(test)]
+mod solver_tests;
+#[cfg(test)]
 mod toy;
 mod unreached;
 mod why;

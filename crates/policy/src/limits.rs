@@ -10,8 +10,8 @@ pub const DEEPEST_JUMPS: usize = 64;
 pub const MOST_STEPS: usize = 4_000_000;
 
 /// The most nodes of the diagrams of one analysis, of 12 bytes each, and up to 16 bytes for finding it
-/// again: less than 1 GiB.
-pub const MOST_NODES: usize = 32_000_000;
+/// again: less than 2 GiB.
+pub const MOST_NODES: usize = 64_000_000;
 
 /// The most ranges of one field by which a set of packets is told.
 pub const MOST_RANGES: usize = 256;

@@ -15,8 +15,9 @@ const MAPPED: u128 = 0xffff_0a00_0000;
 const VERSION_6: u128 = 0x2001_0db8 << 96;
 const ORDINARY: RulePlace = RulePlace { line: 0, column: 0 };
 
-/// All packets of the small header: 3 ways, 2 families, 5 protocols, 2 kinds of fragment, 6 sources,
-/// 17 destination ports, 4 states, 2 sets of flags, 4 ports to come in by, one memory.
+/// All packets of the small header: 3 ways, 2 families, 5 protocols, 2 kinds of fragment, 4 sources and
+/// 3 more of IPv6 that look like IPv4, 17 destination ports, 4 states, 2 sets of flags, 4 ports to come in
+/// by, one memory.
 pub(crate) fn packets() -> Vec<WitnessPacket> {
     let mut all =
         vec![WitnessPacket { path: Path::Forwarded, packet: Packet::default(), remembered: Vec::new() }];
@@ -51,9 +52,15 @@ pub(crate) fn packets() -> Vec<WitnessPacket> {
     each(&[4, 6], &|packet, version| put(packet, PacketField::Family, version, true));
     each(&[1, 6, 17, 58, 47], &|packet, protocol| put(packet, PacketField::Protocol, protocol, true));
     each(&[0, 1], &|packet, later| put(packet, PacketField::LaterFragment, later, true));
-    each(&[0, 1, 2, 3, 4, 5], &|packet, host| {
-        let network = if is(packet, PacketField::Family, &[6]) { VERSION_6 } else { MAPPED };
-        put(packet, PacketField::Source, network | host, true)
+    each(&[0, 1, 2, 3, 4, 5, 6], &|packet, host| {
+        let version_6 = is(packet, PacketField::Family, &[6]);
+        let source = match host {
+            0..4 if version_6 => VERSION_6 | host,
+            0..4 => MAPPED | host,
+            // An address of IPv6 may look like one of IPv4.
+            _ => MAPPED | (host - 4),
+        };
+        put(packet, PacketField::Source, source, true) && (version_6 || host < 4)
     });
     each(&(0..17).collect::<Vec<u128>>(), &|packet, port| {
         let there =
@@ -106,8 +113,8 @@ fn values() -> impl Strategy<Value = (PacketField, Vec<Values>)> {
     });
     prop_oneof![
         range(PacketField::DestinationPort, 0, 15),
-        range(PacketField::Source, MAPPED, 4),
-        range(PacketField::Source, VERSION_6, 4),
+        range(PacketField::Source, MAPPED, 2),
+        range(PacketField::Source, VERSION_6, 2),
         among(PacketField::Protocol, &[1, 6, 17, 58]),
         among(PacketField::Family, &[4, 6]),
         among(PacketField::State, &[0, 1, 2]),

@@ -68,7 +68,7 @@ pub(crate) fn unreached(
         for (index, rule) in group.rules.iter().enumerate() {
             let stands = match rule.action.decides() {
                 true => deciding.contains(&Step::Rule(group_index, index)),
-                false => decided.matched.contains_key(&(group_index, index)),
+                false => decided.taken.contains(&(group_index, index)),
             };
             if stands {
                 continue;

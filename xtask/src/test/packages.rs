@@ -37,6 +37,7 @@ const INSTALLED: &[Package] = &[
     package("libc-ares2", "/usr/lib/x86_64-linux-gnu/libcares.so.2"),
     package("openssh-client", "ssh"),
     package("openssl", "openssl"),
+    package("z3", "z3"),
     package("libnl-genl-3-200", "/usr/lib/x86_64-linux-gnu/libnl-genl-3.so.200"),
     package("libsnmp40", "/usr/lib/x86_64-linux-gnu/libnetsnmp.so.40"),
     package("libevent-2.1-7", "/usr/lib/x86_64-linux-gnu/libevent-2.1.so.7"),

@@ -1,0 +1,135 @@
+//! `ravelin policy`, as its users call it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+
+const OLD: &str = "*filter
+:FORWARD DROP [0:0]
+:web - [0:0]
+# expect pass tcp 10.1.2.3:1024 > 192.0.2.1:80 in lan
+# expect block tcp 192.0.2.9 > 192.0.2.1:80
+-A FORWARD -s 10.0.0.0/8 -j web
+-A FORWARD -p tcp -m tcp --dport 22 -j DROP
+-A FORWARD -s 10.1.0.0/16 -p tcp -m tcp --dport 80 -j DROP
+-A FORWARD -p udp -m udp --dport 53 -j ACCEPT
+-A web -p tcp -m tcp --dport 80 -j ACCEPT
+-A web -d 192.0.2.1/32 -p tcp -m tcp --dport 80 -j ACCEPT
+COMMIT
+";
+
+/// A directory with the old policy and a new one, and the commands run there.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        let desk = Desk(tempfile::tempdir().expect("directory"));
+        desk.write("old", OLD);
+        desk.write(
+            "new",
+            &OLD.replace("--dport 53 ", "--dport 53:54 ").replace("22 -j DROP", "22 -j ACCEPT"),
+        );
+        desk
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.path().join(name), text).expect("a file can be written");
+    }
+
+    /// Runs to the expected exit code: standard output, standard error.
+    fn run(&self, arguments: &[&str], code: i32) -> (String, String) {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+        let run = command.current_dir(self.0.path()).arg("policy").args(arguments);
+        let output = run.args(["--interface", "lan=1"]).assert().code(code).get_output().clone();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (text(output.stdout), text(output.stderr))
+    }
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).expect("one JSON document")
+}
+
+#[test]
+fn rules_that_never_decide_are_told_with_those_that_do_and_with_what_these_do() {
+    let desk = Desk::new();
+    let (told, _) = desk.run(&["check", "old"], 1);
+    assert_eq!(
+        told,
+        "old:11: -A web -d 192.0.2.1/32 -p tcp -m tcp --dport 80 -j ACCEPT
+  never decides: these decide about all of its packets, and do the same:
+    old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT
+old:8: -A FORWARD -s 10.1.0.0/16 -p tcp -m tcp --dport 80 -j DROP
+  never decides: these decide about all of its packets, and do the opposite:
+    old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT
+old: 5 rules; 2 of them never decide
+"
+    );
+    let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
+    assert_eq!(
+        (&found["unreached"]["count"], &found["unreached"]["shown"][0]["effect"]),
+        (&2.into(), &"same".into())
+    );
+    desk.write("sound", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\nCOMMIT\n");
+    desk.run(&["check", "sound"], 0);
+}
+
+#[test]
+fn what_a_change_opens_is_told_with_the_lines_of_both_files_and_a_packet() {
+    let desk = Desk::new();
+    let (told, _) = desk.run(&["diff", "old", "new"], 1);
+    for part in [
+        "opened: tcp 192.0.2.0:49152 > 198.51.100.0:22",
+        "  old: block by old:7: -A FORWARD -p tcp -m tcp --dport 22 -j DROP",
+        "  new: pass by new:7: -A FORWARD -p tcp -m tcp --dport 22 -j ACCEPT",
+        "  old: block by old:2: the default of forward: block",
+        "  packets: forwarded, family 4, proto udp, fragment 0, dport 54",
+        "packets are treated otherwise in 2 ways: 2 opened, 0 closed, 0 dropped in another way",
+    ] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+    let found = document(&desk.run(&["diff", "new", "old", "--json"], 1).0);
+    assert_eq!((&found["opened"], &found["closed"]), (&0.into(), &2.into()));
+    assert_eq!(desk.run(&["diff", "old", "old"], 0).0, "every packet is treated alike\n");
+}
+
+#[test]
+fn the_line_that_decides_about_a_packet_is_told() {
+    let desk = Desk::new();
+    let (told, _) = desk.run(&["why", "old", "tcp 10.1.2.3:1024 > 192.0.2.1:80 in lan"], 0);
+    assert!(told.contains("old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT"), "{told}");
+    let answers = document(&desk.run(&["why", "old", "tcp 10.1.2.3 > 192.0.2.1", "--json"], 0).0);
+    assert_eq!(answers["answers"].as_array().map(Vec::len), Some(3), "{answers}");
+    assert!(desk.run(&["why", "old", "tcp 10.1.2.3 > 192.0.2.300"], 2).1.contains("is no address"));
+    assert!(desk.run(&["why", "old", "tcp 10.1.2.3 > ::1"], 2).1.contains("there are no such packets"));
+}
+
+#[test]
+fn tests_beside_the_rules_pass_or_name_a_packet() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["test", "old"], 0).0, "old: 2 tests, 0 failed\n");
+    desk.write(
+        "more",
+        "expect pass udp any > 192.0.2.1:53\n# all of them\nexpect block tcp 192.0.2.0/24 > any:1-2\n",
+    );
+    assert!(desk.run(&["test", "old", "--tests", "more"], 1).1.contains("more:3"));
+    desk.write("more", "expect pass udp any > 192.0.2.1:53\nexpect block udp any > 192.0.2.1\n");
+    let (told, _) = desk.run(&["test", "old", "--tests", "more"], 1);
+    assert!(
+        told.contains("more:2") && told.contains("old:9") && told.contains("4 tests, 1 failed"),
+        "{told}"
+    );
+    desk.write("none", "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
+    assert!(desk.run(&["test", "none"], 1).1.contains("there are no tests"));
+}
+
+#[test]
+fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
+    let desk = Desk::new();
+    desk.write("owned", &OLD.replace("-j web", "-m owner --uid-owner 0 -j web"));
+    let (_, why) = desk.run(&["check", "owned"], 1);
+    assert!(why.contains("refused: owned: line 6") && why.contains("1 line refused"), "{why}");
+    assert!(desk.run(&["check", "owned", "--lenient"], 1).1.contains("left out: owned: line 6"));
+    desk.write("unclear", "pass in all\n");
+    assert!(desk.run(&["check", "unclear"], 2).1.contains("--as"));
+}
