@@ -30,13 +30,13 @@ pub(super) fn run(arguments: &PolicyDiffArguments, json: bool) -> Result<(), Fai
         for class in &found.classes {
             tell(&mut text, &old, &new, class);
         }
-        let ways = quantity::of(all as u64, "way");
+        let cases = quantity::of(all as u64, "case");
         let _ = match all {
             0 => writeln!(text, "every packet is treated alike"),
             _ => writeln!(
                 text,
                 "packets are treated otherwise in {}: {} opened, {} closed, {} dropped in another way{}",
-                ways,
+                cases,
                 quantity::count(found.opened as u64),
                 quantity::count(found.closed as u64),
                 quantity::count(found.other as u64),
