@@ -92,7 +92,7 @@ pub(crate) fn fill(
         let (name, bytes) =
             filled_from(path, &file.path, allowance, &format!("table `{}`", table.name), table.capacity)?;
         let Contents { entries, lines, default } =
-            import::entries::read(&bytes, &file.format, &file.interfaces, table)
+            import::entries::read(&bytes, &file.format, &file.options, table)
                 .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
         let (all, room) = (table.entries.len() + entries.len(), table.capacity);
         if all > room as usize {
@@ -145,7 +145,7 @@ pub(crate) fn refill(
         .read(room(table.capacity), |most| files::read_unpacked(&filled.file, most))
         .map_err(|error| format!("cannot read {name}: {error}"))?;
     let Contents { entries, lines, default } =
-        import::entries::read(&bytes, &filled.format, &filled.interfaces, table)
+        import::entries::read(&bytes, &filled.format, &filled.options, table)
             .map_err(|error| format!("{name}: {error}"))?;
     if entries.len() > table.capacity as usize {
         let (all, room) = (entries.len(), table.capacity);

@@ -45,6 +45,10 @@
 //! name = "acl"
 //! from = "rules.txt"              # beside this file, unless it begins with /
 //! as = "iptables"                 # the format of the file; the language's own is the default
+//! family = "ip4"                  # of a dump of iptables or nftables: the packets, unless the table's addresses say it
+//! table = "filter"                # the table of the dump; this one is the default
+//! chain = "FORWARD"               # the chain of it; the one of forwarded packets is the default
+//! first_packets = false           # whether rules are read for the first packets of connections
 //! interfaces = { wan0 = 1 }       # the ports that interfaces in the file stand for; unless it is said, those of this file by their names
 //!
 //! [set]                           # values for what the program declares as settable (`settings.rs`)
@@ -70,6 +74,7 @@ mod register;
 mod routes;
 mod server_names;
 mod settings;
+mod table_files;
 mod tunnel;
 
 pub use alone::{AloneConfig, ProcessConfig};
@@ -86,10 +91,12 @@ use places::PortPlace;
 use ports::live::{Offloads, PortKind, TunnelError, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use table_files::FileTable;
+pub use table_files::TableFile;
 use toml::Spanned;
 use tunnel::{FileTunnel, OneOrMany};
 
@@ -162,21 +169,6 @@ pub(crate) struct Places {
 
 /// A line and a column, counted from 1.
 type Place = (usize, usize);
-
-/// A file with entries for a table of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableFile {
-    /// The table's name.
-    pub table: String,
-    /// The path of the file, relative to the working directory or absolute.
-    pub file: PathBuf,
-    /// Its format; empty for the language's own entries.
-    pub format: String,
-    /// The ports for which the names of interfaces in the file stand.
-    pub interfaces: Vec<(String, u16)>,
-    /// Line and column of the table's name.
-    pub place: (usize, usize),
-}
 
 /// The threads that run a gateway's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -371,16 +363,6 @@ impl FilePort {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileTable {
-    name: Spanned<String>,
-    from: Spanned<String>,
-    #[serde(default, rename = "as")]
-    format: String,
-    interfaces: Option<BTreeMap<String, Spanned<u16>>>,
-}
-
 /// The address of the metrics: a loopback address, unless `anywhere` allows another one.
 fn metrics_at(text: &str, anywhere: bool) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
@@ -437,7 +419,9 @@ impl Config {
             metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
             snapshot: file.snapshot.as_ref().map(|snapshot| stands(snapshot.span())),
         };
-        let tables = tables(text, file.table, &at_interfaces, directory, &at)?;
+        let names: Vec<&str> = at_interfaces.iter().map(|place| place.name.as_str()).collect();
+        let tables = table_files::read(file.table, &names, directory, |offset| line_and_column(text, offset))
+            .map_err(|(span, message)| at(Some(span), message))?;
         let settings = settings::read(text).map_err(|(span, message)| at(Some(span), message))?;
         let ports = wanted(ports, &at_interfaces, directory, &at)?;
         let peers = ports.iter().filter_map(|port| port.tunnel.as_ref()).flat_map(|tunnel| &tunnel.peers);
@@ -475,51 +459,6 @@ const LONGEST_NAME: usize = 15;
 
 fn is_interface_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(['/', '\0', ' '])
-}
-
-/// The files of entries for tables, relative to `directory`.
-fn tables(
-    text: &str,
-    files: Vec<FileTable>,
-    ports: &[PortPlace],
-    directory: &Path,
-    at: &At<'_>,
-) -> Result<Vec<TableFile>, ConfigError> {
-    let mut tables = Vec::with_capacity(files.len());
-    for table in files {
-        let (name, from) = (table.name.get_ref(), table.from.get_ref());
-        if tables.iter().any(|known: &TableFile| known.table == *name) {
-            let message = format!("table `{name}` is filled above already; a table has one file");
-            return Err(at(Some(table.name.span()), message));
-        }
-        if from.is_empty() {
-            return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
-        }
-        let interfaces = match table.interfaces {
-            None => {
-                let named = (1..).zip(ports).filter(|(_, own)| !own.name.is_empty());
-                named.map(|(port, own)| (own.name.clone(), port)).collect()
-            }
-            Some(bound) => {
-                let count = ports.len();
-                if let Some(none) =
-                    bound.values().find(|port| !(1..=count).contains(&usize::from(*port.get_ref())))
-                {
-                    let message = format!("there is no port {}: the file has {count}", none.get_ref());
-                    return Err(at(Some(none.span()), message));
-                }
-                bound.into_iter().map(|(name, port)| (name, port.into_inner())).collect()
-            }
-        };
-        tables.push(TableFile {
-            interfaces,
-            file: directory.join(from),
-            format: table.format,
-            place: line_and_column(text, table.name.span().start),
-            table: table.name.into_inner(),
-        });
-    }
-    Ok(tables)
 }
 
 /// The settings of the ports; the paths of their traces are relative to `directory`.

@@ -15,7 +15,9 @@ use crate::{
     routes, snort,
 };
 use lang::diagnostic::Diagnostic;
-use lang::ir::{BytePattern, Column, ColumnKind, Entry, Group, GroupMember, Match, Table, TableKind};
+use lang::ir::{
+    BytePattern, Column, ColumnKind, Entry, FileOptions, Group, GroupMember, Match, Table, TableKind,
+};
 use lang::limits::LONGEST_TEXT;
 use tables::lpm::Prefix;
 use tables::rules::RuleField;
@@ -40,22 +42,18 @@ pub struct Fallback {
     pub policy: ChainPolicy,
 }
 
-/// Reads a file for a table. `format` is empty for the language's own entries; `interfaces` are the ports
-/// that names of interfaces in the file stand for.
+/// Reads a file for a table. `format` is empty for the language's own entries; `options` say what to read of
+/// a file of chains.
 ///
 /// # Errors
 /// The first line that cannot be kept, or that does not suit the table; nothing is kept then.
 pub fn read(
     bytes: &[u8],
     format: &str,
-    interfaces: &[(String, u16)],
+    options: &FileOptions,
     table: &Table,
 ) -> Result<Contents, ImportError> {
-    let options = chains::ChainOptions {
-        interfaces: Naming::Ports(interfaces.to_vec()),
-        family: family(table),
-        ..chains::ChainOptions::default()
-    };
+    let options = chain_options(options, table)?;
     match format {
         "classbench" => rules_of(&classbench::read(bytes, &classbench::ClassBenchOptions::default())?, table),
         "iptables" => rules_of(&iptables::read(bytes, &options)?, table),
@@ -67,10 +65,39 @@ pub fn read(
     }
 }
 
-/// The family of the packets that a table of rules is about: that of its addresses.
-fn family(table: &Table) -> AddressFamily {
-    let is_v6 = |column: &Column| matches!(column.name.as_str(), "src" | "dst") && column.width == 128;
-    if table.keys.iter().any(is_v6) { AddressFamily::V6 } else { AddressFamily::V4 }
+/// What to read of a file of chains for a table of rules, whose addresses say the family if nothing else
+/// does.
+fn chain_options(options: &FileOptions, table: &Table) -> Result<chains::ChainOptions, ImportError> {
+    let own = family(table);
+    let wanted = match options.family {
+        None => own.unwrap_or_default(),
+        Some(4) => AddressFamily::V4,
+        Some(6) => AddressFamily::V6,
+        Some(other) => return Err(unsuited(1, format!("there is no family of IP with version {other}"))),
+    };
+    if let Some(own) = own.filter(|own| *own != wanted) {
+        let (wanted, own) = (wanted.name(), own.name());
+        let what = format!("packets of {wanted} are asked for, and `{}` has addresses of {own}", table.name);
+        return Err(unsuited(1, what));
+    }
+    let default = chains::ChainOptions::default();
+    Ok(chains::ChainOptions {
+        table: options.table.clone().unwrap_or(default.table),
+        chain: options.chain.clone(),
+        family: wanted,
+        interfaces: Naming::Ports(options.interfaces.clone()),
+        first_packets: options.first_packets,
+        lenient: false,
+        limit: default.limit,
+    })
+}
+
+/// The family of the packets that a table of rules is about: that of its addresses, if it has any.
+fn family(table: &Table) -> Option<AddressFamily> {
+    let addresses = table.keys.iter().filter(|column| matches!(column.name.as_str(), "src" | "dst"));
+    let of_widths: Vec<_> = addresses.filter_map(|column| AddressFamily::of_width(column.width)).collect();
+    let is_v6 = of_widths.contains(&AddressFamily::V6);
+    (!of_widths.is_empty()).then_some(if is_v6 { AddressFamily::V6 } else { AddressFamily::V4 })
 }
 
 /// Entries and the line of each, where it is known.
@@ -245,7 +272,7 @@ fn rules_of(rules: &ImportedRules, table: &Table) -> Result<Contents, ImportErro
     }
     // For every column of the table its place among those of the file, unless no line of the file asks for
     // it.
-    let family = family(table);
+    let family = rules.family();
     let mut places = Vec::with_capacity(table.keys.len());
     for (index, column) in table.keys.iter().enumerate() {
         let place = if column.name.is_empty() { Some(index) } else { rules.column(&column.name) };
@@ -435,7 +462,7 @@ mod tests {
     fn routes_become_prefixes_with_next_hops_of_the_tables_type() {
         let text = b"0.0.0.0/0 10.255.0.1 1\n10.0.0.0/8 10.255.0.2 2\n10.1.2.3/32 10.255.0.1 3\n";
         let by_address = table("table r: lpm(ip4) -> ip4 { capacity 9 }");
-        let entries = read(text, "routes", &[], &by_address).expect("reads").entries;
+        let entries = read(text, "routes", &FileOptions::default(), &by_address).expect("reads").entries;
         assert_eq!(entries[1].key, [Match::Prefix { value: 10 << 24, length: 8 }]);
         assert_eq!(entries[1].value, [0x0aff_0002]);
         assert_eq!(
@@ -443,7 +470,7 @@ mod tests {
             (&[Match::Any][..], &[Match::Exact(0x0a01_0203)][..])
         );
         let by_number = table("table r: lpm(ip4) -> u1 { capacity 9 }");
-        let values: Vec<u128> = read(text, "routes", &[], &by_number)
+        let values: Vec<u128> = read(text, "routes", &FileOptions::default(), &by_number)
             .expect("reads")
             .entries
             .iter()
@@ -452,7 +479,7 @@ mod tests {
         assert_eq!(values, [0, 1, 0]);
         let numbered = b"10.0.0.0/8 7\n11.0.0.0/8 0x0A\n";
         let by_port = table("table r: lpm(ip4) -> port { capacity 9 }");
-        let values: Vec<u128> = read(numbered, "routes", &[], &by_port)
+        let values: Vec<u128> = read(numbered, "routes", &FileOptions::default(), &by_port)
             .expect("reads")
             .entries
             .iter()
@@ -464,11 +491,11 @@ mod tests {
             (b"10.0.0.0/8 192.0.2.1\n11.0.0.0/8 2\n", &by_port, "some next hops of the file are numbers"),
             (b"10.0.0.0/8 192.0.2.1\n11.0.0.0/8 2\n", &by_address, "it is no IPv4 address"),
         ] {
-            let fault = read(text, "routes", &[], table).expect_err("no value");
+            let fault = read(text, "routes", &FileOptions::default(), table).expect_err("no value");
             assert!(fault.line == 2 && fault.what.contains(wanted), "{fault}");
         }
         let six = table("table r: lpm(ip6) -> u8 { capacity 9 }");
-        assert!(read(text, "routes", &[], &six).is_err());
+        assert!(read(text, "routes", &FileOptions::default(), &six).is_err());
     }
 
     #[test]
@@ -476,17 +503,20 @@ mod tests {
         let text = b"@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t80 : 80\t0x06/0xFF\n@0.0.0.0/0\t0.0.0.0/0\t5 : 9\t0 : 65535\t0x00/0x00\n";
         let whole =
             table("table a: rules(dport: u16, src: ip4, sport: u16, proto: u8) -> u16 { capacity 9 }");
-        let entries = read(text, "classbench", &[], &whole).expect("reads").entries;
+        let entries = read(text, "classbench", &FileOptions::default(), &whole).expect("reads").entries;
         assert_eq!(entries[0].key[0], Match::Exact(80));
         assert_eq!(entries[1].key[2], Match::Range { low: 5, high: 9 });
         assert_eq!((entries[0].value[0], entries[1].value[0]), (0, 1));
         let part = table("table a: rules(src: ip4, dport: u16, proto: u8) -> u16 { capacity 9 }");
-        let fault = read(text, "classbench", &[], &part).expect_err("sport is asked for");
+        let fault = read(text, "classbench", &FileOptions::default(), &part).expect_err("sport is asked for");
         assert_eq!(fault.line, 2, "{fault}");
         let passes = table(
             "table a: rules(src: ip4, dst: ip4, sport: u16, dport: u16, proto: u8) -> bool { capacity 9 }",
         );
-        assert!(read(text, "classbench", &[], &passes).is_err(), "ClassBench does not say what passes");
+        assert!(
+            read(text, "classbench", &FileOptions::default(), &passes).is_err(),
+            "ClassBench does not say what passes"
+        );
     }
 
     const ACL: &str = "table acl: rules(src: ip4, dst: ip4, sport: u16, dport: u16, proto: u8) -> { permit, deny } { capacity 99 }";
@@ -499,26 +529,62 @@ mod tests {
     fn the_policy_of_the_chain_is_the_default_of_the_table() {
         let acl = table(ACL);
         for (policy, value) in [("DROP", 1), ("ACCEPT", 0)] {
-            let contents = read(&dump(policy, "-A FORWARD -s 10.0.0.0/8 -j ACCEPT"), "iptables", &[], &acl)
-                .expect("reads");
+            let contents = read(
+                &dump(policy, "-A FORWARD -s 10.0.0.0/8 -j ACCEPT"),
+                "iptables",
+                &FileOptions::default(),
+                &acl,
+            )
+            .expect("reads");
             let default = contents.default.expect("the chain has a policy");
             assert_eq!((default.value, default.policy.line), (vec![value], 2));
             assert_eq!(default.policy.words, format!("the chain FORWARD has the policy {policy}"));
         }
         let passes = table("table a: rules(src: ip4) -> bool { capacity 9 }");
-        let contents = read(&dump("ACCEPT", ""), "iptables", &[], &passes).expect("reads");
+        let contents =
+            read(&dump("ACCEPT", ""), "iptables", &FileOptions::default(), &passes).expect("reads");
         assert_eq!(contents.default.map(|default| default.value), Some(vec![1]));
         let json = br#"{"nftables": [{"chain": {"family": "ip", "table": "filter", "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}}]}"#;
-        let contents = read(&[&json[..], b"\n"].concat(), "nft", &[], &acl).expect("reads");
+        let contents =
+            read(&[&json[..], b"\n"].concat(), "nft", &FileOptions::default(), &acl).expect("reads");
         assert_eq!(contents.default.map(|default| default.value), Some(vec![1]));
         // What cannot say who passes takes no such file: a set would let all through that some line denies.
         for mute in
             ["table a: rules(src: ip4) -> u16 { capacity 9 }", "table a: rules(src: ip4) { capacity 9 }"]
         {
-            let fault = read(&dump("DROP", "-A FORWARD -j DROP"), "iptables", &[], &table(mute))
-                .expect_err("no way to say it");
+            let fault =
+                read(&dump("DROP", "-A FORWARD -j DROP"), "iptables", &FileOptions::default(), &table(mute))
+                    .expect_err("no way to say it");
             assert!(fault.line == 3 && fault.what.contains("cannot say that"), "{fault}");
         }
+    }
+
+    fn bound(names: &[(String, u16)]) -> FileOptions {
+        FileOptions { interfaces: names.to_vec(), ..FileOptions::default() }
+    }
+
+    #[test]
+    fn options_say_which_chain_is_read_and_for_which_packets() {
+        let acl = table("table acl: rules(dport: u16, proto: u8, fragment: bool) -> bool { capacity 9 }");
+        let text = b"*mangle\n:FORWARD ACCEPT [0:0]\n:own - [0:0]\n-A own -p tcp -m state --state NEW -m tcp --dport 22 -j ACCEPT\n-A own -m state --state ESTABLISHED -j DROP\nCOMMIT\n*filter\n:FORWARD DROP [0:0]\nCOMMIT\n";
+        let own = FileOptions {
+            family: Some(6),
+            table: Some("mangle".to_owned()),
+            chain: Some("own".to_owned()),
+            first_packets: true,
+            ..FileOptions::default()
+        };
+        let contents = read(text, "iptables", &own, &acl).expect("reads");
+        assert_eq!((contents.entries.len(), contents.lines, contents.default), (1, vec![4], None));
+        let whole = read(text, "iptables", &FileOptions::default(), &acl).expect("reads");
+        assert_eq!(whole.default.map(|default| default.policy.line), Some(8));
+        let any = FileOptions { first_packets: false, ..own.clone() };
+        assert_eq!(read(text, "iptables", &any, &acl).expect_err("asks for a state").line, 4);
+        let none = FileOptions { chain: Some("other".to_owned()), ..own.clone() };
+        let fault = read(text, "iptables", &none, &acl).expect_err("no such chain");
+        assert!(fault.what.contains("other"), "{fault}");
+        let fault = read(text, "iptables", &own, &table(ACL)).expect_err("its addresses are of IPv4");
+        assert!(fault.what.contains("packets of IPv6 are asked for"), "{fault}");
     }
 
     #[test]
@@ -526,12 +592,12 @@ mod tests {
         let acl = table("table acl: rules(src: ip4, in_port: port, out_port: port) -> bool { capacity 9 }");
         let text = dump("DROP", "-A FORWARD -i eth1 -j ACCEPT\n-A FORWARD -i eth0 -j ACCEPT");
         let names = [("eth0".to_owned(), 1), ("eth1".to_owned(), 7)];
-        let contents = read(&text, "iptables", &names, &acl).expect("reads");
+        let contents = read(&text, "iptables", &bound(&names), &acl).expect("reads");
         let ports: Vec<&Match> = contents.entries.iter().map(|entry| &entry.key[1]).collect();
         assert_eq!(ports, [&Match::Exact(7), &Match::Exact(1)]);
         assert_eq!(contents.lines, [3, 4]);
         for (names, line) in [(&names[..1], 3), (&names[1..], 4), (&[], 3)] {
-            let fault = read(&text, "iptables", names, &acl).expect_err("one is not bound");
+            let fault = read(&text, "iptables", &bound(names), &acl).expect_err("one is not bound");
             assert!(fault.line == line && fault.what.contains("is bound to no port"), "{fault}");
         }
     }
@@ -551,14 +617,14 @@ mod tests {
             ("! -f", false),
         ] {
             let text = dump("DROP", &format!("-A FORWARD {rule} -j ACCEPT"));
-            let in_five = read(&text, "iptables", &[], &five);
+            let in_five = read(&text, "iptables", &FileOptions::default(), &five);
             match &in_five {
                 Ok(contents) => assert!(kept && contents.entries.len() < 3, "{rule}"),
                 Err(fault) => {
                     assert!(!kept && fault.line == 3 && fault.what.contains("fragment"), "{rule}: {fault}")
                 }
             }
-            let in_six = read(&text, "iptables", &[], &six).expect(rule);
+            let in_six = read(&text, "iptables", &FileOptions::default(), &six).expect(rule);
             let wanted = match rule {
                 "-p tcp" => Match::Any,
                 "-f" => Match::Exact(1),
@@ -566,8 +632,13 @@ mod tests {
             };
             assert!(in_six.entries.iter().all(|entry| entry.key[5] == wanted), "{rule}");
         }
-        let fault = read(&dump("DROP", "-A FORWARD -p sctp --dport 22 -j ACCEPT"), "iptables", &[], &six)
-            .expect_err("no such ports");
+        let fault = read(
+            &dump("DROP", "-A FORWARD -p sctp --dport 22 -j ACCEPT"),
+            "iptables",
+            &FileOptions::default(),
+            &six,
+        )
+        .expect_err("no such ports");
         assert!(fault.line == 3 && fault.what.contains("TCP and UDP"), "{fault}");
     }
 
@@ -592,7 +663,7 @@ mod tests {
             for declared in [ACL, "table r: lpm(ip4) -> u8 { capacity 9 }", "table s: patterns(bytes) -> u8 { capacity 9 }"] {
                 let table = table(declared);
                 for text in [&text[..], &text[..at]] {
-                    let _ = read(text, name, &[("eth0".to_owned(), 1)], &table);
+                    let _ = read(text, name, &bound(&[("eth0".to_owned(), 1)]), &table);
                 }
             }
         }
@@ -601,14 +672,21 @@ mod tests {
     #[test]
     fn entries_of_our_own_tell_the_place_of_a_fault() {
         let routes = table("table r: lpm(ip4) -> port { capacity 9 }");
-        assert_eq!(read(b"10.0.0.0/8 => 7\n", "", &[], &routes).expect("reads").entries.len(), 1);
-        let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => x\n", "", &[], &routes).expect_err("no port");
+        assert_eq!(
+            read(b"10.0.0.0/8 => 7\n", "", &FileOptions::default(), &routes).expect("reads").entries.len(),
+            1
+        );
+        let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => x\n", "", &FileOptions::default(), &routes)
+            .expect_err("no port");
         assert_eq!((fault.line, fault.column), (2, 16), "{fault}");
-        let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => 1", "", &[], &routes).expect_err("cut, perhaps");
+        let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => 1", "", &FileOptions::default(), &routes)
+            .expect_err("cut, perhaps");
         assert_eq!((fault.line, fault.column), (2, 17), "{fault}");
-        let fault = read(b"10.0.0.0/8 => 7\n\xff\n", "", &[], &routes).expect_err("no text");
+        let fault =
+            read(b"10.0.0.0/8 => 7\n\xff\n", "", &FileOptions::default(), &routes).expect_err("no text");
         assert_eq!((fault.line, fault.column), (2, 1), "{fault}");
-        let fault = read(&vec![b'\n'; LONGEST_TEXT + 1], "", &[], &routes).expect_err("too long");
+        let fault =
+            read(&vec![b'\n'; LONGEST_TEXT + 1], "", &FileOptions::default(), &routes).expect_err("too long");
         assert!(fault.what.contains("16777216 bytes, and these take 16777217"), "{fault}");
     }
 }

@@ -425,7 +425,7 @@ fn a_program_filled_from_a_dump_decides_as_the_kernel_does() {
         let mut program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
         let table = &mut program.tables[0];
         let file = table.file.clone().expect("it has a file");
-        let contents = import::entries::read(dump.as_bytes(), &file.format, &file.interfaces, table);
+        let contents = import::entries::read(dump.as_bytes(), &file.format, &file.options, table);
         let contents = contents.expect("the dump can be kept");
         (table.entries, table.default) = (contents.entries, contents.default.map(|default| default.value));
         let packets = made(&mut random, 2000, AddressFamily::V4);

@@ -186,13 +186,10 @@ impl Listing {
                     Property::Secret(_) => list.line("secret"),
                     Property::Expires(name) => list.line(format!("expires {}", name.text)),
                     Property::Releases(name) => list.line(format!("releases {}", name.text)),
-                    Property::From(path, format, bindings, _) => {
+                    Property::From(EntryFile { path, format, options, .. }) => {
                         let format = format.as_ref().map(|format| format!(" as {}", format.text));
                         list.line(format!("from {path:?}{}", format.unwrap_or_default()));
-                        let bound = |binding: &Binding| {
-                            format!("interface {:?} = {}", binding.interface.text, words::expr(&binding.port))
-                        };
-                        list.nested(|list| bindings.iter().for_each(|binding| list.line(bound(binding))));
+                        list.nested(|list| options.iter().for_each(|option| file_option(list, option)));
                     }
                     Property::Default(value) => list.line(format!("default => {}", words::expr(value))),
                     Property::Entries(entries) => {
@@ -325,6 +322,21 @@ fn settable(settable: bool) -> &'static str {
 /// The size of what has several cells.
 fn sized(size: &Option<Expr>) -> String {
     size.as_ref().map(|size| format!(" [{}]", words::expr(size))).unwrap_or_default()
+}
+
+/// What to read of a file.
+fn file_option(list: &mut Listing, option: &FileOption) {
+    match option {
+        FileOption::Family(name) => list.line(format!("family {}", name.text)),
+        FileOption::Table(name) => list.line(format!("table {:?}", name.text)),
+        FileOption::Chain(name) => list.line(format!("chain {:?}", name.text)),
+        FileOption::FirstPackets(_) => list.line("first_packets"),
+        FileOption::Interfaces(bindings, _) => {
+            for Binding { interface, port } in bindings {
+                list.line(format!("interface {:?} = {}", interface.text, words::expr(port)));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

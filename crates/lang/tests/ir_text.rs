@@ -168,7 +168,13 @@ impl Maker {
             file: self.maybe(|make| EntryFile {
                 path: make.name(),
                 format: make.name(),
-                interfaces: make.many(|make| (make.name(), make.next() as u16)),
+                options: FileOptions {
+                    family: make.maybe(|make| make.next() as u8),
+                    table: make.maybe(Self::name),
+                    chain: make.maybe(Self::name),
+                    first_packets: make.next() % 2 == 0,
+                    interfaces: make.many(|make| (make.name(), make.next() as u16)),
+                },
             }),
             default: self.maybe(|make| make.many(Self::number)),
             span: self.span(),

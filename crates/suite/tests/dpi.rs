@@ -30,7 +30,9 @@ fn dpi(entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
 
 fn literals(text: &str) -> Program {
     dpi(|table| {
-        import::entries::read(text.as_bytes(), "literals", &[], table).expect("the list is sound").entries
+        import::entries::read(text.as_bytes(), "literals", &Default::default(), table)
+            .expect("the list is sound")
+            .entries
     })
 }
 
@@ -186,7 +188,9 @@ fn counts_over_a_real_capture_are_those_of_another_search() {
         let expected = oracle(&data.join(answers));
         let list = unpacked(&data.join(list));
         let program = dpi(|table| {
-            import::entries::read(&list, "literals", &[], table).expect("the list is sound").entries
+            import::entries::read(&list, "literals", &Default::default(), table)
+                .expect("the list is sound")
+                .entries
         });
         let mut bench = PacketBench::new(&program, BackendKind::Native, 2, 0).expect("it loads");
         let capture = unpacked(&data.join("captures/s1like.pcap.zst"));
@@ -233,8 +237,9 @@ fn the_monitor_gets_what_another_search_found() {
     // The numbers of the list are no classes: all patterns are of the first.
     let mut unvalued = ids.tables[signatures].clone();
     unvalued.values.clear();
-    let mut entries =
-        import::entries::read(&list, "literals", &[], &unvalued).expect("the list is sound").entries;
+    let mut entries = import::entries::read(&list, "literals", &Default::default(), &unvalued)
+        .expect("the list is sound")
+        .entries;
     entries.iter_mut().for_each(|entry| entry.value = vec![0]);
     ids.tables[signatures].entries = entries;
     let mut bench = PacketBench::new(&ids, BackendKind::Native, 3, 0).expect("it loads");

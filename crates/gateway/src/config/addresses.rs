@@ -196,6 +196,10 @@ mod tests {
         let table = &config.tables[0];
         assert_eq!((table.table.as_str(), table.format.as_str(), table.place), ("acl", "iptables", (19, 8)));
         assert_eq!(table.file, Path::new("/etc/rules.txt"));
+        let more = "[[table]]\nname = \"own\"\nfrom = \"x\"\nas = \"nft\"\nfamily = \"ip6\"\ntable = \"t\"\nchain = \"input\"\nfirst_packets = true\n";
+        let options = read(more).expect("is right").tables.remove(0).options;
+        assert_eq!((options.family, options.first_packets), (Some(6), true));
+        assert_eq!((options.table.as_deref(), options.chain.as_deref()), (Some("t"), Some("input")));
     }
 
     #[test]
@@ -327,6 +331,14 @@ mod tests {
             (
                 "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"nft\"\ninterfaces = { eth0 = 2, eth1 = 3 }\n",
                 "line 11, column 33: there is no port 3",
+            ),
+            (
+                "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"routes\"\nchain = \"y\"\n",
+                "line 11, column 9: `chain` is for files of iptables and nft",
+            ),
+            (
+                "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"nft\"\nfamily = \"inet\"\n",
+                "line 11, column 10: `inet` is no family; write `ip4` or `ip6`",
             ),
         ];
         for (more, wanted) in cases {

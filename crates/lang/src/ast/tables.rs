@@ -55,12 +55,61 @@ pub enum Property {
     Releases(Name),
     /// `expires NAME`: an entry whose time is up raises the event
     Expires(Name),
-    /// `from "file"`, `from "file" as format` or `from "file" as format interfaces { eth0 = 1 }`
-    From(String, Option<Name>, Vec<Binding>, Span),
+    /// `from "file"`, `from "file" as format` or `from "file" as format chain "input" first_packets`
+    From(EntryFile),
     /// `entries { key => value, … }`
     Entries(Vec<Entry>),
     /// `default => value`
     Default(Expr),
+}
+
+/// A file that a table is filled from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryFile {
+    /// Its path.
+    pub path: String,
+    /// Its format; absent for entries as in a program.
+    pub format: Option<Name>,
+    /// What to read of it, in the order of the program.
+    pub options: Vec<FileOption>,
+    /// The whole property.
+    pub span: Span,
+}
+
+/// What to read of a file, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileOption {
+    /// `family ip6`
+    Family(Name),
+    /// `table "name"`
+    Table(Name),
+    /// `chain "name"`
+    Chain(Name),
+    /// `first_packets`
+    FirstPackets(Span),
+    /// `interfaces { eth0 = 1 }`, and the place of its word
+    Interfaces(Vec<Binding>, Span),
+}
+
+impl FileOption {
+    /// Its word in a program.
+    pub fn word(&self) -> &'static str {
+        match self {
+            FileOption::Family(_) => "family",
+            FileOption::Table(_) => "table",
+            FileOption::Chain(_) => "chain",
+            FileOption::FirstPackets(_) => "first_packets",
+            FileOption::Interfaces(..) => "interfaces",
+        }
+    }
+
+    /// Its place.
+    pub fn span(&self) -> Span {
+        match self {
+            FileOption::Family(name) | FileOption::Table(name) | FileOption::Chain(name) => name.span,
+            FileOption::FirstPackets(span) | FileOption::Interfaces(_, span) => *span,
+        }
+    }
 }
 
 /// `key => value` or `(key, key) => value`; the value is absent in a set.

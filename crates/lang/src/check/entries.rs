@@ -4,9 +4,9 @@ use super::Checker;
 use super::constants::fold;
 use super::hir;
 use super::types::{TableId, Type};
-use crate::ast::{self, EntryKey};
+use crate::ast::{self, EntryKey, FileOption};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
+use crate::ir::{Answer, BytePattern, Entry, EntryFile, FileOptions, Match, TableKind, prefix_mask};
 use crate::limits::WIDEST_PREFIX_KEY;
 use crate::source::Span;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use std::collections::HashMap;
 /// Formats of files with entries, besides the language's own.
 pub const FORMATS: [&str; 7] = ["routes", "mrt", "classbench", "iptables", "nft", "snort", "literals"];
 
-/// Those of them that name interfaces.
-const WITH_INTERFACES: [&str; 2] = ["iptables", "nft"];
+/// Those of them that have chains, and name interfaces.
+pub const WITH_CHAINS: [&str; 2] = ["iptables", "nft"];
 
 impl Checker<'_> {
     pub(super) fn key_columns(&mut self, item: &ast::Table, kind: TableKind) -> Vec<(String, Type)> {
@@ -67,19 +67,9 @@ impl Checker<'_> {
     }
 
     /// The ports that names of interfaces in a file stand for.
-    pub(super) fn bound_interfaces(
-        &mut self,
-        format: Option<&ast::Name>,
-        bindings: &[ast::Binding],
-    ) -> Vec<(String, u16)> {
+    fn bound_interfaces(&mut self, bindings: &[ast::Binding]) -> Vec<(String, u16)> {
         let mut bound: Vec<(String, u16)> = Vec::with_capacity(bindings.len());
-        let names = format.is_some_and(|format| WITH_INTERFACES.contains(&format.text.as_str()));
         for ast::Binding { interface, port } in bindings {
-            if !names {
-                let headline = "a file of this format names no interfaces";
-                self.error("E0535", headline, interface.span, "only `iptables` and `nft` do");
-                break;
-            }
             let Some(number) = self.constant(port, &Type::Port) else { continue };
             if number == 0 {
                 self.error("E0535", "there is no port 0", port.span, "ports are numbered from 1");
@@ -93,24 +83,56 @@ impl Checker<'_> {
         bound
     }
 
-    pub(super) fn entry_file(
-        &mut self,
-        path: &str,
-        format: Option<&ast::Name>,
-        span: Span,
-    ) -> Option<EntryFile> {
+    /// What to read of a file of chains.
+    fn file_options(&mut self, format: &str, options: &[FileOption]) -> FileOptions {
+        let mut read = FileOptions::default();
+        for (index, option) in options.iter().enumerate() {
+            let word = option.word();
+            if !WITH_CHAINS.contains(&format) {
+                let headline = format!("a file of this format has no `{word}`");
+                self.error("E0537", headline, option.span(), "only `iptables` and `nft` do");
+                break;
+            }
+            if options[..index].iter().any(|before| before.word() == word) {
+                let headline = format!("`{word}` is said twice");
+                self.error("E0537", headline, option.span(), "it is said before");
+                continue;
+            }
+            match option {
+                FileOption::Family(name) => match name.text.as_str() {
+                    "ip4" => read.family = Some(4),
+                    "ip6" => read.family = Some(6),
+                    other => self.unknown("family", other, name.span, ["ip4", "ip6"].into_iter()),
+                },
+                FileOption::Table(name) => read.table = Some(name.text.clone()),
+                FileOption::Chain(name) => read.chain = Some(name.text.clone()),
+                FileOption::FirstPackets(_) => read.first_packets = true,
+                FileOption::Interfaces(bindings, _) => read.interfaces = self.bound_interfaces(bindings),
+            }
+        }
+        read
+    }
+
+    /// The path of a file, which must not be empty.
+    pub(super) fn named_file(&mut self, path: &str, span: Span) -> Option<String> {
         if path.is_empty() {
             self.error("E0521", "this names no file", span, "the path is empty");
             return None;
         }
-        if let Some(format) = format
+        Some(path.to_owned())
+    }
+
+    pub(super) fn entry_file(&mut self, file: &ast::EntryFile) -> Option<EntryFile> {
+        let path = self.named_file(&file.path, file.span)?;
+        if let Some(format) = &file.format
             && !FORMATS.contains(&format.text.as_str())
         {
             self.unknown("format", &format.text, format.span, FORMATS.into_iter());
             return None;
         }
-        let format = format.map(|format| format.text.clone()).unwrap_or_default();
-        Some(EntryFile { path: path.to_string(), format, interfaces: Vec::new() })
+        let format = file.format.as_ref().map(|format| format.text.clone()).unwrap_or_default();
+        let options = self.file_options(&format, &file.options);
+        Some(EntryFile { path, format, options })
     }
 
     pub(super) fn entries(&mut self, table: &mut hir::Table, entries: &[ast::Entry], id: TableId) {

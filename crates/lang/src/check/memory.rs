@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
                         let headline = format!("`from` is given twice for `{}`", item.name.text);
                         self.diagnostics.given_twice(headline, *span);
                     }
-                    file = self.entry_file(path, None, *span).map(|file| file.path);
+                    file = self.named_file(path, *span);
                 }
                 GroupProperty::Members(listed) => {
                     for member in listed {

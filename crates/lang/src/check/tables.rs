@@ -204,12 +204,7 @@ impl Checker<'_> {
             Property::Releases(name) => table.releases = self.released_pool(table, name),
             // Events are declared behind tables.
             Property::Expires(_) => {}
-            Property::From(path, format, bindings, span) => {
-                let interfaces = self.bound_interfaces(format.as_ref(), bindings);
-                table.file = self
-                    .entry_file(path, format.as_ref(), *span)
-                    .map(|file| crate::ir::EntryFile { interfaces, ..file });
-            }
+            Property::From(file) => table.file = self.entry_file(file),
             Property::Capacity(expr) => {
                 let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
                 if !(1..=LARGEST_TABLE).contains(&value) {
@@ -419,7 +414,7 @@ fn written(property: &Property, item: &ast::Table) -> (&'static str, Span) {
         Property::Secret(span) => ("secret", *span),
         Property::Releases(name) => ("releases", name.span),
         Property::Expires(name) => ("expires", name.span),
-        Property::From(.., span) => ("from", *span),
+        Property::From(file) => ("from", file.span),
         Property::Entries(_) => ("entries", item.span),
         Property::Default(expr) => ("default", expr.span),
     }

@@ -27,8 +27,8 @@ pub mod verify;
 
 pub use memory::{Group, GroupMember, KeyPart, Meter, Pool, Rates, Register};
 pub use table::{
-    Answer, BytePattern, Column, ColumnKind, Entry, EntryFile, Eviction, Match, PREFIX_LENGTH, Table,
-    TableKind, prefix_mask,
+    Answer, BytePattern, Column, ColumnKind, Entry, EntryFile, Eviction, FileOptions, Match, PREFIX_LENGTH,
+    Table, TableKind, prefix_mask,
 };
 
 use crate::source::Span;

@@ -388,12 +388,20 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     if table.expires.is_some() {
         out.write_char('\n')?;
     }
-    if let Some(EntryFile { path, format, interfaces }) = &table.file {
+    if let Some(EntryFile { path, format, options }) = &table.file {
+        let FileOptions { family, table, chain, first_packets, interfaces } = options;
         write!(out, "  file {} {} (", Quoted(path), Quoted(format))?;
         for (index, (name, port)) in interfaces.iter().enumerate() {
             write!(out, "{}{} {port}", if index > 0 { ", " } else { "" }, Quoted(name))?;
         }
-        writeln!(out, ")")?;
+        out.write_char(')')?;
+        option(out, " family ", family)?;
+        for (word, name) in [("table", table), ("chain", chain)] {
+            if let Some(name) = name {
+                write!(out, " {word} {}", Quoted(name))?;
+            }
+        }
+        writeln!(out, "{}", if *first_packets { " first_packets" } else { "" })?;
     }
     for Entry { key, value, priority } in &table.entries {
         write!(out, "  entry ({})", list(key))?;

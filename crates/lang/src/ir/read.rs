@@ -170,7 +170,12 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
             "file" => {
                 let (path, format) = (tokens.text()?, tokens.text()?);
                 let interfaces = tokens.list("(", ")", |tokens| Ok((tokens.text()?, tokens.number()?)))?;
-                table.file = Some(EntryFile { path, format, interfaces });
+                let family = tokens.number_after("family")?;
+                let table_there = if tokens.accept_word("table") { Some(tokens.text()?) } else { None };
+                let chain = if tokens.accept_word("chain") { Some(tokens.text()?) } else { None };
+                let first_packets = tokens.accept_word("first_packets");
+                let options = FileOptions { family, table: table_there, chain, first_packets, interfaces };
+                table.file = Some(EntryFile { path, format, options });
             }
             "entry" => {
                 let key = tokens.list("(", ")", memory::key_match)?;

@@ -261,6 +261,21 @@ pub struct EntryFile {
     pub path: String,
     /// The name of its format; empty for the language's own entries, one a line.
     pub format: String,
+    /// What to read of it, if it has chains.
+    pub options: FileOptions,
+}
+
+/// What to read of a file of chains, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// The version of IP of the packets, 4 or 6; unless it is said, that of the addresses of the table.
+    pub family: Option<u8>,
+    /// The table of the file; unless it is said, `filter`.
+    pub table: Option<String>,
+    /// The chain; unless it is said, the one that forwarded packets go through.
+    pub chain: Option<String>,
+    /// Whether rules are read for the first packet of a connection.
+    pub first_packets: bool,
     /// The ports that names of interfaces in it stand for.
     pub interfaces: Vec<(String, u16)>,
 }

@@ -117,12 +117,11 @@ impl Parser<'_> {
                 let path = self.string("behind `from`, as in `from \"routes.txt\"`")?;
                 let format =
                     if self.take_word("as") { Some(self.name("A format", "behind `as`")?) } else { None };
-                let mut bindings = Vec::new();
-                if self.take_word("interfaces") {
-                    let open = self.expect(Sign::BraceOpen, "behind `interfaces`, as in `{ eth0 = 1 }`")?;
-                    bindings = self.braced(open, Self::interface_binding, Self::skip_member)?;
+                let mut options = Vec::new();
+                while let Some(option) = self.file_option()? {
+                    options.push(option);
                 }
-                Property::From(path, format, bindings, self.since(span))
+                Property::From(EntryFile { path, format, options, span: self.since(span) })
             }
             "entries" => {
                 let open = self.expect(Sign::BraceOpen, "before the entries of a table")?;
@@ -137,14 +136,36 @@ impl Parser<'_> {
         Ok(property)
     }
 
+    /// What to read of a file, such as `chain "input"`; nothing where no such word stands.
+    fn file_option(&mut self) -> Parsed<Option<FileOption>> {
+        let span = self.span();
+        Ok(Some(if self.take_word("family") {
+            FileOption::Family(self.name("`ip4` or `ip6`", "behind `family`")?)
+        } else if self.take_word("table") {
+            FileOption::Table(self.quoted_name("as the name of a table")?)
+        } else if self.take_word("chain") {
+            FileOption::Chain(self.quoted_name("as the name of a chain")?)
+        } else if self.take_word("first_packets") {
+            FileOption::FirstPackets(span)
+        } else if self.take_word("interfaces") {
+            let open = self.expect(Sign::BraceOpen, "behind `interfaces`, as in `{ eth0 = 1 }`")?;
+            FileOption::Interfaces(self.braced(open, Self::interface_binding, Self::skip_member)?, span)
+        } else {
+            return Ok(None);
+        }))
+    }
+
+    /// A name in quotes.
+    fn quoted_name(&mut self, place: &str) -> Parsed<Name> {
+        let span = self.span();
+        let text = self.string(place)?;
+        Ok(Name { text, span: self.since(span) })
+    }
+
     /// `eth0 = 1`; a name that is no word of the language stands in quotes.
     fn interface_binding(&mut self) -> Parsed<Binding> {
-        let span = self.span();
         let interface = match self.kind() {
-            TokenKind::Text(_) => {
-                let text = self.string("as the name of an interface")?;
-                Name { text, span: self.since(span) }
-            }
+            TokenKind::Text(_) => self.quoted_name("as the name of an interface")?,
             _ => self.name("The name of an interface", "as in `eth0 = 1` or `\"eth0.5\" = 1`")?,
         };
         self.expect(Sign::Assign, "between the name of an interface and its port")?;
