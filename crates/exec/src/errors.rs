@@ -1,5 +1,7 @@
 //! Errors of this crate: why a program is not loaded, and why an entry is not inserted into a table.
 
+use crate::pack::MAX_WORDS;
+use lang::ir::Table;
 use lang::ir::verify::VerifyError;
 use tables::exact::ExactSpecError;
 
@@ -11,7 +13,7 @@ pub enum LoadError {
     Verify(Vec<VerifyError>),
     /// A key or value needs more words than a table supports.
     #[error(
-        "table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns"
+        "table `{table}`: its {what} takes {words} words of 64 bits and at most {most} are possible: use fewer or narrower columns"
     )]
     TooWide {
         /// The name of the table.
@@ -20,6 +22,8 @@ pub enum LoadError {
         what: &'static str,
         /// How many words of 64 bits it needs.
         words: usize,
+        /// How many there may be.
+        most: usize,
     },
     /// The crate `tables` refuses the shape of an exact table.
     #[error("table `{table}` cannot be made: {cause}")]
@@ -83,6 +87,15 @@ pub enum LoadError {
         /// What the code generator says.
         cause: String,
     },
+}
+
+impl LoadError {
+    /// The error of a table whose key or value has more words than it supports.
+    pub(crate) fn too_wide(table: &Table, key: usize, value: usize) -> Option<LoadError> {
+        let parts = [("key", key, table.kind.most_key_words()), ("value", value, MAX_WORDS)];
+        let (what, words, most) = parts.into_iter().find(|(_, words, most)| words > most)?;
+        Some(LoadError::TooWide { table: table.name.clone(), what, words, most })
+    }
 }
 
 /// Why an entry or member is not inserted. Nothing has changed then.

@@ -7,8 +7,11 @@
 
 use lang::ir::Column;
 
-/// The most words of a key or value.
+/// The most words of a value, and of a key that is not of rules.
 pub const MAX_WORDS: usize = 8;
+
+/// The most words of any key: those of rules have each column in words of its own.
+pub const MAX_KEY_WORDS: usize = 32;
 
 /// The place of one column in the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// The packing of these columns. It may need more than [`MAX_WORDS`] words, which no table supports.
+    /// The packing of these columns. It may need more words than a table supports.
     pub fn new(columns: &[Column]) -> Packing {
         let mut places: Vec<PackedPlace> = Vec::with_capacity(columns.len());
         let (mut words, mut free) = (0, 0u32);

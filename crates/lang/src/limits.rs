@@ -98,8 +98,12 @@ pub const LARGEST_MEMORY: u64 = 16 << 30;
 /// How many entries a table has at most. `E0507`
 pub const LARGEST_TABLE: u128 = 1 << 26;
 
-/// How many 64-bit words a key, and how many a value, has at most. `E0506`
+/// How many 64-bit words a key, and how many a value, has at most, but for keys of rules. `E0506`
 pub const LARGEST_WORDS: usize = 8;
+
+/// How many 64-bit words the key of a table of rules has at most: one a column, two for one of more than 64
+/// bits. `E0506`
+pub const LARGEST_RULES_KEY: usize = 32;
 
 /// How many bits the key of a table with longest prefixes has at most. `E0518`
 pub const WIDEST_PREFIX_KEY: u32 = 128;

@@ -216,10 +216,8 @@ impl<F: TableFamily> TableSet<F> {
         };
         for table in &program.tables {
             let shape = TableShape::new(table);
-            for (what, words) in [("key", shape.key.words), ("value", shape.value.words)] {
-                if words > MAX_WORDS {
-                    return Err(LoadError::TooWide { table: table.name.clone(), what, words });
-                }
+            if let Some(error) = LoadError::too_wide(table, shape.key.words, shape.value.words) {
+                return Err(error);
             }
             if table.entries.len() > table.capacity as usize {
                 let capacity = table.capacity;

@@ -168,12 +168,13 @@ impl Checker<'_> {
         }
         let key_words = words(table.keys.iter().map(|(_, ty)| ty));
         let value_columns = table.value_columns();
-        if key_words > LARGEST_WORDS || words(value_columns.iter().map(|(_, ty)| ty)) > LARGEST_WORDS {
+        let most = kind.most_key_words();
+        if key_words > most || words(value_columns.iter().map(|(_, ty)| ty)) > LARGEST_WORDS {
             self.error(
                 "E0506",
                 format!("an entry of `{}` is too wide", table.name),
                 item.name.span,
-                "key and value have at most 512 bits each",
+                format!("the key has at most {} bits, and the value {}", 64 * most, 64 * LARGEST_WORDS),
             );
         }
         self.program.tables.push(table.clone());

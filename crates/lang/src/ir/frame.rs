@@ -9,12 +9,12 @@
 //! when a program is loaded.
 
 use super::{Function, Instruction, KeyPart, Op, Program, Terminator, Value};
-use crate::limits::{LARGEST_FRAME, LARGEST_WORDS};
+use crate::limits::{LARGEST_FRAME, LARGEST_RULES_KEY, LARGEST_WORDS};
 use crate::source::Span;
 
 /// What every function needs: a key, a value and a kept word on their way, saved registers, what is handed
 /// over at calls, and values of both ways of a short branch, which are computed together.
-const ALWAYS: u64 = (2 * LARGEST_WORDS as u64 + 1) * 8 + 384;
+const ALWAYS: u64 = ((LARGEST_RULES_KEY + LARGEST_WORDS) as u64 + 1) * 8 + 384;
 
 /// Bytes for a word that lives: eight, and half as many for words that the code generator computes later than
 /// the IR, from others that live meanwhile.

@@ -1,5 +1,6 @@
 //! Tables as the intermediate representation declares them: kinds, columns, entries.
 
+use crate::limits::{LARGEST_RULES_KEY, LARGEST_WORDS};
 use crate::source::Span;
 use tables::rules::RuleField;
 use tables::sizes;
@@ -113,6 +114,14 @@ pub enum Answer {
 }
 
 impl TableKind {
+    /// How many 64-bit words the key of such a table has at most.
+    pub fn most_key_words(self) -> usize {
+        match self {
+            TableKind::Rules { .. } => LARGEST_RULES_KEY,
+            _ => LARGEST_WORDS,
+        }
+    }
+
     /// Its name in the language.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 #define RULES_NONE 0xffffffffu
 #define RULES_NO_RULE 0x3fffffffu
 /* Words of 64 bits of the widest packed key that rules_find and rules_find_linear take. */
-#define RULES_WORDS 16
+#define RULES_WORDS 32
 
 INLINE u32 rules_width(GLOBAL const u32 *widths, u32 column)
 {

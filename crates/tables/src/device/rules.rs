@@ -12,7 +12,7 @@
 //! ```
 //!
 //! [`linear`](super::linear) makes the image of rules in order of trial. [`TEXT`] has a function for each
-//! that learns the columns from the image, for packed keys of at most 1,024 bits; [`text`] prints functions
+//! that learns the columns from the image, for packed keys of at most 2,048 bits; [`text`] prints functions
 //! that know the columns of one table, have no such bound and are faster.
 
 mod twin;
