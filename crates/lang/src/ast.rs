@@ -3,10 +3,12 @@
 
 mod declared;
 mod edit;
+mod policies;
 mod stages;
 mod tables;
 
 pub use edit::Edit;
+pub use policies::*;
 pub use stages::{Extern, Stage};
 pub use tables::*;
 
@@ -73,6 +75,8 @@ pub enum Item {
     Stage(Stage),
     /// `extern stage NAME(…)` or `extern stage NAME(…) { … }`
     Extern(Extern),
+    /// `policy NAME(…) { … }`
+    Policy(PolicyDeclaration),
     /// `event NAME(…) { … }`
     Event(Event),
     /// `every 1s { … }`

@@ -21,7 +21,7 @@
 //! ````
 
 /// The texts, those of reading first.
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 10] = [
     include_str!("explain/reading.md"),
     include_str!("explain/memory.md"),
     include_str!("explain/names.md"),
@@ -31,6 +31,7 @@ const TEXTS: [&str; 9] = [
     include_str!("explain/edits.md"),
     include_str!("explain/state.md"),
     include_str!("explain/handlers.md"),
+    include_str!("explain/policies.md"),
 ];
 
 /// The explanation of a code.

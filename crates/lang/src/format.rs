@@ -215,7 +215,8 @@ impl<'t> Formatter<'t> {
         ];
         let declared =
             matches!(self.word_before(at, 1), "goto" | "raise" | "stage" | "decoder" | "event" | "fn");
-        declared || !APART.contains(&self.shown(at))
+        let hook = at.checked_sub(1).and_then(|index| self.sign(index)) == Some(Sign::Dot);
+        declared || hook || !APART.contains(&self.shown(at))
     }
 }
 

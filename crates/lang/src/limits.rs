@@ -108,6 +108,20 @@ pub const LARGEST_RULES_KEY: usize = 32;
 /// How many bits the key of a table with longest prefixes has at most. `E0518`
 pub const WIDEST_PREFIX_KEY: u32 = 128;
 
+/// How many regions of packets are compared when the rules of a policy's hook are written out. `E0556`
+pub const LARGEST_POLICY: usize = 1_000_000;
+
+/// How many rows of rules a hook has at most, where its policy says no capacity; one is for the default.
+/// `E0558`
+pub const MOST_POLICY_ROWS: usize = 65_536;
+
+/// How many groups lie in each other through jumps of a policy. `E0557`
+pub const DEEPEST_POLICY: usize = 64;
+
+/// How many rules of a hook may go on instead of deciding, and the one that decides: so often its table is
+/// asked about a packet. `E0553`
+pub const MOST_POLICY_ROUNDS: usize = 65_536;
+
 /// How many cells a meter or register, and how many groups a group, has at most. `E0501`
 pub const MOST_CELLS: u128 = 1 << 20;
 

@@ -3,6 +3,7 @@
 mod circles;
 mod externs;
 mod modules;
+mod policies;
 mod reached;
 mod steering;
 #[cfg(test)]

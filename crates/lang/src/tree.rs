@@ -1,5 +1,6 @@
 //! Readable listings of the tokens and of the syntax tree, for `compile --show tokens|tree`.
 
+mod policies;
 mod words;
 
 use crate::ast::*;
@@ -115,6 +116,7 @@ impl Listing {
             }
             Item::Stage(it) => self.stage(it),
             Item::Extern(it) => self.external(it),
+            Item::Policy(it) => self.policy(it),
             Item::Event(it) => {
                 self.line(format!("event {} {}", it.name.text, words::params(&it.params)));
                 self.block(&it.body);

@@ -19,6 +19,7 @@ impl Item {
             Item::Function(item) => Some(("function", &item.name)),
             Item::Stage(item) => Some(("stage", &item.name)),
             Item::Extern(item) => Some(("extern stage", &item.name)),
+            Item::Policy(item) => Some(("policy", &item.name)),
             Item::Event(item) => Some(("event", &item.name)),
             Item::Every(_) | Item::Order(_) | Item::Test(_) => None,
         }

@@ -62,6 +62,11 @@ impl<'a> Checker<'a> {
             }
         }
         self.define_expiry(&fresh);
+        for &item in &fresh {
+            if let Item::Policy(item) = item {
+                self.define_policy(item);
+            }
+        }
     }
 
     /// Gives each table the event that its entries raise when their time is up.

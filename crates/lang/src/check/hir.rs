@@ -209,6 +209,11 @@ impl Table {
         }
     }
 
+    /// Whether it holds the rules of a policy: no declaration has a dot in its name.
+    pub fn is_of_policy(&self) -> bool {
+        self.name.contains('.')
+    }
+
     /// The first value column of a variant's parameters.
     pub fn variant_column(&self, variant: usize) -> usize {
         match &self.value {

@@ -17,6 +17,7 @@ mod memory;
 pub mod operators;
 pub mod packets;
 mod patterns;
+pub(crate) mod policies;
 mod prefixes;
 mod state;
 pub mod statements;

@@ -70,6 +70,7 @@ impl Parser<'_> {
             "fn" => self.function(),
             "start" | "steer" | "decoder" | "stage" => self.stage(),
             "extern" => self.external(),
+            "policy" => self.policy(),
             "event" => {
                 self.advance();
                 let name = self.name("A name", "behind `event`")?;
@@ -239,7 +240,7 @@ impl Parser<'_> {
         self.list(Sign::ParenClose, &place, |parser| parser.param())
     }
 
-    fn param(&mut self) -> Parsed<Param> {
+    pub(super) fn param(&mut self) -> Parsed<Param> {
         let name = self.name("A name", "for a parameter")?;
         self.expect(Sign::Colon, "behind the name of a parameter, as in `to: u16`")?;
         Ok(Param { name, ty: self.ty()? })

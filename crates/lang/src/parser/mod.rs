@@ -8,6 +8,7 @@ mod layout;
 mod memory;
 mod packet;
 mod pattern;
+mod policy;
 mod recovery;
 mod spelling;
 mod statement;

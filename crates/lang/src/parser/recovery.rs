@@ -23,7 +23,7 @@ impl Parser<'_> {
             "meter" | "register" | "group" => name_follows && (sign(Sign::Colon) || sign(Sign::BracketOpen)),
             "layout" => name_follows && sign(Sign::BraceOpen),
             "counter" => name_follows && !self.token_at(1).first_on_line,
-            "fn" | "decoder" | "stage" | "event" => name_follows && sign(Sign::ParenOpen),
+            "fn" | "decoder" | "stage" | "event" | "policy" => name_follows && sign(Sign::ParenOpen),
             "settable" => matches!(self.word_at(1), "const" | "pool"),
             "start" | "steer" => matches!(self.word_at(1), "decoder" | "stage"),
             "extern" => self.word_at(1) == "stage",

@@ -1,10 +1,10 @@
 //! "Did you mean": the words of the grammar, and the one nearest to a misspelt word.
 
 /// Words that begin a declaration.
-pub(super) const ITEMS: [&str; 22] = [
+pub(super) const ITEMS: [&str; 23] = [
     "import", "settable", "const", "enum", "layout", "table", "counter", "meter", "register", "pool",
-    "group", "reason", "fn", "decoder", "stage", "start", "steer", "extern", "event", "every", "order",
-    "test",
+    "group", "reason", "fn", "decoder", "stage", "start", "steer", "extern", "policy", "event", "every",
+    "order", "test",
 ];
 
 /// Words that begin a statement.
@@ -50,6 +50,14 @@ pub(super) const PROPERTIES: [&str; 13] = [
 
 /// Words that begin a property of a group.
 pub(super) const GROUP_PROPERTIES: [&str; 4] = ["buckets", "capacity", "from", "members"];
+
+/// Words that begin a part of a policy.
+pub(super) const POLICY_PARTS: [&str; 8] =
+    ["capacity", "hook", "group", "pass", "keep", "block", "reject", "log"];
+
+/// Words that begin a rule of a policy.
+pub(super) const RULE_WORDS: [&str; 8] =
+    ["pass", "keep", "block", "reject", "jump", "return", "count", "log"];
 
 /// Words of a meter.
 pub(super) const RATES: [&str; 5] = ["committed", "burst", "excess", "peak", "peak_burst"];

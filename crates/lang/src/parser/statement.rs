@@ -85,7 +85,7 @@ impl Parser<'_> {
             }
             "push" | "pop" | "encapsulate" | "decapsulate" | "truncate" | "fragment" => self.edit(word),
             "goto" => {
-                let stage = self.name("The name of a stage", "behind `goto`")?;
+                let stage = self.stage_name("The name of a stage", "behind `goto`")?;
                 self.jump(stage)
             }
             "send" => Ok(StmtKind::Send(self.expression()?)),
@@ -246,6 +246,12 @@ impl Parser<'_> {
 
     fn arm(&mut self, parts: usize) -> Parsed<Arm> {
         let (pattern, guard) = self.arm_head(parts)?;
+        let body = self.arm_body()?;
+        Ok(Arm { pattern, guard, body })
+    }
+
+    /// What stands behind `=>`, and what ends it.
+    pub(super) fn arm_body(&mut self) -> Parsed<Block> {
         let body = if self.is(Sign::BraceOpen) {
             self.block()?
         } else {
@@ -255,7 +261,7 @@ impl Parser<'_> {
         };
         self.take(Sign::Semicolon);
         self.take(Sign::Comma);
-        Ok(Arm { pattern, guard, body })
+        Ok(body)
     }
 
     fn arm_statement(&mut self) -> Parsed<Stmt> {
@@ -267,12 +273,13 @@ impl Parser<'_> {
         let statement = verdict
             || self.is_at(1, Sign::Assign)
             || (STATEMENTS.contains(&word) && self.statement_fits(word));
-        let field = self.is_at(1, Sign::Dot) || self.is_at(1, Sign::BracketOpen);
+        let hook = self.is_at(1, Sign::Dot) && self.is_at(3, Sign::ParenOpen);
+        let field = self.is_at(1, Sign::Dot) && !hook || self.is_at(1, Sign::BracketOpen);
         if word.is_empty() || word == "return" || statement || field {
             return self.statement();
         }
         let start = self.span();
-        let stage = self.name("A statement or the name of a stage", "behind `=>`")?;
+        let stage = self.stage_name("A statement or the name of a stage", "behind `=>`")?;
         let kind = self.jump(stage)?;
         Ok(Stmt { kind, span: self.since(start) })
     }
@@ -288,6 +295,16 @@ impl Parser<'_> {
             "after" => !next.first_on_line && (value || next.kind == TokenKind::Sign(Sign::ParenOpen)),
             _ => !next.first_on_line && value,
         }
+    }
+
+    /// The name of a stage, or a policy and its hook: `edge.forward`.
+    fn stage_name(&mut self, what: &str, place: &str) -> Parsed<Name> {
+        let Name { text, span } = self.name(what, place)?;
+        if !self.take(Sign::Dot) {
+            return Ok(Name { text, span });
+        }
+        let hook = self.any_word("The name of a hook", "behind the name of a policy")?;
+        Ok(Name { text: format!("{text}.{}", hook.text), span: self.since(span) })
     }
 
     /// The values behind the name of a stage.

@@ -106,6 +106,7 @@ fn every_declaration_ends_an_open_block_before_it() {
         "start stage a() { flood }",
         "steer stage a() { steer 1 }",
         "extern stage a() { flood }",
+        "policy a(b: u8) { }",
         "event a() { }",
         "every 1s { }",
         "order fragments",

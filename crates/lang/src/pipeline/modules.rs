@@ -1,6 +1,6 @@
 //! Loads the modules that a program imports, and selects the declarations of them that belong to the program.
 
-use super::{circles, externs, reached};
+use super::{circles, externs, policies, reached};
 use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
@@ -58,6 +58,7 @@ pub(super) fn modules(
     circles::report(&loaded, diagnostics);
     let imports = loaded.values().map(|module| module.import).collect::<Vec<Span>>();
     let mut files = taken_in(main, loaded);
+    policies::write_out(&mut files);
     reached::leave_out_others(&mut files);
     externs::settle(&mut files, &imports, diagnostics);
     files

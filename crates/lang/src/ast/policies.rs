@@ -1,0 +1,129 @@
+//! The syntax tree of a policy: hooks, groups of rules, and what happens to packets.
+
+use super::{Block, EntryKey, Expr, Name, Param};
+use crate::source::Span;
+use policy::{MatchOrder, Reject};
+
+/// `policy NAME(columns) { capacity 10k  hook …  pass => …  group … }`
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// What packets are asked about with.
+    pub columns: Vec<PolicyColumn>,
+    /// How many rows the table of each hook holds.
+    pub capacity: Option<Expr>,
+    /// Where it is asked.
+    pub hooks: Vec<PolicyHook>,
+    /// What happens to packets.
+    pub outcomes: Vec<PolicyOutcome>,
+    /// Its rules.
+    pub groups: Vec<PolicyGroup>,
+    /// The whole declaration.
+    pub span: Span,
+}
+
+/// `sport: u16 absent`
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyColumn {
+    /// Its name and type.
+    pub param: Param,
+    /// What rules can say of it.
+    pub presence: ColumnPresence,
+}
+
+/// What rules can say of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnPresence {
+    /// Its value: every packet has one.
+    Always,
+    /// `absent`: its value, or that the packet has none.
+    Optional,
+    /// `carried`: nothing. The value goes on to the stages that act on a packet.
+    Carried,
+}
+
+/// `hook forward { group NAME default block }`
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyHook {
+    /// `in`, `forward`, `to_gateway`, `from_gateway` or `out`.
+    pub point: Name,
+    /// The group that is asked first.
+    pub group: Option<Name>,
+    /// What happens to packets that no rule decides about.
+    pub default: Option<PolicyDecision>,
+    /// The whole of it.
+    pub span: Span,
+}
+
+/// `pass => BODY`: what is done with packets for which a rule says `pass`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyOutcome {
+    /// `pass`, `keep`, `block`, `reject` or `log`.
+    pub word: Name,
+    /// What is done.
+    pub body: Block,
+    /// The whole of it.
+    pub span: Span,
+}
+
+/// `group NAME last { rules }`
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyGroup {
+    /// Its name.
+    pub name: Name,
+    /// Which rule decides.
+    pub order: MatchOrder,
+    /// The rules.
+    pub rules: Vec<DeclaredRule>,
+}
+
+/// `log block final proto 17, dport 80 | 443`
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaredRule {
+    /// Packets that it matches are logged.
+    pub log: bool,
+    /// What it does with them.
+    pub action: DeclaredAction,
+    /// No later rule is looked at.
+    pub decides_at_once: bool,
+    /// What all must hold.
+    pub conditions: Vec<DeclaredCondition>,
+    /// The whole of it.
+    pub span: Span,
+}
+
+/// What a rule does with packets that it matches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeclaredAction {
+    /// `pass`, `keep`, `block` or `reject`
+    Decide(PolicyDecision),
+    /// `jump NAME`
+    Jump(Name),
+    /// `return`
+    Return,
+    /// `count`, or `log` alone: they go on to the next rule.
+    Continue,
+}
+
+/// A verdict of a rule or default, with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyDecision {
+    /// `pass`, `keep`, `block` or `reject`.
+    pub word: Name,
+    /// What the sender is told, behind `reject`.
+    pub reject: Option<Reject>,
+}
+
+/// `dport not 80 | 8000..8080` or `dport absent`
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaredCondition {
+    /// The column.
+    pub column: Name,
+    /// The values that it has, or has not; `None` if the packet has no value there.
+    pub values: Option<Vec<EntryKey>>,
+    /// `not`: none of them.
+    pub negated: bool,
+    /// The whole of it.
+    pub span: Span,
+}

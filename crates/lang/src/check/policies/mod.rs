@@ -1,0 +1,474 @@
+//! Policies: groups and columns by their names, values of rules, and the rows of each hook's table.
+//!
+//! `pipeline::policies` has declared the tables. Each row has a priority: the larger, the earlier the rule.
+//! Rules that go on ask again with a part of the key that only rows below them fit.
+
+mod region;
+mod unroll;
+
+use super::Checker;
+use super::types::{TableId, Type};
+use crate::ast::{self, ColumnPresence, EntryKey, Name, PolicyDecision};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Entry, Match, prefix_mask};
+use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS};
+use crate::source::Span;
+use policy::{MatchOrder, Reject, Unreachable, Values};
+use region::{RangeUnderMask, Region, meet_values, none_of, part_of_row};
+use std::collections::HashMap;
+use unroll::{Effect, Listed, UnrollFault, unroll};
+
+/// The part of a key that says behind which priority a packet goes on.
+pub(crate) const BELOW: &str = "below";
+
+/// What a row of a table does: the members of `rule_action`, in order.
+pub(crate) const ACTIONS: [&str; 7] = ["pass", "keep", "block", "reject", "log", "count", "return"];
+
+/// The points of a gateway where a policy is asked.
+const POINTS: [&str; 5] = ["in", "forward", "to_gateway", "from_gateway", "out"];
+
+/// The distance between the priorities of two rules that follow each other: so many more fit between them.
+const STEP: u32 = 100;
+
+/// The name of the column that says whether a packet has a value in another one.
+pub(crate) fn presence_of(column: &str) -> String {
+    format!("has_{column}")
+}
+
+/// The name of the table of a hook, and of the stage that asks it.
+pub(crate) fn table_of(policy: &ast::PolicyDeclaration, hook: &ast::PolicyHook) -> Name {
+    Name { text: format!("{}.{}", policy.name.text, hook.point.text), span: hook.point.span }
+}
+
+/// Whether a rule of the policy goes on: then its tables are asked again.
+pub(crate) fn asks_again(policy: &ast::PolicyDeclaration) -> bool {
+    policy.groups.iter().flat_map(|group| &group.rules).any(|rule| {
+        rule.log || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
+    })
+}
+
+/// The number of what a sender is told, in the enum `reject_kind`: codes of ICMP from 256 on, of ICMPv6 from
+/// 512 on.
+pub(crate) fn reject_number(reject: Reject) -> u128 {
+    match reject {
+        Reject::TcpReset => 0,
+        Reject::ByProtocol => 1,
+        Reject::Unreachable(Unreachable::NoRoute) => 2,
+        Reject::Unreachable(Unreachable::Host) => 3,
+        Reject::Unreachable(Unreachable::Port) => 4,
+        Reject::Unreachable(Unreachable::Prohibited) => 5,
+        Reject::Icmp(code) => 256 + u128::from(code),
+        Reject::Icmpv6(code) => 512 + u128::from(code),
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug)]
+struct CheckedGroup {
+    order: MatchOrder,
+    rules: Vec<CheckedRule>,
+}
+
+/// A rule.
+#[derive(Clone, Debug)]
+struct CheckedRule {
+    /// From 1, in the order of the policy's text.
+    number: u32,
+    log: bool,
+    action: CheckedAction,
+    decides_at_once: bool,
+    /// The packets that it matches.
+    regions: Vec<Region>,
+    span: Span,
+}
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug)]
+enum CheckedAction {
+    Decide(Decided),
+    Jump(usize),
+    Return,
+    Continue,
+}
+
+/// A verdict: one of [`ACTIONS`], and what the sender is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decided {
+    action: &'static str,
+    reject: Option<Reject>,
+}
+
+/// A column of the key of a hook's table.
+struct KeyColumn<'p> {
+    name: &'p str,
+    ty: Type,
+    /// Where the table says whether the packet has it.
+    presence: Option<usize>,
+}
+
+impl<'a> Checker<'a> {
+    /// Fills the tables of a policy.
+    pub(super) fn define_policy(&mut self, policy: &'a ast::PolicyDeclaration) {
+        for (at, hook) in policy.hooks.iter().enumerate() {
+            if !POINTS.contains(&hook.point.text.as_str()) {
+                self.unknown("hook", &hook.point.text, hook.point.span, POINTS.into_iter());
+            }
+            if policy.hooks[..at].iter().any(|other| other.point.text == hook.point.text) {
+                self.diagnostics.declared_twice("hook", &hook.point, None);
+                return;
+            }
+        }
+        for (at, outcome) in policy.outcomes.iter().enumerate() {
+            if policy.outcomes[..at].iter().any(|other| other.word.text == outcome.word.text) {
+                self.diagnostics.declared_twice("outcome", &outcome.word, None);
+                return;
+            }
+        }
+        if policy.hooks.is_empty() {
+            let headline = format!("nothing can ask the policy `{}`", policy.name.text);
+            let fault = Diagnostic::error("E0550", headline, policy.name.span, "it has no hook");
+            return self.report(fault.help("for example `hook forward { group lan default block }`"));
+        }
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        for (at, group) in policy.groups.iter().enumerate() {
+            if names.insert(&group.name.text, at).is_some() {
+                self.diagnostics.declared_twice("group", &group.name, None);
+            }
+        }
+        let (columns, width) = self.key_columns_of(policy);
+        let mut number = 0;
+        let mut groups = Vec::with_capacity(policy.groups.len());
+        for group in &policy.groups {
+            let mut rules = Vec::with_capacity(group.rules.len());
+            for rule in &group.rules {
+                number += 1;
+                rules.extend(self.policy_rule(policy, rule, number, &columns, width, &names));
+            }
+            groups.push(CheckedGroup { order: group.order, rules });
+        }
+        for hook in &policy.hooks {
+            self.define_hook(policy, hook, &groups, width, &names);
+        }
+    }
+
+    /// The columns that rules compare, and how many parts a key has for them.
+    fn key_columns_of(&mut self, policy: &'a ast::PolicyDeclaration) -> (Vec<KeyColumn<'a>>, usize) {
+        let (mut columns, mut width) = (Vec::new(), 0);
+        for column in &policy.columns {
+            if column.presence == ColumnPresence::Carried {
+                continue;
+            }
+            let ty = self.resolve_type(&column.param.ty);
+            // Each column's key part stands at its place, and behind it the one that says if it is there.
+            let presence = (column.presence == ColumnPresence::Optional).then_some(width + 1);
+            columns.push(KeyColumn { name: &column.param.name.text, ty, presence });
+            width += 1 + usize::from(presence.is_some());
+        }
+        (columns, width)
+    }
+
+    fn policy_rule(
+        &mut self,
+        policy: &ast::PolicyDeclaration,
+        rule: &ast::DeclaredRule,
+        number: u32,
+        columns: &[KeyColumn<'_>],
+        width: usize,
+        groups: &HashMap<&str, usize>,
+    ) -> Option<CheckedRule> {
+        let action = match &rule.action {
+            ast::DeclaredAction::Decide(decision) => {
+                CheckedAction::Decide(self.decided(policy, decision, "this rule")?)
+            }
+            ast::DeclaredAction::Jump(name) => CheckedAction::Jump(self.group_named(name, groups)?),
+            ast::DeclaredAction::Return => CheckedAction::Return,
+            ast::DeclaredAction::Continue => CheckedAction::Continue,
+        };
+        if rule.log && !policy.outcomes.iter().any(|outcome| outcome.word.text == "log") {
+            self.no_outcome(policy, "log", rule.span, "this rule");
+            return None;
+        }
+        let mut regions = vec![vec![None; width]];
+        for condition in &rule.conditions {
+            regions = self.narrowed(&regions, condition, columns)?;
+        }
+        let &ast::DeclaredRule { log, decides_at_once, span, .. } = rule;
+        Some(CheckedRule { number, log, action, decides_at_once, regions, span })
+    }
+
+    /// The packets of these regions for which a condition holds.
+    fn narrowed(
+        &mut self,
+        regions: &[Region],
+        condition: &ast::DeclaredCondition,
+        columns: &[KeyColumn<'_>],
+    ) -> Option<Vec<Region>> {
+        let name = &condition.column;
+        let mut at = 0;
+        let Some(column) = columns.iter().find(|column| {
+            let found = column.name == name.text;
+            at += if found { 0 } else { 1 + usize::from(column.presence.is_some()) };
+            found
+        }) else {
+            let known: Vec<&str> = columns.iter().map(|column| column.name).take(self.candidates()).collect();
+            self.unknown("column", &name.text, name.span, known.into_iter());
+            return None;
+        };
+        let presence = |there: bool| Some(Values::exact(there.into()));
+        let Some(values) = &condition.values else {
+            let Some(place) = column.presence else {
+                let headline = format!("every packet has a value in `{}`", name.text);
+                let fault = Diagnostic::error("E0551", headline, condition.span, "so it is never absent");
+                self.report(fault.help(format!("declare it as `{}: … absent`", name.text)));
+                return None;
+            };
+            let absent = |region: &Region| match region[place] {
+                None => Some(with(region, place, presence(false))),
+                part => (part == presence(false)).then(|| region.clone()),
+            };
+            return Some(regions.iter().filter_map(absent).collect());
+        };
+        let mut runs = Vec::with_capacity(values.len());
+        for value in values {
+            runs.push(self.rule_values(value, &column.ty)?);
+        }
+        let largest = column.ty.largest();
+        let allowed = if condition.negated { none_of(&runs, largest) } else { Ok(Some(runs)) };
+        let allowed = match allowed {
+            Ok(Some(allowed)) => allowed,
+            Ok(None) => return self.too_large(condition.span),
+            Err(RangeUnderMask) => return self.mask_met(condition.span),
+        };
+        if regions.len().saturating_mul(allowed.len()) > LARGEST_POLICY {
+            return self.too_large(condition.span);
+        }
+        let mut narrowed = Vec::new();
+        for region in regions {
+            let region = match column.presence {
+                Some(place) if region[place] == presence(false) => continue,
+                Some(place) => with(region, place, presence(true)),
+                None => region.clone(),
+            };
+            for values in &allowed {
+                let met = region[at].map_or(Ok(Some(*values)), |part| meet_values(part, *values));
+                match met {
+                    Ok(values) => narrowed.extend(values.map(|values| with(&region, at, Some(values)))),
+                    Err(RangeUnderMask) => return self.mask_met(condition.span),
+                }
+            }
+        }
+        Some(narrowed)
+    }
+
+    /// The values that a part of a condition names.
+    fn rule_values(&mut self, value: &EntryKey, ty: &Type) -> Option<Values> {
+        let part = match value {
+            EntryKey::Value(value) if *ty == Type::Ip6 => match (self.prefix(value), &value.kind) {
+                // An IPv4 address a.b.c.d is ::ffff:a.b.c.d (RFC 4291, 2.5.5.2).
+                (Some((Type::Ip4, bits, length)), _) => {
+                    Match::Prefix { value: MAPPED | bits, length: 96 + length }
+                }
+                (_, ast::ExprKind::Ip4(address)) => Match::Exact(MAPPED | u128::from(*address)),
+                _ => self.entry_key(&EntryKey::Value(value.clone()), ty)?,
+            },
+            other => self.entry_key(other, ty)?,
+        };
+        let width = ty.width()?;
+        Some(match part {
+            Match::Any | Match::Bytes(_) => Values::Range { low: 0, high: ty.largest() },
+            Match::Exact(value) => Values::exact(value),
+            Match::Range { low, high } => Values::Range { low, high },
+            Match::Masked { value, mask } => Values::Masked { value, mask },
+            Match::Prefix { value, length } => {
+                Values::Range { low: value, high: value | (ty.largest() & !prefix_mask(width, length)) }
+            }
+        })
+    }
+
+    fn define_hook(
+        &mut self,
+        policy: &ast::PolicyDeclaration,
+        hook: &ast::PolicyHook,
+        groups: &[CheckedGroup],
+        width: usize,
+        names: &HashMap<&str, usize>,
+    ) {
+        let point = &hook.point;
+        let (Some(group), Some(default)) = (&hook.group, &hook.default) else {
+            let missing = if hook.default.is_none() { "default" } else { "group" };
+            let headline = format!("the hook `{}` has no {missing}", point.text);
+            let label = match missing {
+                "default" => "what happens to packets that no rule decides about?",
+                _ => "which rules are asked?",
+            };
+            let fault = Diagnostic::error("E0552", headline, point.span, label);
+            return self.report(fault.help("write `hook forward { group NAME default block }`"));
+        };
+        let group = self.group_named(group, names);
+        let default = self.decided(policy, default, "this default");
+        let id = self.names.tables.get(&table_of(policy, hook).text).copied();
+        let (Some(group), Some(default), Some(id)) = (group, default, id) else { return };
+        if self.failed() {
+            return;
+        }
+        let capacity = policy.capacity.as_ref().map(|_| self.program.tables[id.0].capacity as usize);
+        // The default has a row, too.
+        let rows = capacity.unwrap_or(MOST_POLICY_ROWS) - 1;
+        let list = match unroll(groups, group, vec![None; width], default, rows) {
+            Ok(list) => list,
+            Err(fault) => return self.not_unrolled(policy, hook, fault, rows),
+        };
+        let again = asks_again(policy);
+        let rounds = 1 + list.iter().filter(|listed| !matches!(listed.effect, Effect::Decide(_))).count();
+        if rounds > MOST_POLICY_ROUNDS {
+            let headline = format!("the hook `{}` has too many rules that go on", point.text);
+            let label = format!("{rounds} count, log or return, and {MOST_POLICY_ROUNDS} may");
+            return self.error("E0553", headline, point.span, label);
+        }
+        self.fill(id, &list, default, again, point.span);
+        let stage = self.names.stages.get(&format!("{}.again", table_of(policy, hook).text));
+        if let Some(stage) = stage {
+            self.program.stages[stage.0].cap = Some(rounds as u32);
+        }
+    }
+
+    /// Makes the rows of a table.
+    fn fill(&mut self, id: TableId, list: &[Listed], default: Decided, again: bool, place: Span) {
+        let table = &self.program.tables[id.0];
+        let widths: Vec<u8> = table.keys.iter().map(|(_, ty)| ty.width().unwrap_or(128)).collect();
+        let priority = |at: usize| (list.len() - at) as u32 * STEP;
+        let below = |row: u32| Match::Range { low: u128::from(row) + 1, high: u128::from(u32::MAX) };
+        let mut entries = Vec::new();
+        for (at, Listed { regions, effect, rule, span }) in list.iter().enumerate() {
+            // What goes on goes behind the row above the one that it goes on with.
+            let value = match *effect {
+                Effect::Decide(decided) => row(decided, *rule, again, 0),
+                Effect::Log => row(goes_on("log"), *rule, again, priority(at)),
+                Effect::Count => row(goes_on("count"), *rule, again, priority(at)),
+                Effect::Leave(next) => row(goes_on("return"), *rule, again, priority(next - 1)),
+            };
+            for region in regions {
+                let parts = region.iter().zip(&widths);
+                let mut key: Vec<Match> = parts.map(|(part, width)| part_of_row(*part, *width)).collect();
+                key.extend(again.then(|| below(priority(at))));
+                entries.push((Entry { key, value: value.clone(), priority: priority(at) }, *span));
+            }
+        }
+        let every = vec![Match::Any; widths.len()];
+        entries.push((Entry { key: every, value: row(default, 0, again, 0), priority: 0 }, place));
+        let table = &mut self.program.tables[id.0];
+        table.capacity = table.capacity.max(entries.len() as u32);
+        (table.entries, table.entry_spans) = entries.into_iter().unzip();
+    }
+
+    /// A verdict by its word; reports one for which the policy says not what happens.
+    fn decided(
+        &mut self,
+        policy: &ast::PolicyDeclaration,
+        decision: &PolicyDecision,
+        who: &str,
+    ) -> Option<Decided> {
+        let PolicyDecision { word, reject } = decision;
+        let action = ACTIONS.into_iter().find(|action| *action == word.text)?;
+        if !policy.outcomes.iter().any(|outcome| outcome.word.text == action) {
+            self.no_outcome(policy, action, word.span, who);
+            return None;
+        }
+        Some(Decided { action, reject: *reject })
+    }
+
+    fn no_outcome(&mut self, policy: &ast::PolicyDeclaration, word: &str, span: Span, who: &str) {
+        let headline = format!("the policy `{}` does not say what happens on `{word}`", policy.name.text);
+        let example = match word {
+            "block" => "block => drop blocked",
+            "reject" => "reject => refuse(kind)",
+            "log" => "log => count logged",
+            "keep" => "keep => begins",
+            _ => "pass => passed",
+        };
+        let fault = Diagnostic::error("E0554", headline, span, format!("{who} needs it"));
+        self.report(fault.place(policy.name.span, "declared here").help(format!("for example `{example}`")));
+    }
+
+    fn group_named(&mut self, name: &Name, groups: &HashMap<&str, usize>) -> Option<usize> {
+        let found = groups.get(name.text.as_str()).copied();
+        if found.is_none() {
+            let known: Vec<String> =
+                groups.keys().map(|name| name.to_string()).take(self.candidates()).collect();
+            self.unknown("group of this policy", &name.text, name.span, known.iter().map(String::as_str));
+        }
+        found
+    }
+
+    fn mask_met<T>(&mut self, span: Span) -> Option<T> {
+        let headline = "a range meets a mask in one column";
+        let fault = Diagnostic::error("E0555", headline, span, "no row of a table can say both");
+        self.report(fault.help("write the range as prefixes or values"));
+        None
+    }
+
+    fn too_large<T>(&mut self, span: Span) -> Option<T> {
+        let headline = "the rules of this policy become too many when they are written out";
+        let label = format!("more than {LARGEST_POLICY} parts are compared up to here");
+        let fault = Diagnostic::error("E0556", headline, span, label);
+        self.report(fault.help("jump less, or name fewer values in one rule"));
+        None
+    }
+
+    fn not_unrolled(
+        &mut self,
+        policy: &ast::PolicyDeclaration,
+        hook: &ast::PolicyHook,
+        fault: UnrollFault,
+        rows: usize,
+    ) {
+        let (headline, span, label) = match fault {
+            UnrollFault::Mask(span) => return self.mask_met(span).unwrap_or_default(),
+            UnrollFault::Work(span) => return self.too_large(span).unwrap_or_default(),
+            UnrollFault::Circle(span) => (
+                "jumps lead in a circle".to_string(),
+                span,
+                "this leads back to where it comes from".to_string(),
+            ),
+            UnrollFault::Deep(span) => {
+                (format!("jumps lead deeper than {DEEPEST_POLICY} groups"), span, "one too many".to_string())
+            }
+            UnrollFault::Rows(span) => {
+                let name = table_of(policy, hook).text;
+                let (headline, label) = (
+                    format!("`{name}` has room for {rows} rows of rules, and one for the default"),
+                    "the rules up to here need more".to_string(),
+                );
+                let fault = Diagnostic::error("E0558", headline, span, label);
+                let help = format!("raise the capacity, which is at most {LARGEST_TABLE}, or jump less");
+                return self.report(fault.place(hook.point.span, "the hook").help(help));
+            }
+        };
+        self.error("E0557", headline, span, label);
+    }
+}
+
+/// The addresses of IPv4 among those of IPv6.
+const MAPPED: u128 = 0xffff << 32;
+
+/// The same region with another part.
+fn with(region: &Region, at: usize, part: region::Part) -> Region {
+    let mut region = region.clone();
+    region[at] = part;
+    region
+}
+
+/// What a row does with packets that go on.
+fn goes_on(action: &'static str) -> Decided {
+    Decided { action, reject: None }
+}
+
+/// The value of a row: what it does, what the sender is told, the rule, and below which priority a packet
+/// goes on.
+fn row(does: Decided, rule: u32, again: bool, below: u32) -> Vec<u128> {
+    let action = ACTIONS.iter().position(|action| *action == does.action).unwrap_or(0);
+    let kind: u128 = does.reject.map_or(0, reject_number);
+    let mut value = vec![action as u128, kind, u128::from(rule)];
+    value.extend(again.then_some(u128::from(below)));
+    value
+}

@@ -1,0 +1,231 @@
+//! Policies: columns, hooks, what happens to packets, and groups of rules.
+
+use super::spelling::{POLICY_PARTS, RULE_WORDS, nearest};
+use super::{Parsed, Parser};
+use crate::ast::*;
+use crate::diagnostic::Diagnostic;
+use crate::token::{Sign, TokenKind};
+use policy::{MatchOrder, Reject, Unreachable};
+
+impl Parser<'_> {
+    pub(super) fn policy(&mut self) -> Parsed<Item> {
+        let start = self.span();
+        let place = "as in `policy edge(src: ip6, dport: u16 absent) { … }`";
+        self.advance();
+        let name = self.name("A name", "behind `policy`")?;
+        self.expect(Sign::ParenOpen, &format!("before the columns of a policy, {place}"))?;
+        let columns = self.list(Sign::ParenClose, "behind the columns of a policy", Self::policy_column)?;
+        let open = self.expect(Sign::BraceOpen, "before the rules of a policy")?;
+        let mut policy = PolicyDeclaration {
+            name,
+            columns,
+            capacity: None,
+            hooks: Vec::new(),
+            outcomes: Vec::new(),
+            groups: Vec::new(),
+            span: start,
+        };
+        let begins = |parser: &Self| parser.first_on_line() && POLICY_PARTS.contains(&parser.word());
+        self.braced(
+            open,
+            |parser| parser.policy_part(&mut policy),
+            |parser, begin| parser.skip_to(begin, begins),
+        )?;
+        policy.span = self.since(start);
+        Ok(Item::Policy(policy))
+    }
+
+    fn policy_column(&mut self) -> Parsed<PolicyColumn> {
+        let param = self.param()?;
+        let presence = if self.take_word("absent") {
+            ColumnPresence::Optional
+        } else if self.take_word("carried") {
+            ColumnPresence::Carried
+        } else {
+            ColumnPresence::Always
+        };
+        Ok(PolicyColumn { param, presence })
+    }
+
+    fn policy_part(&mut self, policy: &mut PolicyDeclaration) -> Parsed<()> {
+        let (start, word) = (self.span(), self.word());
+        if !POLICY_PARTS.contains(&word) {
+            return self.no_policy_word(word, "a part of a policy", &POLICY_PARTS);
+        }
+        if word == "capacity" && policy.capacity.is_some() {
+            let fault = Diagnostic::error("E0084", "A policy has one capacity.", start, "a second one");
+            return self.fail(fault);
+        }
+        let name = self.any_word("A part of a policy", "here")?;
+        match word {
+            "capacity" => policy.capacity = Some(self.expression()?),
+            "hook" => {
+                let point = self.any_word("The name of a hook", "behind `hook`")?;
+                let open = self.expect(
+                    Sign::BraceOpen,
+                    "behind the name of a hook, as in `hook forward { group lan default block }`",
+                )?;
+                let (mut group, mut default) = (None, None);
+                let part = |parser: &mut Self| {
+                    if parser.take_word("group") {
+                        group = Some(parser.name("The name of a group", "behind `group`")?);
+                    } else if parser.take_word("default") {
+                        default = Some(parser.policy_decision("behind `default`")?);
+                    } else {
+                        return parser.no_policy_word(
+                            parser.word(),
+                            "a part of a hook",
+                            &["group", "default"],
+                        );
+                    }
+                    Ok(())
+                };
+                self.braced(open, part, Self::skip_member)?;
+                policy.hooks.push(PolicyHook { point, group, default, span: self.since(start) });
+            }
+            "group" => {
+                let name = self.name("The name of a group", "behind `group`")?;
+                let order = if self.take_word("last") {
+                    MatchOrder::Last
+                } else {
+                    self.take_word("first");
+                    MatchOrder::First
+                };
+                let open = self.expect(Sign::BraceOpen, "before the rules of a group")?;
+                let begins = |parser: &Self| RULE_WORDS.contains(&parser.word());
+                let skip = |parser: &mut Self, begin| parser.skip_to(begin, begins);
+                let rules = self.braced(open, Self::policy_rule, skip)?;
+                policy.groups.push(PolicyGroup { name, order, rules });
+            }
+            _ => {
+                self.expect(Sign::Gives, &format!("behind `{word}`, as in `{word} => drop blocked`"))?;
+                let body = self.arm_body()?;
+                policy.outcomes.push(PolicyOutcome { word: name, body, span: self.since(start) });
+            }
+        }
+        Ok(())
+    }
+
+    fn policy_rule(&mut self) -> Parsed<DeclaredRule> {
+        let start = self.span();
+        let log = self.take_word("log");
+        // Behind `log` alone the next rule begins with a line.
+        let action = match if log && self.first_on_line() { "" } else { self.word() } {
+            "jump" => {
+                self.advance();
+                DeclaredAction::Jump(self.name("The name of a group", "behind `jump`")?)
+            }
+            "return" => {
+                self.advance();
+                DeclaredAction::Return
+            }
+            "count" => {
+                self.advance();
+                DeclaredAction::Continue
+            }
+            "pass" | "keep" | "block" | "reject" => {
+                DeclaredAction::Decide(self.policy_decision("at the begin of a rule")?)
+            }
+            _ if log => DeclaredAction::Continue,
+            word => return self.no_policy_word(word, "a rule", &RULE_WORDS),
+        };
+        let decides_at_once = matches!(action, DeclaredAction::Decide(_)) && self.take_word("final");
+        let mut conditions = Vec::new();
+        while !conditions.is_empty() && self.take(Sign::Comma)
+            || conditions.is_empty() && self.condition_follows()
+        {
+            conditions.push(self.rule_condition()?);
+        }
+        let span = self.since(start);
+        self.take(Sign::Semicolon);
+        Ok(DeclaredRule { log, action, decides_at_once, conditions, span })
+    }
+
+    /// A column stands here, not the next rule.
+    fn condition_follows(&self) -> bool {
+        !self.first_on_line() && *self.kind() == TokenKind::Word && !RULE_WORDS.contains(&self.word())
+    }
+
+    /// `pass`, `keep`, `block` or `reject KIND`
+    fn policy_decision(&mut self, place: &str) -> Parsed<PolicyDecision> {
+        let known = ["pass", "keep", "block", "reject"];
+        let word = self.word();
+        if !known.contains(&word) {
+            return self.no_policy_word(word, "a decision", &known);
+        }
+        let word = self.any_word("A decision", place)?;
+        let reject = if word.text == "reject" { Some(self.reject_kind()?) } else { None };
+        Ok(PolicyDecision { word, reject })
+    }
+
+    fn reject_kind(&mut self) -> Parsed<Reject> {
+        let known = ["tcp_reset", "by_protocol", "no_route", "host", "port", "prohibited", "icmp", "icmpv6"];
+        let word = self.word();
+        let reject = match word {
+            "tcp_reset" => Reject::TcpReset,
+            "by_protocol" => Reject::ByProtocol,
+            "no_route" => Reject::Unreachable(Unreachable::NoRoute),
+            "host" => Reject::Unreachable(Unreachable::Host),
+            "port" => Reject::Unreachable(Unreachable::Port),
+            "prohibited" => Reject::Unreachable(Unreachable::Prohibited),
+            "icmp" | "icmpv6" => {
+                self.advance();
+                let code = match self.kind() {
+                    TokenKind::Int(code) => u8::try_from(*code).ok(),
+                    _ => None,
+                };
+                let Some(code) = code else {
+                    let fault = self.expected("A code from 0 to 255", &format!("behind `{word}`"));
+                    return self.fail(fault);
+                };
+                if word == "icmp" { Reject::Icmp(code) } else { Reject::Icmpv6(code) }
+            }
+            _ => return self.no_policy_word(word, "what a sender is told", &known),
+        };
+        self.advance();
+        Ok(reject)
+    }
+
+    fn rule_condition(&mut self) -> Parsed<DeclaredCondition> {
+        let start = self.span();
+        let column = self.name("The name of a column", "in a rule")?;
+        if self.take_word("absent") {
+            return Ok(DeclaredCondition { column, values: None, negated: false, span: self.since(start) });
+        }
+        let negated = self.take_word("not");
+        let mut values = vec![self.rule_value()?];
+        while self.take(Sign::Or) {
+            values.push(self.rule_value()?);
+        }
+        Ok(DeclaredCondition { column, values: Some(values), negated, span: self.since(start) })
+    }
+
+    /// A value, a prefix, a range or a value under a mask.
+    fn rule_value(&mut self) -> Parsed<EntryKey> {
+        if self.first_on_line() {
+            let fault = self.expected("A value", "in a rule, as in `dport 80 | 443`");
+            return self.fail(fault);
+        }
+        let value = self.operand()?;
+        if self.take(Sign::Range) {
+            let open = self.first_on_line() || matches!(self.kind(), TokenKind::Sign(_) | TokenKind::End);
+            let high = if open || RULE_WORDS.contains(&self.word()) { None } else { Some(self.operand()?) };
+            return Ok(EntryKey::Range(value, high));
+        }
+        if self.take_word("mask") {
+            return Ok(EntryKey::Masked(value, self.operand()?));
+        }
+        Ok(EntryKey::Value(value))
+    }
+
+    /// Reports a word that has no place in a policy.
+    fn no_policy_word<T>(&mut self, word: &str, what: &str, known: &[&'static str]) -> Parsed<T> {
+        let span = self.span();
+        let text = self.text_of(span);
+        let fault = Diagnostic::error("E0084", format!("`{text}` is not {what}."), span, "not possible here");
+        self.fail(match nearest(word, known) {
+            Some(meant) => fault.suggest(format!("write `{meant}`"), span, meant),
+            None => fault.help(format!("There are: {}.", known.join(", "))),
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! Writes a policy out as what the language has: for each hook a table of rules and a stage that asks it, and
+//! a stage for what happens to packets. The checker fills the tables, since it knows the values of constants.
+//!
+//! ```text
+//!                         +--> count, log, return: asked again for the rules behind
+//!                         |      |
+//! goto edge.forward --> edge.forward (asks the table) --> edge.pass, edge.keep, edge.block, edge.reject
+//! ```
+
+use crate::ast::*;
+use crate::check::policies::{ACTIONS, BELOW, asks_again, presence_of, reject_number, table_of};
+use crate::limits::MOST_POLICY_ROUNDS;
+use crate::source::Span;
+use policy::{Reject, Unreachable};
+
+/// The number of a rule that a stage gets for a packet about which no rule decides.
+const NO_RULE: u128 = 0;
+
+/// Adds to each file what its policies stand for.
+pub(super) fn write_out(files: &mut [File]) {
+    let mut kinds = false;
+    for file in files {
+        let mut written = Vec::new();
+        for item in &file.items {
+            let Item::Policy(policy) = item else { continue };
+            if !std::mem::replace(&mut kinds, true) {
+                written.extend(enums(policy.name.span).map(Item::Enum));
+            }
+            for hook in &policy.hooks {
+                let asking = Asking { policy, hook };
+                written.push(Item::Table(asking.table()));
+                written.extend(asking.stages().into_iter().map(Item::Stage));
+            }
+            written.extend(
+                policy.outcomes.iter().filter_map(|outcome| acting(policy, outcome)).map(Item::Stage),
+            );
+        }
+        file.items.extend(written);
+    }
+}
+
+/// What tables of policies hold: `rule_action` says what is done, `reject_kind` what the sender is told.
+fn enums(span: Span) -> [Enum; 2] {
+    let member = |name: &str, number: u128| (named(name, span), Expr { kind: ExprKind::Int(number), span });
+    let actions = (0..).zip(ACTIONS).map(|(number, name)| member(name, number)).collect();
+    let unreachable = |reason| Reject::Unreachable(reason);
+    let kinds = [
+        ("tcp_reset", Reject::TcpReset),
+        ("by_protocol", Reject::ByProtocol),
+        ("no_route", unreachable(Unreachable::NoRoute)),
+        ("host", unreachable(Unreachable::Host)),
+        ("port", unreachable(Unreachable::Port)),
+        ("prohibited", unreachable(Unreachable::Prohibited)),
+    ];
+    let kinds = kinds.map(|(name, reject)| member(name, reject_number(reject))).into();
+    [
+        Enum { name: named(RULE_ACTION, span), ty: uint(8, span), members: actions },
+        Enum { name: named(REJECT_KIND, span), ty: uint(16, span), members: kinds },
+    ]
+}
+
+const RULE_ACTION: &str = "rule_action";
+const REJECT_KIND: &str = "reject_kind";
+
+/// The stage that does with packets what the program says, with all columns, and the number of the rule.
+fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> {
+    if outcome.word.text == "log" {
+        return None;
+    }
+    let mut params = params(policy);
+    if outcome.word.text == "reject" {
+        params
+            .push(Param { name: named("kind", outcome.word.span), ty: kind(REJECT_KIND, outcome.word.span) });
+    }
+    params.push(Param { name: named("rule", outcome.word.span), ty: uint(32, outcome.word.span) });
+    let name = acting_name(policy, &outcome.word);
+    Some(Stage {
+        name,
+        start: false,
+        steers: false,
+        header: None,
+        params,
+        cap: None,
+        requires: Vec::new(),
+        body: outcome.body.clone(),
+        span: outcome.span,
+    })
+}
+
+fn acting_name(policy: &PolicyDeclaration, word: &Name) -> Name {
+    named(&format!("{}.{}", policy.name.text, word.text), word.span)
+}
+
+/// What `goto` hands over: each column, and behind one with `absent` whether it is there.
+fn params(policy: &PolicyDeclaration) -> Vec<Param> {
+    let mut params = Vec::new();
+    for PolicyColumn { param, presence } in &policy.columns {
+        params.push(param.clone());
+        if *presence == ColumnPresence::Optional {
+            let span = param.name.span;
+            params.push(Param { name: named(&presence_of(&param.name.text), span), ty: kind("bool", span) });
+        }
+    }
+    params
+}
+
+/// A hook of a policy.
+struct Asking<'p> {
+    policy: &'p PolicyDeclaration,
+    hook: &'p PolicyHook,
+}
+
+impl Asking<'_> {
+    /// The table of the hook: a key part for each column, a rule as its value.
+    fn table(&self) -> Table {
+        let span = self.hook.point.span;
+        let mut keys: Vec<(Option<Name>, Type)> =
+            self.columns().into_iter().map(|Param { name, ty }| (Some(name), ty)).collect();
+        let mut properties = vec![Property::Choose(named("priority", span)), Property::Counted(span)];
+        properties.extend(self.policy.capacity.clone().map(Property::Capacity));
+        let mut value = vec![kind(RULE_ACTION, span), kind(REJECT_KIND, span), uint(32, span)];
+        if asks_again(self.policy) {
+            keys.push((Some(named(BELOW, span)), uint(32, span)));
+            value.push(uint(32, span));
+        }
+        let name = table_of(self.policy, self.hook);
+        let value = TableValue::Data(value);
+        Table { name, kind: named("rules", span), keys, value, properties, span: self.hook.span }
+    }
+
+    /// The columns that rules compare.
+    fn columns(&self) -> Vec<Param> {
+        let carried = |name: &Name| {
+            let of_name = |column: &&PolicyColumn| column.param.name.text == name.text;
+            self.policy.columns.iter().find(of_name).is_some_and(|it| it.presence == ColumnPresence::Carried)
+        };
+        params(self.policy).into_iter().filter(|param| !carried(&param.name)).collect()
+    }
+
+    /// The stage to which a program goes, and the one that asks again.
+    fn stages(&self) -> Vec<Stage> {
+        let span = self.hook.point.span;
+        let name = table_of(self.policy, self.hook);
+        let params = params(self.policy);
+        if !asks_again(self.policy) {
+            return vec![self.stage(name, params, None, self.ask())];
+        }
+        let again = self.again();
+        let mut args = words(&params);
+        args.push(Expr { kind: ExprKind::Int(u128::from(u32::MAX)), span });
+        let first = block(vec![goto(again.clone(), args)], span);
+        let mut with_below = params.clone();
+        with_below.push(Param { name: named(BELOW, span), ty: uint(32, span) });
+        // The checker sets the cap, once it knows how many rules go on.
+        let cap = Expr { kind: ExprKind::Int(MOST_POLICY_ROUNDS as u128), span };
+        vec![self.stage(name, params, None, first), self.stage(again, with_below, Some(cap), self.ask())]
+    }
+
+    /// The name of the stage that asks for rules behind one.
+    fn again(&self) -> Name {
+        let Name { text, span } = table_of(self.policy, self.hook);
+        Name { text: format!("{text}.again"), span }
+    }
+
+    fn stage(&self, name: Name, params: Vec<Param>, cap: Option<Expr>, body: Block) -> Stage {
+        let span = self.hook.span;
+        let (header, requires) = (None, Vec::new());
+        Stage { name, start: false, steers: false, header, params, cap, requires, body, span }
+    }
+
+    /// Looks the packet up and goes on as the rule says.
+    fn ask(&self) -> Block {
+        let span = self.hook.point.span;
+        let mut key = words(&self.columns());
+        if asks_again(self.policy) {
+            key.push(word(BELOW, span));
+        }
+        let subject = Expr { kind: ExprKind::Lookup(table_of(self.policy, self.hook), key), span };
+        let mut arms = Vec::new();
+        for PolicyOutcome { word, body, .. } in &self.policy.outcomes {
+            let body = match word.text.as_str() {
+                "log" if !asks_again(self.policy) => continue,
+                "log" => {
+                    let mut body = body.clone();
+                    body.statements.push(self.on(word.span));
+                    body
+                }
+                "reject" => self.act(word, &["kind", "rule"]),
+                _ => self.act(word, &["rule"]),
+            };
+            arms.push(arm(action(word), body));
+        }
+        let mut parts = ["does", "kind", "rule"].map(|name| pattern(name, span)).to_vec();
+        if asks_again(self.policy) {
+            parts.push(pattern(BELOW, span));
+            for word in ["count", "return"] {
+                arms.push(arm(action(&named(word, span)), block(vec![self.on(span)], span)));
+            }
+        }
+        let all = || Pattern { kind: PatternKind::Any, span };
+        arms.push(arm(all(), self.otherwise()));
+        let decide = Stmt { kind: StmtKind::Match(word("does", span), arms), span };
+        let found = Pattern {
+            kind: PatternKind::Some(Box::new(Pattern { kind: PatternKind::Tuple(parts), span })),
+            span,
+        };
+        let arms = vec![
+            arm(found, block(vec![decide], span)),
+            arm(Pattern { kind: PatternKind::None, span }, self.otherwise()),
+        ];
+        block(vec![Stmt { kind: StmtKind::Match(subject, arms), span }], span)
+    }
+
+    /// Asks for the rules behind the one that matched.
+    fn on(&self, span: Span) -> Stmt {
+        let mut args = words(&params(self.policy));
+        args.push(word(BELOW, span));
+        goto(self.again(), args)
+    }
+
+    /// Goes to the stage that acts, with what the table says of the rule.
+    fn act(&self, outcome: &Name, found: &[&str]) -> Block {
+        let span = outcome.span;
+        let mut args = words(&params(self.policy));
+        args.extend(found.iter().map(|text| word(text, span)));
+        block(vec![goto(acting_name(self.policy, outcome), args)], span)
+    }
+
+    /// What happens where the table says nothing that the program knows, which can only come from outside.
+    fn otherwise(&self) -> Block {
+        let span = self.hook.point.span;
+        let known = |default: &&PolicyDecision| {
+            self.policy.outcomes.iter().any(|outcome| outcome.word.text == default.word.text)
+        };
+        let Some(PolicyDecision { word: decision, reject }) = self.hook.default.as_ref().filter(known) else {
+            // The checker refuses the policy; no second error follows from that.
+            return block(vec![Stmt { kind: StmtKind::Flood, span }], span);
+        };
+        let number = |value| Expr { kind: ExprKind::Int(value), span };
+        let mut args = words(&params(self.policy));
+        let enumerated =
+            |reject| ExprKind::Cast(Box::new(number(reject)), CastMode::Exact, kind(REJECT_KIND, span));
+        args.extend(reject.map(|reject| Expr { kind: enumerated(reject_number(reject)), span }));
+        args.push(number(NO_RULE));
+        block(vec![goto(acting_name(self.policy, decision), args)], span)
+    }
+}
+
+fn named(text: &str, span: Span) -> Name {
+    Name { text: text.to_string(), span }
+}
+
+fn uint(width: u32, span: Span) -> Type {
+    Type { kind: TypeKind::Uint(width), span }
+}
+
+fn kind(name: &str, span: Span) -> Type {
+    Type { kind: TypeKind::Named(name.to_string()), span }
+}
+
+fn word(text: &str, span: Span) -> Expr {
+    Expr { kind: ExprKind::Word(text.to_string()), span }
+}
+
+fn words(params: &[Param]) -> Vec<Expr> {
+    params.iter().map(|Param { name, .. }| word(&name.text, name.span)).collect()
+}
+
+fn block(statements: Vec<Stmt>, span: Span) -> Block {
+    Block { statements, span }
+}
+
+fn goto(stage: Name, args: Vec<Expr>) -> Stmt {
+    let span = stage.span;
+    Stmt { kind: StmtKind::Goto(stage, args), span }
+}
+
+fn arm(pattern: Pattern, body: Block) -> Arm {
+    Arm { pattern, guard: None, body }
+}
+
+/// The pattern that gives a value a name.
+fn pattern(name: &str, span: Span) -> Pattern {
+    Pattern { kind: PatternKind::Word(named(name, span)), span }
+}
+
+/// The pattern of an action.
+fn action(name: &Name) -> Pattern {
+    let of = Box::new(word(RULE_ACTION, name.span));
+    let value = Expr { kind: ExprKind::Field(of, name.clone()), span: name.span };
+    Pattern { kind: PatternKind::Value(value), span: name.span }
+}
