@@ -183,7 +183,7 @@ fn programs_of_the_repository_mean_the_same_with_whole_segments() {
 
 /// What stands in the way of IPv4 and IPv6 without a tag, program by program; nothing for those that are not
 /// listed, and in most cases for tagged ones.
-const REFUSED: [(&str, Option<&str>, Option<&str>); 11] = [
+const REFUSED: [(&str, Option<&str>, Option<&str>); 12] = [
     ("dpi.rav", Some("counts"), Some("counts")),
     ("firewall_rules.rav", Some("asks a table that counts"), None),
     ("ids.rav", Some("reads what differs from packet to packet"), Some("has handlers")),
@@ -191,6 +191,7 @@ const REFUSED: [(&str, Option<&str>, Option<&str>); 11] = [
     ("load_balancer.rav", Some(WRITES), None),
     ("names_gateway.rav", Some("asks for the length"), Some("asks for the length")),
     ("nat44.rav", Some(WRITES), Some("has handlers")),
+    ("policy.rav", Some("asks for the length"), Some("asks for the length")),
     ("router.rav", Some("reads what differs from packet to packet"), Some("asks for the length")),
     ("stateful.rav", Some("asks for the length"), Some("asks for the length")),
     ("vxlan_gateway.rav", Some("asks for the length"), None),
