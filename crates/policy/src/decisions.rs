@@ -159,7 +159,7 @@ struct RunDecisions {
 
 /// So many rules are made one function at most. The functions of long lists are large, because rules in front
 /// of them do not take packets away yet.
-const LONGEST_RUN: usize = 256;
+const LONGEST_RUN: usize = 64;
 
 struct Walk<'a> {
     space: &'a mut PacketSpace,
