@@ -51,7 +51,7 @@ pub struct PolicyHook {
     /// The group that is asked first.
     pub group: Option<Name>,
     /// What happens to packets that no rule decides about.
-    pub default: Option<PolicyDecision>,
+    pub default: Option<RuleDecision>,
     /// The whole of it.
     pub span: Span,
 }
@@ -97,7 +97,7 @@ pub struct DeclaredRule {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeclaredAction {
     /// `pass`, `keep`, `block` or `reject`
-    Decide(PolicyDecision),
+    Decide(RuleDecision),
     /// `jump NAME`
     Jump(Name),
     /// `return`
@@ -108,7 +108,7 @@ pub enum DeclaredAction {
 
 /// A verdict of a rule or default, with its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PolicyDecision {
+pub struct RuleDecision {
     /// `pass`, `keep`, `block` or `reject`.
     pub word: Name,
     /// What the sender is told, behind `reject`.

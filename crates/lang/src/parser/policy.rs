@@ -147,7 +147,7 @@ impl Parser<'_> {
     }
 
     /// `pass`, `keep`, `block` or `reject KIND`
-    fn policy_decision(&mut self, place: &str) -> Parsed<PolicyDecision> {
+    fn policy_decision(&mut self, place: &str) -> Parsed<RuleDecision> {
         let known = ["pass", "keep", "block", "reject"];
         let word = self.word();
         if !known.contains(&word) {
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
         let word = self.any_word("A decision", place)?;
         let reject = if word.text == "reject" { Some(self.reject_kind()?) } else { None };
-        Ok(PolicyDecision { word, reject })
+        Ok(RuleDecision { word, reject })
     }
 
     fn reject_kind(&mut self) -> Parsed<Reject> {

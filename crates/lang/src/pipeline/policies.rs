@@ -229,10 +229,10 @@ impl Asking<'_> {
     /// What happens where the table says nothing that the program knows, which can only come from outside.
     fn otherwise(&self) -> Block {
         let span = self.hook.point.span;
-        let known = |default: &&PolicyDecision| {
+        let known = |default: &&RuleDecision| {
             self.policy.outcomes.iter().any(|outcome| outcome.word.text == default.word.text)
         };
-        let Some(PolicyDecision { word: decision, reject }) = self.hook.default.as_ref().filter(known) else {
+        let Some(RuleDecision { word: decision, reject }) = self.hook.default.as_ref().filter(known) else {
             // The checker refuses the policy; no second error follows from that.
             return block(vec![Stmt { kind: StmtKind::Flood, span }], span);
         };

@@ -37,7 +37,7 @@ impl Listing {
     }
 }
 
-fn decision(decision: &PolicyDecision) -> String {
+fn decision(decision: &RuleDecision) -> String {
     let reject = decision.reject.map(|reject| format!(" {reject:?}")).unwrap_or_default();
     format!("{}{reject}", decision.word.text)
 }

@@ -8,7 +8,7 @@ mod unroll;
 
 use super::Checker;
 use super::types::{TableId, Type};
-use crate::ast::{self, ColumnPresence, EntryKey, Name, PolicyDecision};
+use crate::ast::{self, ColumnPresence, EntryKey, Name, RuleDecision};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Match, prefix_mask};
 use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS};
@@ -365,10 +365,10 @@ impl<'a> Checker<'a> {
     fn decided(
         &mut self,
         policy: &ast::PolicyDeclaration,
-        decision: &PolicyDecision,
+        decision: &RuleDecision,
         who: &str,
     ) -> Option<Decided> {
-        let PolicyDecision { word, reject } = decision;
+        let RuleDecision { word, reject } = decision;
         let action = ACTIONS.into_iter().find(|action| *action == word.text)?;
         if !policy.outcomes.iter().any(|outcome| outcome.word.text == action) {
             self.no_outcome(policy, action, word.span, who);
