@@ -12,7 +12,7 @@ fuzz_target!(|input: (u8, bool, [Option<u8>; PacketField::ALL.len()], &[u8])| {
     let family = if v6 { AddressFamily::V6 } else { AddressFamily::V4 };
     let interfaces = vec![("eth0".to_owned(), 1), ("eth1".to_owned(), 2)];
     let format = policies::FORMATS[usize::from(format) % policies::FORMATS.len()];
-    match policies::read(bytes, format, &PolicyOptions { family, interfaces }) {
+    match policies::read(bytes, format, &PolicyOptions { family, interfaces, ..PolicyOptions::default() }) {
         Ok(imported) => {
             let refused = imported.refused.iter().all(|error| error.line > 0 && error.column > 0);
             assert!(refused, "{:?}", imported.refused);
