@@ -23,6 +23,7 @@ const fn package(name: &'static str, file: &'static str) -> Package {
 const INSTALLED: &[Package] = &[
     package("tshark", "tshark"),
     package("nftables", "nft"),
+    package("iptables", "iptables-legacy-restore"),
     package("iproute2", "ip"),
     package("iputils-ping", "ping"),
     package("iperf3", "iperf3"),
