@@ -750,12 +750,12 @@ fn the_first_data_of_a_connection_is_shown_to_control_and_then_led_to_the_host_i
 #[test]
 fn a_promise_that_comes_while_a_name_is_read_leaves_the_connection_to_the_name() {
     #[derive(Clone, Copy, PartialEq)]
-    enum Comes {
-        BeforeProof,
-        BeforeName,
-        BeforeSentAgain,
+    enum ComesBefore {
+        Proof,
+        Name,
+        SentAgain,
     }
-    for comes in [Comes::BeforeProof, Comes::BeforeName, Comes::BeforeSentAgain] {
+    for comes in [ComesBefore::Proof, ComesBefore::Name, ComesBefore::SentAgain] {
         for (other_port, binds) in [(40_001, false), (40_001, true), (40_000, false)] {
             everywhere(FEW, |world| {
                 let at = u128::from(u32::from_be_bytes(AT));
@@ -786,13 +786,13 @@ fn a_promise_that_comes_while_a_name_is_read_leaves_the_connection_to_the_name()
                 };
                 let first = Segment { ports: (40_000, 443), ..opening(40_000, 10) };
                 let cookie = world.cookie(&first);
-                if comes == Comes::BeforeProof {
+                if comes == ComesBefore::Proof {
                     promise(world);
                 }
                 let dropped = |reason: &str| (Some(reason.to_owned()), vec![]);
                 let proof = acknowledges(&first, cookie);
                 assert_eq!(world.asks(&proof), dropped("server_name_missing"));
-                if comes == Comes::BeforeName {
+                if comes == ComesBefore::Name {
                     promise(world);
                 }
                 let hello = Segment { data: vec![22; 300], ..proof.clone() };
@@ -800,7 +800,7 @@ fn a_promise_that_comes_while_a_name_is_read_leaves_the_connection_to_the_name()
                 for piece in [&hello, &behind] {
                     assert_eq!(world.asks(piece), dropped("server_name"));
                 }
-                if comes == Comes::BeforeSentAgain {
+                if comes == ComesBefore::SentAgain {
                     promise(world);
                 }
                 let named = [u32::from_be_bytes(CLIENT).into(), 40_000, at, 443];
