@@ -269,6 +269,35 @@ stage seal(key: u32) requires eth {{
 }
 
 #[test]
+fn a_trace_shows_nothing_of_what_a_secret_search_finds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sealed.rav");
+    for (property, shown) in [("", true), ("secret", false)] {
+        let text = format!(
+            "import std.net.{{ethernet}}
+table words: patterns(bytes) -> u32 {{ capacity 1 {property} entries {{ \"needle\" => 4242424242 }} }}
+start decoder frame(eth: ethernet) {{
+    match words[payload] {{ some found => seal(found), none => drop unknown }}
+}}
+stage seal(found: u32) {{
+    let sealed = found ^ 1000
+    if sealed == 7 {{ flood }}
+    drop unknown
+}}
+reason unknown \"none\"
+"
+        );
+        std::fs::write(&path, text).expect("written");
+        let frame = "ffffffffffff 02:00:00:00:00:01 0800 6e6565646c65";
+        let arguments = ["trace", path.to_str().expect("text"), "--packet", frame];
+        let steps = json(&arguments, 0).0["steps"].to_string();
+        for number in [4_242_424_242_u32, 4_242_424_242 ^ 1000] {
+            assert_eq!(steps.contains(&number.to_string()), shown, "{number} in {steps}");
+        }
+    }
+}
+
+#[test]
 fn a_trace_of_a_capture_meets_the_tables_as_they_were() {
     let (_directory, path) = capture();
     let (first, _) = json(&["trace", "programs/mac_switch.rav", "--in", &path, "--number", "1"], 0);

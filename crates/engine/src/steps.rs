@@ -44,14 +44,25 @@ pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<Tra
     let told = moments.iter().filter_map(|moment| {
         let span = span(program, moment);
         let place = span.map_or_else(String::new, |span| place(sources, span));
-        if let Moment::Lookup(table, _, Some(_), _) = moment
-            && program.tables.get(*table as usize).is_none_or(|table| table.secret)
-        {
+        if asked(moment).is_some_and(|table| program.tables.get(table as usize).is_none_or(|it| it.secret)) {
             shows = Shows::NoValues;
         }
         Some(TraceStep { place, step: words(program, moment, shows)? })
     });
     told.collect()
+}
+
+/// The table of which a step knows what it holds, if it does.
+fn asked(moment: &Moment) -> Option<u32> {
+    match moment {
+        Moment::Lookup(table, _, Some(_), _) => Some(*table),
+        // What a search finds, and whether it does, are values of the instruction itself.
+        Moment::Instruction(_, instruction, _) => match instruction.op {
+            Op::Scan { table, .. } => Some(table),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Whether steps are told with the values that the program computed.

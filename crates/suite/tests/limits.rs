@@ -69,6 +69,17 @@ fn a_place_that_is_evicted_is_free() {
 }
 
 #[test]
+fn a_connection_keeps_its_place_where_only_the_way_to_it_was_evicted() {
+    on_each_back_end(|world| {
+        at_its_limit(world);
+        // Who is refused looks at the places of the source, which makes them the ones used last.
+        assert!((2..2 + CAPACITY).all(|host| world.passes(host, 0) && !world.passes(1, MOST)));
+        assert!((0..MOST).all(|port| world.passes(1, port)), "each has its own");
+        assert!(!world.passes(1, MOST), "none has two");
+    });
+}
+
+#[test]
 fn a_place_that_is_removed_from_outside_is_free_and_its_connection_asks_anew() {
     on_each_back_end(|world| {
         at_its_limit(world);

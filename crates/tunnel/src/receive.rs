@@ -215,7 +215,7 @@ impl Tunnel {
         peer.previous = kept;
         peer.heard = peer.heard.max(now);
         peer.confirm = true;
-        peer.unanswered_since = None;
+        (peer.unanswered_since, peer.asked_since) = (None, None);
         peer.owes_since = None;
         for number in given_up.into_iter().flatten() {
             self.numbers.release(number);

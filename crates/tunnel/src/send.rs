@@ -186,7 +186,7 @@ impl Tunnel {
         let is_owed = is_due(peer.owes_since, KEEPALIVE_AFTER) || peer.confirm;
         let is_silent = is_due(peer.unanswered_since, SILENCE) || is_due(peer.asked_since, QUESTION_SILENCE);
         let idle = |every| peer.last_sent.is_none_or(|last| now.saturating_sub(last) >= every);
-        let is_idle = peer.can_begin() && peer.keepalive.is_some_and(idle);
+        let is_idle = peer.can_begin() && peer.attempt.is_none() && peer.keepalive.is_some_and(idle);
         let is_postponed = peer.begin_at.is_some_and(|at| at <= now);
         if can_seal && is_idle && !is_silent {
             peer.asked_since = peer.asked_since.or(Some(now));

@@ -337,6 +337,10 @@ mod tests {
                 "line 11, column 9: `chain` is for files of iptables and nft",
             ),
             (
+                "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"routes\"\ninterfaces = { eth0 = 1 }\n",
+                "line 11, column 14: `interfaces` is for files of iptables and nft",
+            ),
+            (
                 "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"nft\"\nfamily = \"inet\"\n",
                 "line 11, column 10: `inet` is no family; write `ip4` or `ip6`",
             ),

@@ -34,7 +34,7 @@ pub(super) struct FileTable {
     table: Option<Spanned<String>>,
     chain: Option<Spanned<String>>,
     first_packets: Option<Spanned<bool>>,
-    interfaces: Option<BTreeMap<String, Spanned<u16>>>,
+    interfaces: Option<Spanned<BTreeMap<String, Spanned<u16>>>>,
 }
 
 /// The files of entries for tables, relative to `directory`; `place` is the line and column of an
@@ -55,7 +55,8 @@ pub(super) fn read(
         if from.is_empty() {
             return Err((table.from.span(), "`from` names no file".to_owned()));
         }
-        let interfaces = match table.interfaces {
+        let interfaces_at = table.interfaces.as_ref().map(|option| (option.span(), "interfaces"));
+        let interfaces = match table.interfaces.map(Spanned::into_inner) {
             None => {
                 let named = (1..).zip(ports).filter(|(_, own)| !own.is_empty());
                 named.map(|(port, own)| ((*own).to_owned(), port)).collect()
@@ -76,6 +77,7 @@ pub(super) fn read(
             table.table.as_ref().map(|option| (option.span(), "table")),
             table.chain.as_ref().map(|option| (option.span(), "chain")),
             table.first_packets.as_ref().map(|option| (option.span(), "first_packets")),
+            interfaces_at,
         ];
         if let Some((span, word)) = options.into_iter().flatten().next()
             && !WITH_CHAINS.contains(&table.format.as_str())

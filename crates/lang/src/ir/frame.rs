@@ -16,9 +16,9 @@ use crate::source::Span;
 /// over at calls, and values of both ways of a short branch, which are computed together.
 const ALWAYS: u64 = ((LARGEST_RULES_KEY + LARGEST_WORDS) as u64 + 1) * 8 + 384;
 
-/// Bytes for a word that lives: eight, and half as many for words that the code generator computes later than
-/// the IR, from others that live meanwhile.
-const WORD: u64 = 12;
+/// Bytes for a word that lives: eight, and as many for words that the code generator computes later than the
+/// IR, from others that live meanwhile.
+const WORD: u64 = 16;
 
 /// Words of the context, the packet and its port, which live as long as the function.
 const ARGUMENTS: u64 = 8;

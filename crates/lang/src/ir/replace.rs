@@ -1,7 +1,7 @@
 //! Replacing a program by another one: what may go over from what the old one remembers (G12).
 //!
 //! Everything is known again by its name, and goes over if its shape is the same. The shape of a table is its
-//! kind, and the widths and kinds of all columns in their order; where it differs, somebody has to say that
+//! kind, whether it is secret, and the widths and kinds of all columns in their order; where it differs, somebody has to say that
 //! the old entries are given up: nothing is guessed. Groups and their members are treated alike. What packets
 //! left in meters, registers, pools, counters and delayed events is worth less than a program that can be
 //! replaced: where a shape differs, it begins anew, and that is said.
@@ -12,7 +12,8 @@ impl Table {
     /// The shape of the table as text: two tables with one shape can hold each other's entries.
     pub fn shape(&self) -> String {
         let (keys, values) = (columns_in_words(&self.keys), columns_in_words(&self.values));
-        format!("{} key{keys} value{values}", self.kind.name())
+        let secret = if self.secret { "secret " } else { "" };
+        format!("{secret}{} key{keys} value{values}", self.kind.name())
     }
 }
 

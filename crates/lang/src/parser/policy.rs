@@ -67,9 +67,18 @@ impl Parser<'_> {
                 )?;
                 let (mut group, mut default) = (None, None);
                 let part = |parser: &mut Self| {
+                    let (here, again) = (parser.span(), "a second one");
                     if parser.take_word("group") {
+                        if group.is_some() {
+                            let what = "A hook has one group.";
+                            return parser.fail(Diagnostic::error("E0084", what, here, again));
+                        }
                         group = Some(parser.name("The name of a group", "behind `group`")?);
                     } else if parser.take_word("default") {
+                        if default.is_some() {
+                            let what = "A hook has one default.";
+                            return parser.fail(Diagnostic::error("E0084", what, here, again));
+                        }
                         default = Some(parser.policy_decision("behind `default`")?);
                     } else {
                         return parser.no_policy_word(

@@ -23,6 +23,8 @@ pub(super) fn write_out(files: &mut [File]) {
         let mut written = Vec::new();
         for item in &file.items {
             let Item::Policy(policy) = item else { continue };
+            let help = "a row from outside whose action the policy has nothing for".to_owned();
+            written.push(Item::Reason(Reason { name: unknown_action(policy), help }));
             if !std::mem::replace(&mut kinds, true) {
                 written.extend(enums(policy.name.span).map(Item::Enum));
             }
@@ -85,6 +87,11 @@ fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> 
         body: outcome.body.clone(),
         span: outcome.span,
     })
+}
+
+/// The reason of packets that meet a row with an action for which the policy has nothing.
+fn unknown_action(policy: &PolicyDeclaration) -> Name {
+    named(&format!("{}.unknown_action", policy.name.text), policy.name.span)
 }
 
 fn acting_name(policy: &PolicyDeclaration, word: &Name) -> Name {
@@ -197,8 +204,8 @@ impl Asking<'_> {
                 arms.push(arm(action(&named(word, span)), block(vec![self.on(span)], span)));
             }
         }
-        let all = || Pattern { kind: PatternKind::Any, span };
-        arms.push(arm(all(), self.otherwise()));
+        let drop = Stmt { kind: StmtKind::Drop(unknown_action(self.policy)), span };
+        arms.push(arm(Pattern { kind: PatternKind::Any, span }, block(vec![drop], span)));
         let decide = Stmt { kind: StmtKind::Match(word("does", span), arms), span };
         let found = Pattern {
             kind: PatternKind::Some(Box::new(Pattern { kind: PatternKind::Tuple(parts), span })),
@@ -226,7 +233,7 @@ impl Asking<'_> {
         block(vec![goto(acting_name(self.policy, outcome), args)], span)
     }
 
-    /// What happens where the table says nothing that the program knows, which can only come from outside.
+    /// What happens where the table has no row, since the row of the default was taken away from outside.
     fn otherwise(&self) -> Block {
         let span = self.hook.point.span;
         let known = |default: &&RuleDecision| {

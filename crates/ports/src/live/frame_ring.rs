@@ -61,26 +61,19 @@ pub(crate) struct FrameRing {
     /// The frame that will be full next, and how many before it are lent.
     next: usize,
     lent: usize,
-    /// Whether as many were lent as were asked for.
-    lent_most: bool,
 }
 
 impl FrameRing {
     /// The ring of a packet socket that was asked for one of this geometry.
     pub(crate) fn map(socket: &OwnedFd, geometry: Geometry) -> io::Result<FrameRing> {
         let shared = Shared::map(socket, geometry.blocks * BLOCK, 0)?;
-        Ok(FrameRing { shared, geometry, next: 0, lent: 0, lent_most: false })
+        Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
     }
 
     /// Whether no frame is full beside those that are lent.
     pub(crate) fn is_empty(&self) -> bool {
         let next = self.shared.word(self.geometry.offset(self.next));
         sys::taken_over(next) & libc::TP_STATUS_USER == 0
-    }
-
-    /// Whether as many frames were lent last as were asked for, so that more may be full.
-    pub(crate) fn lent_most(&self) -> bool {
-        self.lent_most
     }
 
     /// Gives back the lent frames, and lends the next full ones: returns memory, and the place of each frame
@@ -105,7 +98,6 @@ impl FrameRing {
         let most = if wanted & mark == 0 { most } else { most_marked };
         let full = |&frame: &usize| status(frame) & (mark | libc::TP_STATUS_USER) == wanted;
         self.lent = (first..frames).take(most).take_while(full).count();
-        self.lent_most = self.lent == most;
         let end = first + self.lent;
         self.next = end % frames;
         let start = geometry.offset(first);

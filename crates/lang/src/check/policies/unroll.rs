@@ -3,12 +3,13 @@
 //!
 //! The list has two parts. In the first one are, in the order in which a packet meets them, the rules that
 //! decide at once, and those that go on: they count, log or return. The second one is for packets that none
-//! of these has decided about: the other rules of groups with `last`, from the last to the first.
+//! of these has decided about: the other rules of groups with `last`, from the last to the first. Where a
+//! group without `last` jumps to one with it, the second part of that one stands at once behind its first.
 //!
 //! ```text
 //! group a { count dport 22   jump b proto 6   pass dport 22 }        1 count, 2 block final (proto 6),
-//! group b last { pass   block final src X   block dport 25 }         3 pass | 4 block dport 25 (proto 6),
-//!                                                                    5 pass (proto 6)
+//! group b last { pass   block final src X   block dport 25 }         3 block dport 25 (proto 6),
+//!                                                                    4 pass (proto 6), 5 pass
 //! ```
 //!
 //! A return leads behind the rules of its group. In the second part it leads there from the first of the
@@ -133,7 +134,12 @@ impl Walk<'_> {
                     if self.way.len() >= DEEPEST_POLICY {
                         return Err(UnrollFault::Deep(rule.span));
                     }
-                    later.push(Later::Group(self.group(next, &regions)?));
+                    let behind = self.group(next, &regions)?;
+                    if group.order == MatchOrder::First {
+                        self.later(&behind);
+                    } else {
+                        later.push(Later::Group(behind));
+                    }
                 }
                 CheckedAction::Return => {
                     returns.push(self.list.len());
