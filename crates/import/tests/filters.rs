@@ -177,6 +177,23 @@ fn what_is_written_for_npf_decides_as_before() {
 }
 
 #[test]
+fn a_rule_that_asks_for_a_port_of_no_ports_is_not_written_as_one_of_all() {
+    let objects = r#"{"nftables": [
+{"chain": {"family": "inet", "table": "t", "name": "in", "type": "filter", "hook": "prerouting", "prio": 0, "policy": "drop"}},
+{"set": {"family": "inet", "table": "t", "name": "none", "type": "inet_service"}},
+{"rule": {"family": "inet", "table": "t", "chain": "in", "expr": [{"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": "@none"}}, {"accept": null}]}}
+]}
+"#;
+    let imported = read(objects.as_bytes(), "nft", &options(false)).expect("a ruleset");
+    assert_eq!(imported.refused, []);
+    // Either it cannot be said, or it passes nothing.
+    if let Ok(written) = write_npf(&imported.policy) {
+        let again = read(written.as_bytes(), "npf", &options(false)).expect("NPF");
+        decide_the_same(&imported, &again, &packets(&mut Random(3), 500), &written);
+    }
+}
+
+#[test]
 fn what_npf_cannot_say_is_refused_at_its_rule() {
     for (text, line, why) in [
         ("pass proto udp\n", 1, "by direction alone"),

@@ -5,7 +5,7 @@ use crate::difference::difference;
 use crate::evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 use crate::field::{PacketField, Values};
 use crate::model::{
-    Hook, HookPoint, MatchOrder, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
+    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
 };
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::{packet_text, read_packets};
@@ -94,6 +94,20 @@ fn jumps_without_an_end_and_through_too_many_rules_are_refused() {
         (1..31).map(|next| vec![rule(all(), RuleAction::Jump(next)); 2]).collect();
     groups.push(vec![rule(holds(PacketField::DestinationPort, Values::exact(1)), RuleAction::Pass); 256]);
     assert_eq!(findings(&forwarding(groups)), Err(AnalysisFault::Walk(PolicyFault::TooLong)));
+}
+
+#[test]
+fn rates_with_one_text_remember_by_themselves() {
+    let limited = |count: usize| {
+        let rules = (0..count).map(|index| rule(RuleCondition::Remembered(index), RuleAction::Pass));
+        let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into() };
+        Policy { memories: vec![memory; count], ..forwarding(vec![rules.collect()]) }
+    };
+    assert_eq!(findings(&limited(2)).expect("small").unreached, []);
+    let differs = difference(&limited(1), &limited(2), 9).expect("small");
+    assert_eq!((differs.opened, differs.closed), (1, 0));
+    let alike = difference(&limited(2), &limited(2), 9).expect("small");
+    assert_eq!((alike.opened, alike.closed), (0, 0));
 }
 
 #[test]

@@ -118,7 +118,13 @@ const POINTS: [HookPoint; 5] =
 
 /// Says what the policy decides about every possible packet.
 pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
-    let memories = policy.memories.iter().map(|memory| space.memory(&memory.text)).collect();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut memories = Vec::with_capacity(policy.memories.len());
+    for memory in &policy.memories {
+        let before = seen.entry(&*memory.text).or_default();
+        memories.push(space.memory(&memory.text, *before));
+        *before += 1;
+    }
     let all = Decisions { memories, ..Decisions::none() };
     let mut walk = Walk { space, policy, all, runs: HashMap::new(), steps: 0, function: NONE };
     let mut coming = walk.space.possible()?;

@@ -71,8 +71,9 @@ pub(crate) struct PacketSpace {
     levels: HashMap<PacketField, Vec<u32>>,
     first_memory: u32,
     present: HashMap<PacketField, Diagram>,
-    /// The texts of conditions on earlier packets. The same text is the same condition, also in two policies.
-    memories: Vec<String>,
+    /// The texts of conditions on earlier packets, and how many with this text a policy has before. With both
+    /// the same, it is the same condition in two policies.
+    memories: Vec<(String, usize)>,
 }
 
 impl PacketSpace {
@@ -125,17 +126,19 @@ impl PacketSpace {
         matches!(ranges, [(low, high)] if least.contains(low) && *high == most)
     }
 
-    /// The number of a condition on earlier packets.
-    pub(crate) fn memory(&mut self, text: &str) -> usize {
-        self.memories.iter().position(|own| own == text).unwrap_or_else(|| {
-            self.memories.push(text.to_owned());
+    /// The number of a condition on earlier packets, before which a policy has the same text so many times:
+    /// each of them remembers by itself.
+    pub(crate) fn memory(&mut self, text: &str, before: usize) -> usize {
+        let known = self.memories.iter().position(|(own, own_before)| own == text && *own_before == before);
+        known.unwrap_or_else(|| {
+            self.memories.push((text.to_owned(), before));
             self.memories.len() - 1
         })
     }
 
     /// The text of a condition on earlier packets.
     pub(crate) fn memory_text(&self, number: usize) -> &str {
-        &self.memories[number]
+        &self.memories[number].0
     }
 
     fn presence(&mut self, field: PacketField) -> Result<Diagram, TooManyNodes> {

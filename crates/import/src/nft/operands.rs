@@ -18,19 +18,25 @@ pub(crate) struct NamedSet {
     pub(crate) is_dynamic: bool,
     /// Whether its elements go after a time.
     pub(crate) ages: bool,
-    elements: Option<Value>,
+    elements: Vec<Value>,
 }
 
 impl NamedSet {
     pub(crate) fn new(is_map: bool, object: SetObject) -> Self {
         let has = |wanted: &str| object.flags.iter().flat_map(flatten).any(|flag| flag == wanted);
         let ages = has("timeout") || object.timeout.is_some();
-        Self { is_map, is_dynamic: has("dynamic"), ages, elements: object.elem }
+        // nft writes one element without a list, too.
+        let elements = match object.elem {
+            Some(Value::Array(elements)) => elements,
+            Some(one) => vec![one],
+            None => Vec::new(),
+        };
+        Self { is_map, is_dynamic: has("dynamic"), ages, elements }
     }
 
     /// Its elements as they stand.
     pub(crate) fn elements(&self) -> &[Value] {
-        self.elements.as_ref().and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        &self.elements
     }
 }
 

@@ -114,8 +114,11 @@ impl<'a> Objects<'a> {
                 "set" | "map" => {
                     let set: SetObject = source.object(body, "set")?;
                     if objects.is_wanted(source, body, &set.family, &set.table, options)? {
-                        let is_map = kind == "map";
-                        objects.sets.insert(set.name.clone(), NamedSet::new(is_map, set));
+                        let (name, set) = (set.name.clone(), NamedSet::new(kind == "map", set));
+                        if objects.sets.insert(name.clone(), set).is_some() {
+                            let what = format!("the set `{}` is there twice", shown(&name));
+                            return Err(source.error(body, what, "remove one"));
+                        }
                     }
                 }
                 "rule" => {
@@ -144,7 +147,21 @@ impl<'a> Objects<'a> {
                 }
             }
         }
+        objects.note_updates(source);
         Ok(objects)
+    }
+
+    /// Marks the sets that rules of any chain of the table change, which printed rulesets may not say.
+    fn note_updates(&mut self, source: Source<'_>) {
+        for part in self.rules.iter().flat_map(|(_, rule)| &rule.expr) {
+            // What is no statement is refused where its chain is read.
+            let Ok((kind, body)) = hooks::statement(source, part) else { continue };
+            let changes = matches!(&*kind, "set" | "map");
+            let name = body.get(&kind).and_then(Value::as_str).and_then(|name| name.strip_prefix('@'));
+            if let Some(set) = name.filter(|_| changes).and_then(|name| self.sets.get_mut(name)) {
+                set.is_dynamic = true;
+            }
+        }
     }
 
     fn is_wanted(

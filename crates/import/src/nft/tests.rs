@@ -164,6 +164,20 @@ fn each_match_has_its_column() {
 }
 
 #[test]
+fn a_set_that_rules_of_another_chain_change_is_refused() {
+    let set = r#"{"set": {"family": "inet", "table": "filter", "name": "seen", "type": "ipv4_addr"}}"#;
+    let adds = format!(r#"{{"set": {{"op": "add", "elem": {SADDR}, "set": "@seen"}}}}"#);
+    let asks = matching(SADDR, "==", r#""@seen""#);
+    let options = ChainOptions::default();
+    let still = read_rules(&[set.to_owned(), asks.clone()], &options).expect("nothing changes it");
+    assert_eq!(still.rules.len(), 0);
+    let error = read_rules(&[set.to_owned(), rule("x", &adds), asks], &options).expect_err("it changes");
+    assert!(error.what.contains("changes by itself"), "{error}");
+    let error = read_rules(&[set.to_owned(), set.to_owned()], &options).expect_err("there twice");
+    assert!(error.what.contains("there twice"), "{error}");
+}
+
+#[test]
 fn headers_of_the_other_family_never_fit() {
     let six = r#"{"payload": {"protocol": "ip6", "field": "saddr"}}"#;
     let rules = [

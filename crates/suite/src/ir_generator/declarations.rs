@@ -48,6 +48,8 @@ pub(super) fn made(random: &mut SuiteRandom) -> Program {
 fn expire(program: &mut Program, table: usize, event: usize) {
     let table = &mut program.tables[table];
     (table.expires, table.age) = (Some(event as u32), Some(table.age.unwrap_or(20_000_000)));
+    // An event would tell its entries.
+    table.secret = false;
     let column = |width| Column { name: String::new(), width, kind: ColumnKind::Uint };
     program.events[event].params = table.ending_widths().map(column).collect();
 }

@@ -130,7 +130,10 @@ impl<'a> Ruleset<'a> {
                     let set: SetObject = source.object(body, "set")?;
                     let (table, name) = ([set.family.clone(), set.table.clone()], set.name.clone());
                     let set = NamedSet::new(kind == "map", set);
-                    ruleset.sets.entry(table).or_default().insert(name, set);
+                    if ruleset.sets.entry(table).or_default().insert(name.clone(), set).is_some() {
+                        let what = format!("the set `{}` is there twice", shown(&name));
+                        return Err(source.error(body, what, "remove one"));
+                    }
                 }
             }
         }

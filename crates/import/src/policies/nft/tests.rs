@@ -286,6 +286,27 @@ fn sets_that_packets_change_are_remembered() {
 }
 
 #[test]
+fn sets_of_one_element_and_of_none_hold_what_they_say() {
+    let set = |elements: &str| {
+        format!(
+            r#"{{"set": {{"family": "inet", "table": "t", "name": "s", "type": "inet_service"{elements}}}}}"#
+        )
+    };
+    let asks = || forward(&format!("{}, {ACCEPT}", matching(DPORT, "==", r#""@s""#)));
+    for (elements, action) in [
+        (r#", "elem": 22"#, RuleAction::Pass),
+        (r#", "elem": [22]"#, RuleAction::Pass),
+        (r#", "elem": []"#, RuleAction::Block),
+        ("", RuleAction::Block),
+    ] {
+        let policy = whole(&one_chain(&[set(elements), asks()]));
+        assert_eq!(decides(&policy, &segment(22)), action, "{elements}");
+    }
+    let twice = read(json(&one_chain(&[set(""), set("")])).as_bytes(), &PolicyOptions::default());
+    assert!(twice.expect_err("there twice").what.contains("there twice"));
+}
+
+#[test]
 fn later_fragments_pass_only_where_no_header_could_block_them() {
     let port = |operator: &str, statement: &str| {
         forward(&format!("{}, {statement}", matching(DPORT, operator, "22")))

@@ -175,6 +175,10 @@ pub(super) fn asked(condition: &RuleCondition, family: AddressFamily) -> Result<
             asked.protocols = Some(now.filter(own).collect());
             continue;
         }
+        // No packet holds one of no values.
+        if values.is_empty() {
+            return Ok(None);
+        }
         asked.others.push((field, values));
     }
     Ok(Some(asked))
