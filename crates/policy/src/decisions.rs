@@ -9,7 +9,7 @@
 
 use crate::diagram::{Diagram, NONE, TooManyNodes};
 use crate::evaluate::{PolicyFault, Step};
-use crate::field::Values;
+use crate::field::{PacketField, Values};
 use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
@@ -189,7 +189,12 @@ impl Walk<'_> {
     ) -> Result<Diagram, AnalysisFault> {
         let Some(field) = self.policy.remembers.asks(point) else { return Ok(here) };
         let known = RuleCondition::Holds(field, vec![Values::Range { low: 1, high: 2 }]);
-        let known = self.space.set(&known, &[])?;
+        let mut known = self.space.set(&known, &[])?;
+        if !self.policy.follows_icmp {
+            let icmp = RuleCondition::Holds(PacketField::Protocol, [1, 58].map(Values::exact).to_vec());
+            let icmp = self.space.set(&icmp, &[])?;
+            known = self.space.diagrams.without(known, icmp)?;
+        }
         let asked = self.space.diagrams.without(here, known)?;
         let passing = self.space.diagrams.both(coming, here)?;
         let passing = self.space.diagrams.both(passing, known)?;

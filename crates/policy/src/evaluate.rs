@@ -5,7 +5,7 @@
 //! decides; in one of [`MatchOrder::Last`] the last one does, unless a rule before it decides at once. A jump
 //! goes through the other group and comes back where no rule there has decided.
 
-use crate::field::{Packet, State};
+use crate::field::{Packet, PacketField, State};
 use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
 use crate::model::{Hook, HookPoint, MatchOrder, Path, Policy, Remembers, RuleAction, RuleCondition};
 
@@ -77,7 +77,9 @@ pub fn evaluate(
 /// Whether a packet passes a point since its connection is remembered there.
 fn is_remembered(policy: &Policy, point: HookPoint, packet: &Packet) -> bool {
     let known = [State::Established, State::Related].map(|state| Some(state as u128));
-    policy.remembers.asks(point).is_some_and(|field| known.contains(&packet.get(field)))
+    let is_icmp = matches!(packet.get(PacketField::Protocol), Some(1 | 58));
+    let followed = policy.follows_icmp || !is_icmp;
+    followed && policy.remembers.asks(point).is_some_and(|field| known.contains(&packet.get(field)))
 }
 
 struct Walk<'a> {

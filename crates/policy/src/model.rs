@@ -14,6 +14,9 @@ pub struct Policy {
     pub memories: Vec<Memory>,
     /// Which connections are remembered.
     pub remembers: Remembers,
+    /// Whether rules that keep connections also know echoes and errors of ICMP by them. Otherwise packets of
+    /// ICMP are compared with rules, whatever was kept (NPF without `alg "icmp"`).
+    pub follows_icmp: bool,
     /// The names of interfaces, and the port that each is bound to.
     pub interfaces: Vec<(String, u16)>,
 }

@@ -122,7 +122,12 @@ impl Formulas<'_> {
                 self.policy.hooks.iter().filter(|hook| hook.point == point).cloned().collect();
             let known = self.policy.remembers.asks(point).map_or("false".to_owned(), |field| {
                 let (name, _, present) = variable(field);
-                format!("(and {present} (or (= {name} #b001) (= {name} #b010)))")
+                let followed = if self.policy.follows_icmp {
+                    "true"
+                } else {
+                    "(not (or (= proto #x01) (= proto #x3a)))"
+                };
+                format!("(and {present} {followed} (or (= {name} #b001) (= {name} #b010)))")
             });
             for hook in hooks {
                 let by = self.group(hook.group, 0, "(- 1)");

@@ -198,12 +198,14 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     });
     let remembers =
         prop_oneof![Just(Remembers::Nothing), Just(Remembers::Kept), Just(Remembers::KeptByDirection)];
+    let remembers = (remembers, any::<bool>());
     (proptest::collection::vec(hook, 1..4), (group(0), group(1), group(2)), remembers).prop_map(
-        |(hooks, (first, second, third), remembers)| Policy {
+        |(hooks, (first, second, third), (remembers, follows_icmp))| Policy {
             hooks,
             groups: vec![first, second, third],
             memories: vec![Memory { place: ORDINARY, text: "rate".into() }],
             remembers,
+            follows_icmp,
             interfaces: Vec::new(),
         },
     )

@@ -202,6 +202,7 @@ impl Reader {
         imported.policy.memories = memories;
         if asks_connections {
             imported.policy.remembers = Remembers::Passed;
+            imported.policy.follows_icmp = true;
         }
         imported.policy.interfaces = options.interfaces.clone();
         imported.kept = imported.policy.groups.iter().map(|group| group.rules.len()).sum();

@@ -72,6 +72,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         hooks: hooks.into_iter().map(|(_, _, hook)| hook).collect(),
         groups,
         remembers: if matcher.fields.asks_state { Remembers::Passed } else { Remembers::Nothing },
+        follows_icmp: true,
         memories: matcher.memories,
         interfaces: options.interfaces.clone(),
     };

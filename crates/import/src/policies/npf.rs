@@ -49,6 +49,7 @@ struct Reader<'a> {
     procedures: BTreeMap<&'a str, Option<bool>>,
     ranges: Ranges,
     remembers: Remembers,
+    follows_icmp: bool,
     groups: Vec<FilterGroup<'a>>,
     rules: usize,
     refused: Vec<ImportError>,
@@ -71,6 +72,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         procedures: BTreeMap::new(),
         ranges: Ranges::default(),
         remembers: Remembers::Nothing,
+        follows_icmp: false,
         groups: Vec::new(),
         rules: 0,
         refused: Vec::new(),
@@ -270,8 +272,11 @@ impl<'a> Reader<'a> {
         }
         let (what, advice) = match first.text {
             "table" => return self.define_table(&mut statement),
-            // What it does is done for each connection: errors about one belong to it.
-            "alg" if statement.peek().text == "icmp" && words.len() == 2 => return Ok(()),
+            // Without it NPF knows no connections of ICMP, and no errors about others.
+            "alg" if statement.peek().text == "icmp" && words.len() == 2 => {
+                self.follows_icmp = true;
+                return Ok(());
+            }
             "alg" => (
                 "`alg` follows what a protocol says in its payload, which is not done here",
                 "remove the line",

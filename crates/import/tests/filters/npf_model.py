@@ -41,6 +41,7 @@ class Words:
 class Configuration:
     def __init__(self, text, tables):
         self.variables, self.procedures, self.groups = {}, {}, []
+        self.follows_icmp = False
         self.tables = {name: [ipaddress.ip_network(entry) for entry in entries] for name, entries in tables.items()}
         group, procedure = None, None
         for line in re.sub(r"\\\n", " ", text).split("\n"):
@@ -72,7 +73,10 @@ class Configuration:
                     words = words[end:]
 
     def statement(self, words, group, procedure):
-        if procedure is not None or words[0] in ("table", "alg"):
+        if procedure is not None or words[0] == "table":
+            return
+        if words[0] == "alg":
+            self.follows_icmp = True
             return
         if words[0].startswith("$"):
             assert words[1] == "="
@@ -225,7 +229,9 @@ class Firewall:
         other = "out" if direction == "in" else "in"
         known = [(forward, None, None), (backward, None, None)]
         known += [(forward, interface, direction), (backward, interface, other)]
-        if any(connection in self.connections for connection in known):
+        # Only the gateway of ICMP knows by what an echo or an error belongs to a connection.
+        followed = self.configuration.follows_icmp or packet["proto"] not in (1, 58)
+        if followed and any(connection in self.connections for connection in known):
             return "pass"
         rule = self.configuration.decide(direction, interface, packet)
         if rule is None:
@@ -236,6 +242,8 @@ class Firewall:
             return "icmp" if packet["proto"] == 17 and rule["tell"] in ("return", "return-icmp") else "block"
         if not rule["stateful"]:
             return "pass"
+        if not followed:
+            return "keep"
         if rule["stateful"] == "stateful":
             self.connections.add((forward, interface, direction))
         else:

@@ -39,8 +39,12 @@ impl Reader<'_> {
         let kept = self.groups.iter().map(|group| group.rules.len()).sum();
         // `group default` comes last, wherever it stands.
         self.groups.sort_by_key(|group| group.is_default);
-        let mut policy =
-            Policy { remembers: self.remembers, interfaces: self.bound.to_vec(), ..Policy::default() };
+        let mut policy = Policy {
+            remembers: self.remembers,
+            follows_icmp: self.follows_icmp,
+            interfaces: self.bound.to_vec(),
+            ..Policy::default()
+        };
         for (point, field) in [(HookPoint::In, PacketField::InPort), (HookPoint::Out, PacketField::OutPort)] {
             let base = policy.groups.len();
             let name = if point == HookPoint::In { "in" } else { "out" }.to_owned();

@@ -109,6 +109,18 @@ fn a_stateful_rule_takes_the_first_segment_and_its_state_is_where_it_stands() {
 }
 
 #[test]
+fn errors_and_echoes_follow_connections_where_the_file_says_so() {
+    let rules = "group default { pass stateful out all; block in all }";
+    let known = Some(State::Related as u128);
+    let error = segment(1, 0).with(PacketField::Protocol, Some(1)).with(PacketField::State, known);
+    for (text, action) in
+        [(rules.to_owned(), RuleAction::Block), (format!("alg \"icmp\"\n{rules}"), RuleAction::Keep)]
+    {
+        assert_eq!(decided(&imported(&text), &error).action, action, "{text}");
+    }
+}
+
+#[test]
 fn senders_are_told_by_protocol() {
     let udp = segment(22, 0).with(PacketField::Protocol, Some(17)).with(PacketField::TcpFlags, None);
     let gre = udp.clone().with(PacketField::Protocol, Some(47));

@@ -25,6 +25,9 @@ pub fn write_npf(policy: &Policy) -> Result<String, ImportError> {
     if policy.groups.iter().any(|group| group.rules.iter().any(|rule| rule.log)) {
         writer.text.push_str("procedure \"log\" {\n\tlog: npflog0\n}\n\n");
     }
+    if policy.follows_icmp {
+        writer.text.push_str("alg \"icmp\"\n\n");
+    }
     let mut defaults = String::new();
     for (word, point) in [("in", HookPoint::In), ("out", HookPoint::Out)] {
         let hooks: Vec<&Hook> = policy.hooks.iter().filter(|hook| hook.point == point).collect();

@@ -29,7 +29,8 @@ impl Reader<'_> {
     /// What the file says.
     pub(super) fn policy(self, block: &Block) -> ImportedPolicy {
         let remembers = if self.keeps { self.remembers } else { Remembers::Nothing };
-        let mut policy = Policy { remembers, interfaces: self.bound.to_vec(), ..Policy::default() };
+        let mut policy =
+            Policy { remembers, follows_icmp: true, interfaces: self.bound.to_vec(), ..Policy::default() };
         for (point, field) in [(HookPoint::In, PacketField::InPort), (HookPoint::Out, PacketField::OutPort)] {
             let name = if point == HookPoint::In { "in" } else { "out" };
             let place = RulePlace { line: 1, column: 1 };
