@@ -1,10 +1,10 @@
 //! Replacing a program by another one: what may go over from what the old one remembers (G12).
 //!
 //! Everything is known again by its name, and goes over if its shape is the same. The shape of a table is its
-//! kind, whether it is secret, and the widths and kinds of all columns in their order; where it differs, somebody has to say that
-//! the old entries are given up: nothing is guessed. Groups and their members are treated alike. What packets
-//! left in meters, registers, pools, counters and delayed events is worth less than a program that can be
-//! replaced: where a shape differs, it begins anew, and that is said.
+//! kind, whether it is secret, and the widths and kinds of all columns in their order; where it differs,
+//! somebody has to say that the old entries are given up: nothing is guessed. Groups and their members are
+//! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less
+//! than a program that can be replaced: where a shape differs, it begins anew, and that is said.
 
 use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
 
