@@ -14,6 +14,7 @@ mod connections;
 pub(crate) mod dump;
 mod hooks;
 mod matches;
+mod numbers;
 mod options;
 pub(crate) mod rule;
 pub(crate) mod sets;

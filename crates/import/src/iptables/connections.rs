@@ -6,6 +6,7 @@
 //! related has neither.
 
 use super::matches::Matches;
+use super::numbers::number;
 use super::target::NO_TRANSLATION;
 use super::values::{self, address_set, one_port};
 use super::words::{Argument, Arguments};
@@ -104,7 +105,7 @@ fn first_packet(
         "--ctproto" => {
             let number = match services::protocol(&value.text.to_ascii_lowercase()) {
                 Some(number) => number,
-                None => value.word().number(255, "protocol")? as u8,
+                None => number(value.word(), 255, "protocol")? as u8,
             };
             matches.conditions.is(Set::exact(number.into()), Part::Protocol, not);
             matches.protocol = matches.protocol.or((!not).then_some(number));

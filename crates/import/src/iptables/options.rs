@@ -1,10 +1,11 @@
 //! Matches that remember earlier packets, and targets that write logs: a policy keeps their words, and looks
 //! into their options no further than to refuse what iptables would.
 
+use super::numbers::parse_number;
 use super::values;
 use super::words::{Argument, Arguments};
 use crate::ImportError;
-use crate::text::{parse_number, shown};
+use crate::text::shown;
 
 /// The options of a match or a target.
 pub(super) struct OptionSet {

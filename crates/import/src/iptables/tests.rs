@@ -153,6 +153,8 @@ fn the_exact_place_is_named() {
         ("-j REJECT --reject-with icmp6-no-route", 36, "no answer to a rejected packet"),
         ("-p", 14, "`-p` has no value"),
         ("-m comment --comment \"open -j ACCEPT", 48, "quotes do not end"),
+        ("-m comment --comment x\" -j ACCEPT -m comment --comment y\"", 34, "begins within a word"),
+        ("-m comment --comment \"x\"y -j ACCEPT", 36, "behind the quotes"),
     ] {
         let error = refused(&format!("-A FORWARD {rule}"));
         assert_eq!((error.line, error.column), (4, column), "{rule}: {error}");

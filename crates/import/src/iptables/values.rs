@@ -1,6 +1,7 @@
 //! What stands behind the options of matches: addresses, ports, flags and numbers.
 
 use super::matches::Matches;
+use super::numbers::{number, parse_number};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::{self, AddressFamily, host_mask};
@@ -12,7 +13,7 @@ use crate::text::{Word, shown};
 use policy::{HookPoint, PacketField, RuleCondition, Values};
 
 pub(super) fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    let number = match name.word().number(255, "protocol") {
+    let number = match number(name.word(), 255, "protocol") {
         Ok(number) => number as u8,
         Err(_) if name.text == "all" => 0,
         Err(_) => services::protocol(&name.text.to_ascii_lowercase()).ok_or_else(|| {
@@ -49,7 +50,10 @@ pub(super) fn address_set(value: &Argument<'_>, family: AddressFamily) -> Result
     let bits = of_family(address).ok_or_else(wrong)?;
     let mask = match mask {
         None => host_mask(width, 0),
-        Some(mask) => match mask.parse::<u8>().ok().filter(|length| *length <= width) {
+        Some(mask) => match parse_number(mask)
+            .and_then(|length| u8::try_from(length).ok())
+            .filter(|length| *length <= width)
+        {
             Some(length) => host_mask(width, 0) & !host_mask(width, length),
             None => of_family(mask).ok_or_else(wrong)?,
         },
@@ -101,7 +105,7 @@ pub(super) fn ports(
         }
         match services::port(word.text, matches.protocol) {
             Some(number) => Ok(number.into()),
-            None => word.number(0xffff, "port"),
+            None => number(word, 0xffff, "port"),
         }
     };
     let mut sets = Vec::new();
@@ -193,11 +197,11 @@ pub(super) fn icmp(
     let (kind, code) = match value.word().split('/') {
         _ if value.text == "any" && !v6 => (ANY_ICMP_TYPE, None),
         Some((kind, code)) => {
-            (kind.number(255, "ICMP type")? as u8, Some(code.number(255, "ICMP code")? as u8))
+            (number(kind, 255, "ICMP type")? as u8, Some(number(code, 255, "ICMP code")? as u8))
         }
         None => match services::icmp(&value.text, v6) {
             Some(message) => message,
-            None => (value.word().number(255, "ICMP type")? as u8, None),
+            None => (number(value.word(), 255, "ICMP type")? as u8, None),
         },
     };
     if kind == ANY_ICMP_TYPE && !v6 {
@@ -256,11 +260,11 @@ pub(super) fn holds(field: PacketField, mut ranges: Vec<(u128, u128)>, not: bool
 fn number_range(value: &Argument<'_>, most: u64, what: &str) -> Result<(u128, u128), ImportError> {
     let (low, high) = match value.word().split(':') {
         Some((low, high)) => {
-            let low = if low.text.is_empty() { 0 } else { low.number(most, what)? };
-            (low, if high.text.is_empty() { most } else { high.number(most, what)? })
+            let low = if low.text.is_empty() { 0 } else { number(low, most, what)? };
+            (low, if high.text.is_empty() { most } else { number(high, most, what)? })
         }
         None => {
-            let number = value.word().number(most, what)?;
+            let number = number(value.word(), most, what)?;
             (number, number)
         }
     };
@@ -277,7 +281,7 @@ pub(super) fn length(value: &Argument<'_>, not: bool, matches: &mut Matches) -> 
 }
 
 pub(super) fn dscp(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    let point = u128::from(value.word().number(63, "code point")?);
+    let point = u128::from(number(value.word(), 63, "code point")?);
     holds(PacketField::Dscp, vec![(point, point)], not, matches);
     Ok(())
 }
@@ -323,9 +327,9 @@ pub(super) fn type_of_service(
     let (bits, mask) = match (NAMES.iter().find(|(name, _)| *name == value.text), value.word().split('/')) {
         (Some((_, bits)), _) => (*bits, 0x3f),
         (None, Some((bits, mask))) => {
-            (bits.number(255, "type of service")?, mask.number(255, "mask of a type of service")?)
+            (number(bits, 255, "type of service")?, number(mask, 255, "mask of a type of service")?)
         }
-        (None, None) => (value.word().number(255, "type of service")?, 0xff),
+        (None, None) => (number(value.word(), 255, "type of service")?, 0xff),
     };
     if mask & 0x03 != 0 {
         let what = format!("`{}` looks at the bits of ECN", shown(&value.text));
@@ -354,7 +358,7 @@ pub(super) fn time_to_live(
     matches: &mut Matches,
 ) -> Result<(), ImportError> {
     let value = arguments.value(option)?;
-    let number = u128::from(value.word().number(255, "time to live")?);
+    let number = u128::from(number(value.word(), 255, "time to live")?);
     if not && (option.text.ends_with("-lt") || option.text.ends_with("-gt")) {
         return Err(cannot_be_turned(option));
     }

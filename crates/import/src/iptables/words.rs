@@ -22,7 +22,8 @@ impl Argument<'_> {
     }
 }
 
-/// The words of a line; one in quotes may hold blanks, and `\` takes the next character as it is.
+/// The words of a line; one in quotes may hold blanks, and `\` takes the next character as it is. To
+/// iptables-restore quotes begin anywhere and end a word; those within a word are refused.
 pub(super) fn words(line: Line<'_>) -> Result<Vec<Argument<'_>>, ImportError> {
     let mut words = Vec::new();
     let mut rest = line.text.char_indices().peekable();
@@ -35,7 +36,13 @@ pub(super) fn words(line: Line<'_>) -> Result<Vec<Argument<'_>>, ImportError> {
         if first != '"' {
             let end = line.text[start..].find(|c: char| c.is_ascii_whitespace());
             let end = end.map_or(line.text.len(), |length| start + length);
-            words.push(argument(Cow::Borrowed(&line.text[start..end])));
+            let text = &line.text[start..end];
+            if let Some(quote) = text.find('"') {
+                let (what, advice) =
+                    ("a quotation mark begins within a word", "put the whole word in quotes");
+                return Err(ImportError::new(line.number, number(start + quote), what, advice));
+            }
+            words.push(argument(Cow::Borrowed(text)));
             while rest.next_if(|(index, _)| *index < end).is_some() {}
             continue;
         }
@@ -48,6 +55,10 @@ pub(super) fn words(line: Line<'_>) -> Result<Vec<Argument<'_>>, ImportError> {
                 Some((_, plain)) => text.push(plain),
                 None => return Err(line.error_at_end("the quotes do not end", "close them with `\"`")),
             }
+        }
+        if let Some((next, _)) = rest.peek().filter(|(_, next)| !next.is_ascii_whitespace()) {
+            let what = "a word begins right behind the quotes";
+            return Err(ImportError::new(line.number, number(*next), what, "put a blank between them"));
         }
         words.push(argument(Cow::Owned(text)));
     }
