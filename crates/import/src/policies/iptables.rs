@@ -211,16 +211,16 @@ impl Reader {
     }
 }
 
-/// For each chain where its rules jump to, and their numbers.
+/// For each chain where its rules jump to, and their numbers. Each word that looks like a jump counts: a comment
+/// that reads `-j` hides none.
 fn jumps(table: &Table<'_>, rules: &[RuleLine<'_>]) -> Vec<Vec<(usize, usize)>> {
     let mut jumps = vec![Vec::new(); table.chains.len()];
     for (index, rule) in rules.iter().enumerate() {
         let is_jump = |word: &str| matches!(word, "-j" | "--jump" | "-g" | "--goto");
-        let at = rule.words.iter().position(|word| is_jump(&word.text));
-        let target = at.and_then(|at| rule.words.get(at + 1));
-        if let Some(next) = target.and_then(|target| table.number(&target.text)) {
-            jumps[rule.chain].push((next, index));
-        }
+        let behind = rule.words.iter().zip(rule.words.iter().skip(1));
+        let targets = behind.filter(|(word, _)| is_jump(&word.text)).map(|(_, target)| target);
+        let chains = targets.filter_map(|target| table.number(&target.text));
+        jumps[rule.chain].extend(chains.map(|chain| (chain, index)));
     }
     jumps
 }

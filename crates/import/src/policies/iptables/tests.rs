@@ -357,6 +357,24 @@ fn what_no_policy_says_is_refused_at_its_place() {
     }
 }
 
+#[test]
+fn a_text_that_looks_like_a_jump_hides_none() {
+    for (rules, line, part) in [
+        ("-A x -m comment --comment \"-j\" -j x", 6, "leads in a circle"),
+        (
+            "-A OUTPUT -m comment --comment -g -j x\n-A OUTPUT -p udp -j LOG --log-prefix -j\n-A FORWARD -j x\n-A x -m ttl --ttl-eq 9",
+            9,
+            "one less here",
+        ),
+    ] {
+        let error = refused(rules);
+        assert_eq!(error.line, line, "{rules}: {error}");
+        assert!(error.what.contains(part), "{rules}: {error}");
+    }
+    let policy = kept("-A FORWARD -m comment --comment \"-j\" -j x\n-A x -m ttl --ttl-eq 63 -j ACCEPT");
+    assert_eq!(forwarded(&policy, &packet(1, 2)), RuleAction::Pass, "Linux has taken one away");
+}
+
 const SETS: &str = "create friends hash:net family inet hashsize 1024 maxelem 65536 comment\n\
                     add friends 10.0.0.0/31 comment \"two of them\"\nadd friends 192.0.2.7\n\
                     create six hash:ip family inet6\nadd six 2001:db8::1\n\
