@@ -13,7 +13,7 @@
 mod connections;
 pub(crate) mod dump;
 mod hooks;
-mod matches;
+pub(crate) mod matches;
 mod numbers;
 mod options;
 pub(crate) mod rule;

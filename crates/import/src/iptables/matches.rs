@@ -3,7 +3,7 @@
 
 use crate::address::AddressFamily;
 use crate::conditions::Conditions;
-use policy::RuleCondition;
+use policy::{PacketField, RuleCondition, Values};
 
 /// The conditions of a rule, in the order in which the file asks them.
 pub(crate) struct Matches {
@@ -38,5 +38,20 @@ impl Matches {
             }
         }
         RuleCondition::All(all)
+    }
+}
+
+/// What `-f` asks: the packet is a piece behind the first.
+pub(super) fn later_fragment() -> RuleCondition {
+    RuleCondition::Holds(PacketField::LaterFragment, vec![Values::exact(1)])
+}
+
+/// Makes what `-f` asks fit no packet, since Linux has put fragments together where it remembers connections.
+pub(crate) fn put_together(condition: &mut RuleCondition) {
+    match condition {
+        RuleCondition::All(parts) => parts.iter_mut().for_each(put_together),
+        RuleCondition::Not(part) => put_together(part),
+        asked if *asked == later_fragment() => *asked = RuleCondition::Any(Vec::new()),
+        _ => {}
     }
 }

@@ -1,7 +1,7 @@
 //! One `-A` line: its matches and its target, read for rows of a table or for a policy.
 
 use super::connections;
-use super::matches::Matches;
+use super::matches::{self, Matches};
 use super::options;
 use super::sets::AddressSets;
 use super::target::{self, Surroundings};
@@ -259,8 +259,12 @@ impl Context {
                 matches.conditions.is(address_range(&value()?, family)?, Part::Destination, not);
             }
             // A piece behind the first; `! -f` is a whole packet or a first piece.
-            ("-f" | "--fragment", _) if family == AddressFamily::V4 => {
+            ("-f" | "--fragment", Purpose::Rows { .. }) if family == AddressFamily::V4 => {
                 matches.conditions.is(Set::exact(1), Part::Fragment, not);
+            }
+            ("-f" | "--fragment", Purpose::Policy) if family == AddressFamily::V4 => {
+                let condition = matches::later_fragment();
+                matches.also(if not { RuleCondition::Not(Box::new(condition)) } else { condition });
             }
             ("-i" | "--in-interface", _) => {
                 let name = value()?;

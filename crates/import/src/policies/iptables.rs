@@ -16,6 +16,7 @@ use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::Naming;
 use crate::iptables::dump::{RuleLine, Table, refuse_other_family, rule_line, tables};
+use crate::iptables::matches::put_together;
 use crate::iptables::rule::{ChainPlace, Context, Purpose};
 use crate::iptables::sets::AddressSets;
 use crate::text::{Line, shown};
@@ -203,6 +204,8 @@ impl Reader {
         if asks_connections {
             imported.policy.remembers = Remembers::Passed;
             imported.policy.follows_icmp = true;
+            let rules = imported.policy.groups.iter_mut().flat_map(|group| &mut group.rules);
+            rules.for_each(|rule| put_together(&mut rule.condition));
         }
         imported.policy.interfaces = options.interfaces.clone();
         imported.kept = imported.policy.groups.iter().map(|group| group.rules.len()).sum();

@@ -375,6 +375,18 @@ fn a_text_that_looks_like_a_jump_hides_none() {
     assert_eq!(forwarded(&policy, &packet(1, 2)), RuleAction::Pass, "Linux has taken one away");
 }
 
+#[test]
+fn a_dump_that_asks_for_states_sees_no_fragments() {
+    let later = packet(1, 2).with(PacketField::LaterFragment, Some(1));
+    let states = "-A FORWARD -m state --state INVALID -j DROP";
+    for (rule, passes) in
+        [("-f", false), ("! -f", true), ("! -f -s 10.0.0.0/8", true), ("-p tcp -m tcp", false)]
+    {
+        let policy = kept(&format!("-A FORWARD {rule} -j ACCEPT\n{states}"));
+        assert_eq!(forwarded(&policy, &later) == RuleAction::Pass, passes, "{rule}");
+    }
+}
+
 const SETS: &str = "create friends hash:net family inet hashsize 1024 maxelem 65536 comment\n\
                     add friends 10.0.0.0/31 comment \"two of them\"\nadd friends 192.0.2.7\n\
                     create six hash:ip family inet6\nadd six 2001:db8::1\n\
