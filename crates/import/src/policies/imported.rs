@@ -2,7 +2,7 @@
 
 use crate::ImportError;
 use crate::address::AddressFamily;
-use policy::Policy;
+use policy::{PacketField, Policy, PolicyRule, RuleAction, RuleCondition, RulePlace, Values};
 
 /// What to read of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,4 +30,19 @@ pub struct ImportedPolicy {
     pub refused: Vec<ImportError>,
     /// The first line, if it was skipped as a title.
     pub skipped: Option<String>,
+}
+
+/// The rule by which a chain for one family, 4 or 6, lets packets of the other one pass: Linux does not call it
+/// for these.
+pub(super) fn gate(family: u128, place: RulePlace, text: String) -> PolicyRule {
+    let own = RuleCondition::Holds(PacketField::Family, vec![Values::exact(family)]);
+    PolicyRule {
+        place,
+        text: text.into(),
+        condition: RuleCondition::Not(Box::new(own)),
+        action: RuleAction::Pass,
+        decides_at_once: false,
+        log: false,
+        count: false,
+    }
 }

@@ -9,9 +9,10 @@
 //! POSTROUTING  mangle                   Out
 //! ```
 //!
-//! Packets of the other family meet no rule: they get the defaults.
+//! Packets of the other family pass, as Linux asks no chain of the dump about them: the first rule of each
+//! chain that Linux calls says so.
 
-use super::{ImportedPolicy, PolicyOptions};
+use super::imported::{self, ImportedPolicy, PolicyOptions};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::Naming;
@@ -116,18 +117,34 @@ impl Reader {
         let places = places(table, &rules);
         for ((name, policy), line) in table.chains.iter().zip(&table.policies) {
             let group = self.imported.policy.groups.len();
-            self.hook(table, name, *policy, line.unwrap_or(table.line), group);
+            let line = line.unwrap_or(table.line);
+            self.hook(table, name, *policy, line, group);
+            let is_base = point(table.name, name).is_some();
+            let rules = if is_base { vec![self.gate(line)] } else { Vec::new() };
             let name = format!("{}/{name}", table.name);
-            self.imported.policy.groups.push(RuleGroup { name, order: MatchOrder::First, rules: Vec::new() });
+            self.imported.policy.groups.push(RuleGroup { name, order: MatchOrder::First, rules });
         }
         let kept = table.rules.iter().zip(rules).enumerate().filter(|(index, _)| !too_deep.contains(index));
         for (_, (line, rule)) in kept {
             let group = base + rule.chain;
             match self.rule(*line, rule, table, &places, base) {
-                Ok(rule) => self.imported.policy.groups[group].rules.push(rule),
+                Ok(rule) => {
+                    self.imported.policy.groups[group].rules.push(rule);
+                    self.imported.kept += 1;
+                }
                 Err(error) => self.imported.refused.push(error),
             }
         }
+    }
+
+    /// The rule by which packets of the other family pass.
+    fn gate(&self, line: u32) -> PolicyRule {
+        let text = format!("the dump is of {}", self.family.name());
+        imported::gate(self.version(), RulePlace { line, column: 1 }, text)
+    }
+
+    fn version(&self) -> u128 {
+        if self.family == AddressFamily::V4 { 4 } else { 6 }
     }
 
     /// Calls a chain where Linux does, and refuses a policy that it would not take.
@@ -180,8 +197,7 @@ impl Reader {
             table.number(name).filter(|number| !places[*number].is_base).map(|number| base + number)
         };
         let read = self.context.rule(line, rule.words, &places[rule.chain], &chain)?;
-        let version = if self.family == AddressFamily::V4 { 4 } else { 6 };
-        let mut all = vec![RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])];
+        let mut all = vec![RuleCondition::Holds(PacketField::Family, vec![Values::exact(self.version())])];
         match read.matches.condition() {
             RuleCondition::All(more) => all.extend(more),
             one => all.push(one),
@@ -208,7 +224,6 @@ impl Reader {
             rules.for_each(|rule| put_together(&mut rule.condition));
         }
         imported.policy.interfaces = options.interfaces.clone();
-        imported.kept = imported.policy.groups.iter().map(|group| group.rules.len()).sum();
         imported.refused.sort();
         imported
     }

@@ -14,16 +14,13 @@ mod matches;
 mod ruleset;
 mod statements;
 
-use super::imported::{ImportedPolicy, PolicyOptions};
+use super::imported::{self, ImportedPolicy, PolicyOptions};
 use crate::ImportError;
 use crate::conditions::{Interfaces, Naming};
 use crate::nft::document::{Source, document};
 use crate::text::{Lines, shown, utf8};
 use matches::Matcher;
-use policy::{
-    Hook, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RuleGroup,
-    RulePlace, Values,
-};
+use policy::{Hook, MatchOrder, Policy, PolicyRule, Remembers, RuleAction, RuleGroup, RulePlace};
 use ruleset::{Chain, Families, Ruleset};
 use std::cmp::Reverse;
 
@@ -98,16 +95,8 @@ fn gate(source: Source<'_>, chain: &Chain<'_>) -> Option<PolicyRule> {
         Families::Both => return None,
     };
     chain.point?;
-    let own = RuleCondition::Holds(PacketField::Family, vec![Values::exact(family)]);
-    Some(PolicyRule {
-        place: place(source, chain),
-        text: format!("table {} {}", chain.object.family, shown(&chain.object.table)).into(),
-        condition: RuleCondition::Not(Box::new(own)),
-        action: RuleAction::Pass,
-        decides_at_once: false,
-        log: false,
-        count: false,
-    })
+    let text = format!("table {} {}", chain.object.family, shown(&chain.object.table));
+    Some(imported::gate(family, place(source, chain), text))
 }
 
 #[cfg(test)]

@@ -99,9 +99,9 @@ fn states_logs_and_jumps_decide_together() {
     }
     let odd = verdict(&policy, Path::Forwarded, &with(&web, State::Invalid));
     let forward = policy.groups.iter().position(|group| group.name == "filter/FORWARD").expect("a group");
-    let logged = |step: &Step| matches!(step, Step::Rule(group, 1) if *group == forward);
-    assert!(odd.steps.iter().any(logged) && policy.groups[forward].rules[1].log);
-    assert!(policy.groups[forward].rules[2].count && !policy.groups[forward].rules[0].count);
+    let logged = |step: &Step| matches!(step, Step::Rule(group, 2) if *group == forward);
+    assert!(odd.steps.iter().any(logged) && policy.groups[forward].rules[2].log);
+    assert!(policy.groups[forward].rules[3].count && !policy.groups[forward].rules[1].count);
     let untracked = verdict(&policy, Path::Forwarded, &with(&web, State::Untracked));
     assert!(!untracked.steps.iter().any(logged));
 }
@@ -255,7 +255,7 @@ fn rejections_keep_their_kinds() {
         (AddressFamily::V6, " --reject-with icmp6-adm-prohibited", Reject::Icmpv6(1)),
     ] {
         let imported = read_as(&dump(&format!("-A FORWARD -p tcp -j REJECT{with}")), family);
-        assert_eq!(imported.policy.groups[1].rules[0].action, RuleAction::Reject(kind), "{with}");
+        assert_eq!(imported.policy.groups[1].rules[1].action, RuleAction::Reject(kind), "{with}");
     }
 }
 
@@ -273,7 +273,7 @@ fn the_other_family_has_hop_limits_and_types_of_its_own() {
         .with(PacketField::IcmpType, Some(128));
     assert_eq!(forwarded(&imported.policy, &echo), RuleAction::Pass);
     let other = echo.with(PacketField::Family, Some(4));
-    assert_eq!(forwarded(&imported.policy, &other), RuleAction::Block, "no rule is about it");
+    assert_eq!(forwarded(&imported.policy, &other), RuleAction::Pass, "no rule is about it");
 }
 
 #[test]
@@ -384,6 +384,29 @@ fn a_dump_that_asks_for_states_sees_no_fragments() {
     {
         let policy = kept(&format!("-A FORWARD {rule} -j ACCEPT\n{states}"));
         assert_eq!(forwarded(&policy, &later) == RuleAction::Pass, passes, "{rule}");
+    }
+}
+
+#[test]
+fn packets_of_the_other_family_pass() {
+    let own = packet(1, 2);
+    let other = own.clone().with(PacketField::Family, Some(6));
+    let text = "*mangle\n:PREROUTING DROP\nCOMMIT\n*filter\n:INPUT DROP\n:FORWARD DROP\n:OUTPUT DROP\n-A FORWARD -j DROP\nCOMMIT\n";
+    for (family, passes, blocked) in [(AddressFamily::V4, &other, &own), (AddressFamily::V6, &own, &other)] {
+        let imported = read_as(text, family);
+        assert_eq!((imported.kept, imported.refused.len()), (1, 0));
+        for path in [Path::ToGateway, Path::Forwarded, Path::FromGateway] {
+            assert_eq!(
+                verdict(&imported.policy, path, passes).action,
+                RuleAction::Pass,
+                "{family:?} {path:?}"
+            );
+            assert_eq!(
+                verdict(&imported.policy, path, blocked).action,
+                RuleAction::Block,
+                "{family:?} {path:?}"
+            );
+        }
     }
 }
 

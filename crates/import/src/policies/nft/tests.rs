@@ -1,7 +1,7 @@
 //! Rulesets become policies that decide as they say, or are refused at the place.
 
 use super::*;
-use policy::{Packet, Path, PolicyVerdict, Reject, State, Step, Unreachable, evaluate};
+use policy::{Packet, PacketField, Path, PolicyVerdict, Reject, State, Step, Unreachable, evaluate};
 
 /// A ruleset of these objects, a line each.
 fn json(objects: &[String]) -> String {
