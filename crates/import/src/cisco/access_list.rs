@@ -185,6 +185,9 @@ const OTHER_LISTS: [[&str; 2]; 8] = [
 /// written, and how lists are kept in memory.
 const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
 
+/// The words that begin lines of lists that decide something.
+const LINES: [&str; 4] = ["permit", "deny", "evaluate", "dynamic"];
+
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
@@ -253,7 +256,7 @@ impl Lists {
         let (command, second) = (lower(first), rest.first().map(lower).unwrap_or_default());
         let indented = line.text.starts_with([' ', '\t']);
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-        let of_list = |word: &str| matches!(word, "permit" | "deny" | "remark" | "evaluate" | "dynamic");
+        let of_list = |word: &str| word == "remark" || LINES.contains(&word);
         match (&*command, &*second) {
             (comment, _) if comment.starts_with('!') => Ok(mode),
             ("end" | "exit", "") => Ok(Mode::Elsewhere),
@@ -282,15 +285,24 @@ impl Lists {
             }
             ("no" | "default", _) => self.taken_away(mode, line, first, rest),
             _ if OTHER_LISTS.iter().any(|start| start[..] == [&*command, &*second]) => Ok(Mode::OtherList),
-            ("ip", short) if is_short(short) => {
-                Err(rest[0].error(format!("`{}` may mean `access-list`", shown(short)), "write the word out"))
+            ("ip", short) if is_short(short, "access-list") => Err(shortened(&rest[0], "access-list")),
+            ("ip", short) if is_short(short, "access-group") => {
+                self.refuse(shortened(&rest[0], "access-group"));
+                Ok(mode)
             }
-            (short, _) if is_short(short) => {
-                Err(first.error(format!("`{}` may mean `access-list`", shown(short)), "write the word out"))
+            (short, _) if is_short(short, "access-list") => Err(shortened(first, "access-list")),
+            (short, _) if is_short(short, "interface") => {
+                self.refuse(shortened(first, "interface"));
+                Ok(self.interface(rest))
             }
             (word, next) => {
                 let is_entry = of_list(word) || (is_number(word) && (of_list(next) || next.is_empty()));
+                let short = LINES.iter().find(|whole| whole.starts_with(word) && **whole != word);
                 match mode {
+                    Mode::List(list) if let Some(whole) = short => {
+                        self.refuse_in(list, shortened(first, whole))?;
+                        Ok(mode)
+                    }
                     Mode::List(list) if indented || is_entry || is_number(word) => {
                         let (number, words) =
                             if is_number(word) { (Some(*first), rest) } else { (None, words) };
@@ -364,6 +376,17 @@ impl Lists {
             let what = format!("what `{}` takes away is not known here", shown(line.text.trim()));
             first.error(what, ADVICE)
         };
+        match words[..] {
+            ["ip", short, ..] if is_short(short, "access-list") => {
+                return Err(shortened(&rest[1], "access-list"));
+            }
+            [short, ..] if is_short(short, "access-list") => return Err(shortened(&rest[0], "access-list")),
+            ["ip", short, ..] if is_short(short, "access-group") => {
+                self.refuse(shortened(&rest[1], "access-group"));
+                return Ok(mode);
+            }
+            _ => {}
+        }
         let name = match words[..] {
             ["access-list", name] | ["ip", "access-list", "standard" | "extended", name]
                 if first.text == "no" =>
@@ -454,8 +477,12 @@ impl Lists {
     }
 }
 
-/// Whether a word is the start of `access-list`, as IOS takes it from a keyboard.
-fn is_short(word: &str) -> bool {
+/// Whether a word is the start of another one, as IOS takes it from a keyboard.
+fn is_short(word: &str, whole: &str) -> bool {
     let word = word.to_ascii_lowercase();
-    (3.."access-list".len()).contains(&word.len()) && "access-list".starts_with(&word)
+    (3..whole.len()).contains(&word.len()) && whole.starts_with(&word)
+}
+
+fn shortened(word: &Word<'_>, whole: &str) -> ImportError {
+    word.error(format!("`{}` may mean `{whole}`", shown(word.text)), "write the word out")
 }

@@ -182,6 +182,14 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("ip access-list extended y\n no permit ip any any\n", 1, 2, "no line above"),
         ("ip access-list extended y\n no 30\n", 1, 2, "no line above"),
         (
+            "interface Serial 0/0\nint GigabitEthernet0/1\n ip access-group x in\n",
+            1,
+            1,
+            "may mean `interface`",
+        ),
+        ("interface Serial 0/0\n ip access-g x in\n", 1, 5, "may mean `access-group`"),
+        ("interface Serial 0/0\n no ip access-gr x in\n", 1, 8, "may mean `access-group`"),
+        (
             "ip access-list standard y\n remark x\ninterface Serial 0/0\n ip access-group y in\n",
             3,
             2,
