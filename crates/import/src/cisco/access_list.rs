@@ -398,6 +398,7 @@ impl Lists {
                 }
                 return Ok(Mode::Elsewhere);
             }
+            ["object-group", ..] => return Ok(Mode::Elsewhere),
             ["access-list", name, ..] => Some(name),
             ["ip", "access-list", _, name, ..] => Some(name),
             ["access-list", ..] | ["ip", "access-list", ..] => None,

@@ -90,6 +90,13 @@ impl ObjectGroups {
             self.open = self.begin(*first, rest);
             return;
         }
+        if let (Some(second), true) = (rest.first(), matches!(first.text, "no" | "default"))
+            && second.text.eq_ignore_ascii_case("object-group")
+        {
+            self.open = None;
+            self.take_away(*first, &rest[1..]);
+            return;
+        }
         let Some(group) = self.open.as_ref().and_then(|name| self.groups.get_mut(name)) else { return };
         match member(line, words, group.kind) {
             Ok(member) => group.members.extend(member),
@@ -117,6 +124,21 @@ impl ObjectGroups {
         });
         group.fault = group.fault.take().or(more).or(other);
         Some(name.text.to_owned())
+    }
+
+    /// `no object-group KIND NAME`: the group goes, and one of this name begins anew.
+    fn take_away(&mut self, first: Word<'_>, rest: &[Word<'_>]) {
+        let named = rest.iter().map(|word| word.text).find(|name| self.groups.contains_key(*name));
+        let Some((name, group)) = named.and_then(|name| Some((name, self.groups.get_mut(name)?))) else {
+            return;
+        };
+        let kind = if group.kind == Kind::Network { "network" } else { "service" };
+        if first.text == "no" && rest.iter().map(|word| word.text).eq([kind, name]) {
+            self.groups.remove(name);
+            return;
+        }
+        let what = format!("the group `{}` is of another kind, or not taken away as a whole", shown(name));
+        group.fault.get_or_insert(first.error(what, format!("write `no object-group {kind} NAME`")));
     }
 
     /// The addresses of a group.

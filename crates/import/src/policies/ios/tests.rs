@@ -143,6 +143,19 @@ fn lines_that_are_taken_away_are_gone() {
 }
 
 #[test]
+fn a_group_that_was_taken_away_begins_anew() {
+    let policy = whole(
+        "object-group network g\n host 10.0.0.1\nno object-group network g\nobject-group network g\n host 10.0.0.2\n\
+         interface Serial 0/0\n ip access-group x out\n\
+         ip access-list extended x\n permit ip object-group g any\nno object-group network other\nend\n",
+    );
+    for (source, expected) in [(0x0a00_0001, false), (0x0a00_0002, true)] {
+        let packet = segment(Some(1), Some(2), 80).with(PacketField::Source, Some(0xffff_0000_0000 | source));
+        assert_eq!(passes(&policy, Path::Forwarded, &packet), expected, "{source:x}");
+    }
+}
+
+#[test]
 fn what_no_policy_says_is_refused_at_its_place() {
     let list = "ip access-list extended x\n permit ip any any\n";
     for (text, line, column, part) in [
@@ -189,6 +202,18 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ),
         ("interface Serial 0/0\n ip access-g x in\n", 1, 5, "may mean `access-group`"),
         ("interface Serial 0/0\n no ip access-gr x in\n", 1, 8, "may mean `access-group`"),
+        (
+            "object-group network g\n host 1.2.3.4\n!\nno object-group network g\naccess-list 101 permit ip object-group g any\n",
+            4,
+            40,
+            "no object group `g`",
+        ),
+        (
+            "object-group network g\n host 1.2.3.4\nno object-group service g\naccess-list 101 permit ip object-group g any\n",
+            2,
+            1,
+            "is of another kind",
+        ),
         (
             "ip access-list standard y\n remark x\ninterface Serial 0/0\n ip access-group y in\n",
             3,
