@@ -185,6 +185,18 @@ const OTHER_LISTS: [[&str; 2]; 8] = [
 /// written, and how lists are kept in memory.
 const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
 
+/// Commands outside of lists that block, permit or change packets as well, and what they do.
+const DECIDING: [(&str, &str); 8] = [
+    ("ipv6 traffic-filter", "asks a list of IPv6"),
+    ("ip nat", "translates addresses (NAT)"),
+    ("ip inspect", "lets answers of connections pass"),
+    ("ip verify", "drops packets by their source"),
+    ("zone-member security", "drops packets between zones"),
+    ("service-policy", "limits, drops or marks classes of packets"),
+    ("vlan access-map", "drops packets of a VLAN"),
+    ("vlan filter", "drops packets of a VLAN"),
+];
+
 /// The words that begin lines of lists that decide something.
 const LINES: [&str; 4] = ["permit", "deny", "evaluate", "dynamic"];
 
@@ -257,6 +269,10 @@ impl Lists {
         let indented = line.text.starts_with([' ', '\t']);
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
         let of_list = |word: &str| word == "remark" || LINES.contains(&word);
+        let is_command = |command: &str| {
+            let mut words = words.iter();
+            command.split(' ').all(|own| words.next().is_some_and(|word| word.text.eq_ignore_ascii_case(own)))
+        };
         match (&*command, &*second) {
             (comment, _) if comment.starts_with('!') => Ok(mode),
             ("end" | "exit", "") => Ok(Mode::Elsewhere),
@@ -278,9 +294,9 @@ impl Lists {
                 self.access_group(mode, line, words, false);
                 Ok(mode)
             }
-            ("ipv6", "traffic-filter") => {
-                let what = "`ipv6 traffic-filter` asks a list of IPv6, which is not read here";
-                self.refuse(first.error(what, "remove the line, or filter IPv6 elsewhere"));
+            _ if let Some((words, does)) = DECIDING.iter().find(|(words, _)| is_command(words)) => {
+                let what = format!("`{words}` {does}, which is not read here");
+                self.refuse(first.error(what, "remove the line, if the answers need not include it"));
                 Ok(mode)
             }
             ("no" | "default", _) => self.taken_away(mode, line, first, rest),

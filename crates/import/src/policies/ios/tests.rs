@@ -214,6 +214,12 @@ fn what_no_policy_says_is_refused_at_its_place() {
             1,
             "is of another kind",
         ),
+        ("interface Serial 0/0\n zone-member security inside\n", 1, 2, "zones"),
+        ("interface Serial 0/0\n ip verify unicast source reachable-via rx\n", 1, 2, "source"),
+        ("interface Serial 0/0\n service-policy input limits\n", 1, 2, "classes of packets"),
+        ("interface Serial 0/0\n ip nat inside\n", 1, 2, "(NAT)"),
+        ("ip nat inside source list 1 interface Serial 0/0 overload\n", 0, 1, "(NAT)"),
+        ("vlan access-map guard 10\n", 0, 1, "packets of a VLAN"),
         (
             "ip access-list standard y\n remark x\ninterface Serial 0/0\n ip access-group y in\n",
             3,
