@@ -62,7 +62,7 @@ fn rules_that_never_decide_are_told_with_those_that_do_and_with_what_these_do() 
 old:11: -A web -d 192.0.2.1/32 -p tcp -m tcp --dport 80 -j ACCEPT
   never decides: these decide about all of its packets, and do the same:
     old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT
-old: 6 rules; 2 of them never decide
+old: 7 rules; 2 of them never decide
 "
     );
     let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
