@@ -32,8 +32,8 @@ pub struct ImportedPolicy {
     pub skipped: Option<String>,
 }
 
-/// The rule by which a chain for one family, 4 or 6, lets packets of the other one pass: Linux does not call it
-/// for these.
+/// The rule by which a chain for one family, 4 or 6, lets packets of the other one pass: Linux does not call
+/// it for these.
 pub(super) fn gate(family: u128, place: RulePlace, text: String) -> PolicyRule {
     let own = RuleCondition::Holds(PacketField::Family, vec![Values::exact(family)]);
     PolicyRule {

@@ -229,8 +229,8 @@ impl Reader {
     }
 }
 
-/// For each chain where its rules jump to, and their numbers. Each word that looks like a jump counts: a comment
-/// that reads `-j` hides none.
+/// For each chain where its rules jump to, and their numbers. Each word that looks like a jump counts: a
+/// comment that reads `-j` hides none.
 fn jumps(table: &Table<'_>, rules: &[RuleLine<'_>]) -> Vec<Vec<(usize, usize)>> {
     let mut jumps = vec![Vec::new(); table.chains.len()];
     for (index, rule) in rules.iter().enumerate() {
