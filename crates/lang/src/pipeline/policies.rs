@@ -23,8 +23,6 @@ pub(super) fn write_out(files: &mut [File]) {
         let mut written = Vec::new();
         for item in &file.items {
             let Item::Policy(policy) = item else { continue };
-            let help = "a row from outside whose action the policy has nothing for".to_owned();
-            written.push(Item::Reason(Reason { name: unknown_action(policy), help }));
             if !std::mem::replace(&mut kinds, true) {
                 written.extend(enums(policy.name.span).map(Item::Enum));
             }
@@ -87,11 +85,6 @@ fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> 
         body: outcome.body.clone(),
         span: outcome.span,
     })
-}
-
-/// The reason of packets that meet a row with an action for which the policy has nothing.
-fn unknown_action(policy: &PolicyDeclaration) -> Name {
-    named(&format!("{}.unknown_action", policy.name.text), policy.name.span)
 }
 
 fn acting_name(policy: &PolicyDeclaration, word: &Name) -> Name {
@@ -204,8 +197,10 @@ impl Asking<'_> {
                 arms.push(arm(action(&named(word, span)), block(vec![self.on(span)], span)));
             }
         }
-        let drop = Stmt { kind: StmtKind::Drop(unknown_action(self.policy)), span };
-        arms.push(arm(Pattern { kind: PatternKind::Any, span }, block(vec![drop], span)));
+        // Only a row from outside says what the program has nothing for: it blocks, where the program can.
+        let blocks = self.policy.outcomes.iter().find(|outcome| outcome.word.text == "block");
+        let body = blocks.map_or_else(|| self.otherwise(), |blocks| self.act(&blocks.word, &["rule"]));
+        arms.push(arm(Pattern { kind: PatternKind::Any, span }, body));
         let decide = Stmt { kind: StmtKind::Match(word("does", span), arms), span };
         let found = Pattern {
             kind: PatternKind::Some(Box::new(Pattern { kind: PatternKind::Tuple(parts), span })),
