@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// Ask about the rules of a firewall: what never decides, what changes, which line decides
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Write the rules of a program or of a file as nftables
+    /// Write the rules of a program or of a file as nftables or NPF
     #[command(subcommand)]
     Export(export::ExportKind),
     /// Measure programs, decoding and single operations, and report it

@@ -124,6 +124,25 @@ fn tests_beside_the_rules_pass_or_name_a_packet() {
 }
 
 #[test]
+fn a_policy_is_written_as_npf_and_decides_the_same() {
+    let desk = Desk::new();
+    desk.write("pf.conf", "block\npass in quick inet proto tcp from 192.0.2.0/24 to any port 22 no state\n");
+    let export = |arguments: &[&str], code: i32| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+        let run = command.current_dir(desk.0.path()).args(["export", "npf"]).args(arguments);
+        let output = run.assert().code(code).get_output().clone();
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"))
+    };
+    let [written, _] = export(&["pf.conf", "--as", "pf"], 0);
+    desk.write("npf.conf", &written);
+    let same = ["diff", "pf.conf", "npf.conf", "--as", "pf", "--as", "npf"];
+    assert_eq!(desk.run(&same, 0).0, "every packet is treated alike\n", "{written}");
+    desk.write("pf.conf", "block flags S/SA\n");
+    assert!(export(&["pf.conf", "--as", "pf"], 1)[1].contains("pf.conf: line 1"));
+    assert!(export(&["old", "--as", "pf", "--json"], 2)[1].contains("--as-json"));
+}
+
+#[test]
 fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
     let desk = Desk::new();
     desk.write("owned", &OLD.replace("-j web", "-m owner --uid-owner 0 -j web"));

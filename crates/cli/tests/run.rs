@@ -280,8 +280,7 @@ start decoder frame(eth: ethernet) {{
     match words[payload] {{ some found => seal(found), none => drop unknown }}
 }}
 stage seal(found: u32) {{
-    let sealed = found ^ 1000
-    if sealed == 7 {{ flood }}
+    if found == 7 {{ flood }}
     drop unknown
 }}
 reason unknown \"none\"
@@ -291,9 +290,7 @@ reason unknown \"none\"
         let frame = "ffffffffffff 02:00:00:00:00:01 0800 6e6565646c65";
         let arguments = ["trace", path.to_str().expect("text"), "--packet", frame];
         let steps = json(&arguments, 0).0["steps"].to_string();
-        for number in [4_242_424_242_u32, 4_242_424_242 ^ 1000] {
-            assert_eq!(steps.contains(&number.to_string()), shown, "{number} in {steps}");
-        }
+        assert_eq!(steps.contains("4242424242"), shown, "{steps}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `ravelin export`: its options, their help and examples.
 
 use super::choices::{DECISIONS, one_of};
+use super::policy::PolicySource;
 use super::table::RuleSource;
 use clap::{Args, Subcommand};
 
@@ -9,6 +10,23 @@ use clap::{Args, Subcommand};
 pub(crate) enum ExportKind {
     /// Rules as nftables
     Nft(NftArguments),
+    /// A whole policy as a configuration of NPF
+    Npf(NpfArguments),
+}
+
+/// `ravelin export npf`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin export npf pf.conf --as pf --interface em0=1 --interface em1=2
+  ravelin export npf npf.conf --as npf --skip-title --interface NW=1
+
+A rule that NPF cannot say is refused at its line; what is written decides the same about every packet.")]
+pub(crate) struct NpfArguments {
+    /// The policy; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    #[command(flatten)]
+    pub(crate) source: PolicySource,
 }
 
 /// `ravelin export nft`

@@ -1,5 +1,6 @@
 //! `ravelin export`: writes the rules of a program, or of a file, in the formats of other programs.
 
+use super::policy::source::Source;
 use super::table::files::{import_failure, read};
 use super::table::source;
 use crate::arguments::export::{ExportKind, NftArguments};
@@ -17,9 +18,21 @@ use tables::rules::{Rule, RuleField};
 /// Runs the command.
 pub(crate) fn run(kind: &ExportKind, json: bool) -> Result<(), Failure> {
     if json {
-        return Err(Failure::Usage("what is written is for nft; use --as-json instead of --json".into()));
+        let what = "what is written is for nft or NPF; nft has --as-json instead of --json";
+        return Err(Failure::Usage(what.into()));
     }
-    let ExportKind::Nft(arguments) = kind;
+    match kind {
+        ExportKind::Nft(arguments) => nft(arguments, json),
+        ExportKind::Npf(arguments) => {
+            let source = Source::load(&arguments.file, &arguments.source, 0)?;
+            let text = import::policies::write_npf(&source.policy)
+                .map_err(|error| import_failure(&arguments.file, &error))?;
+            Ok(render::text(&text)?)
+        }
+    }
+}
+
+fn nft(arguments: &NftArguments, json: bool) -> Result<(), Failure> {
     let mut layout = ExportLayout::default();
     let mut rules = if arguments.file.ends_with(".rav") {
         let program = ready(Path::new(&arguments.file), &CompileOptions::default(), json)?;

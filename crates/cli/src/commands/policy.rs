@@ -2,7 +2,7 @@
 
 mod check;
 mod diff;
-mod source;
+pub(crate) mod source;
 mod test;
 mod why;
 

@@ -14,7 +14,7 @@ use crate::source::Span;
 
 /// What every function needs: a key, a value and a kept word on their way, saved registers, what is handed
 /// over at calls, and values of both ways of a short branch, which are computed together.
-const ALWAYS: u64 = ((LARGEST_RULES_KEY + LARGEST_WORDS) as u64 + 1) * 8 + 384;
+const ALWAYS: u64 = ((LARGEST_RULES_KEY + LARGEST_WORDS) as u64 + 1) * 8 + 512;
 
 /// Bytes for a word that lives: eight, and as many for words that the code generator computes later than the
 /// IR, from others that live meanwhile.

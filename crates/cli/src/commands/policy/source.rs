@@ -9,10 +9,10 @@ use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Un
 use serde_json::{Value, json};
 
 /// A policy and the file that it comes from.
-pub(super) struct Source {
-    pub(super) file: String,
+pub(crate) struct Source {
+    pub(crate) file: String,
     pub(super) text: Vec<u8>,
-    pub(super) policy: Policy,
+    pub(crate) policy: Policy,
 }
 
 /// So many refused lines are told.
@@ -23,7 +23,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, or holds lines that mean what no policy can say.
-    pub(super) fn load(file: &str, source: &PolicySource, number: usize) -> Result<Source, Failure> {
+    pub(crate) fn load(file: &str, source: &PolicySource, number: usize) -> Result<Source, Failure> {
         let text = read(file)?;
         let format = match source.formats.get(number).or(source.formats.last()) {
             Some(format) => format.as_str(),
