@@ -1,5 +1,5 @@
-//! What a policy decides about all packets at once: the walk of [`crate::evaluate`] with sets in place of one
-//! packet.
+//! What a policy decides about all packets at once: the walk of [`crate::evaluate()`] with sets in place of
+//! one packet.
 //!
 //! At each rule there is the set of packets that have come so far. The rule takes those that it matches out
 //! of the set and writes itself into the function of what decides; a jump sends them through another group

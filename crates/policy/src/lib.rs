@@ -3,7 +3,7 @@
 //!
 //! A [`Policy`] is what a file means: base groups at the hooks that a packet passes, rules in groups that
 //! jump to one another, a default for each hook. It says so in the fields of packets and knows no bytes.
-//! Others make it (`import` from the files of other firewalls), and [`evaluate`] says what it means for one
+//! Others make it (`import` from the files of other firewalls), and [`evaluate()`] says what it means for one
 //! packet. That is slow and obviously right: whatever is faster must agree with it.
 
 #![forbid(unsafe_code)]

@@ -51,7 +51,7 @@ pub struct WitnessPacket {
     pub path: Path,
     /// Its fields.
     pub packet: Packet,
-    /// The conditions on earlier packets that must hold: numbers from [`PacketSpace::memory`].
+    /// The conditions on earlier packets that must hold: numbers in the order of their texts.
     pub remembered: Vec<usize>,
 }
 
