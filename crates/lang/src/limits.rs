@@ -108,7 +108,8 @@ pub const LARGEST_RULES_KEY: usize = 32;
 /// How many bits the key of a table with longest prefixes has at most. `E0518`
 pub const WIDEST_PREFIX_KEY: u32 = 128;
 
-/// How many regions of packets are compared when the rules of a policy's hook are written out. `E0556`
+/// How many regions of packets are compared when the conditions of a policy's rules are read, and again when
+/// the rules of a hook are written out. `E0556`
 pub const LARGEST_POLICY: usize = 1_000_000;
 
 /// How many rows of rules a hook has at most, where its policy says no capacity; one is for the default.

@@ -59,6 +59,22 @@ fn what_grows_through_jumps_has_a_limit() {
 }
 
 #[test]
+fn what_conditions_name_has_a_limit_for_the_whole_policy() {
+    let ports = |step: u32| (1..=700).map(|at| (at * step).to_string()).collect::<Vec<_>>().join(" | ");
+    let rules = |count: usize| vec![format!("pass dport {}, dport {}", ports(1), ports(2)); count].join("\n");
+    let group =
+        |count: usize| policy("", &format!("group first {{ pass }}\ngroup other {{\n{}\n}}", rules(count)));
+    assert_eq!(errors(&group(2)), Vec::<String>::new());
+    let third = errors(&group(3));
+    assert_eq!(third, ["E0556 the rules of this policy become too many when they are written out"]);
+    // What is named after `not` counts by its ends alone.
+    let many: Vec<String> = (0..20_000).map(|at| (3 * at).to_string()).collect();
+    let group = policy("", &format!("group first {{ pass dport not {} }}", many.join(" | ")));
+    let program = compiled(&group).program.expect("it compiles");
+    assert_eq!(program.tables[0].entries.len(), 20_001, "the runs between them, and the default");
+}
+
+#[test]
 fn a_rule_that_can_match_nothing_has_no_row() {
     let text = policy("capacity 1", "group first { pass dport 1, dport 2   block dport absent, dport 3 }");
     let program = compiled(&text).program.expect("it compiles");

@@ -26,6 +26,14 @@ pub struct Stage {
     pub span: Span,
 }
 
+impl Stage {
+    /// A stage without a header of its own, as a compiler writes one.
+    pub fn written(name: Name, params: Vec<Param>, body: Block, span: Span) -> Stage {
+        let (header, cap, requires) = (None, None, Vec::new());
+        Stage { name, start: false, steers: false, header, params, cap, requires, body, span }
+    }
+}
+
 /// `extern stage NAME(params) requires … { … }` of a module: a stage that the importing program declares. If
 /// there is a body and the program declares no such stage, the body is the stage.
 #[derive(Clone, Debug, PartialEq)]

@@ -70,17 +70,7 @@ fn join(stage: &mut Stage, asked: &Extern, diagnostics: &mut Findings) {
 /// The stage that a module declares for programs that have none.
 fn default(asked: Extern) -> Option<Stage> {
     let Extern { name, params, requires, body, span } = asked;
-    Some(Stage {
-        name,
-        start: false,
-        steers: false,
-        header: None,
-        params,
-        cap: None,
-        requires,
-        body: body?,
-        span,
-    })
+    Some(Stage { requires, ..Stage::written(name, params, body?, span) })
 }
 
 fn report_missing(asked: &Extern, import: Option<Span>, diagnostics: &mut Findings) {

@@ -74,17 +74,7 @@ fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> 
     }
     params.push(Param { name: named("rule", outcome.word.span), ty: uint(32, outcome.word.span) });
     let name = acting_name(policy, &outcome.word);
-    Some(Stage {
-        name,
-        start: false,
-        steers: false,
-        header: None,
-        params,
-        cap: None,
-        requires: Vec::new(),
-        body: outcome.body.clone(),
-        span: outcome.span,
-    })
+    Some(Stage::written(name, params, outcome.body.clone(), outcome.span))
 }
 
 fn acting_name(policy: &PolicyDeclaration, word: &Name) -> Name {
@@ -143,7 +133,7 @@ impl Asking<'_> {
         let name = table_of(self.policy, self.hook);
         let params = params(self.policy);
         if !asks_again(self.policy) {
-            return vec![self.stage(name, params, None, self.ask())];
+            return vec![Stage::written(name, params, self.ask(), self.hook.span)];
         }
         let again = self.again();
         let mut args = words(&params);
@@ -152,20 +142,15 @@ impl Asking<'_> {
         let mut with_below = params.clone();
         with_below.push(Param { name: named(BELOW, span), ty: uint(32, span) });
         // The checker sets the cap, once it knows how many rules go on.
-        let cap = Expr { kind: ExprKind::Int(MOST_POLICY_ROUNDS as u128), span };
-        vec![self.stage(name, params, None, first), self.stage(again, with_below, Some(cap), self.ask())]
+        let cap = Some(Expr { kind: ExprKind::Int(MOST_POLICY_ROUNDS as u128), span });
+        let again = Stage { cap, ..Stage::written(again, with_below, self.ask(), self.hook.span) };
+        vec![Stage::written(name, params, first, self.hook.span), again]
     }
 
     /// The name of the stage that asks for rules behind one.
     fn again(&self) -> Name {
         let Name { text, span } = table_of(self.policy, self.hook);
         Name { text: format!("{text}.again"), span }
-    }
-
-    fn stage(&self, name: Name, params: Vec<Param>, cap: Option<Expr>, body: Block) -> Stage {
-        let span = self.hook.span;
-        let (header, requires) = (None, Vec::new());
-        Stage { name, start: false, steers: false, header, params, cap, requires, body, span }
     }
 
     /// Looks the packet up and goes on as the rule says.

@@ -136,13 +136,14 @@ impl<'a> Checker<'a> {
             }
         }
         let (columns, width) = self.key_columns_of(policy);
-        let mut number = 0;
+        let (mut number, mut work) = (0, LARGEST_POLICY);
         let mut groups = Vec::with_capacity(policy.groups.len());
         for group in &policy.groups {
             let mut rules = Vec::with_capacity(group.rules.len());
             for rule in &group.rules {
                 number += 1;
-                rules.extend(self.policy_rule(policy, rule, number, &columns, width, &names));
+                let place = (number, &columns[..], width);
+                rules.extend(self.policy_rule(policy, rule, place, &names, &mut work));
             }
             groups.push(CheckedGroup { order: group.order, rules });
         }
@@ -171,10 +172,9 @@ impl<'a> Checker<'a> {
         &mut self,
         policy: &ast::PolicyDeclaration,
         rule: &ast::DeclaredRule,
-        number: u32,
-        columns: &[KeyColumn<'_>],
-        width: usize,
+        (number, columns, width): (u32, &[KeyColumn<'_>], usize),
         groups: &HashMap<&str, usize>,
+        work: &mut usize,
     ) -> Option<CheckedRule> {
         let action = match &rule.action {
             ast::DeclaredAction::Decide(decision) => {
@@ -190,7 +190,7 @@ impl<'a> Checker<'a> {
         }
         let mut regions = vec![vec![None; width]];
         for condition in &rule.conditions {
-            regions = self.narrowed(&regions, condition, columns)?;
+            regions = self.narrowed(&regions, condition, columns, work)?;
         }
         let &ast::DeclaredRule { log, decides_at_once, span, .. } = rule;
         Some(CheckedRule { number, log, action, decides_at_once, regions, span })
@@ -202,6 +202,7 @@ impl<'a> Checker<'a> {
         regions: &[Region],
         condition: &ast::DeclaredCondition,
         columns: &[KeyColumn<'_>],
+        work: &mut usize,
     ) -> Option<Vec<Region>> {
         let name = &condition.column;
         let mut at = 0;
@@ -233,15 +234,15 @@ impl<'a> Checker<'a> {
             runs.push(self.rule_values(value, &column.ty)?);
         }
         let largest = column.ty.largest();
-        let allowed = if condition.negated { none_of(&runs, largest) } else { Ok(Some(runs)) };
+        let allowed = if condition.negated { none_of(&runs, largest, work) } else { Ok(Some(runs)) };
         let allowed = match allowed {
             Ok(Some(allowed)) => allowed,
             Ok(None) => return self.too_large(condition.span),
             Err(RangeUnderMask) => return self.mask_met(condition.span),
         };
-        if regions.len().saturating_mul(allowed.len()) > LARGEST_POLICY {
-            return self.too_large(condition.span);
-        }
+        let pairs = regions.len().saturating_mul(allowed.len());
+        let Some(after) = work.checked_sub(pairs) else { return self.too_large(condition.span) };
+        *work = after;
         let mut narrowed = Vec::new();
         for region in regions {
             let region = match column.presence {

@@ -1,7 +1,6 @@
 //! Sets of packets that one row of a table of rules matches: for each column a run of values, or any.
 
 use crate::ir::Match;
-use crate::limits::LARGEST_POLICY;
 use policy::Values;
 
 /// The values of one column; `None` for any.
@@ -50,24 +49,28 @@ pub(super) fn meet_values(one: Values, other: Values) -> Result<Option<Values>, 
     }
 }
 
-/// The values that none of these holds, up to `largest`; `None` if there are more runs of them than
-/// [`LARGEST_POLICY`].
+/// The values that none of these holds, up to `largest`; `None` if that takes more comparisons than `work`,
+/// from which they are taken.
 ///
 /// # Errors
 /// A range and a mask would have to be said together.
-pub(super) fn none_of(values: &[Values], largest: u128) -> Result<Option<Vec<Values>>, RangeUnderMask> {
-    let mut left = vec![Values::Range { low: 0, high: largest }];
+pub(super) fn none_of(
+    values: &[Values],
+    largest: u128,
+    work: &mut usize,
+) -> Result<Option<Vec<Values>>, RangeUnderMask> {
+    let mut left = gaps(values, largest);
     for values in values {
+        let &Values::Masked { value, mask } = values else { continue };
         let mut rest = Vec::new();
-        for without in outside(*values, largest) {
+        for without in outside(value, mask) {
+            let Some(after) = work.checked_sub(left.len()) else { return Ok(None) };
+            *work = after;
             for part in &left {
                 // All values are left: whatever is left of them is what the other says.
                 let whole = *part == Values::Range { low: 0, high: largest };
                 let met = if whole { Some(without) } else { meet_values(*part, without)? };
                 rest.extend(met);
-            }
-            if rest.len() > LARGEST_POLICY {
-                return Ok(None);
             }
         }
         left = rest;
@@ -75,20 +78,30 @@ pub(super) fn none_of(values: &[Values], largest: u128) -> Result<Option<Vec<Val
     Ok(Some(left))
 }
 
-/// The values outside of a run, in runs.
-fn outside(values: Values, largest: u128) -> Vec<Values> {
-    match values {
-        Values::Range { low, high } => {
-            let below = low.checked_sub(1).map(|high| Values::Range { low: 0, high });
-            let above = (high < largest).then(|| Values::Range { low: high + 1, high: largest });
-            below.into_iter().chain(above).collect()
+/// The runs of values between these ranges; masks are left aside.
+fn gaps(values: &[Values], largest: u128) -> Vec<Values> {
+    let range = |values: &Values| match *values {
+        Values::Range { low, high } => Some((low, high)),
+        Values::Masked { .. } => None,
+    };
+    let mut ranges: Vec<(u128, u128)> = values.iter().filter_map(range).collect();
+    ranges.sort_unstable();
+    let (mut left, mut next) = (Vec::new(), Some(0));
+    for (low, high) in ranges {
+        let Some(begin) = next else { break };
+        if begin < low {
+            left.push(Values::Range { low: begin, high: low - 1 });
         }
-        Values::Masked { value, mask } => (0..128)
-            .map(|bit| 1 << bit)
-            .filter(|bit| mask & bit != 0)
-            .map(|bit: u128| Values::Masked { value: !value & bit, mask: bit })
-            .collect(),
+        next = high.checked_add(1).map(|behind| behind.max(begin));
     }
+    left.extend(next.filter(|begin| *begin <= largest).map(|low| Values::Range { low, high: largest }));
+    left
+}
+
+/// The values outside of those under a mask, in runs.
+fn outside(value: u128, mask: u128) -> impl Iterator<Item = Values> {
+    let bits = (0..128).map(|bit| 1u128 << bit).filter(move |bit| mask & bit != 0);
+    bits.map(move |bit| Values::Masked { value: !value & bit, mask: bit })
 }
 
 /// A column of a row as a table has it, for a column of so many bits.
@@ -108,5 +121,37 @@ pub(super) fn part_of_row(part: Part, width: u8) -> Match {
                 _ => Match::Range { low, high },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_what_none_holds() {
+        let ranges = || (0..8).flat_map(|low| (low..8).map(move |high| Values::Range { low, high }));
+        let held = |values: &[Values], number| values.iter().any(|values| values.hold(number));
+        for one in ranges() {
+            for other in ranges() {
+                let left = none_of(&[one, other], 7, &mut 100).expect("no mask").expect("few");
+                assert!((0..8).all(|number| held(&left, number) != held(&[one, other], number)));
+            }
+        }
+        for (value, mask) in (0..8).flat_map(|value| (1..8).map(move |mask| (value & mask, mask))) {
+            let masked = Values::Masked { value, mask };
+            let left = none_of(&[masked], 7, &mut 100).expect("alone").expect("few");
+            assert!((0..8).all(|number| held(&left, number) != masked.hold(number)));
+        }
+        assert_eq!(none_of(&[], 7, &mut 0), Ok(Some(vec![Values::Range { low: 0, high: 7 }])));
+        let all = Values::Range { low: 0, high: u128::MAX };
+        assert_eq!(none_of(&[all, all], u128::MAX, &mut 0), Ok(Some(Vec::new())));
+    }
+
+    #[test]
+    fn work_that_is_used_up_ends_it() {
+        let masks: Vec<Values> = (0..8).map(|bit| Values::Masked { value: 0, mask: 3 << bit }).collect();
+        assert_eq!(none_of(&masks, u128::MAX, &mut 100), Ok(None));
+        assert!(none_of(&masks, u128::MAX, &mut 1_000).is_ok_and(|left| left.is_some()));
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn unroll(
     default: Decided,
     rows: usize,
 ) -> Result<Vec<Listed>, UnrollFault> {
-    let mut walk = Walk { groups, rows, work: LARGEST_POLICY, way: Vec::new(), list: Vec::new() };
+    let mut walk = Walk { groups, rows, listed: 0, work: LARGEST_POLICY, way: Vec::new(), list: Vec::new() };
     let later = walk.group(first, &[any])?;
     walk.later(&later);
     let end = walk.list.len();
@@ -97,6 +97,8 @@ pub(super) fn unroll(
 struct Walk<'a> {
     groups: &'a [CheckedGroup],
     rows: usize,
+    /// How many rows the list has so far.
+    listed: usize,
     /// How many regions may still be compared.
     work: usize,
     /// The groups on the way here.
@@ -171,7 +173,8 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, rule: &CheckedRule, regions: Vec<Region>, effect: Effect) -> Result<(), UnrollFault> {
-        if self.list.len() >= self.rows {
+        self.listed += regions.len();
+        if self.listed > self.rows {
             return Err(UnrollFault::Rows(rule.span));
         }
         self.list.push(Listed { regions, effect, rule: rule.number, span: rule.span });
@@ -180,10 +183,10 @@ impl Walk<'_> {
 
     /// Lists the rules for later, the last one first.
     fn later(&mut self, rules: &[Later]) {
-        let mut returns = Vec::new();
+        let (mut returns, last) = (Vec::new(), rules.iter().rposition(decides));
         for (at, rule) in rules.iter().enumerate() {
             let Later::Return(regions, number, span) = rule else { continue };
-            if decide(&rules[at..]) {
+            if last.is_some_and(|last| at < last) {
                 returns.push((at, self.list.len()));
                 let (regions, effect) = (regions.clone(), Effect::Count);
                 self.list.push(Listed { regions, effect, rule: *number, span: *span });
@@ -198,19 +201,19 @@ impl Walk<'_> {
                 Later::Group(rules) => self.later(rules),
                 Later::Return(..) => {
                     let here = self.list.len();
-                    let led = returns.iter().find(|(other, _)| *other == at);
-                    led.into_iter().for_each(|&(_, from)| self.list[from].effect = Effect::Leave(here));
+                    let led = returns.pop_if(|(other, _)| *other == at);
+                    led.into_iter().for_each(|(_, from)| self.list[from].effect = Effect::Leave(here));
                 }
             }
         }
     }
 }
 
-/// Whether one of these rules decides.
-fn decide(rules: &[Later]) -> bool {
-    rules.iter().any(|rule| match rule {
+/// Whether the rule, or one of its group, decides.
+fn decides(rule: &Later) -> bool {
+    match rule {
         Later::Decide(..) => true,
-        Later::Group(rules) => decide(rules),
+        Later::Group(rules) => rules.iter().any(decides),
         Later::Return(..) => false,
-    })
+    }
 }
