@@ -12,6 +12,8 @@ mod limits;
 mod nft;
 mod npf;
 mod pf;
+#[cfg(test)]
+mod segment;
 mod words;
 
 use crate::ImportError;

@@ -1,6 +1,7 @@
 //! Configurations of IOS are policies by interface and direction, or are refused by line.
 
 use super::*;
+use crate::policies::segment::first_segment;
 use policy::{Packet, Path, evaluate};
 
 fn options() -> PolicyOptions {
@@ -20,19 +21,10 @@ fn whole(text: &str) -> Policy {
 }
 
 fn segment(in_port: Option<u128>, out_port: Option<u128>, dport: u128) -> Packet {
-    let fields = [
-        (PacketField::Family, Some(4)),
-        (PacketField::Source, Some(0xffff_0a00_0001)),
-        (PacketField::Destination, Some(0xffff_c000_0201)),
-        (PacketField::Protocol, Some(6)),
-        (PacketField::SourcePort, Some(2000)),
-        (PacketField::DestinationPort, Some(dport)),
-        (PacketField::TcpFlags, Some(2)),
-        (PacketField::LaterFragment, Some(0)),
-        (PacketField::InPort, in_port),
-        (PacketField::OutPort, out_port),
-    ];
-    fields.into_iter().fold(Packet::default(), |packet, (field, value)| packet.with(field, value))
+    first_segment(dport)
+        .with(PacketField::SourcePort, Some(2000))
+        .with(PacketField::InPort, in_port)
+        .with(PacketField::OutPort, out_port)
 }
 
 fn passes(policy: &Policy, path: Path, packet: &Packet) -> bool {

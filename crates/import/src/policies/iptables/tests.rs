@@ -1,6 +1,7 @@
 //! Whole dumps mean at each hook what Linux makes of them, or are refused by line.
 
 use super::*;
+use crate::policies::segment::first_segment;
 use policy::Policy;
 use policy::{Packet, Path, PolicyVerdict, Reject, State, Step, evaluate};
 
@@ -42,24 +43,7 @@ fn refused(rules: &str) -> ImportError {
 
 /// A segment of TCP from port to port.
 fn packet(sport: u128, dport: u128) -> Packet {
-    let fields = [
-        (PacketField::Family, 4),
-        (PacketField::Source, MAPPED | 0x0a00_0001),
-        (PacketField::Destination, MAPPED | 0xc000_0201),
-        (PacketField::Protocol, 6),
-        (PacketField::SourcePort, sport),
-        (PacketField::DestinationPort, dport),
-        (PacketField::TcpFlags, 2),
-        (PacketField::LaterFragment, 0),
-        (PacketField::InPort, 1),
-        (PacketField::OutPort, 2),
-        (PacketField::Dscp, 46),
-        (PacketField::TimeToLive, 64),
-        (PacketField::Length, 60),
-        (PacketField::State, State::New as u128),
-        (PacketField::SourceMac, 0x0200_0000_000a),
-    ];
-    fields.into_iter().fold(Packet::default(), |packet, (field, value)| packet.with(field, Some(value)))
+    first_segment(dport).with(PacketField::SourcePort, Some(sport))
 }
 
 fn verdict(policy: &Policy, path: Path, packet: &Packet) -> PolicyVerdict {

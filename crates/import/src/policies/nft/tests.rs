@@ -1,6 +1,7 @@
 //! Rulesets become policies that decide as they say, or are refused at the place.
 
 use super::*;
+use crate::policies::segment::first_segment;
 use policy::{Packet, PacketField, Path, PolicyVerdict, Reject, State, Step, Unreachable, evaluate};
 
 /// A ruleset of these objects, a line each.
@@ -55,30 +56,11 @@ fn one_chain(rules: &[String]) -> Vec<String> {
     [&[base("inet", "t", "forward", 0, "drop")], rules].concat()
 }
 
-/// A TCP packet of IPv4 that belongs to no connection.
-fn segment(port: u128) -> Packet {
-    Packet::default()
-        .with(PacketField::Family, Some(4))
-        .with(PacketField::Source, Some(0xffff_0a00_0001))
-        .with(PacketField::Destination, Some(0xffff_c000_0201))
-        .with(PacketField::Protocol, Some(6))
-        .with(PacketField::SourcePort, Some(1024))
-        .with(PacketField::DestinationPort, Some(port))
-        .with(PacketField::TcpFlags, Some(2))
-        .with(PacketField::LaterFragment, Some(0))
-        .with(PacketField::TimeToLive, Some(64))
-        .with(PacketField::Length, Some(60))
-        .with(PacketField::Dscp, Some(46))
-        .with(PacketField::InPort, Some(1))
-        .with(PacketField::OutPort, Some(2))
-        .with(PacketField::State, Some(State::New as u128))
-}
-
-/// A later fragment of such a packet.
+/// A later fragment.
 fn fragment() -> Packet {
     [PacketField::SourcePort, PacketField::DestinationPort, PacketField::TcpFlags]
         .into_iter()
-        .fold(segment(0), |packet, field| packet.with(field, None))
+        .fold(first_segment(0), |packet, field| packet.with(field, None))
         .with(PacketField::LaterFragment, Some(1))
 }
 
@@ -104,17 +86,17 @@ fn a_packet_passes_all_chains_by_priority() {
         rule("inet", "t", "x", &format!("{}, {DROP}", matching(DPORT, "==", "25"))),
         rule("ip", "u", "forward", &format!("{}, {DROP}", matching(SADDR, "==", r#""10.0.0.9""#))),
     ]);
-    let ports = [22, 80, 90, 91, 25].map(|port| decides(&policy, &segment(port)));
+    let ports = [22, 80, 90, 91, 25].map(|port| decides(&policy, &first_segment(port)));
     use RuleAction::{Block, Pass};
     assert_eq!(ports, [Pass, Block, Block, Pass, Block]);
-    let known = segment(80).with(PacketField::State, Some(State::Related as u128));
+    let known = first_segment(80).with(PacketField::State, Some(State::Related as u128));
     assert_eq!(decides(&policy, &known), Pass);
     // The chain of the other table comes first, and accepting there is not the end.
-    let stray = segment(22).with(PacketField::Source, Some(0xffff_0a00_0009));
+    let stray = first_segment(22).with(PacketField::Source, Some(0xffff_0a00_0009));
     assert_eq!(verdict(&policy, &stray).steps, [Step::Rule(1, 1)]);
     assert_eq!(policy.remembers, Remembers::Passed);
     // A table of `ip` says nothing of IPv6.
-    let six = segment(22).with(PacketField::Family, Some(6)).with(PacketField::Source, Some(7));
+    let six = first_segment(22).with(PacketField::Family, Some(6)).with(PacketField::Source, Some(7));
     assert_eq!(verdict(&policy, &six).steps[0], Step::Rule(1, 0));
     assert_eq!(decides(&policy, &six), Pass);
 }
@@ -139,7 +121,7 @@ fn states_are_compared_by_their_bits() {
         let rule = forward(&format!("{}, {ACCEPT}", matching(left, operator, right)));
         let policy = whole(&one_chain(&[rule]));
         for state in [New, Established, Related, Invalid, Untracked] {
-            let packet = segment(1).with(PacketField::State, Some(state as u128));
+            let packet = first_segment(1).with(PacketField::State, Some(state as u128));
             let passes = decides(&policy, &packet) == RuleAction::Pass;
             assert_eq!(passes, wanted.contains(&state), "{left} {operator} {right}: {state:?}");
         }
@@ -189,7 +171,7 @@ fn fields_hold_as_nftables_compares_them() {
     ] {
         let rule = forward(&format!("{}, {ACCEPT}", matching(&left, operator, right)));
         let policy = whole(&one_chain(&[rule]));
-        let passes = decides(&policy, &segment(22)) == RuleAction::Pass;
+        let passes = decides(&policy, &first_segment(22)) == RuleAction::Pass;
         assert_eq!(passes, fits, "{left} {operator} {right}");
     }
 }
@@ -199,7 +181,7 @@ fn an_interface_that_there_is_not_is_another() {
     let iif = r#"{"meta": {"key": "iifname"}}"#;
     let rules = [rule("inet", "t", "output", &format!("{}, {DROP}", matching(iif, "!=", r#""eth0""#)))];
     let policy = whole(&[&[base("inet", "t", "output", 0, "accept")], &rules[..]].concat());
-    let own = segment(22).with(PacketField::InPort, None);
+    let own = first_segment(22).with(PacketField::InPort, None);
     let said = evaluate(&policy, Path::FromGateway, &own, &|_| false).expect("it ends");
     assert_eq!(said.action, RuleAction::Block);
 }
@@ -280,7 +262,7 @@ fn sets_that_packets_change_are_remembered() {
     ]));
     assert_eq!(policy.memories.len(), 2);
     for known in [false, true] {
-        let said = evaluate(&policy, Path::Forwarded, &segment(1), &|index| index == 1 && known);
+        let said = evaluate(&policy, Path::Forwarded, &first_segment(1), &|index| index == 1 && known);
         assert_eq!(said.expect("it ends").action == RuleAction::Pass, known);
     }
 }
@@ -300,7 +282,7 @@ fn sets_of_one_element_and_of_none_hold_what_they_say() {
         ("", RuleAction::Block),
     ] {
         let policy = whole(&one_chain(&[set(elements), asks()]));
-        assert_eq!(decides(&policy, &segment(22)), action, "{elements}");
+        assert_eq!(decides(&policy, &first_segment(22)), action, "{elements}");
     }
     let twice = read(json(&one_chain(&[set(""), set("")])).as_bytes(), &PolicyOptions::default());
     assert!(twice.expect_err("there twice").what.contains("there twice"));
@@ -338,6 +320,6 @@ fn rejecting_says_how_and_to_whom() {
         (r#"{"type": "icmpx", "expr": "no-route"}"#, Some(Reject::Unreachable(Unreachable::NoRoute))),
     ] {
         let policy = whole(&one_chain(&[forward(&format!(r#"{{"reject": {reject}}}"#))]));
-        assert_eq!(decides(&policy, &segment(1)), wanted.map_or(RuleAction::Block, RuleAction::Reject));
+        assert_eq!(decides(&policy, &first_segment(1)), wanted.map_or(RuleAction::Block, RuleAction::Reject));
     }
 }

@@ -1,5 +1,6 @@
 //! What becomes of single lines of pf.
 
+use crate::policies::segment::first_segment;
 use crate::policies::{ImportedPolicy, PolicyOptions, read};
 use policy::{Packet, PacketField, Path, Reject, Remembers, RuleAction, State, Step, Unreachable, evaluate};
 
@@ -24,22 +25,8 @@ fn kept(text: &str) -> ImportedPolicy {
 const SYN: u128 = 2;
 const ACK: u128 = 16;
 
-/// TCP from 10.0.0.1 to 192.0.2.1, from em0 to em1.
 fn segment(port: u128, flags: u128) -> Packet {
-    let mapped = 0xffff_0000_0000u128;
-    [
-        (PacketField::Family, 4),
-        (PacketField::Source, mapped | 0x0a00_0001),
-        (PacketField::Destination, mapped | 0xc000_0201),
-        (PacketField::Protocol, 6),
-        (PacketField::SourcePort, 1234),
-        (PacketField::DestinationPort, port),
-        (PacketField::TcpFlags, flags),
-        (PacketField::InPort, 1),
-        (PacketField::OutPort, 2),
-    ]
-    .into_iter()
-    .fold(Packet::default(), |packet, (field, value)| packet.with(field, Some(value)))
+    first_segment(port).with(PacketField::TcpFlags, Some(flags))
 }
 
 fn decided(imported: &ImportedPolicy, packet: &Packet) -> RuleAction {
