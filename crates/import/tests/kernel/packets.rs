@@ -1,8 +1,10 @@
 //! Packets of all kinds: with ports and without, whole, first pieces and later ones, whose payload looks like
 //! a header.
 
+use super::ALL_PORTS;
 use super::random::Random;
 use import::address::AddressFamily;
+use policy::{PacketField, Path, Policy, RuleAction, evaluate};
 
 /// The type of frames with IPv6 packets.
 pub(crate) const V6: &[u8] = &[0x86, 0xdd];
@@ -88,6 +90,45 @@ impl Packet {
     /// The source as its bytes, those of IPv4 at the end.
     pub(crate) fn source(&self) -> [u8; 16] {
         self.src.to_be_bytes()
+    }
+
+    /// Its fields, where it comes in by the first port and leaves by the second.
+    pub(crate) fn fields(&self) -> policy::Packet {
+        let four = self.family == AddressFamily::V4;
+        let mapped = |bits: u128| if four { 0xffff_0000_0000 | bits } else { bits };
+        let (whole, icmp) = (!self.is_later() && self.there == 24, if four { 1 } else { 58 });
+        let of = |there: bool, name: &str| (whole && there).then(|| self.column(name, ALL_PORTS));
+        let header = match (four, self.piece) {
+            (true, _) => 20,
+            (false, Piece::Whole) => 40,
+            (false, _) => 48,
+        };
+        let has_ports = ALL_PORTS.contains(&self.proto);
+        let fields = [
+            (PacketField::Family, Some(if four { 4 } else { 6 })),
+            (PacketField::Source, Some(mapped(self.src))),
+            (PacketField::Destination, Some(mapped(self.dst))),
+            (PacketField::Protocol, Some(self.proto.into())),
+            (PacketField::SourcePort, of(has_ports, "sport")),
+            (PacketField::DestinationPort, of(has_ports, "dport")),
+            (PacketField::IcmpType, of(self.proto == icmp, "icmp_type")),
+            (PacketField::IcmpCode, of(self.proto == icmp, "icmp_code")),
+            (PacketField::TcpFlags, of(self.proto == 6, "tcp_flags")),
+            (PacketField::LaterFragment, Some(self.is_later().into())),
+            (PacketField::InPort, Some(1)),
+            (PacketField::OutPort, Some(2)),
+            (PacketField::Dscp, Some(self.code_point.into())),
+            (PacketField::TimeToLive, Some(self.hops.into())),
+            (PacketField::Length, Some(u128::from(self.there) + header)),
+            (PacketField::SourceMac, Some(0x0200_0000_0001)),
+        ];
+        fields.into_iter().fold(policy::Packet::default(), |packet, (field, value)| packet.with(field, value))
+    }
+
+    /// Whether a policy lets it pass.
+    pub(crate) fn passes(&self, policy: &Policy) -> bool {
+        let said = evaluate(policy, Path::Forwarded, &self.fields(), &|_| false).expect("every way ends");
+        matches!(said.action, RuleAction::Pass | RuleAction::Keep)
     }
 
     /// The value of a column, as `docs/import.md` says; ports are those of these protocols. A packet that

@@ -1,13 +1,12 @@
 //! Linux decides about packets as the policy does that was read of its ruleset: made rulesets with several
 //! chains at each hook, maps, sets and jumps.
 
-use super::packets::Packet;
 use super::random::Random;
 use super::router::Router;
-use super::{ALL_PORTS, made, seed};
+use super::{made, seed};
 use import::address::AddressFamily;
 use import::policies::{ImportedPolicy, PolicyOptions, read};
-use policy::{PacketField, Path, Policy, RuleAction, evaluate};
+use policy::{Path, evaluate};
 
 /// What a rule may ask in a table of `inet`; those with `ip` or `icmp` also in one of `ip`.
 const MATCHES: [&str; 44] = [
@@ -151,41 +150,8 @@ table ip two {{
     )
 }
 
-/// The fields of a packet that comes in by the first port and leaves by the second.
-pub(super) fn fields(packet: &Packet) -> policy::Packet {
-    let four = packet.family == AddressFamily::V4;
-    let mapped = |bits: u128| if four { 0xffff_0000_0000 | bits } else { bits };
-    let whole = !packet.is_later() && packet.there == 24;
-    let own_icmp = if four { 1 } else { 58 };
-    let of = |there: bool, name: &str| (whole && there).then(|| packet.column(name, ALL_PORTS));
-    let extension = if packet.piece == super::packets::Piece::Whole { 0 } else { 8 };
-    let header = if four { 20 } else { 40 + extension };
-    let has_ports = ALL_PORTS.contains(&packet.proto);
-    policy::Packet::default()
-        .with(PacketField::Family, Some(if four { 4 } else { 6 }))
-        .with(PacketField::Source, Some(mapped(packet.src)))
-        .with(PacketField::Destination, Some(mapped(packet.dst)))
-        .with(PacketField::Protocol, Some(packet.proto.into()))
-        .with(PacketField::SourcePort, of(has_ports, "sport"))
-        .with(PacketField::DestinationPort, of(has_ports, "dport"))
-        .with(PacketField::IcmpType, of(packet.proto == own_icmp, "icmp_type"))
-        .with(PacketField::IcmpCode, of(packet.proto == own_icmp, "icmp_code"))
-        .with(PacketField::TcpFlags, of(packet.proto == 6, "tcp_flags"))
-        .with(PacketField::LaterFragment, Some(packet.is_later().into()))
-        .with(PacketField::InPort, Some(1))
-        .with(PacketField::OutPort, Some(2))
-        .with(PacketField::Dscp, Some(packet.code_point.into()))
-        .with(PacketField::TimeToLive, Some(packet.hops.into()))
-        .with(PacketField::Length, Some(u128::from(packet.there) + header))
-}
-
-pub(super) fn passes(policy: &Policy, packet: &policy::Packet) -> bool {
-    let said = evaluate(policy, Path::Forwarded, packet, &|_| false).expect("every way ends");
-    matches!(said.action, RuleAction::Pass | RuleAction::Keep)
-}
-
 /// Loads a ruleset, without the lines that nft refuses, and reads what Linux has of it then.
-pub(super) fn load(router: &mut Router, text: &str) -> ImportedPolicy {
+fn load(router: &mut Router, text: &str) -> ImportedPolicy {
     let mut lines: Vec<&str> = text.lines().collect();
     loop {
         let loaded = router.try_load(&lines.join("\n"));
@@ -227,13 +193,13 @@ fn whole_rulesets_of_nftables_decide_as_linux_does() {
             }
             let passed = router.passes(&packets);
             for (packet, passed) in packets.iter().zip(passed) {
-                let own = passes(&policy.policy, &fields(packet));
+                let own = packet.passes(&policy.policy);
                 // Linux compares the payload of later fragments; what passes here passes there.
                 let agrees = if packet.is_later() { !own || passed } else { own == passed };
                 assert!(
                     agrees,
                     "Linux says {passed} of {packet:?}\n{text}\n{:#?}",
-                    evaluate(&policy.policy, Path::Forwarded, &fields(packet), &|_| false)
+                    evaluate(&policy.policy, Path::Forwarded, &packet.fields(), &|_| false)
                 );
                 later += usize::from(packet.is_later() && own == passed);
                 passing += usize::from(own);
