@@ -102,8 +102,8 @@ impl Expectation {
     /// Takes back that it was made again.
     pub(crate) fn set_back(&mut self, before: Renewed) {
         let Renewed { asked, exclusive_until, until, resolver, is_verified } = before;
-        let ask = Ask { resolver, is_verified, ..self.ask.clone() };
-        *self = Expectation { ask, asked, exclusive_until, until };
+        (self.asked, self.exclusive_until, self.until) = (asked, exclusive_until, until);
+        (self.ask.resolver, self.ask.is_verified) = (resolver, is_verified);
     }
 
     /// Whether both could claim the same packet, for different responders.

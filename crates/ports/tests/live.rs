@@ -330,6 +330,10 @@ fn that_more_waits_is_told_also_where_frames_for_others_came_between() {
         send(packet::BATCH as u32 + 20);
         assert_eq!(receive_now(receive_half).len(), packet::BATCH - 1, "the first was for another");
         assert!(receive_half.has_more(), "more waits");
+        // What comes while a batch is worked on waited for nothing.
+        assert_eq!(receive_now(receive_half).len(), 20);
+        send(3);
+        assert!(!receive_half.has_more(), "the batch had all that was there");
         while !receive_now(receive_half).is_empty() {}
         assert!(!receive_half.has_more(), "nothing waits");
     });

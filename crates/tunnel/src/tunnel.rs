@@ -412,7 +412,8 @@ impl Tunnel {
         }
         let peer = self.peer_mut(slot);
         if peer.current.is_none() {
-            (peer.unanswered_since, peer.owes_since, peer.confirm) = (None, None, false);
+            (peer.unanswered_since, peer.asked_since) = (None, None);
+            (peer.owes_since, peer.confirm) = (None, false);
             if had_one {
                 // Only this end knows that the session is over: what keeps the peer reachable is due at once.
                 peer.last_sent = None;

@@ -54,8 +54,10 @@ pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), 
         let run = move || {
             while !until.load(Ordering::SeqCst) {
                 let packets = tunnel.turn(LOOK);
-                let reason = "packet of a peer, for which there is no program".to_owned();
-                names.answering().refuse_all(reason, packets);
+                if packets > 0 {
+                    let reason = "packet of a peer, for which there is no program".to_owned();
+                    names.answering().refuse_all(reason, packets);
+                }
             }
         };
         thread::Builder::new().name("tunnel".to_owned()).spawn(run).map_err(NamesError::System)?;

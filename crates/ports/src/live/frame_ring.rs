@@ -61,19 +61,26 @@ pub(crate) struct FrameRing {
     /// The frame that will be full next, and how many before it are lent.
     next: usize,
     lent: usize,
+    /// Whether a frame behind the lent ones was full when these were lent.
+    left_full: bool,
 }
 
 impl FrameRing {
     /// The ring of a packet socket that was asked for one of this geometry.
     pub(crate) fn map(socket: &OwnedFd, geometry: Geometry) -> io::Result<FrameRing> {
         let shared = Shared::map(socket, geometry.blocks * BLOCK, 0)?;
-        Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
+        Ok(FrameRing { shared, geometry, next: 0, lent: 0, left_full: false })
     }
 
     /// Whether no frame is full beside those that are lent.
     pub(crate) fn is_empty(&self) -> bool {
         let next = self.shared.word(self.geometry.offset(self.next));
         sys::taken_over(next) & libc::TP_STATUS_USER == 0
+    }
+
+    /// Whether frames were left in the ring that were full already when the lent ones were taken.
+    pub(crate) fn left_full(&self) -> bool {
+        self.left_full
     }
 
     /// Gives back the lent frames, and lends the next full ones: returns memory, and the place of each frame
@@ -100,6 +107,7 @@ impl FrameRing {
         self.lent = (first..frames).take(most).take_while(full).count();
         let end = first + self.lent;
         self.next = end % frames;
+        self.left_full = status(self.next) & libc::TP_STATUS_USER != 0;
         let start = geometry.offset(first);
         let stop = if self.lent == 0 { start } else { geometry.offset(end - 1) + geometry.frame };
         // The kernel handed over every lent frame by its word, whose reading acquired what was written to

@@ -133,7 +133,7 @@ impl Receiver for Incoming {
 
     fn has_more(&self) -> bool {
         // Some of the frames may have been for others, and a batch ends where the ring does.
-        !self.ring.is_empty()
+        self.ring.left_full()
     }
 
     fn leave_checksums_open(&mut self, open: bool) {
