@@ -13,7 +13,7 @@ use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
 use crate::native::{Draft, Measured};
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
-use crate::pack::{MAX_KEY_WORDS, Packing};
+use crate::pack::{Packing, WIDEST_KEY};
 use crate::reports::BackendKind;
 use crate::stages::StageClock;
 use crate::state::table_set::{Reference, TableFamily, TablePlace};
@@ -228,13 +228,13 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         &mut packet.bytes.bytes_mut()[start..start + usize::from(bytes)]
     }
 
-    fn packed(&self, packing: &Packing, columns: &[Value]) -> ([u64; MAX_KEY_WORDS], usize) {
-        let mut words = [0; MAX_KEY_WORDS];
+    fn packed(&self, packing: &Packing, columns: &[Value]) -> ([u64; WIDEST_KEY], usize) {
+        let mut words = [0; WIDEST_KEY];
         packing.pack(columns.iter().map(|&column| self.value(column)), &mut words[..packing.words]);
         (words, packing.words)
     }
 
-    fn key(&self, table: u32, columns: &[Value]) -> ([u64; MAX_KEY_WORDS], usize) {
+    fn key(&self, table: u32, columns: &[Value]) -> ([u64; WIDEST_KEY], usize) {
         self.packed(&self.state.tables.shapes[table as usize].key, columns)
     }
 

@@ -11,7 +11,8 @@ use lang::ir::Column;
 pub const MAX_WORDS: usize = 8;
 
 /// The most words of any key: those of rules have each column in words of its own.
-pub const MAX_KEY_WORDS: usize = 32;
+pub const WIDEST_KEY: usize = lang::limits::LARGEST_RULES_KEY;
+const _: () = assert!(WIDEST_KEY <= tables::rules::MOST_PACKED_WORDS);
 
 /// The place of one column in the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

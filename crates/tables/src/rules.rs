@@ -28,7 +28,7 @@ pub use fields::{
     MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RuleField, RulesBuildError, RulesInsertError, RulesSpec,
 };
 pub use hygiene::{HygieneFinding, HygieneKind, MOST_WORK, hygiene};
-pub use image::RulesImage;
+pub use image::{MOST_PACKED_WORDS, RulesImage};
 pub use linear::Linear;
 pub use shared::{RulesReader, SharedRules};
 pub use table::{RulesStatistics, RulesTable};

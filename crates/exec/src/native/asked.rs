@@ -2,7 +2,7 @@
 //! packets that look them up have their turn.
 
 use super::early_lookups::Searched;
-use crate::pack::MAX_KEY_WORDS;
+use crate::pack::WIDEST_KEY;
 use crate::state::table_set::{Fast, TableSet};
 use ::tables::exact::{ABSENT, Exact};
 
@@ -29,7 +29,7 @@ impl Asked {
         Asked {
             searched,
             key_words,
-            keys: vec![0; group * key_words + MAX_KEY_WORDS],
+            keys: vec![0; group * key_words + WIDEST_KEY],
             packets: Vec::with_capacity(group),
             next: 0,
             likely: vec![vec![0; group]; exact],
@@ -44,7 +44,7 @@ impl Asked {
 
     /// Room for the next key.
     #[inline(always)]
-    pub(super) fn room(&mut self) -> Option<&mut [u64; MAX_KEY_WORDS]> {
+    pub(super) fn room(&mut self) -> Option<&mut [u64; WIDEST_KEY]> {
         self.keys.get_mut(self.packets.len() * self.key_words..)?.first_chunk_mut()
     }
 

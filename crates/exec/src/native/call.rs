@@ -9,13 +9,13 @@ use super::asked::Asked;
 use super::early_lookups::{KEPT_WORDS, MOST_EARLY_LOOKUPS};
 use super::placements::Placement;
 use crate::outputs::{Cause, Outputs};
-use crate::pack::{MAX_KEY_WORDS, MAX_WORDS};
+use crate::pack::{MAX_WORDS, WIDEST_KEY};
 use crate::state::table_set::Fast;
 use crate::state::{Cell, DefaultEntry, ProgramState};
 use ::tables::exact::ExactTable;
 use cranelift_jit::JITModule;
 use lang::ir::Template;
-use lang::limits::{LARGEST_RULES_KEY, LARGEST_WORDS, MOST_COLUMNS};
+use lang::limits::{LARGEST_WORDS, MOST_COLUMNS};
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
@@ -60,7 +60,7 @@ pub(super) struct Context<'a> {
 /// to two words for each column.
 pub(super) const MOST_FOUND: usize = 2 * MOST_COLUMNS;
 const _: () = assert!(MAX_WORDS <= MOST_FOUND && MOST_COLUMNS <= MAX_WORDS && LARGEST_WORDS == MAX_WORDS);
-const _: () = assert!(LARGEST_RULES_KEY == MAX_KEY_WORDS && LARGEST_WORDS <= LARGEST_RULES_KEY);
+const _: () = assert!(LARGEST_WORDS <= WIDEST_KEY);
 
 /// The part before the early lookups returns this plus the number of an early lookup if it came to one, else
 /// a verdict or [`NOT_ASKED`].
@@ -127,7 +127,7 @@ impl Code {
     ) -> u64 {
         let Some(before) = self.parts.first() else { return NOT_ASKED };
         context.kept = kept.as_mut_ptr();
-        // SAFETY: as above; `asked` has one place an early lookup, a key has at most `MAX_KEY_WORDS`, and
+        // SAFETY: as above; `asked` has one place an early lookup, a key has at most `WIDEST_KEY`, and
         // an early lookup that needs more than `KEPT_WORDS` words behind it is not asked.
         unsafe { before(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }

@@ -8,7 +8,7 @@ use super::host::{
 use super::tables::{FREE, LEARN_RELEASING, REMOVE_RELEASING};
 use super::translate::Body;
 use crate::interpret::largest;
-use crate::pack::{MAX_KEY_WORDS, MAX_WORDS, PackedPlace, Packing};
+use crate::pack::{MAX_WORDS, PackedPlace, Packing, WIDEST_KEY};
 use crate::state::table_set::TablePlace;
 use crate::state::{Cell, DefaultEntry};
 use ::tables::exact::ExactTable;
@@ -398,7 +398,7 @@ impl Body<'_, '_> {
     /// The address of a key's words on the stack.
     pub(super) fn stored_key(&mut self, table: u32, key: &[Value]) -> clif::Value {
         let packed = self.pack(&self.shared.packings[table as usize].0, key);
-        let slot = slot(&mut self.bx, &mut self.scratch.key, MAX_KEY_WORDS);
+        let slot = slot(&mut self.bx, &mut self.scratch.key, WIDEST_KEY);
         self.stored(slot, &packed)
     }
 

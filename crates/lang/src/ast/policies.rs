@@ -2,7 +2,7 @@
 
 use super::{Block, EntryKey, Expr, Name, Param};
 use crate::source::Span;
-use policy::{MatchOrder, Reject};
+use policy::{MatchOrder, Reject, Unreachable};
 
 /// `policy NAME(columns) { capacity 10k  hook …  pass => …  group … }`
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +114,16 @@ pub struct RuleDecision {
     /// What the sender is told, behind `reject`.
     pub reject: Option<Reject>,
 }
+
+/// What a sender can be told besides a code, by its word; its number in the enum `reject_kind` is its place.
+pub const REJECTS: [(&str, Reject); 6] = [
+    ("tcp_reset", Reject::TcpReset),
+    ("by_protocol", Reject::ByProtocol),
+    ("no_route", Reject::Unreachable(Unreachable::NoRoute)),
+    ("host", Reject::Unreachable(Unreachable::Host)),
+    ("port", Reject::Unreachable(Unreachable::Port)),
+    ("prohibited", Reject::Unreachable(Unreachable::Prohibited)),
+];
 
 /// `dport not 80 | 8000..8080` or `dport absent`
 #[derive(Clone, Debug, PartialEq)]

@@ -1,11 +1,11 @@
 //! Policies: columns, hooks, what happens to packets, and groups of rules.
 
-use super::spelling::{POLICY_PARTS, RULE_WORDS, nearest};
+use super::spelling::{DECISIONS, POLICY_PARTS, RULE_WORDS, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
 use crate::token::{Sign, TokenKind};
-use policy::{MatchOrder, Reject, Unreachable};
+use policy::{MatchOrder, Reject};
 
 impl Parser<'_> {
     pub(super) fn policy(&mut self) -> Parsed<Item> {
@@ -36,6 +36,13 @@ impl Parser<'_> {
     }
 
     fn policy_column(&mut self) -> Parsed<PolicyColumn> {
+        let (start, word) = (self.span(), self.word());
+        if RULE_WORDS.contains(&word) {
+            // In a rule without conditions before it, it would begin the next rule.
+            let fault =
+                Diagnostic::error("E0084", format!("`{word}` begins a rule."), start, "no name of a column");
+            return self.fail(fault);
+        }
         let param = self.param()?;
         let presence = if self.take_word("absent") {
             ColumnPresence::Optional
@@ -132,7 +139,7 @@ impl Parser<'_> {
                 self.advance();
                 DeclaredAction::Continue
             }
-            "pass" | "keep" | "block" | "reject" => {
+            word if DECISIONS.contains(&word) => {
                 DeclaredAction::Decide(self.policy_decision("at the begin of a rule")?)
             }
             _ if log => DeclaredAction::Continue,
@@ -146,7 +153,6 @@ impl Parser<'_> {
             conditions.push(self.rule_condition()?);
         }
         let span = self.since(start);
-        self.take(Sign::Semicolon);
         Ok(DeclaredRule { log, action, decides_at_once, conditions, span })
     }
 
@@ -157,10 +163,9 @@ impl Parser<'_> {
 
     /// `pass`, `keep`, `block` or `reject KIND`
     fn policy_decision(&mut self, place: &str) -> Parsed<RuleDecision> {
-        let known = ["pass", "keep", "block", "reject"];
         let word = self.word();
-        if !known.contains(&word) {
-            return self.no_policy_word(word, "a decision", &known);
+        if !DECISIONS.contains(&word) {
+            return self.no_policy_word(word, "a decision", &DECISIONS);
         }
         let word = self.any_word("A decision", place)?;
         let reject = if word.text == "reject" { Some(self.reject_kind()?) } else { None };
@@ -168,15 +173,8 @@ impl Parser<'_> {
     }
 
     fn reject_kind(&mut self) -> Parsed<Reject> {
-        let known = ["tcp_reset", "by_protocol", "no_route", "host", "port", "prohibited", "icmp", "icmpv6"];
         let word = self.word();
         let reject = match word {
-            "tcp_reset" => Reject::TcpReset,
-            "by_protocol" => Reject::ByProtocol,
-            "no_route" => Reject::Unreachable(Unreachable::NoRoute),
-            "host" => Reject::Unreachable(Unreachable::Host),
-            "port" => Reject::Unreachable(Unreachable::Port),
-            "prohibited" => Reject::Unreachable(Unreachable::Prohibited),
             "icmp" | "icmpv6" => {
                 self.advance();
                 let code = match self.kind() {
@@ -189,7 +187,14 @@ impl Parser<'_> {
                 };
                 if word == "icmp" { Reject::Icmp(code) } else { Reject::Icmpv6(code) }
             }
-            _ => return self.no_policy_word(word, "what a sender is told", &known),
+            word => match REJECTS.iter().find(|(known, _)| *known == word) {
+                Some((_, reject)) => *reject,
+                None => {
+                    let known: Vec<&str> = REJECTS.iter().map(|(known, _)| *known).collect();
+                    let known = [&known[..], &["icmp", "icmpv6"]].concat();
+                    return self.no_policy_word(word, "what a sender is told", &known);
+                }
+            },
         };
         self.advance();
         Ok(reject)

@@ -55,6 +55,9 @@ pub(super) const GROUP_PROPERTIES: [&str; 4] = ["buckets", "capacity", "from", "
 pub(super) const POLICY_PARTS: [&str; 8] =
     ["capacity", "hook", "group", "pass", "keep", "block", "reject", "log"];
 
+/// What a rule of a policy decides.
+pub(super) const DECISIONS: [&str; 4] = ["pass", "keep", "block", "reject"];
+
 /// Words that begin a rule of a policy.
 pub(super) const RULE_WORDS: [&str; 8] =
     ["pass", "keep", "block", "reject", "jump", "return", "count", "log"];

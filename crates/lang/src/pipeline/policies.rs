@@ -8,13 +8,19 @@
 //! ```
 
 use crate::ast::*;
-use crate::check::policies::{ACTIONS, BELOW, asks_again, presence_of, reject_number, table_of};
+use crate::check::policies::{BELOW, RowAction, asks_again, presence_of, reject_number, table_of};
 use crate::limits::MOST_POLICY_ROUNDS;
 use crate::source::Span;
-use policy::{Reject, Unreachable};
 
 /// The number of a rule that a stage gets for a packet about which no rule decides.
 const NO_RULE: u128 = 0;
+
+// What a row says has names that no program can write, so that none of its constants and columns means
+// another thing here.
+const DOES: &str = ".does";
+const KIND: &str = ".kind";
+const RULE: &str = ".rule";
+const ON: &str = ".below";
 
 /// Adds to each file what its policies stand for.
 pub(super) fn write_out(files: &mut [File]) {
@@ -42,17 +48,8 @@ pub(super) fn write_out(files: &mut [File]) {
 /// What tables of policies hold: `rule_action` says what is done, `reject_kind` what the sender is told.
 fn enums(span: Span) -> [Enum; 2] {
     let member = |name: &str, number: u128| (named(name, span), Expr { kind: ExprKind::Int(number), span });
-    let actions = (0..).zip(ACTIONS).map(|(number, name)| member(name, number)).collect();
-    let unreachable = |reason| Reject::Unreachable(reason);
-    let kinds = [
-        ("tcp_reset", Reject::TcpReset),
-        ("by_protocol", Reject::ByProtocol),
-        ("no_route", unreachable(Unreachable::NoRoute)),
-        ("host", unreachable(Unreachable::Host)),
-        ("port", unreachable(Unreachable::Port)),
-        ("prohibited", unreachable(Unreachable::Prohibited)),
-    ];
-    let kinds = kinds.map(|(name, reject)| member(name, reject_number(reject))).into();
+    let actions = RowAction::ALL.map(|(action, name)| member(name, action as u128)).into();
+    let kinds = (0..).zip(REJECTS).map(|(number, (name, _))| member(name, number)).collect();
     [
         Enum { name: named(RULE_ACTION, span), ty: uint(8, span), members: actions },
         Enum { name: named(REJECT_KIND, span), ty: uint(16, span), members: kinds },
@@ -140,7 +137,7 @@ impl Asking<'_> {
         args.push(Expr { kind: ExprKind::Int(u128::from(u32::MAX)), span });
         let first = block(vec![goto(again.clone(), args)], span);
         let mut with_below = params.clone();
-        with_below.push(Param { name: named(BELOW, span), ty: uint(32, span) });
+        with_below.push(Param { name: named(ON, span), ty: uint(32, span) });
         // The checker sets the cap, once it knows how many rules go on.
         let cap = Some(Expr { kind: ExprKind::Int(MOST_POLICY_ROUNDS as u128), span });
         let again = Stage { cap, ..Stage::written(again, with_below, self.ask(), self.hook.span) };
@@ -158,35 +155,27 @@ impl Asking<'_> {
         let span = self.hook.point.span;
         let mut key = words(&self.columns());
         if asks_again(self.policy) {
-            key.push(word(BELOW, span));
+            key.push(word(ON, span));
         }
         let subject = Expr { kind: ExprKind::Lookup(table_of(self.policy, self.hook), key), span };
         let mut arms = Vec::new();
         for PolicyOutcome { word, body, .. } in &self.policy.outcomes {
             let body = match word.text.as_str() {
-                "log" if !asks_again(self.policy) => continue,
-                "log" => {
-                    let mut body = body.clone();
-                    body.statements.push(self.on(word.span));
-                    body
-                }
-                "reject" => self.act(word, &["kind", "rule"]),
-                _ => self.act(word, &["rule"]),
+                "log" => self.logged(body.clone(), word.span),
+                "reject" => self.act(word, &[KIND, RULE]),
+                _ => self.act(word, &[RULE]),
             };
             arms.push(arm(action(word), body));
         }
-        let mut parts = ["does", "kind", "rule"].map(|name| pattern(name, span)).to_vec();
+        let mut parts = [DOES, KIND, RULE].map(|name| pattern(name, span)).to_vec();
         if asks_again(self.policy) {
-            parts.push(pattern(BELOW, span));
+            parts.push(pattern(ON, span));
             for word in ["count", "return"] {
                 arms.push(arm(action(&named(word, span)), block(vec![self.on(span)], span)));
             }
         }
-        // Only a row from outside says what the program has nothing for: it blocks, where the program can.
-        let blocks = self.policy.outcomes.iter().find(|outcome| outcome.word.text == "block");
-        let body = blocks.map_or_else(|| self.otherwise(), |blocks| self.act(&blocks.word, &["rule"]));
-        arms.push(arm(Pattern { kind: PatternKind::Any, span }, body));
-        let decide = Stmt { kind: StmtKind::Match(word("does", span), arms), span };
+        arms.push(arm(Pattern { kind: PatternKind::Any, span }, self.unknown()));
+        let decide = Stmt { kind: StmtKind::Match(word(DOES, span), arms), span };
         let found = Pattern {
             kind: PatternKind::Some(Box::new(Pattern { kind: PatternKind::Tuple(parts), span })),
             span,
@@ -198,10 +187,28 @@ impl Asking<'_> {
         block(vec![Stmt { kind: StmtKind::Match(subject, arms), span }], span)
     }
 
+    /// Does what the program says of a packet that is logged, in a block of its own: what it names there
+    /// hides no column from the rules behind.
+    fn logged(&self, mut body: Block, span: Span) -> Block {
+        let rule = StmtKind::Let(named("rule", span), None, word(RULE, span));
+        body.statements.insert(0, Stmt { kind: rule, span });
+        let every = Pattern { kind: PatternKind::Any, span };
+        let own = Stmt { kind: StmtKind::Match(word(DOES, span), vec![arm(every, body)]), span };
+        let then = if asks_again(self.policy) { vec![self.on(span)] } else { self.unknown().statements };
+        block([vec![own], then].concat(), span)
+    }
+
+    /// What a row from outside does whose action the program has nothing for: it blocks, where the program
+    /// can.
+    fn unknown(&self) -> Block {
+        let blocks = self.policy.outcomes.iter().find(|outcome| outcome.word.text == "block");
+        blocks.map_or_else(|| self.otherwise(), |blocks| self.act(&blocks.word, &[RULE]))
+    }
+
     /// Asks for the rules behind the one that matched.
     fn on(&self, span: Span) -> Stmt {
         let mut args = words(&params(self.policy));
-        args.push(word(BELOW, span));
+        args.push(word(ON, span));
         goto(self.again(), args)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Listing, words};
 use crate::ast::*;
-use policy::MatchOrder;
+use policy::{MatchOrder, Reject};
 
 impl Listing {
     pub(super) fn policy(&mut self, it: &PolicyDeclaration) {
@@ -38,7 +38,13 @@ impl Listing {
 }
 
 fn decision(decision: &RuleDecision) -> String {
-    let reject = decision.reject.map(|reject| format!(" {reject:?}")).unwrap_or_default();
+    let reject = decision.reject.map_or_else(String::new, |reject| match reject {
+        Reject::Icmp(code) => format!(" icmp {code}"),
+        Reject::Icmpv6(code) => format!(" icmpv6 {code}"),
+        plain => {
+            REJECTS.iter().filter(|(_, known)| *known == plain).map(|(word, _)| format!(" {word}")).collect()
+        }
+    });
     format!("{}{reject}", decision.word.text)
 }
 

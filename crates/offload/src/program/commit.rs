@@ -5,7 +5,7 @@ use super::images::ImageChanges;
 use super::{Offload, Whole};
 use exec::kernel::{CopiedPart, Effect, KernelPlan, ResultPlace, key_bits};
 use exec::native::Native;
-use exec::pack::{MAX_KEY_WORDS, MAX_WORDS, Packing};
+use exec::pack::{MAX_WORDS, Packing, WIDEST_KEY};
 use exec::{Backend, Outputs};
 use gpu::SlotOutput;
 use packet::batch::Batch;
@@ -112,7 +112,7 @@ fn bring(plan: &KernelPlan, back: &[u8], frame: &mut [u8]) {
 }
 
 /// Words of a key, and of a value behind it.
-type Words = [u64; MAX_KEY_WORDS + MAX_WORDS];
+type Words = [u64; WIDEST_KEY + MAX_WORDS];
 
 /// What one packet left to be done.
 struct Record<'a> {
@@ -137,7 +137,7 @@ impl Record<'_> {
 
     /// The words of a key.
     fn key(&self, place: ResultPlace, packing: &Packing) -> Words {
-        let mut words = [0; MAX_KEY_WORDS + MAX_WORDS];
+        let mut words = [0; WIDEST_KEY + MAX_WORDS];
         if key_bits(packing).is_some() {
             words[0] = self.read(place).into();
             return words;
@@ -154,7 +154,7 @@ impl Record<'_> {
     fn entry(&self, table: u32, place: ResultPlace) -> Option<Words> {
         let mirror = self.tables.iter().position(|one| *one == table)?;
         let held = self.mirrors[mirror].as_ref()?.entry(self.read(place))?;
-        let mut words = [0; MAX_KEY_WORDS + MAX_WORDS];
+        let mut words = [0; WIDEST_KEY + MAX_WORDS];
         words.iter_mut().zip(held).for_each(|(word, held)| *word = held);
         Some(words)
     }

@@ -37,8 +37,9 @@ pub(super) const NO_RULE: u32 = CHECKED - 1;
 const KEY_WORDS: &str = "a key has one word a column, two for a column of more than 64 bits";
 /// Packed keys of up to so many 64-bit words, 512 bits, lie on the stack.
 const FEW_WORDS: usize = 8;
-/// Wider ones too, up to so many words; it takes longer to clear them.
-const MANY_WORDS: usize = 32;
+/// Wider ones too, up to so many words, which no key of a program exceeds; it takes longer to clear them.
+/// Devices have room for as many (`RULES_WORDS`).
+pub const MOST_PACKED_WORDS: usize = 32;
 
 /// Half a block of one vector: 32 elements in a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -442,8 +443,8 @@ impl RulesImage {
         let words = self.layout.words();
         if words <= FEW_WORDS {
             self.first(key, &mut [0; FEW_WORDS][..words], counts)
-        } else if words <= MANY_WORDS {
-            self.first(key, &mut [0; MANY_WORDS][..words], counts)
+        } else if words <= MOST_PACKED_WORDS {
+            self.first(key, &mut [0; MOST_PACKED_WORDS][..words], counts)
         } else {
             self.first(key, &mut vec![0; words], counts)
         }

@@ -23,8 +23,8 @@ const NUMBERS_FOR_RULE: usize = 2;
 pub(super) const NOWHERE: u32 = u32::MAX;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
-/// Trees are grown as for a table that has room for one part in so many more than the rules that it is built
-/// of. So a build costs what its rules cost, whatever the capacity.
+/// A build grows its trees as if the table had room for one in so many more rules than it is built of, so it
+/// costs what its rules cost, whatever the capacity.
 const SPARE_RULES: usize = 4;
 
 /// The most bytes of an image for so many rules.

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Match, prefix_mask};
 use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS};
 use crate::source::Span;
-use policy::{MatchOrder, Reject, Unreachable, Values};
+use policy::{MatchOrder, Reject, Values};
 use region::{RangeUnderMask, Region, meet_values, none_of, part_of_row};
 use std::collections::HashMap;
 use unroll::{Effect, Listed, UnrollFault, unroll};
@@ -21,8 +21,30 @@ use unroll::{Effect, Listed, UnrollFault, unroll};
 /// The part of a key that says behind which priority a packet goes on.
 pub(crate) const BELOW: &str = "below";
 
-/// What a row of a table does: the members of `rule_action`, in order.
-pub(crate) const ACTIONS: [&str; 7] = ["pass", "keep", "block", "reject", "log", "count", "return"];
+/// What a row of a table does: the members of `rule_action`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowAction {
+    Pass,
+    Keep,
+    Block,
+    Reject,
+    Log,
+    Count,
+    Return,
+}
+
+impl RowAction {
+    /// All of them with their words.
+    pub(crate) const ALL: [(RowAction, &str); 7] = [
+        (RowAction::Pass, "pass"),
+        (RowAction::Keep, "keep"),
+        (RowAction::Block, "block"),
+        (RowAction::Reject, "reject"),
+        (RowAction::Log, "log"),
+        (RowAction::Count, "count"),
+        (RowAction::Return, "return"),
+    ];
+}
 
 /// The points of a gateway where a policy is asked.
 const POINTS: [&str; 5] = ["in", "forward", "to_gateway", "from_gateway", "out"];
@@ -51,14 +73,9 @@ pub(crate) fn asks_again(policy: &ast::PolicyDeclaration) -> bool {
 /// 512 on.
 pub(crate) fn reject_number(reject: Reject) -> u128 {
     match reject {
-        Reject::TcpReset => 0,
-        Reject::ByProtocol => 1,
-        Reject::Unreachable(Unreachable::NoRoute) => 2,
-        Reject::Unreachable(Unreachable::Host) => 3,
-        Reject::Unreachable(Unreachable::Port) => 4,
-        Reject::Unreachable(Unreachable::Prohibited) => 5,
         Reject::Icmp(code) => 256 + u128::from(code),
         Reject::Icmpv6(code) => 512 + u128::from(code),
+        plain => ast::REJECTS.iter().take_while(|(_, known)| *known != plain).count() as u128,
     }
 }
 
@@ -91,10 +108,10 @@ enum CheckedAction {
     Continue,
 }
 
-/// A verdict: one of [`ACTIONS`], and what the sender is told.
+/// A verdict, and what the sender is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Decided {
-    action: &'static str,
+    action: RowAction,
     reject: Option<Reject>,
 }
 
@@ -102,6 +119,8 @@ struct Decided {
 struct KeyColumn<'p> {
     name: &'p str,
     ty: Type,
+    /// Its place in the key.
+    place: usize,
     /// Where the table says whether the packet has it.
     presence: Option<usize>,
 }
@@ -121,6 +140,19 @@ impl<'a> Checker<'a> {
         for (at, outcome) in policy.outcomes.iter().enumerate() {
             if policy.outcomes[..at].iter().any(|other| other.word.text == outcome.word.text) {
                 self.diagnostics.declared_twice("outcome", &outcome.word, None);
+                return;
+            }
+        }
+        for (at, ast::PolicyColumn { param, .. }) in policy.columns.iter().enumerate() {
+            let name = param.name.text.as_str();
+            let says_presence = |other: &ast::PolicyColumn| {
+                other.presence == ColumnPresence::Optional && presence_of(&other.param.name.text) == name
+            };
+            if ["rule", "kind", BELOW].contains(&name)
+                || policy.columns[..at].iter().any(|other| other.param.name.text == name)
+                || policy.columns.iter().any(says_presence)
+            {
+                self.diagnostics.declared_twice("column", &param.name, None);
                 return;
             }
         }
@@ -162,7 +194,7 @@ impl<'a> Checker<'a> {
             let ty = self.resolve_type(&column.param.ty);
             // Each column's key part stands at its place, and behind it the one that says if it is there.
             let presence = (column.presence == ColumnPresence::Optional).then_some(width + 1);
-            columns.push(KeyColumn { name: &column.param.name.text, ty, presence });
+            columns.push(KeyColumn { name: &column.param.name.text, ty, place: width, presence });
             width += 1 + usize::from(presence.is_some());
         }
         (columns, width)
@@ -205,16 +237,12 @@ impl<'a> Checker<'a> {
         work: &mut usize,
     ) -> Option<Vec<Region>> {
         let name = &condition.column;
-        let mut at = 0;
-        let Some(column) = columns.iter().find(|column| {
-            let found = column.name == name.text;
-            at += if found { 0 } else { 1 + usize::from(column.presence.is_some()) };
-            found
-        }) else {
+        let Some(column) = columns.iter().find(|column| column.name == name.text) else {
             let known: Vec<&str> = columns.iter().map(|column| column.name).take(self.candidates()).collect();
             self.unknown("column", &name.text, name.span, known.into_iter());
             return None;
         };
+        let at = column.place;
         let presence = |there: bool| Some(Values::exact(there.into()));
         let Some(values) = &condition.values else {
             let Some(place) = column.presence else {
@@ -258,19 +286,22 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+        // Two values, or two ways out of a mask, may say the same.
+        narrowed.sort_unstable();
+        narrowed.dedup();
         Some(narrowed)
     }
 
     /// The values that a part of a condition names.
     fn rule_values(&mut self, value: &EntryKey, ty: &Type) -> Option<Values> {
         let part = match value {
-            EntryKey::Value(value) if *ty == Type::Ip6 => match (self.prefix(value), &value.kind) {
+            EntryKey::Value(written) if *ty == Type::Ip6 => match (self.prefix(written), &written.kind) {
                 // An IPv4 address a.b.c.d is ::ffff:a.b.c.d (RFC 4291, 2.5.5.2).
                 (Some((Type::Ip4, bits, length)), _) => {
                     Match::Prefix { value: MAPPED | bits, length: 96 + length }
                 }
                 (_, ast::ExprKind::Ip4(address)) => Match::Exact(MAPPED | u128::from(*address)),
-                _ => self.entry_key(&EntryKey::Value(value.clone()), ty)?,
+                _ => self.entry_key(value, ty)?,
             },
             other => self.entry_key(other, ty)?,
         };
@@ -344,9 +375,9 @@ impl<'a> Checker<'a> {
             // What goes on goes behind the row above the one that it goes on with.
             let value = match *effect {
                 Effect::Decide(decided) => row(decided, *rule, again, 0),
-                Effect::Log => row(goes_on("log"), *rule, again, priority(at)),
-                Effect::Count => row(goes_on("count"), *rule, again, priority(at)),
-                Effect::Leave(next) => row(goes_on("return"), *rule, again, priority(next - 1)),
+                Effect::Log => row(goes_on(RowAction::Log), *rule, again, priority(at)),
+                Effect::Count => row(goes_on(RowAction::Count), *rule, again, priority(at)),
+                Effect::Leave(next) => row(goes_on(RowAction::Return), *rule, again, priority(next - 1)),
             };
             for region in regions {
                 let parts = region.iter().zip(&widths);
@@ -370,9 +401,9 @@ impl<'a> Checker<'a> {
         who: &str,
     ) -> Option<Decided> {
         let RuleDecision { word, reject } = decision;
-        let action = ACTIONS.into_iter().find(|action| *action == word.text)?;
-        if !policy.outcomes.iter().any(|outcome| outcome.word.text == action) {
-            self.no_outcome(policy, action, word.span, who);
+        let (action, _) = RowAction::ALL.into_iter().find(|(_, known)| *known == word.text)?;
+        if !policy.outcomes.iter().any(|outcome| outcome.word.text == word.text) {
+            self.no_outcome(policy, &word.text, word.span, who);
             return None;
         }
         Some(Decided { action, reject: *reject })
@@ -404,7 +435,9 @@ impl<'a> Checker<'a> {
     fn mask_met<T>(&mut self, span: Span) -> Option<T> {
         let headline = "a range meets a mask in one column";
         let fault = Diagnostic::error("E0555", headline, span, "no row of a table can say both");
-        self.report(fault.help("write the range as prefixes or values"));
+        self.report(
+            fault.help("write the range as prefixes or values: a prefix and a mask can be said together"),
+        );
         None
     }
 
@@ -460,16 +493,15 @@ fn with(region: &Region, at: usize, part: region::Part) -> Region {
 }
 
 /// What a row does with packets that go on.
-fn goes_on(action: &'static str) -> Decided {
+fn goes_on(action: RowAction) -> Decided {
     Decided { action, reject: None }
 }
 
 /// The value of a row: what it does, what the sender is told, the rule, and below which priority a packet
 /// goes on.
 fn row(does: Decided, rule: u32, again: bool, below: u32) -> Vec<u128> {
-    let action = ACTIONS.iter().position(|action| *action == does.action).unwrap_or(0);
     let kind: u128 = does.reject.map_or(0, reject_number);
-    let mut value = vec![action as u128, kind, u128::from(rule)];
+    let mut value = vec![does.action as u128, kind, u128::from(rule)];
     value.extend(again.then_some(u128::from(below)));
     value
 }

@@ -39,12 +39,15 @@ pub(super) fn meet_values(one: Values, other: Values) -> Result<Option<Values>, 
             let apart = (value ^ bits) & mask & under != 0;
             Ok((!apart).then_some(Values::Masked { value: value | bits, mask: mask | under }))
         }
-        (Values::Range { low, high }, masked) | (masked, Values::Range { low, high }) => {
-            if low == high {
-                Ok(masked.hold(low).then_some(Values::exact(low)))
-            } else {
-                Err(RangeUnderMask)
+        (Values::Range { low, high }, Values::Masked { value, mask })
+        | (Values::Masked { value, mask }, Values::Range { low, high }) => {
+            // A prefix is a mask, too.
+            let free = low ^ high;
+            if free & free.wrapping_add(1) != 0 || low & free != 0 {
+                return Err(RangeUnderMask);
             }
+            let apart = (low ^ value) & mask & !free != 0;
+            Ok((!apart).then_some(Values::Masked { value: low | value, mask: mask | !free }))
         }
     }
 }
@@ -67,10 +70,7 @@ pub(super) fn none_of(
             let Some(after) = work.checked_sub(left.len()) else { return Ok(None) };
             *work = after;
             for part in &left {
-                // All values are left: whatever is left of them is what the other says.
-                let whole = *part == Values::Range { low: 0, high: largest };
-                let met = if whole { Some(without) } else { meet_values(*part, without)? };
-                rest.extend(met);
+                rest.extend(meet_values(*part, without)?);
             }
         }
         left = rest;
@@ -108,7 +108,14 @@ fn outside(value: u128, mask: u128) -> impl Iterator<Item = Values> {
 pub(super) fn part_of_row(part: Part, width: u8) -> Match {
     match part {
         None => Match::Any,
-        Some(Values::Masked { value, mask }) => Match::Masked { value, mask },
+        Some(Values::Masked { value, mask }) => {
+            let all = u128::MAX >> (128 - u32::from(width.clamp(1, 128)));
+            match mask & all {
+                0 => Match::Any,
+                mask if mask == all => Match::Exact(value),
+                mask => Match::Masked { value, mask },
+            }
+        }
         Some(Values::Range { low, high }) if low == high => Match::Exact(low),
         Some(Values::Range { low, high }) => {
             let differs = low ^ high;

@@ -149,3 +149,9 @@ fn the_texts_find_what_the_reference_finds() {
         agrees(&program(widths), &mut random, widths, 120, 6_000);
     }
 }
+
+#[test]
+fn a_device_has_room_for_the_widest_key() {
+    let defined = format!("#define RULES_WORDS {}\n", crate::rules::MOST_PACKED_WORDS);
+    assert!(super::TEXT.contains(&defined));
+}
