@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 12] = [
+const MODULES: [(&str, Files); 13] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -14,6 +14,7 @@ const MODULES: [(&str, Files); 12] = [
     ("std/bindings", BINDINGS),
     ("std/nat64", NAT64),
     ("std/networks", NETWORKS),
+    ("std/parts", PARTS),
     ("std/limits", LIMITS),
     ("std/syn_cookies", SYN_COOKIES),
     ("std/server_names", SERVER_NAMES),
@@ -74,6 +75,8 @@ const NAT64: &[(&str, &str)] = &[
 ];
 
 const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../std/networks.rav"))];
+
+const PARTS: &[(&str, &str)] = &[("std/parts.rav", include_str!("../../../std/parts.rav"))];
 
 const LIMITS: &[(&str, &str)] = &[("std/limits.rav", include_str!("../../../std/limits.rav"))];
 
