@@ -408,14 +408,27 @@ fn header_name<'a>(words: &[FilterWord<'a>]) -> Option<&'a str> {
     words.first().map(|word| word.text)
 }
 
-/// A call in a procedure, which must be that of a log.
+/// A call in a procedure, which must be that of a log: `log: npflog0`.
 fn call(words: &[FilterWord<'_>]) -> Result<(), ImportError> {
-    let first = words[0];
-    if first.is("log:") || first.is("log") {
-        return Ok(());
+    let [first, rest @ ..] = words else { return Ok(()) };
+    if !first.is("log:") {
+        let what = format!("{} in a procedure does more than to log", first.shown());
+        return Err(first.error(what, "remove it, or do it in the program of the gateway"));
     }
-    let what = format!("{} in a procedure does more than to log", first.shown());
-    Err(first.error(what, "remove it, or do it in the program of the gateway"))
+    let is_name = |word: &FilterWord<'_>| {
+        word.variable().is_none() && matches!(word.kind, Kind::Plain | Kind::Quoted)
+    };
+    match rest {
+        [] => Err(first.error("`log:` names no interface", "write `log: npflog0`")),
+        [name, ..] if !is_name(name) => {
+            Err(name.error(format!("{} is no name of an interface", name.shown()), "write `log: npflog0`"))
+        }
+        [_] => Ok(()),
+        [_, next, ..] => Err(next.error(
+            format!("{} stands behind the interface to which the procedure logs", next.shown()),
+            "write `log: npflog0` alone in its line",
+        )),
+    }
 }
 
 #[cfg(test)]

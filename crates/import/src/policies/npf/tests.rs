@@ -243,6 +243,10 @@ fn what_is_not_understood_exactly_is_refused_at_its_place() {
         ("group \"a\" forw { block all }", 1, 11, "`forw`"),
         ("group default { block all }", 2, 7, "already"),
         ("procedure \"n\" { normalize: \"random-id\" }", 1, 17, "more than to log"),
+        ("procedure \"n\" { log: npflog0 normalize: \"no-df\" }", 1, 30, "`normalize:` stands behind"),
+        ("procedure \"n\" { log x y z }", 1, 17, "`log` in a procedure"),
+        ("procedure \"n\" { log: }", 1, 17, "names no interface"),
+        ("procedure \"n\" { log: $x }", 1, 22, "`$x` is no name"),
         ("$a = 1; $a = 2", 1, 9, "there twice"),
         ("table <x> type trie", 1, 16, "no type of a table"),
     ] {
