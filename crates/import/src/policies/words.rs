@@ -108,8 +108,7 @@ pub(super) fn words(text: &str, from: usize) -> Result<Vec<FilterWord<'_>>, Impo
                 })?;
                 (Kind::Quoted, end + 2, 1..end + 1)
             }
-            b'<' if table(rest).is_some() => {
-                let length = table(rest).unwrap_or(0);
+            b'<' if let Some(length) = table(rest.bytes().skip(1)) => {
                 (Kind::Table, length + 2, 1..length + 1)
             }
             b'{' | b'}' | b'(' | b')' | b',' | b'=' | b'!' | b'<' | b'>' | b';' | b'\\' => {
@@ -134,12 +133,17 @@ pub(super) fn words(text: &str, from: usize) -> Result<Vec<FilterWord<'_>>, Impo
     Ok(words)
 }
 
-/// How long the name of a table is that the text begins with, if it does with `<name>`.
-fn table(text: &str) -> Option<usize> {
-    let name = text[1..].split('>').next()?;
-    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-    let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-    (first && rest && text.len() > name.len() + 1).then_some(name.len())
+/// How long the name of a table is that begins behind a `<`, if a `>` ends it. No byte behind the name is taken.
+fn table(mut bytes: impl Iterator<Item = u8>) -> Option<usize> {
+    let mut length = 0;
+    loop {
+        match bytes.next()? {
+            b'>' => return (length > 0).then_some(length),
+            byte if byte.is_ascii_alphabetic() || byte == b'_' => length += 1,
+            byte if length > 0 && (byte.is_ascii_digit() || b"-.".contains(&byte)) => length += 1,
+            _ => return None,
+        }
+    }
 }
 
 /// The words of one statement, read from left to right.
@@ -256,6 +260,23 @@ mod tests {
                 (Kind::End, "", 1, 7)
             ]
         );
+    }
+
+    #[test]
+    fn names_of_tables_are_looked_for_along_their_characters_alone() {
+        for (text, length, looked_at) in [
+            ("a-b.1>c>", Some(3 + 2), 6),
+            ("_>", Some(1), 2),
+            ("5 and far behind it >", None, 1),
+            ("<<<<>", None, 1),
+            ("ab cd>", None, 3),
+            (">", None, 1),
+            ("ab", None, 2),
+        ] {
+            let mut taken = 0;
+            assert_eq!(table(text.bytes().inspect(|_| taken += 1)), length, "{text}");
+            assert_eq!(taken, looked_at, "{text}");
+        }
     }
 
     #[test]
