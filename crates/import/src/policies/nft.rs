@@ -38,8 +38,8 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let mut refused = ruleset.others(source);
     let interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
     let mut matcher = Matcher::new(interfaces, ruleset.followed());
-    let (mut groups, mut kept) = (Vec::with_capacity(reached.len()), 0);
-    for (number, chain) in &reached {
+    let (mut groups, mut kept) = (Vec::with_capacity(reached.chains.len()), 0);
+    for (number, chain) in &reached.chains {
         let chain_object = &ruleset.chains[*number];
         let mut rules: Vec<PolicyRule> = gate(source, chain_object).into_iter().collect();
         for rule in &ruleset.rules[*number] {
@@ -54,7 +54,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         groups.push(RuleGroup { name: name(chain_object), order: MatchOrder::First, rules });
     }
     let mut hooks = Vec::new();
-    for (number, way) in &reached {
+    for (number, way) in &reached.chains {
         let chain = &ruleset.chains[*number];
         let Some(point) = chain.point else { continue };
         let drops = chain.object.policy.as_deref() == Some("drop");

@@ -63,8 +63,13 @@ pub(super) struct Reached {
     pub(super) group: usize,
 }
 
-/// The chains that packets reach, each with the ways to it.
-pub(super) type Ways = BTreeMap<usize, Reached>;
+/// The chains that packets reach.
+pub(super) struct Ways {
+    /// How packets come to each.
+    pub(super) chains: BTreeMap<usize, Reached>,
+    /// For each group, whether its chain, or one that it leads to, may drop a packet.
+    pub(super) may_block: Vec<bool>,
+}
 
 /// A ruleset without its dormant tables.
 pub(super) struct Ruleset<'a> {
@@ -77,6 +82,8 @@ pub(super) struct Ruleset<'a> {
     others: Vec<(ChainObject, &'a RawValue)>,
     /// All rules, as [`hooks::changes_nothing`] looks at them.
     objects: Vec<RuleObject<'a>>,
+    /// For each chain those that its rules lead to, each with the first rule that does.
+    pub(super) leads: Vec<BTreeMap<usize, &'a RawValue>>,
 }
 
 impl<'a> Ruleset<'a> {
@@ -88,6 +95,7 @@ impl<'a> Ruleset<'a> {
             sets: HashMap::new(),
             others: Vec::new(),
             objects: Vec::new(),
+            leads: Vec::new(),
         };
         let (mut dormant, mut bodies) = (BTreeSet::new(), Vec::new());
         for raw in &document.nftables {
@@ -143,6 +151,7 @@ impl<'a> Ruleset<'a> {
             ruleset.objects.push(rule);
         }
         ruleset.note_updates();
+        ruleset.leads = ruleset.rules.iter().map(|rules| ruleset.leads(rules)).collect();
         Ok(ruleset)
     }
 
@@ -237,21 +246,31 @@ impl<'a> Ruleset<'a> {
         self.sets.get(&[&object.family, &object.table].map(String::clone))
     }
 
-    /// The chains that the statements of a rule lead to.
-    fn targets(&self, rule: &Rule<'_>) -> Vec<usize> {
-        let mut names = Vec::new();
-        for (_, kind, body) in &rule.statements {
-            if matches!(&**kind, "jump" | "goto") {
-                names.extend(body.get("target").and_then(Value::as_str));
+    /// The chains that the rules of one chain lead to, each with the first rule that does. A map that several
+    /// of them ask is looked through once.
+    fn leads(&self, rules: &[Rule<'a>]) -> BTreeMap<usize, &'a RawValue> {
+        let (mut leads, mut asked) = (BTreeMap::new(), BTreeSet::new());
+        for rule in rules {
+            let mut names = BTreeSet::new();
+            for (_, kind, body) in &rule.statements {
+                if matches!(&**kind, "jump" | "goto") {
+                    names.extend(body.get("target").and_then(Value::as_str));
+                }
+                let Some(data) = body.get("data").filter(|_| kind == "vmap") else { continue };
+                let named = data.as_str().and_then(|name| name.strip_prefix('@'));
+                match named.and_then(|name| self.sets(rule.chain)?.get_key_value(name)) {
+                    Some((name, map)) if asked.insert(name) => {
+                        map.elements().iter().for_each(|element| verdicts(element, &mut names));
+                    }
+                    Some(_) => {}
+                    None => verdicts(data, &mut names),
+                }
             }
-            let Some(data) = body.get("data").filter(|_| kind == "vmap") else { continue };
-            let named = data.as_str().and_then(|name| name.strip_prefix('@'));
-            match named.and_then(|name| self.sets(rule.chain)?.get(name)) {
-                Some(map) => map.elements().iter().for_each(|element| verdicts(element, &mut names)),
-                None => verdicts(data, &mut names),
+            for next in names.into_iter().filter_map(|name| self.beside(rule.chain, name)) {
+                leads.entry(next).or_insert(rule.raw);
             }
         }
-        names.iter().filter_map(|name| self.beside(rule.chain, name)).collect()
+        leads
     }
 
     /// The chains that packets reach.
@@ -259,11 +278,7 @@ impl<'a> Ruleset<'a> {
     /// # Errors
     /// Jumps in a circle, or deeper than [`DEEPEST_JUMPS`].
     pub(super) fn reached(&self, source: Source<'_>) -> Result<Ways, ImportError> {
-        let mut leads: Vec<Vec<(usize, &RawValue)>> = vec![Vec::new(); self.chains.len()];
-        for rule in self.rules.iter().flatten() {
-            leads[rule.chain].extend(self.targets(rule).into_iter().map(|next| (next, rule.raw)));
-        }
-        let mut ways = Ways::new();
+        let mut ways: BTreeMap<usize, Reached> = BTreeMap::new();
         let mut open = Vec::new();
         for (number, chain) in self.chains.iter().enumerate() {
             let Some(point) = chain.point else { continue };
@@ -282,7 +297,7 @@ impl<'a> Ruleset<'a> {
         // would grow for ever.
         while let Some(number) = open.pop() {
             let way = ways[&number].clone();
-            for (next, raw) in &leads[number] {
+            for (next, raw) in &self.leads[number] {
                 if way.depth == DEEPEST_JUMPS {
                     let what = format!("jumps lead in a circle, or deeper than {DEEPEST_JUMPS} chains");
                     return Err(source.error(raw, what, "remove a jump"));
@@ -300,7 +315,9 @@ impl<'a> Ruleset<'a> {
             }
         }
         ways.values_mut().enumerate().for_each(|(group, way)| way.group = group);
-        Ok(ways)
+        let may_block = self.may_block();
+        let may_block = ways.keys().map(|chain| may_block[*chain]).collect();
+        Ok(Ways { chains: ways, may_block })
     }
 
     /// For IPv4 and IPv6, whether connections are followed, so that fragments are put together first.
@@ -318,21 +335,26 @@ impl<'a> Ruleset<'a> {
         followed
     }
 
-    /// Whether a chain, or one that it leads to, may drop a packet.
-    pub(super) fn may_block(&self, chain: usize) -> bool {
-        let (mut seen, mut open) = (BTreeSet::from([chain]), vec![chain]);
+    /// For each chain, whether it, or one that it leads to, may drop a packet.
+    fn may_block(&self) -> Vec<bool> {
+        let harmless = |(_, kind, _): &(&RawValue, String, Value)| {
+            !matches!(&**kind, "drop" | "reject" | "goto" | "vmap" | "queue")
+        };
+        let blocks = |rules: &Vec<Rule<'_>>| !rules.iter().flat_map(|rule| &rule.statements).all(harmless);
+        let mut may_block: Vec<bool> = self.rules.iter().map(blocks).collect();
+        let mut led_from = vec![Vec::new(); may_block.len()];
+        for (chain, leads) in self.leads.iter().enumerate() {
+            leads.keys().for_each(|next| led_from[*next].push(chain));
+        }
+        let mut open: Vec<usize> = (0..may_block.len()).filter(|chain| may_block[*chain]).collect();
         while let Some(chain) = open.pop() {
-            for rule in &self.rules[chain] {
-                let harmless = |(_, kind, _): &(&RawValue, String, Value)| {
-                    !matches!(&**kind, "drop" | "reject" | "goto" | "vmap" | "queue")
-                };
-                if !rule.statements.iter().all(harmless) {
-                    return true;
+            for before in &led_from[chain] {
+                if !std::mem::replace(&mut may_block[*before], true) {
+                    open.push(*before);
                 }
-                open.extend(self.targets(rule).into_iter().filter(|next| seen.insert(*next)));
             }
         }
-        false
+        may_block
     }
 
     /// What chains that a policy has no place for may do to packets: each is to let everything pass.
@@ -371,8 +393,8 @@ impl<'a> Ruleset<'a> {
             for rule in &self.rules[chain] {
                 let translates = rule.statements.iter().find(|(_, kind, _)| TRANSLATIONS.contains(&&**kind));
                 refused.extend(translates.map(|(raw, kind, _)| not_translated(source, raw, kind)));
-                open.extend(self.targets(rule).into_iter().filter(|next| seen.insert(*next)));
             }
+            open.extend(self.leads[chain].keys().copied().filter(|next| seen.insert(*next)));
         }
         refused
     }
@@ -389,7 +411,7 @@ pub(super) fn not_translated(source: Source<'_>, raw: &RawValue, kind: &str) -> 
 }
 
 /// The names of chains that the verdicts of a map lead to.
-fn verdicts<'v>(value: &'v Value, names: &mut Vec<&'v str>) {
+fn verdicts<'v>(value: &'v Value, names: &mut BTreeSet<&'v str>) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| verdicts(value, names)),
         Value::Object(members) => {

@@ -242,10 +242,7 @@ impl Reader<'_> {
         }
         match action {
             RuleAction::Pass | RuleAction::Keep | RuleAction::Continue => false,
-            RuleAction::Jump(group) => {
-                let chain = self.ways.iter().find(|(_, way)| way.group == group);
-                chain.is_none_or(|(chain, _)| self.ruleset.may_block(*chain))
-            }
+            RuleAction::Jump(group) => self.ways.may_block.get(group).is_none_or(|may_block| *may_block),
             _ => true,
         }
     }
@@ -255,7 +252,7 @@ impl Reader<'_> {
         let group = || {
             let name = body.get("target").and_then(Value::as_str).unwrap_or_default();
             let chain = self.ruleset.beside(self.chain, name);
-            let way = chain.and_then(|chain| self.ways.get(&chain));
+            let way = chain.and_then(|chain| self.ways.chains.get(&chain));
             way.map(|way| way.group).ok_or_else(|| Refusal {
                 what: format!("there is no chain `{}` to jump to", shown(name)),
                 advice: Some("print the whole ruleset"),

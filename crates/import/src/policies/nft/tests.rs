@@ -311,6 +311,34 @@ fn later_fragments_pass_only_where_no_header_could_block_them() {
 }
 
 #[test]
+fn a_chain_may_block_where_one_that_it_leads_to_does() {
+    let jump = |to: &str| format!(r#"{{"jump": {{"target": "{to}"}}}}"#);
+    let leads = |from: &str, to: &str| rule("inet", "t", from, &jump(to));
+    for (last, wanted) in [(ACCEPT, RuleAction::Pass), (DROP, RuleAction::Block)] {
+        let to_first = forward(&format!("{}, {}", matching(DPORT, "==", "22"), jump("a")));
+        let mut objects = one_chain(&[to_first, forward(ACCEPT)]);
+        objects.extend(["a", "b", "c", "d"].map(|name| chain("t", name)));
+        objects.extend([leads("a", "b"), leads("a", "d"), leads("b", "c"), rule("inet", "t", "c", last)]);
+        objects.push(rule("inet", "t", "d", ACCEPT));
+        assert_eq!(decides(&whole(&objects), &fragment()), wanted, "{last}");
+    }
+}
+
+#[test]
+fn chains_that_many_rules_lead_to_are_noted_once() {
+    let map = r#"{"map": {"family": "inet", "table": "t", "name": "m", "type": "inet_service", "map": "verdict", "elem": [[22, {"jump": {"target": "x"}}], [23, {"goto": {"target": "x"}}]]}}"#;
+    let asks = forward(&format!(r#"{{"vmap": {{"key": {DPORT}, "data": "@m"}}}}"#));
+    let jumps = forward(r#"{"jump": {"target": "x"}}"#);
+    let rules = [vec![map.to_owned(), chain("t", "x")], vec![asks; 50], vec![jumps; 50]].concat();
+    let text = json(&one_chain(&rules));
+    let lines = Lines::of(text.as_bytes());
+    let source = Source::new(&text, &lines);
+    let document = document(&text).expect("JSON");
+    let ruleset = Ruleset::read(source, &document).expect("a ruleset");
+    assert_eq!(ruleset.leads.iter().map(|leads| leads.len()).sum::<usize>(), 1);
+}
+
+#[test]
 fn rejecting_says_how_and_to_whom() {
     for (reject, wanted) in [
         ("null", Some(Reject::Unreachable(Unreachable::Port))),
