@@ -20,14 +20,14 @@ use crate::conditions::{Interfaces, Naming};
 use crate::nft::document::{Source, document};
 use crate::text::{Lines, shown, utf8};
 use matches::Matcher;
-use policy::{Hook, MatchOrder, Policy, PolicyRule, Remembers, RuleAction, RuleGroup, RulePlace};
+use policy::{Hook, MOST_RULES, MatchOrder, Policy, PolicyRule, Remembers, RuleAction, RuleGroup, RulePlace};
 use ruleset::{Chain, Families, Ruleset};
 use std::cmp::Reverse;
 
 /// Reads what `nft -j list ruleset` prints.
 ///
 /// # Errors
-/// The first place that is no JSON or no ruleset; jumps in a circle or too deep.
+/// The first place that is no JSON or no ruleset; jumps in a circle or too deep; more rules than a policy has.
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     let text = utf8(text)?;
     let lines = Lines::of(text.as_bytes());
@@ -38,13 +38,20 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let mut refused = ruleset.others(source);
     let interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
     let mut matcher = Matcher::new(interfaces, ruleset.followed());
-    let (mut groups, mut kept) = (Vec::with_capacity(reached.chains.len()), 0);
+    let (mut groups, mut kept, mut count) = (Vec::with_capacity(reached.chains.len()), 0, 0);
     for (number, chain) in &reached.chains {
         let chain_object = &ruleset.chains[*number];
         let mut rules: Vec<PolicyRule> = gate(source, chain_object).into_iter().collect();
+        count += rules.len();
         for rule in &ruleset.rules[*number] {
             match statements::rules(source, &ruleset, &reached, chain, rule, &mut matcher) {
                 Ok(read) => {
+                    count += read.len();
+                    if count > MOST_RULES {
+                        let what = format!("up to here the ruleset becomes more than {MOST_RULES} rules");
+                        let advice = "put elements with the same verdict side by side, and use smaller maps";
+                        return Err(source.error(rule.raw, what, advice));
+                    }
                     rules.extend(read);
                     kept += 1;
                 }

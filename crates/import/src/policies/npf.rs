@@ -415,9 +415,8 @@ fn call(words: &[FilterWord<'_>]) -> Result<(), ImportError> {
         let what = format!("{} in a procedure does more than to log", first.shown());
         return Err(first.error(what, "remove it, or do it in the program of the gateway"));
     }
-    let is_name = |word: &FilterWord<'_>| {
-        word.variable().is_none() && matches!(word.kind, Kind::Plain | Kind::Quoted)
-    };
+    let is_name =
+        |word: &FilterWord<'_>| word.variable().is_none() && matches!(word.kind, Kind::Plain | Kind::Quoted);
     match rest {
         [] => Err(first.error("`log:` names no interface", "write `log: npflog0`")),
         [name, ..] if !is_name(name) => {

@@ -78,3 +78,14 @@ pub(super) fn needs(condition: &RuleCondition, field: PacketField, value: u128) 
         _ => false,
     }
 }
+
+/// How many values a condition holds; one without any counts as one.
+pub(super) fn values(condition: &RuleCondition) -> usize {
+    let count = match condition {
+        RuleCondition::Holds(_, values) => values.len(),
+        RuleCondition::All(each) | RuleCondition::Any(each) => each.iter().map(values).sum(),
+        RuleCondition::Not(inner) => values(inner),
+        RuleCondition::Absent(_) | RuleCondition::Remembered(_) => 1,
+    };
+    count.max(1)
+}

@@ -282,13 +282,20 @@ impl Fields {
             }
         };
         values.shrink_to_fit();
-        self.values += values.len();
+        // A comparison with nothing takes memory, too.
+        self.count(values.len().max(1))?;
+        Ok(values)
+    }
+
+    /// Notes that conditions hold so many more values.
+    pub(super) fn count(&mut self, more: usize) -> Result<(), Refusal> {
+        self.values = self.values.saturating_add(more);
         if self.values > MOST_SET_VALUES {
             let what = format!("the rules up to here hold more than {MOST_SET_VALUES} values");
             let advice = "ask for a large set in fewer rules, such as in a chain that others jump to";
             return Err(Refusal { what, advice: Some(advice) });
         }
-        Ok(values)
+        Ok(())
     }
 
     /// The ports that the name of an interface means.

@@ -3,7 +3,7 @@
 //! A field that a packet has not fits no value, and none other than a value. Only of an interface that there
 //! is not Linux says that it is another.
 
-use super::conditions::{all, always, any, family, never, present};
+use super::conditions::{all, always, any, family, never, present, values};
 use super::fields::{
     Context, Fields, Left, Reads, STATES, code_point, is_of_header, plain_number, state_bits, values_of,
 };
@@ -99,6 +99,7 @@ impl Matcher {
             each.push(if value == "*" { never() } else { self.equals(&key, value)? });
         }
         if let Some(rest) = elements.iter().position(|value| value == "*") {
+            self.fields.count(each.iter().map(values).sum())?;
             each[rest] = negated(&key, any(each.clone()));
         }
         Ok((put_together(&key, None), each))

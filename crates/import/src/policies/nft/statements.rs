@@ -8,7 +8,7 @@
 //! that blocks, or may lead to one, blocks later fragments that meet the rest of it; one that passes passes
 //! none.
 
-use super::conditions::{all, any, has_ports, names, needs};
+use super::conditions::{all, any, has_ports, names, needs, values};
 use super::fields::Context;
 use super::matches::{Asked, Matcher};
 use super::ruleset::{Families, Reached, Rule, Ruleset, Ways, not_translated};
@@ -66,7 +66,7 @@ pub(super) fn rules(
             .map_err(|Refusal { what, advice }| source.error(raw, what, advice.unwrap_or(ADVICE)))?;
     }
     if !reader.decided {
-        reader.put(RuleAction::Continue, None);
+        reader.put_last(RuleAction::Continue, None);
     }
     if reader.asks_other_icmp() {
         let what = "the rule asks for the ICMP messages of one family in packets of the other";
@@ -130,11 +130,11 @@ impl Reader<'_> {
                 let (reject, needs) = self.reject(body)?;
                 self.conditions.extend(needs.clone());
                 self.of_fragments.extend(needs);
-                self.decide(RuleAction::Reject(reject));
+                self.decide(RuleAction::Reject(reject))?;
             }
             "vmap" => self.map(body)?,
             _ => match self.verdict(kind, body)? {
-                Some(action) => self.decide(action),
+                Some(action) => self.decide(action)?,
                 None => {
                     let what = format!("the statement `{}` {}", shown(kind), operands::cause(kind));
                     return Refusal::new(what);
@@ -174,21 +174,29 @@ impl Reader<'_> {
                 "the rule asks of earlier packets, logs or counts, and asks again behind that",
             );
         }
-        self.put(RuleAction::Continue, None);
+        self.put(RuleAction::Continue, None)?;
         (self.log, self.count) = (false, false);
         Ok(())
     }
 
-    fn decide(&mut self, action: RuleAction) {
+    fn decide(&mut self, action: RuleAction) -> Result<(), Refusal> {
         if self.blocks_fragments(action) {
-            self.put_for_fragments();
+            self.put_for_fragments()?;
         }
-        self.put(action, None);
+        self.put_last(action, None);
         self.decided = true;
+        Ok(())
     }
 
-    /// Adds a rule for packets that meet the conditions, and one more.
-    fn put(&mut self, action: RuleAction, more: Option<RuleCondition>) {
+    /// Adds a rule for packets that meet the conditions, and one more, and counts its copy of the conditions.
+    fn put(&mut self, action: RuleAction, more: Option<RuleCondition>) -> Result<(), Refusal> {
+        self.matcher.fields.count(self.conditions.iter().map(values).sum::<usize>().max(1))?;
+        self.put_last(action, more);
+        Ok(())
+    }
+
+    /// Adds the last rule, whose conditions were counted when they were read.
+    fn put_last(&mut self, action: RuleAction, more: Option<RuleCondition>) {
         let condition = all(self.conditions.iter().cloned().chain(more).collect());
         self.lacks_ports |= self.any_ports && !has_ports(&condition);
         let rule = PolicyRule {
@@ -204,7 +212,8 @@ impl Reader<'_> {
     }
 
     /// Adds the rule that blocks later fragments of which it is not known whether they meet the conditions.
-    fn put_for_fragments(&mut self) {
+    fn put_for_fragments(&mut self) -> Result<(), Refusal> {
+        self.matcher.fields.count(self.of_fragments.iter().map(values).sum::<usize>().max(1))?;
         let [v4, v6] = self.followed();
         let mut conditions = vec![RuleCondition::Holds(PacketField::LaterFragment, vec![Values::exact(1)])];
         let unfollowed = [(v4, 4), (v6, 6)].into_iter().filter(|(followed, _)| !followed);
@@ -222,6 +231,7 @@ impl Reader<'_> {
             log: false,
             count: false,
         });
+        Ok(())
     }
 
     /// For IPv4 and IPv6, whether rules of this chain see no fragments.
@@ -302,7 +312,7 @@ impl Reader<'_> {
         let (asked, each) = self.matcher.each_of(key, &keys, self.context)?;
         self.add(asked);
         if actions.iter().any(|action| self.blocks_fragments(*action)) {
-            self.put_for_fragments();
+            self.put_for_fragments()?;
         }
         // Elements side by side with one verdict are one rule.
         let mut together: Vec<(RuleAction, Vec<RuleCondition>)> = Vec::new();
@@ -312,8 +322,12 @@ impl Reader<'_> {
                 _ => together.push((action, vec![condition])),
             }
         }
+        let last = together.pop();
         for (action, conditions) in together {
-            self.put(action, Some(any(conditions)));
+            self.put(action, Some(any(conditions)))?;
+        }
+        if let Some((action, conditions)) = last {
+            self.put_last(action, Some(any(conditions)));
         }
         self.decided = true;
         Ok(())

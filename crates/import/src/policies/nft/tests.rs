@@ -338,6 +338,49 @@ fn chains_that_many_rules_lead_to_are_noted_once() {
     assert_eq!(ruleset.leads.iter().map(|leads| leads.len()).sum::<usize>(), 1);
 }
 
+/// Elements of a map, by turns with one verdict and the other.
+fn by_turns(count: usize) -> String {
+    (0..count)
+        .map(|at| format!("[{at}, {}]", if at % 2 == 0 { ACCEPT } else { DROP }))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[test]
+fn conditions_that_maps_copy_count_for_each_copy() {
+    let addresses: Vec<String> = (0..10_000).map(|at| format!("\"10.0.{}.{}\"", at >> 8, at & 255)).collect();
+    let set = matching(SADDR, "==", &format!(r#"{{"set": [{}]}}"#, addresses.join(", ")));
+    let length = r#"{"meta": {"key": "length"}}"#;
+    let map = |count| {
+        let elements = by_turns(count);
+        format!(r#"{{"vmap": {{"key": {length}, "data": {{"set": [{elements}]}}}}}}"#)
+    };
+    for (count, fits) in [(300, true), (401, false)] {
+        let read = read_all(&one_chain(&[forward(&format!("{set}, {}", map(count)))]));
+        assert_eq!(read.refused.is_empty(), fits, "{count}: {:?}", read.refused);
+        assert!(fits || read.refused[0].what.contains("hold more than 4000000 values"), "{:?}", read.refused);
+    }
+    // What stands before each counter is copied for it; a comparison with no value takes memory as well.
+    let none = r#"{"set": {"family": "inet", "table": "t", "name": "s", "type": "ipv4_addr"}}"#.to_owned();
+    let asks = format!(r#"{{"counter": null}}, {}"#, matching(SADDR, "==", r#""@s""#));
+    let many = vec![asks; 3_000].join(", ");
+    let read = read_all(&one_chain(&[none, forward(&many)]));
+    assert!(read.refused[0].what.contains("hold more than 4000000 values"), "{:?}", read.refused);
+}
+
+#[test]
+fn a_ruleset_becomes_no_more_rules_than_a_policy_has() {
+    let elements = by_turns(60_000);
+    let map = format!(
+        r#"{{"map": {{"family": "inet", "table": "t", "name": "m", "type": "integer", "map": "verdict", "elem": [{elements}]}}}}"#
+    );
+    let length = r#"{"meta": {"key": "length"}}"#;
+    let asks = forward(&format!(r#"{{"vmap": {{"key": {length}, "data": "@m"}}}}"#));
+    let rules = [vec![map], vec![asks; 17]].concat();
+    let fault = read(json(&one_chain(&rules)).as_bytes(), &PolicyOptions::default()).expect_err("too many");
+    assert!(fault.line == 20 && fault.what.contains("more than 1000000 rules"), "{fault}");
+}
+
 #[test]
 fn rejecting_says_how_and_to_whom() {
     for (reject, wanted) in [
