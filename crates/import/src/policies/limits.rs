@@ -1,10 +1,13 @@
-//! What bounds the readers of NPF and pf, in one place.
+//! What bounds the readers of NPF and pf, and the writer of NPF, in one place.
 
 /// The most words that variables and macros put into a file, each use counted.
 pub(crate) const MOST_WORDS: usize = 1_000_000;
 
 /// The most ranges of addresses and ports of all rules together; a table counts for each rule that asks it.
 pub(crate) const MOST_RANGES: usize = 4_000_000;
+
+/// The most rules of NPF that one rule of a policy becomes, one for each protocol, set of flags, type and code.
+pub(crate) const MOST_RULES_OF_ONE: usize = 4_096;
 
 /// The deepest anchor of pf within anchors.
 pub(crate) const DEEPEST_ANCHORS: usize = 32;

@@ -9,9 +9,9 @@ mod conditions;
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::policies::endpoints::{Answers, TCP, UDP};
-use conditions::{Asked, Unsayable, asked};
+use conditions::{Asked, Unsayable, asked, bounded};
 use policy::{
-    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers, RuleAction,
+    Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RulePlace, Unreachable, Values,
 };
 use std::fmt::Write;
@@ -19,9 +19,10 @@ use std::fmt::Write;
 /// Writes a policy as a configuration of NPF that decides the same about every packet.
 ///
 /// # Errors
-/// The first rule or hook that NPF cannot say, with its place in the file that the policy comes from.
+/// The first rule or hook that NPF cannot say, or that makes too many rules, with its place in the file that the
+/// policy comes from.
 pub fn write_npf(policy: &Policy) -> Result<String, ImportError> {
-    let mut writer = Writer { policy, text: String::new() };
+    let mut writer = Writer { policy, text: String::new(), lines: 0 };
     if policy.groups.iter().any(|group| group.rules.iter().any(|rule| rule.log)) {
         writer.text.push_str("procedure \"log\" {\n\tlog: npflog0\n}\n\n");
     }
@@ -66,6 +67,8 @@ fn refuse(place: RulePlace, what: &str) -> ImportError {
 struct Writer<'a> {
     policy: &'a Policy,
     text: String,
+    /// How many rules are written.
+    lines: usize,
 }
 
 impl Writer<'_> {
@@ -116,6 +119,13 @@ impl Writer<'_> {
             let (condition, block, count) = told(rules, rule)?;
             rules = &rules[count..];
             for asked in self.asked(rule, &condition)? {
+                self.lines += 1;
+                if self.lines > MOST_RULES {
+                    let what = format!("up to here the policy becomes more than {MOST_RULES} rules of NPF");
+                    let (line, column) = (rule.place.line.max(1), rule.place.column.max(1));
+                    let advice = "ask for ranges of fewer types and codes, or leave rules out";
+                    return Err(ImportError::new(line, column, what, advice));
+                }
                 let is_final = rule.decides_at_once || group.order == MatchOrder::First;
                 let line = self.rule(rule, &asked, block, is_final, field)?;
                 writeln!(self.text, "\t{line}").unwrap_or_default();
@@ -134,7 +144,12 @@ impl Writer<'_> {
             (Some(v4), Some(v6)) if v4.is_same(&v6) => vec![v4.of_both()],
             (v4, v6) => v4.into_iter().chain(v6).collect(),
         };
-        Ok(both.into_iter().flat_map(Asked::by_protocol).collect())
+        let mut all = Vec::new();
+        for asked in both {
+            all.extend(asked.by_protocol().map_err(unsayable)?);
+            bounded(all.len()).map_err(unsayable)?;
+        }
+        Ok(all)
     }
 
     fn rule(
@@ -226,5 +241,46 @@ fn told(
         action if action == prohibited && is_of(UDP) => Ok((rule.condition.clone(), "block return-icmp", 1)),
         RuleAction::Reject(_) => Err(refuse(rule.place, "what the sender is told")),
         _ => Err(refuse(rule.place, "a rule that neither passes nor blocks")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::RuleGroup;
+
+    /// So many rules at the way in that block these codes of all types of ICMP and ICMPv6.
+    fn policy(rules: usize, codes: u128) -> Policy {
+        let holds = |field, values| RuleCondition::Holds(field, values);
+        let protocols = vec![Values::exact(1), Values::exact(58)];
+        let rule = PolicyRule {
+            place: RulePlace { line: 7, column: 3 },
+            text: "block icmp".into(),
+            condition: RuleCondition::All(vec![
+                holds(PacketField::Protocol, protocols),
+                holds(PacketField::IcmpType, vec![Values::Range { low: 0, high: 0xff }]),
+                holds(PacketField::IcmpCode, vec![Values::Range { low: 0, high: codes - 1 }]),
+            ]),
+            action: RuleAction::Block,
+            decides_at_once: false,
+            log: false,
+            count: false,
+        };
+        let hook =
+            Hook { point: HookPoint::In, group: 0, default: RuleAction::Pass, place: RulePlace::default() };
+        let group = RuleGroup { name: "a".to_owned(), order: MatchOrder::First, rules: vec![rule; rules] };
+        Policy { hooks: vec![hook], groups: vec![group], ..Policy::default() }
+    }
+
+    #[test]
+    fn rules_do_not_multiply_without_limit() {
+        assert_eq!(write_npf(&policy(1, 8)).expect("4,096 rules").matches("block final").count(), 4_096);
+        for (policy, what) in [
+            (policy(1, 9), "types and codes of one rule in at most 4096 rules"),
+            (policy(1_000_000 / 4_096 + 1, 8), "more than 1000000 rules"),
+        ] {
+            let error = write_npf(&policy).expect_err("too many rules");
+            assert!((error.line, error.column) == (7, 3) && error.what.contains(what), "{error}");
+        }
     }
 }

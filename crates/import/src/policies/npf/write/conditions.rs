@@ -2,6 +2,7 @@
 
 use crate::address::{AddressFamily, host_mask, print_prefix};
 use crate::policies::endpoints::{MAPPED, TCP, UDP, flags_are, is};
+use crate::policies::limits::MOST_RULES_OF_ONE;
 use policy::{PacketField, RuleCondition, Values};
 
 /// What NPF cannot say.
@@ -60,7 +61,7 @@ fn is_address(field: PacketField) -> bool {
     matches!(field, PacketField::Source | PacketField::Destination)
 }
 
-/// Whether the condition asks for this protocol among others things.
+/// Whether the condition asks for this protocol among other things.
 pub(super) fn is_about(condition: &RuleCondition, protocol: u8) -> bool {
     match condition {
         RuleCondition::All(all) => all.iter().any(|each| is_about(each, protocol)),
@@ -234,8 +235,8 @@ impl Asked {
         self.others.iter().any(|(field, _)| ports.contains(field))
     }
 
-    /// The same for each protocol, type and code by itself, as NPF has one of them in a rule.
-    pub(super) fn by_protocol(self) -> Vec<Asked> {
+    /// The same for each protocol, set of flags, type and code by itself, as NPF has one of them in a rule.
+    pub(super) fn by_protocol(self) -> Result<Vec<Asked>, Unsayable> {
         let one = |protocol: Option<u8>| Asked { protocol, protocols: None, ..self.clone() };
         let protocols = match &self.protocols {
             None => vec![one(None)],
@@ -245,13 +246,20 @@ impl Asked {
             }
             Some(protocols) => protocols.iter().map(|protocol| one(Some(*protocol))).collect(),
         };
-        [PacketField::TcpFlags, PacketField::IcmpType, PacketField::IcmpCode]
-            .into_iter()
-            .fold(protocols, |all, field| all.into_iter().flat_map(|asked| asked.by_value(field)).collect())
+        let mut all = protocols;
+        for field in [PacketField::TcpFlags, PacketField::IcmpType, PacketField::IcmpCode] {
+            let mut each = Vec::new();
+            for asked in all {
+                each.extend(asked.by_value(field)?);
+                bounded(each.len())?;
+            }
+            all = each;
+        }
+        Ok(all)
     }
 
-    fn by_value(mut self, field: PacketField) -> Vec<Asked> {
-        let Some(at) = self.others.iter().position(|(own, _)| *own == field) else { return vec![self] };
+    fn by_value(mut self, field: PacketField) -> Result<Vec<Asked>, Unsayable> {
+        let Some(at) = self.others.iter().position(|(own, _)| *own == field) else { return Ok(vec![self]) };
         let values = self.others.remove(at).1;
         let mut each = Vec::new();
         for values in values {
@@ -269,6 +277,7 @@ impl Asked {
                     each.extend((0..=0xff).filter(|value| values.hold(*value)).map(Values::exact));
                 }
             }
+            bounded(each.len())?;
         }
         let with = |values: Values| {
             let mut asked = self.clone();
@@ -280,7 +289,7 @@ impl Asked {
             }
             asked
         };
-        each.into_iter().map(with).collect()
+        Ok(each.into_iter().map(with).collect())
     }
 
     /// The values of the port by which packets come or go, if the rule asks for it.
@@ -398,6 +407,14 @@ impl Asked {
         };
         values.iter().map(range).collect()
     }
+}
+
+/// Refuses more rules than one of a policy becomes at most.
+pub(super) fn bounded(rules: usize) -> Result<(), Unsayable> {
+    if rules > MOST_RULES_OF_ONE {
+        return Err(Unsayable("the protocols, flags, types and codes of one rule in at most 4096 rules"));
+    }
+    Ok(())
 }
 
 /// The flags of TCP by their letters.
