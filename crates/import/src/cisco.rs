@@ -3,6 +3,7 @@
 pub(crate) mod access_list;
 mod entry;
 mod forwarding;
+pub(crate) mod list;
 mod object_group;
 #[cfg(test)]
 mod tests;

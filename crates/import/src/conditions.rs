@@ -7,7 +7,7 @@ use crate::text::shown;
 use policy::{RuleCondition, Values};
 
 /// Conditions that must all hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Conditions {
     family: AddressFamily,
     /// Of each condition one alternative holds; an alternative holds if all its columns do.

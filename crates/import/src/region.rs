@@ -9,7 +9,7 @@ use crate::ruleset::Part;
 use tables::rules::RuleField;
 
 /// The values that one column may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Set {
     /// From `low` to `high`, both of them included.
     Range { low: u128, high: u128 },

@@ -77,7 +77,7 @@ pub struct ImportedRule {
 }
 
 /// What a column of the key holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Source,
     Destination,

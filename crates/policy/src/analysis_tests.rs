@@ -4,13 +4,14 @@ use crate::decisions::{AnalysisFault, decisions};
 use crate::difference::difference;
 use crate::evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 use crate::field::{PacketField, Values};
+use crate::limits::MOST_COVERS;
 use crate::model::{
     Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
 };
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::{packet_text, read_packets};
 use crate::toy::{packets, policies};
-use crate::unreached::findings;
+use crate::unreached::{CoverEffect, UnreachedCause};
 use crate::why::DecidedPolicy;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -68,6 +69,10 @@ fn the_small_header_has_about_16_bits() {
     assert!((1 << 15..1 << 17).contains(&PACKETS.len()), "{}", PACKETS.len());
 }
 
+fn unreached(policy: &Policy) -> Vec<(usize, usize)> {
+    DecidedPolicy::new(policy).expect("small").unreached().expect("small")
+}
+
 /// A policy of one hook whose first group has these rules, and of the other groups.
 fn forwarding(groups: Vec<Vec<PolicyRule>>) -> Policy {
     let (place, default) = (RulePlace::default(), RuleAction::Block);
@@ -89,11 +94,12 @@ fn holds(field: PacketField, values: Values) -> RuleCondition {
 fn jumps_without_an_end_and_through_too_many_rules_are_refused() {
     let all = || RuleCondition::All(Vec::new());
     let circle = forwarding(vec![vec![rule(all(), RuleAction::Jump(0))]]);
-    assert_eq!(findings(&circle), Err(AnalysisFault::Walk(PolicyFault::TooDeep)));
+    assert_eq!(DecidedPolicy::new(&circle).map(drop), Err(AnalysisFault::Walk(PolicyFault::TooDeep)));
     let mut groups: Vec<Vec<PolicyRule>> =
         (1..31).map(|next| vec![rule(all(), RuleAction::Jump(next)); 2]).collect();
     groups.push(vec![rule(holds(PacketField::DestinationPort, Values::exact(1)), RuleAction::Pass); 256]);
-    assert_eq!(findings(&forwarding(groups)), Err(AnalysisFault::Walk(PolicyFault::TooLong)));
+    let long = forwarding(groups);
+    assert_eq!(DecidedPolicy::new(&long).map(drop), Err(AnalysisFault::Walk(PolicyFault::TooLong)));
 }
 
 #[test]
@@ -103,11 +109,49 @@ fn rates_with_one_text_remember_by_themselves() {
         let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into() };
         Policy { memories: vec![memory; count], ..forwarding(vec![rules.collect()]) }
     };
-    assert_eq!(findings(&limited(2)).expect("small").unreached, []);
+    assert_eq!(unreached(&limited(2)), []);
     let differs = difference(&limited(1), &limited(2), 9).expect("small");
     assert_eq!((differs.opened, differs.closed), (1, 0));
     let alike = difference(&limited(2), &limited(2), 9).expect("small");
     assert_eq!((alike.opened, alike.closed), (0, 0));
+}
+
+#[test]
+fn rules_that_cover_another_one_are_named_up_to_a_number_and_counted() {
+    let port = |port| holds(PacketField::DestinationPort, Values::exact(port));
+    let mut rules: Vec<PolicyRule> = (0..100).map(|number| rule(port(number), RuleAction::Pass)).collect();
+    let all = holds(PacketField::DestinationPort, Values::Range { low: 0, high: 99 });
+    rules.push(rule(all, RuleAction::Block));
+    let policy = forwarding(vec![rules]);
+    assert_eq!(unreached(&policy), [(0, 100)]);
+    let cause = DecidedPolicy::new(&policy).expect("small").why_unreached(&[(0, 100)]).expect("small");
+    let by = (0..MOST_COVERS).map(|index| Step::Rule(0, index)).collect();
+    assert_eq!(cause, UnreachedCause::Covered { by, more: 100 - MOST_COVERS, effect: CoverEffect::Opposite });
+}
+
+#[test]
+fn why_several_rules_never_decide_is_said_of_all_of_them_together() {
+    let port = |port| holds(PacketField::DestinationPort, Values::exact(port));
+    let none = RuleCondition::Any(Vec::new());
+    let rules = vec![
+        rule(port(1), RuleAction::Pass),
+        rule(port(2), RuleAction::Block),
+        rule(port(1), RuleAction::Pass),
+        rule(port(2), RuleAction::Pass),
+        rule(none, RuleAction::Pass),
+    ];
+    let policy = forwarding(vec![rules, vec![rule(port(1), RuleAction::Pass)]]);
+    let mut decided = DecidedPolicy::new(&policy).expect("small");
+    let mut why = |rules: &[(usize, usize)]| decided.why_unreached(rules).expect("small");
+    let covered = |rules: &[usize], effect| UnreachedCause::Covered {
+        by: rules.iter().map(|rule| Step::Rule(0, *rule)).collect(),
+        more: 0,
+        effect,
+    };
+    assert_eq!(why(&[(0, 4)]), UnreachedCause::Impossible);
+    assert_eq!(why(&[(0, 2), (0, 4)]), covered(&[0], CoverEffect::Same));
+    assert_eq!(why(&[(0, 2), (0, 3)]), covered(&[0, 1], CoverEffect::Mixed));
+    assert_eq!(why(&[(0, 4), (1, 0)]), UnreachedCause::GroupUnreached(vec![1]));
 }
 
 #[test]
@@ -208,8 +252,7 @@ proptest! {
         for packet in PACKETS.iter() {
             deciding(&hooks, packet, &mut expected);
         }
-        let unreached = findings(&policy).expect("small").unreached;
-        let unreached: BTreeSet<_> = unreached.iter().map(|found| (found.group, found.rule)).collect();
+        let unreached = unreached(&policy);
         for (group, rules) in policy.groups.iter().enumerate() {
             for rule in 0..rules.rules.len() {
                 prop_assert_eq!(!expected.contains(&(group, rule)), unreached.contains(&(group, rule)), "{} {}", group, rule);

@@ -39,5 +39,5 @@ pub use model::{
 };
 pub use packet_space::WitnessPacket;
 pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
-pub use unreached::{CoverEffect, PolicyFindings, UnreachedCause, UnreachedRule, findings};
+pub use unreached::{CoverEffect, UnreachedCause};
 pub use why::{DecidedPolicy, ExpectedVerdict, WhyAnswer};

@@ -18,3 +18,6 @@ pub const MOST_RANGES: usize = 256;
 
 /// The most boxes by which a set of packets is told.
 pub const MOST_BOXES: usize = 4;
+
+/// The most rules and defaults that are named as those that cover another rule; the others are counted.
+pub(crate) const MOST_COVERS: usize = 64;

@@ -4,7 +4,7 @@ use crate::difference::difference;
 use crate::field::{PacketField, Values};
 use crate::model::{Hook, HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::toy::policies;
-use crate::unreached::findings;
+use crate::why::DecidedPolicy;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::fmt::Write as _;
@@ -204,14 +204,14 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
         }
         let _ = writeln!(script, "(push) (assert (not (= {}))) (check-sat) (pop)", totals.join(" "));
         let mut expected = Vec::new();
-        let unreached = findings(&old).expect("small").unreached;
+        let unreached = DecidedPolicy::new(&old).expect("small").unreached().expect("small");
         for (group, list) in old.groups.iter().enumerate() {
             for index in (0..list.rules.len()).filter(|index| list.rules[*index].action.decides()) {
                 let any = deciding[0].iter().fold(String::from("(or false"), |text, (asked, by)| {
                     format!("{text} (and {asked} (= {by} {}))", number(group, index))
                 });
                 let _ = writeln!(script, "(push) (assert {any})) (check-sat) (pop)");
-                expected.push(!unreached.iter().any(|found| (found.group, found.rule) == (group, index)));
+                expected.push(!unreached.contains(&(group, index)));
             }
         }
         let Some(answers) = z3(&script) else {

@@ -1,130 +1,116 @@
 //! Rules that decide about no packet, and why: which others decide instead.
 
-use crate::decisions::{AnalysisFault, Decisions, decisions};
+use crate::decisions::AnalysisFault;
 use crate::diagram::NONE;
 use crate::evaluate::Step;
-use crate::model::{Policy, RuleAction};
-use crate::packet_space::PacketSpace;
-use std::collections::HashSet;
+use crate::limits::MOST_COVERS;
+use crate::why::DecidedPolicy;
+use std::collections::BTreeSet;
 
-/// A rule that is never reached, or whose decision never stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreachedRule {
-    /// Its group.
-    pub group: usize,
-    /// Its index there.
-    pub rule: usize,
-    /// Why.
-    pub cause: UnreachedCause,
-}
-
-/// Why a rule decides about no packet.
+/// Why rules decide about no packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnreachedCause {
-    /// No packet that there can be matches it.
+    /// No packet that there can be matches them.
     Impossible,
-    /// No packet comes to its group.
-    GroupUnreached,
-    /// None of the packets that it matches comes to its group.
-    NoneArrives,
-    /// Others decide about all packets of its group that it matches.
+    /// No packet comes to these groups, in which they stand.
+    GroupUnreached(Vec<usize>),
+    /// None of the packets that they match comes to these groups, in which they stand.
+    NoneArrives(Vec<usize>),
+    /// Others decide about all packets of their groups that they match.
     Covered {
-        /// Who decides about them together.
+        /// Who decides about them together: the first ones, at most [`MOST_COVERS`].
         by: Vec<Step>,
-        /// Whether these do the same as the rule, the opposite, or partly each. A rule that only sends
-        /// packets on does neither.
+        /// How many more do.
+        more: usize,
+        /// Whether all these do the same as the rules, the opposite, or partly each. Rules that only send
+        /// packets on do neither.
         effect: CoverEffect,
     },
 }
 
-/// What those do that decide in place of a rule.
+/// What those do that decide in place of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoverEffect {
-    /// All of them let pass what the rule lets pass, or block what it blocks.
+    /// All of them let pass what the rules let pass, or block what they block.
     Same,
     /// All of them do the opposite.
     Opposite,
     /// Some do the same and some the opposite.
     Mixed,
-    /// The rule only sends packets on, logs or counts.
+    /// The rules only send packets on, log or count.
     NoDecision,
 }
 
-/// The rules of a policy that decide about no packet.
-pub(crate) fn unreached(
-    space: &mut PacketSpace,
-    policy: &Policy,
-    decided: &Decisions,
-) -> Result<Vec<UnreachedRule>, AnalysisFault> {
-    let deciding = decided.deciding(space);
-    let possible = space.possible()?;
-    let mut found = Vec::new();
-    for (group_index, group) in policy.groups.iter().enumerate() {
-        let mut reached_group = NONE;
-        for hook in &decided.hooks {
-            let here = hook.arrived.get(&group_index).copied().unwrap_or(NONE);
-            reached_group = space.diagrams.either(reached_group, here)?;
-        }
-        for (index, rule) in group.rules.iter().enumerate() {
-            let stands = match rule.action.decides() {
-                true => deciding.contains(&Step::Rule(group_index, index)),
-                false => decided.taken.contains(&(group_index, index)),
-            };
-            if stands {
-                continue;
+impl DecidedPolicy<'_> {
+    /// The rules that decide about no packet, in the order of the policy: of each its group and its index there.
+    ///
+    /// # Errors
+    /// It is too much.
+    pub fn unreached(&self) -> Result<Vec<(usize, usize)>, AnalysisFault> {
+        let deciding = self.decisions.deciding(&self.space);
+        let mut found = Vec::new();
+        for (group, rules) in self.policy.groups.iter().enumerate() {
+            for (index, rule) in rules.rules.iter().enumerate() {
+                let stands = match rule.action.decides() {
+                    true => deciding.contains(&Step::Rule(group, index)),
+                    false => self.decisions.taken.contains(&(group, index)),
+                };
+                if !stands {
+                    found.push((group, index));
+                }
             }
+        }
+        Ok(found)
+    }
+
+    /// Why none of these rules decides about a packet; [`DecidedPolicy::unreached`] gave them. What one line
+    /// of a file became is asked about together.
+    ///
+    /// # Errors
+    /// It is too much.
+    pub fn why_unreached(&mut self, rules: &[(usize, usize)]) -> Result<UnreachedCause, AnalysisFault> {
+        let (space, decided) = (&mut self.space, &self.decisions);
+        let possible = space.possible()?;
+        let (mut groups, mut any_reached) = (Vec::new(), false);
+        let (mut by, mut same, mut opposite) = (BTreeSet::new(), false, false);
+        for (group, index) in rules {
+            let rule = &self.policy.groups[*group].rules[*index];
             let condition = space.set(&rule.condition, &decided.memories)?;
             let condition = space.diagrams.both(possible, condition)?;
-            let arriving = space.diagrams.both(condition, reached_group)?;
-            let cause = match () {
-                () if condition == NONE => UnreachedCause::Impossible,
-                () if reached_group == NONE => UnreachedCause::GroupUnreached,
-                () if arriving == NONE => UnreachedCause::NoneArrives,
-                () => {
-                    let mut numbers = HashSet::new();
-                    for hook in &decided.hooks {
-                        let here = hook.arrived.get(&group_index).copied().unwrap_or(NONE);
-                        let here = space.diagrams.both(condition, here)?;
-                        numbers.extend(space.diagrams.numbers(here, hook.function));
+            if condition == NONE {
+                continue;
+            }
+            if groups.last() != Some(group) {
+                groups.push(*group);
+            }
+            for hook in &decided.hooks {
+                let reached = hook.arrived.get(group).copied().unwrap_or(NONE);
+                any_reached |= reached != NONE;
+                let here = space.diagrams.both(condition, reached)?;
+                for number in space.diagrams.numbers(here, hook.function) {
+                    let Some(decision) = decided.decision(number) else { continue };
+                    by.extend(decision.by);
+                    if rule.action.decides() {
+                        let alike = decision.action.passes() == rule.action.passes();
+                        (same, opposite) = (same || alike, opposite || !alike);
                     }
-                    covered(decided, numbers, rule.action)
                 }
-            };
-            found.push(UnreachedRule { group: group_index, rule: index, cause });
+            }
         }
+        if by.is_empty() {
+            return Ok(match () {
+                () if groups.is_empty() => UnreachedCause::Impossible,
+                () if any_reached => UnreachedCause::NoneArrives(groups),
+                () => UnreachedCause::GroupUnreached(groups),
+            });
+        }
+        let effect = match (same, opposite) {
+            (true, false) => CoverEffect::Same,
+            (false, true) => CoverEffect::Opposite,
+            (true, true) => CoverEffect::Mixed,
+            (false, false) => CoverEffect::NoDecision,
+        };
+        let more = by.len().saturating_sub(MOST_COVERS);
+        Ok(UnreachedCause::Covered { by: by.into_iter().take(MOST_COVERS).collect(), more, effect })
     }
-    Ok(found)
-}
-
-fn covered(decided: &Decisions, numbers: HashSet<u32>, action: RuleAction) -> UnreachedCause {
-    let decisions: Vec<_> = numbers.into_iter().filter_map(|number| decided.decision(number)).collect();
-    let mut by: Vec<Step> = decisions.iter().filter_map(|decision| decision.by).collect();
-    by.sort_unstable();
-    by.dedup();
-    let same = decisions.iter().any(|decision| decision.action.passes() == action.passes());
-    let opposite = decisions.iter().any(|decision| decision.action.passes() != action.passes());
-    let effect = match (same, opposite) {
-        _ if !action.decides() => CoverEffect::NoDecision,
-        (true, true) => CoverEffect::Mixed,
-        (false, true) => CoverEffect::Opposite,
-        _ => CoverEffect::Same,
-    };
-    UnreachedCause::Covered { by, effect }
-}
-
-/// What is found in a policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolicyFindings {
-    /// The rules that decide about no packet.
-    pub unreached: Vec<UnreachedRule>,
-}
-
-/// Looks for what is wrong with a policy.
-///
-/// # Errors
-/// It cannot be walked, or it is too much.
-pub fn findings(policy: &Policy) -> Result<PolicyFindings, AnalysisFault> {
-    let mut space = PacketSpace::new()?;
-    let decided = decisions(&mut space, policy)?;
-    Ok(PolicyFindings { unreached: unreached(&mut space, policy, &decided)? })
 }

@@ -8,9 +8,9 @@ use crate::packet_text::DescribedPackets;
 
 /// A policy whose decisions are known, so that questions have quick answers.
 pub struct DecidedPolicy<'a> {
-    policy: &'a Policy,
-    space: PacketSpace,
-    decisions: Decisions,
+    pub(crate) policy: &'a Policy,
+    pub(crate) space: PacketSpace,
+    pub(crate) decisions: Decisions,
 }
 
 /// One thing that happens to some of the packets.

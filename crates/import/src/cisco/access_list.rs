@@ -13,6 +13,7 @@
 //! is refused.
 
 use super::entry::{Entry, entry};
+use super::list::List;
 use super::object_group::ObjectGroups;
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -20,7 +21,7 @@ use crate::conditions::Fault;
 use crate::limits::MOST_LIST_RULES;
 use crate::ruleset::{ChainPolicy, Decision, ImportedRules};
 use crate::text::{Line, Word, lines, place, shown};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// How strictly to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +57,9 @@ pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<Acce
 /// A list as rows of a table; `left` is how many rows there may still be.
 fn rows(list: List, left: &mut usize, lenient: bool) -> Result<AccessList, ImportError> {
     // A list without lines lets everything pass in IOS; nobody writes one for that.
-    let default = if list.entries.is_empty() && list.refused.is_empty() { None } else { Some(false) };
-    let (mut decisions, mut refused) = (Vec::new(), list.refused);
-    for entry in list.entries.values() {
+    let default = if list.is_empty() && list.refused.is_empty() { None } else { Some(false) };
+    let (mut decisions, mut refused) = (Vec::new(), Vec::new());
+    for entry in list.entries() {
         match regions(entry, *left) {
             Ok(regions) => {
                 *left -= regions.len();
@@ -73,7 +74,8 @@ fn rows(list: List, left: &mut usize, lenient: bool) -> Result<AccessList, Impor
         line: list.line,
         words: format!("what no line of the list {} permits is denied", shown(&list.name)),
     });
-    rules.refused = refused;
+    rules.refused = list.refused;
+    rules.refused.extend(refused);
     Ok(AccessList { name: list.name, extended: list.extended, line: list.line, rules })
 }
 
@@ -103,18 +105,6 @@ pub(crate) struct Configuration {
     /// Where lists are asked.
     pub(crate) access_groups: Vec<AccessGroup>,
     /// What stands outside of lists and cannot be kept.
-    pub(crate) refused: Vec<ImportError>,
-}
-
-/// An access list.
-#[derive(Debug)]
-pub(crate) struct List {
-    pub(crate) name: String,
-    pub(crate) extended: bool,
-    /// Its first line.
-    pub(crate) line: u32,
-    /// Its lines by their numbers, which say their order; a line without a number comes last.
-    pub(crate) entries: BTreeMap<u64, Entry>,
     pub(crate) refused: Vec<ImportError>,
 }
 
@@ -257,7 +247,7 @@ impl Lists {
         }
         let (name, lists) = (name.to_owned(), &mut self.configuration.lists);
         self.numbers.insert(name.clone(), lists.len());
-        lists.push(List { name, extended, line, entries: BTreeMap::new(), refused: Vec::new() });
+        lists.push(List::new(name, extended, line));
         lists.len() - 1
     }
 
@@ -408,9 +398,7 @@ impl Lists {
                 if first.text == "no" =>
             {
                 if let Some(list) = self.numbers.get(name) {
-                    let list = &mut self.configuration.lists[*list];
-                    list.entries.clear();
-                    list.refused.clear();
+                    self.configuration.lists[*list].clear();
                 }
                 return Ok(Mode::Elsewhere);
             }
@@ -453,10 +441,10 @@ impl Lists {
             [first, ..] if first.text == "remark" => return Ok(()),
             _ => {
                 let entry = entry(line, rest, own.extended, &self.groups)?.ok_or_else(missing)?;
-                *own.entries.iter().find(|(_, other)| other.is_same(&entry)).ok_or_else(missing)?.0
+                own.same(&entry).ok_or_else(missing)?
             }
         };
-        own.entries.remove(&number).map(drop).ok_or_else(missing)
+        own.remove(number).ok_or_else(missing)
     }
 
     fn refuse_in(&mut self, list: usize, error: ImportError) -> Result<(), ImportError> {
@@ -476,18 +464,17 @@ impl Lists {
     ) -> Result<(), ImportError> {
         let own = &mut self.configuration.lists[list];
         let entered = entry(line, words, own.extended, &self.groups).and_then(|entry| {
-            let last = own.entries.last_key_value().map_or(0, |(last, _)| *last);
             let place = match number {
                 Some(number) => number.number(LARGEST, "number of a line")?,
-                None => last.saturating_add(STEP),
+                None => own.last().saturating_add(STEP),
             };
             let Some(entry) = entry else { return Ok(()) };
-            if let (Some(number), true) = (number, own.entries.contains_key(&place)) {
+            if let (Some(number), true) = (number, own.has(place)) {
                 return Err(
                     number.error(format!("the list has a line {place} already"), "number each line once")
                 );
             }
-            own.entries.insert(place, entry);
+            own.insert(place, entry);
             Ok(())
         });
         entered.or_else(|error| self.refuse_in(list, error))

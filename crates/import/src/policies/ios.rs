@@ -12,7 +12,8 @@
 
 use super::{ImportedPolicy, PolicyOptions};
 use crate::ImportError;
-use crate::cisco::access_list::{AccessGroup, List, configuration};
+use crate::cisco::access_list::{AccessGroup, configuration};
+use crate::cisco::list::List;
 use crate::conditions::{Interfaces, Naming};
 use crate::region::Set;
 use crate::text::shown;
@@ -23,7 +24,7 @@ use policy::{
 
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     let configuration = configuration(text, true)?;
-    let count = configuration.lists.iter().map(|list| list.entries.len() + 1).sum::<usize>();
+    let count = configuration.lists.iter().map(|list| list.len() + 1).sum::<usize>();
     if count > MOST_RULES {
         let what = format!("the lists have {count} rules");
         return Err(ImportError::new(1, 1, what, format!("a policy has at most {MOST_RULES}")));
@@ -33,7 +34,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let mut kept = 0;
     for list in &configuration.lists {
         refused.extend(list.refused.iter().cloned());
-        kept += list.entries.len();
+        kept += list.len();
         policy.groups.push(group(list));
     }
     let mut interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
@@ -60,8 +61,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
 /// A list, with its last line, which nobody writes.
 fn group(list: &List) -> RuleGroup {
     let mut rules: Vec<PolicyRule> = list
-        .entries
-        .values()
+        .entries()
         .map(|entry| PolicyRule {
             place: RulePlace { line: entry.line, column: 1 },
             text: entry.text.clone(),
@@ -95,7 +95,7 @@ fn rule(asked: &AccessGroup, lists: &[List], interfaces: &mut Interfaces) -> Res
         let what = format!("there is no access list `{}`", shown(&asked.list));
         return Err(error(what, "write the list, or remove the line"));
     };
-    if lists[index].entries.is_empty() {
+    if lists[index].is_empty() {
         let what = format!("the access list `{}` has no line", shown(&asked.list));
         return Err(error(what, "IOS lets everything pass then; write `permit ip any any` if that is meant"));
     }

@@ -1,0 +1,111 @@
+//! The lines of one access list, by their numbers and by what they say.
+
+use super::entry::Entry;
+use crate::ImportError;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
+
+/// An access list.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) name: String,
+    pub(crate) extended: bool,
+    /// Its first line.
+    pub(crate) line: u32,
+    pub(crate) refused: Vec<ImportError>,
+    /// Its lines by their numbers, which say their order.
+    entries: BTreeMap<u64, Entry>,
+    /// The numbers of lines by the hash of what they say.
+    numbers: HashMap<u64, BTreeSet<u64>>,
+    hasher: RandomState,
+}
+
+impl List {
+    /// A list without lines that starts on this one.
+    pub(super) fn new(name: String, extended: bool, line: u32) -> Self {
+        let (refused, entries, numbers) = (Vec::new(), BTreeMap::new(), HashMap::new());
+        Self { name, extended, line, refused, entries, numbers, hasher: RandomState::new() }
+    }
+
+    /// The lines in their order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.entries.contains_key(&number)
+    }
+
+    /// The largest number of a line, or 0.
+    pub(super) fn last(&self) -> u64 {
+        self.entries.last_key_value().map_or(0, |(last, _)| *last)
+    }
+
+    /// The first line that says the same.
+    pub(super) fn same(&self, entry: &Entry) -> Option<u64> {
+        let numbers = self.numbers.get(&self.hash(entry))?;
+        numbers.iter().copied().find(|number| self.entries.get(number).is_some_and(|own| own.is_same(entry)))
+    }
+
+    /// Adds a line under a number that no line has.
+    pub(super) fn insert(&mut self, number: u64, entry: Entry) {
+        self.numbers.entry(self.hash(&entry)).or_default().insert(number);
+        self.entries.insert(number, entry);
+    }
+
+    /// Takes a line away; `None` if no line has the number.
+    pub(super) fn remove(&mut self, number: u64) -> Option<()> {
+        let entry = self.entries.remove(&number)?;
+        let hash = self.hash(&entry);
+        if let Some(numbers) = self.numbers.get_mut(&hash) {
+            numbers.remove(&number);
+        }
+        Some(())
+    }
+
+    /// Takes all away that it has.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.numbers.clear();
+        self.refused.clear();
+    }
+
+    fn hash(&self, entry: &Entry) -> u64 {
+        self.hasher.hash_one((entry.allow, &entry.packets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::AddressFamily;
+    use crate::conditions::Conditions;
+    use crate::region::Set;
+    use crate::ruleset::Part;
+
+    #[test]
+    fn a_line_is_found_without_those_that_say_something_else() {
+        let entry = |port: u128| {
+            let mut packets = Conditions::new(AddressFamily::V4);
+            packets.is(Set::exact(port), Part::SourcePort, false);
+            Entry { allow: true, log: false, line: 1, text: "permit".into(), packets: vec![packets] }
+        };
+        let mut list = List::new("x".to_owned(), true, 1);
+        (0..1_000).for_each(|number| list.insert(number, entry(u128::from(number % 500))));
+        let looked_at = list.numbers.values().map(BTreeSet::len).max();
+        assert_eq!(looked_at, Some(2), "those that say the same");
+        assert_eq!(list.same(&entry(7)), Some(7));
+        assert_eq!((list.remove(7), list.remove(7), list.same(&entry(7))), (Some(()), None, Some(507)));
+        assert_eq!((list.remove(507), list.same(&entry(7)), list.len()), (Some(()), None, 998));
+        list.clear();
+        assert_eq!((list.same(&entry(8)), list.is_empty(), list.last()), (None, true, 0));
+    }
+}
