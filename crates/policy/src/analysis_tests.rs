@@ -51,7 +51,9 @@ fn deciding(
         for step in walked(alone, packet).steps.into_iter().rev() {
             let decides = match step {
                 Step::Rule(group, rule) => alone.groups[group].rules[rule].action.decides(),
-                Step::Default(_) | Step::Remembered => true,
+                Step::Default(_) => true,
+                // Here no rule was asked then; a later point has no say about this one.
+                Step::Remembered => false,
             };
             // Of the rules that decide, the last one's decision stands.
             if let Step::Rule(group, rule) = step

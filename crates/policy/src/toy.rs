@@ -16,8 +16,8 @@ const VERSION_6: u128 = 0x2001_0db8 << 96;
 const ORDINARY: RulePlace = RulePlace { line: 0, column: 0 };
 
 /// All packets of the small header: 3 ways, 2 families, 5 protocols, 2 kinds of fragment, 4 sources and
-/// 3 more of IPv6 that look like IPv4, 17 destination ports, 4 states, 2 sets of flags, 4 ports to come in
-/// by, one memory.
+/// 3 more of IPv6 that look like IPv4, 17 destination ports, 4 states, 3 on the way out, 2 sets of flags, 4
+/// ports to come in by, one memory.
 pub(crate) fn packets() -> Vec<WitnessPacket> {
     let mut all =
         vec![WitnessPacket { path: Path::Forwarded, packet: Packet::default(), remembered: Vec::new() }];
@@ -68,7 +68,8 @@ pub(crate) fn packets() -> Vec<WitnessPacket> {
         put(packet, PacketField::DestinationPort, port, there)
     });
     each(&[0, 1, 2, 3], &|packet, state| put(packet, PacketField::State, state, true));
-    each(&[0, 1], &|packet, state| {
+    // 1 stands for both states that pass, 3 for those that are left.
+    each(&[0, 1, 3], &|packet, state| {
         let there = packet.path != Path::ToGateway;
         put(packet, PacketField::OutState, state, there)
     });
@@ -111,6 +112,8 @@ fn values() -> impl Strategy<Value = (PacketField, Vec<Values>)> {
         let mask = 0xfff0 | mask;
         (PacketField::DestinationPort, vec![Values::Masked { value: value & mask, mask }])
     });
+    let out_state = prop_oneof![Just(Values::exact(0)), Just(Values::Range { low: 1, high: 2 })]
+        .prop_map(|values| (PacketField::OutState, vec![values]));
     prop_oneof![
         range(PacketField::DestinationPort, 0, 15),
         range(PacketField::Source, MAPPED, 2),
@@ -118,7 +121,7 @@ fn values() -> impl Strategy<Value = (PacketField, Vec<Values>)> {
         among(PacketField::Protocol, &[1, 6, 17, 58]),
         among(PacketField::Family, &[4, 6]),
         among(PacketField::State, &[0, 1, 2]),
-        among(PacketField::OutState, &[0, 1, 2]),
+        out_state,
         among(PacketField::InPort, &[1, 2, 3]),
         among(PacketField::LaterFragment, &[0, 1]),
         among(PacketField::IcmpType, &[8, 8]),
