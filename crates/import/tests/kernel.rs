@@ -2,7 +2,8 @@
 //! kinds, later fragments and protocols without ports among them, are sent through a router in a network
 //! namespace and looked for at its other side.
 //!
-//! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed.
+//! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed. `RAVELIN_ROUNDS=n`
+//! asks for so many files of a kind.
 
 #[path = "kernel/conversations.rs"]
 mod conversations;
@@ -34,6 +35,11 @@ fn seed() -> u64 {
     let seed = std::env::var("RAVELIN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(14);
     println!("RAVELIN_SEED={seed}");
     seed
+}
+
+/// How many files are made for a test: `RAVELIN_ROUNDS` asks for more.
+fn rounds() -> usize {
+    std::env::var("RAVELIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
 }
 
 fn made(random: &mut Random, count: usize, family: AddressFamily) -> Vec<Packet> {

@@ -2,9 +2,14 @@
 //! connection at each of them.
 
 use super::random::Random;
-use policy::{PacketField, State};
+use super::router::Router;
+use import::address::AddressFamily;
+use policy::{PacketField, Path, Policy, RuleAction, State, evaluate};
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Conversations that are carried on together, a step of each at a time.
+const TOGETHER: u32 = 48;
 
 /// The end that sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +25,8 @@ pub(crate) enum Message {
     Segment(u8, u32, u32, usize),
     /// A datagram of UDP with so many bytes, perhaps in two fragments.
     Datagram(usize, bool),
-    /// A message of ICMP by its type.
-    Echo(u8),
+    /// An echo of ICMP: a request, or (`false`) a reply.
+    Echo(bool),
     /// "Destination unreachable" with this code about the last packet of the other end.
     Unreachable(u8),
     /// A packet of a protocol that nobody knows.
@@ -31,8 +36,8 @@ pub(crate) enum Message {
 /// One conversation of a client with a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
-    pub(crate) client: Ipv4Addr,
-    pub(crate) server: Ipv4Addr,
+    pub(crate) client: IpAddr,
+    pub(crate) server: IpAddr,
     /// The ports; the first is the identifier of echoes, too.
     pub(crate) ports: (u16, u16),
     /// The byte of the type of service.
@@ -49,9 +54,19 @@ const ACK: u8 = 0x10;
 /// The protocol that conversations of [`Message::Plain`] have.
 const NOBODY_KNOWS: u8 = 89;
 
+/// What stands before the bits of an IPv4 address in an address of IPv6.
+const PREFIX: u128 = 0x2001_0db8 << 96;
+
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
 impl Conversation {
     /// A conversation with a number that no other one of the test has, so that Linux knows nothing of it.
-    pub(crate) fn made(random: &mut Random, number: u32) -> Conversation {
+    pub(crate) fn made(random: &mut Random, family: AddressFamily, number: u32) -> Conversation {
         use End::{Client, Server};
         use Message::{Datagram, Echo, Plain, Segment, Unreachable};
         let opening = vec![
@@ -75,8 +90,10 @@ impl Conversation {
             5 => vec![(Client, Segment(random.one(&[SYN | ACK, RST, FIN | ACK, RST | ACK]), 7, 9, 0))],
             // A connection that is older than the table of connections.
             6 => opening[3..].to_vec(),
-            7 => vec![(Client, Echo(8)), (Server, Echo(0)), (Client, Echo(8)), (Server, Echo(0))],
-            8 => vec![(Client, Echo(0)), (Client, Echo(8))],
+            7 => {
+                vec![(Client, Echo(true)), (Server, Echo(false)), (Client, Echo(true)), (Server, Echo(false))]
+            }
+            8 => vec![(Client, Echo(false)), (Client, Echo(true))],
             9 => {
                 vec![(Client, Datagram(9, false)), (Server, Unreachable(3)), (Client, Datagram(9, false))]
             }
@@ -87,10 +104,16 @@ impl Conversation {
                 vec![(Client, plain.clone()), (Server, plain.clone()), (Client, plain)]
             }
         };
+        // What has no ports is told apart by its addresses.
+        let client = Ipv4Addr::from(0x6440_0000 | number & 0x3f_ffff);
+        let server = Ipv4Addr::from(0xc000_0200 | random.one(&[1u32, 2, 130]));
+        let address = |address: Ipv4Addr| match family {
+            AddressFamily::V4 => IpAddr::V4(address),
+            AddressFamily::V6 => IpAddr::V6(Ipv6Addr::from(PREFIX | u128::from(u32::from(address)))),
+        };
         Conversation {
-            // What has no ports is told apart by its addresses.
-            client: Ipv4Addr::from(0x6440_0000 | number & 0x3f_ffff),
-            server: Ipv4Addr::from(0xc000_0200 | random.one(&[1u32, 2, 130])),
+            client: address(client),
+            server: address(server),
             ports: (1024 + (number & 0x3fff) as u16, random.one(&[22, 53, 80, 1024, 60_000])),
             service: random.one(&[0, 0, 0xb8, 0x28, 0x29]),
             time_to_live: random.one(&[64, 64, 3, 255]),
@@ -99,7 +122,7 @@ impl Conversation {
     }
 
     /// Who sends a step to whom: addresses and ports.
-    fn between(&self, end: End) -> ((Ipv4Addr, u16), (Ipv4Addr, u16)) {
+    fn between(&self, end: End) -> ((IpAddr, u16), (IpAddr, u16)) {
         let (client, server) = ((self.client, self.ports.0), (self.server, self.ports.1));
         if end == End::Client { (client, server) } else { (server, client) }
     }
@@ -109,6 +132,8 @@ impl Conversation {
         let (end, message) = &self.steps[step];
         let ((source, from), (target, to)) = self.between(*end);
         let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
+        let six = source.is_ipv6();
+        let icmp = if six { 58 } else { 1 };
         let (protocol, mut bytes, check) = match message {
             Message::Segment(flags, sequence, acknowledged, length) => {
                 let mut bytes = ports;
@@ -124,73 +149,102 @@ impl Conversation {
                 bytes.extend(vec![b'x'; *length]);
                 (17, bytes, Some(6))
             }
-            Message::Echo(kind) => {
+            Message::Echo(asks) => {
+                let kind = match (six, asks) {
+                    (false, true) => 8,
+                    (false, false) => 0,
+                    (true, true) => 128,
+                    (true, false) => 129,
+                };
                 let [high, low] = self.ports.0.to_be_bytes();
-                (1, vec![*kind, 0, 0, 0, high, low, 0, 1], None)
+                (icmp, vec![kind, 0, 0, 0, high, low, 0, 1], Some(2))
             }
             Message::Unreachable(code) => {
                 let about = (0..step).rev().find(|before| self.steps[*before].0 != *end).expect("one before");
-                let mut bytes = vec![3, *code, 0, 0, 0, 0, 0, 0];
-                bytes.extend(&self.packets(about, 0xffff)[0][..28]);
-                (1, bytes, None)
+                let mut bytes = vec![if six { 1 } else { 3 }, *code, 0, 0, 0, 0, 0, 0];
+                let quoted = &self.packets(about, 0xffff)[0];
+                bytes.extend(&quoted[..if six { quoted.len() } else { 28 }]);
+                (icmp, bytes, Some(2))
             }
-            Message::Plain => (NOBODY_KNOWS, b"nobody knows".to_vec(), Some(usize::MAX)),
+            Message::Plain => (NOBODY_KNOWS, b"nobody knows".to_vec(), None),
         };
-        let mut summed = Vec::new();
         if let Some(at) = check {
-            summed.extend([source.octets(), target.octets()].concat());
-            summed.extend([0, protocol]);
-            summed.extend((bytes.len() as u16).to_be_bytes());
-            summed.extend(&bytes);
-            if at < bytes.len() {
-                let sum = !packet::checksum::sum(&summed);
-                bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+            // ICMP of IPv4 sums no pseudo header.
+            let mut summed = Vec::new();
+            if protocol != 1 {
+                summed.extend([octets(source), octets(target), vec![0, protocol]].concat());
+                summed.extend((bytes.len() as u16).to_be_bytes());
             }
-        } else {
-            let sum = !packet::checksum::sum(&bytes);
-            bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+            summed.extend(&bytes);
+            let sum = !packet::checksum::sum(&summed);
+            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
         (protocol, bytes)
     }
 
-    /// The packets of a step, with this identification: two fragments, or one whole packet.
+    /// The packets of a step, with this identification: two fragments, or one whole packet. In IPv6 the flow
+    /// label is the identification.
     pub(crate) fn packets(&self, step: usize, identification: u16) -> Vec<Vec<u8>> {
         let (protocol, payload) = self.payload(step);
         let ((source, _), (target, _)) = self.between(self.steps[step].0);
-        let packet = |place: u16, part: &[u8]| {
+        let (source, target) = (octets(source), octets(target));
+        let of_four = |place: u16, part: &[u8]| {
             let mut header = vec![0x45, self.service];
             header.extend((20 + part.len() as u16).to_be_bytes());
             header.extend([identification.to_be_bytes(), place.to_be_bytes()].concat());
             header.extend([self.time_to_live, protocol, 0, 0]);
-            header.extend([source.octets(), target.octets()].concat());
+            header.extend([&source[..], &target].concat());
             let check = !packet::checksum::sum(&header);
             header[10..12].copy_from_slice(&check.to_be_bytes());
             [&header, part].concat()
         };
-        match self.steps[step].1 {
-            Message::Datagram(_, true) => vec![packet(0x2000, &payload[..16]), packet(2, &payload[16..])],
-            _ => vec![packet(0, &payload)],
+        let of_six = |place: Option<u16>, part: &[u8]| {
+            let label = 6 << 28 | u32::from(self.service) << 20 | u32::from(identification);
+            let mut header = label.to_be_bytes().to_vec();
+            let more = place.map_or(Vec::new(), |place| {
+                let mut more = vec![protocol, 0];
+                more.extend(place.to_be_bytes());
+                more.extend(u32::from(identification).to_be_bytes());
+                more
+            });
+            header.extend(((part.len() + more.len()) as u16).to_be_bytes());
+            header.extend([if more.is_empty() { protocol } else { 44 }, self.time_to_live]);
+            [&header, &source[..], &target, &more, part].concat()
+        };
+        match (self.client.is_ipv6(), &self.steps[step].1) {
+            (false, Message::Datagram(_, true)) => {
+                vec![of_four(0x2000, &payload[..16]), of_four(2, &payload[16..])]
+            }
+            (false, _) => vec![of_four(0, &payload)],
+            (true, Message::Datagram(_, true)) => {
+                vec![of_six(Some(1), &payload[..16]), of_six(Some(16), &payload[16..])]
+            }
+            (true, _) => vec![of_six(None, &payload)],
         }
     }
 
     /// A step as the fields of its packet, whole.
     pub(crate) fn fields(&self, step: usize, state: State) -> policy::Packet {
-        const MAPPED: u128 = 0xffff_0000_0000;
+        let mapped = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_ipv6_mapped()),
+            IpAddr::V6(address) => u128::from(address),
+        };
         let (end, message) = &self.steps[step];
         let ((source, from), (target, to)) = self.between(*end);
         let (protocol, payload) = self.payload(step);
         let (in_port, out_port, mac) = if *end == End::Client { (1, 2, 1) } else { (2, 1, 4) };
+        let (family, header) = if self.client.is_ipv6() { (6, 40) } else { (4, 20) };
         let mut fields = vec![
-            (PacketField::Family, 4),
-            (PacketField::Source, MAPPED | u128::from(u32::from(source))),
-            (PacketField::Destination, MAPPED | u128::from(u32::from(target))),
+            (PacketField::Family, family),
+            (PacketField::Source, mapped(source)),
+            (PacketField::Destination, mapped(target)),
             (PacketField::Protocol, protocol.into()),
             (PacketField::LaterFragment, 0),
             (PacketField::InPort, in_port),
             (PacketField::OutPort, out_port),
             (PacketField::Dscp, u128::from(self.service >> 2)),
             (PacketField::TimeToLive, self.time_to_live.into()),
-            (PacketField::Length, 20 + payload.len() as u128),
+            (PacketField::Length, header + payload.len() as u128),
             (PacketField::State, state as u128),
             (PacketField::SourceMac, 0x0200_0000_0000 | mac),
         ];
@@ -228,7 +282,7 @@ impl Connection {
     pub(crate) fn state(&mut self, end: End, message: &Message) -> State {
         match (self.begun, message) {
             (Some(_), Message::Unreachable(_)) => State::Related,
-            (None, Message::Unreachable(_) | Message::Echo(0)) => State::Invalid,
+            (None, Message::Unreachable(_) | Message::Echo(false)) => State::Invalid,
             (None, Message::Segment(flags, ..)) if !matches!(flags & (FIN | SYN | RST | ACK), SYN | ACK) => {
                 State::Invalid
             }
@@ -250,4 +304,84 @@ impl Connection {
 }
 
 /// Packets on their way, each by the identification that it is known by.
-pub(crate) type OnTheWay = HashMap<u16, (Ipv4Addr, Ipv4Addr)>;
+pub(crate) type OnTheWay = HashMap<u16, (IpAddr, IpAddr)>;
+
+/// How Linux and a policy treated the steps of many conversations.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// How many conversations there were.
+    conversations: u32,
+    /// How many packets passed.
+    pub(crate) passed: usize,
+    /// How many did not.
+    pub(crate) dropped: usize,
+}
+
+impl Carried {
+    /// Carries on conversations that follow from `random`, and says where Linux and the policy differ.
+    pub(crate) fn agree(
+        &mut self,
+        router: &mut Router,
+        policy: &Policy,
+        family: AddressFamily,
+        random: &mut Random,
+    ) -> Result<(), String> {
+        let made = random.below(u64::MAX >> 33);
+        // A frame that a busy machine lost is lost once; what Linux decides it decides again.
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            let mut random = Random(made);
+            let first = self.conversations;
+            self.conversations += TOGETHER;
+            let conversations: Vec<Conversation> = (first..self.conversations)
+                .map(|number| Conversation::made(&mut random, family, number))
+                .collect();
+            match self.differs(router, policy, &conversations) {
+                Some(differs) => seen.push(differs),
+                None => return Ok(()),
+            }
+        }
+        Err(format!("{seen:#?}"))
+    }
+
+    /// Carries on these conversations, and says at which step the first one differs.
+    fn differs(
+        &mut self,
+        router: &mut Router,
+        policy: &Policy,
+        conversations: &[Conversation],
+    ) -> Option<String> {
+        let mut connections = vec![Connection::default(); conversations.len()];
+        let longest = conversations.iter().map(|conversation| conversation.steps.len()).max()?;
+        let mut differs = None;
+        for step in 0..longest {
+            let (mut frames, mut on_the_way, mut wanted) = (Vec::new(), OnTheWay::new(), Vec::new());
+            for (index, conversation) in conversations.iter().enumerate() {
+                let Some((end, message)) = conversation.steps.get(step) else { continue };
+                let state = connections[index].state(*end, message);
+                let packet = conversation.fields(step, state);
+                let verdict = evaluate(policy, Path::Forwarded, &packet, &|_| false).expect("it ends");
+                let passes = verdict.action == RuleAction::Pass;
+                if passes {
+                    connections[index].passed(*end, state);
+                }
+                let identification = index as u16 + 1;
+                let packets = conversation.packets(step, identification);
+                let ((source, _), (target, _)) = conversation.between(*end);
+                on_the_way.insert(identification, (source, target));
+                frames.extend(packets.into_iter().map(|packet| (*end == End::Server, packet)));
+                wanted.push((index, identification, passes, state));
+                let count = if passes { &mut self.passed } else { &mut self.dropped };
+                *count += 1;
+            }
+            let came = router.exchange(&frames, &on_the_way);
+            for (index, identification, passes, state) in wanted {
+                if came.contains(&identification) != passes && differs.is_none() {
+                    let conversation = &conversations[index];
+                    differs = Some(format!("step {step}, {state:?}, wanted {passes}: {conversation:?}"));
+                }
+            }
+        }
+        differs
+    }
+}

@@ -1,17 +1,12 @@
 //! The kernel with a dump, and the policy that the dump is read as: whole conversations where it asks for
 //! states, and packets one by one where it does not.
 
-use super::conversations::{Connection, Conversation, End, OnTheWay};
+use super::conversations::Carried;
 use super::random::Random;
 use super::router::Router;
-use super::{differences, made, seed};
+use super::{differences, made, rounds, seed};
 use import::address::AddressFamily;
 use import::policies::{PolicyOptions, read};
-use policy::{Path, Policy, RuleAction, evaluate};
-use std::net::Ipv4Addr;
-
-/// Conversations that are carried on together, a step of each at a time.
-const TOGETHER: u32 = 48;
 
 /// A dump of chains in four tables, made of matches of all kinds.
 fn made_dump(random: &mut Random) -> String {
@@ -110,46 +105,6 @@ fn made_dump(random: &mut Random) -> String {
         .replace("COMMIT\n*security", "-A z -m state --state NEW -j DROP\nCOMMIT\n*security")
 }
 
-/// Carries on these conversations, and says at which step the first one differs.
-fn differs(
-    router: &mut Router,
-    policy: &Policy,
-    conversations: &[Conversation],
-    passing: &mut [usize; 2],
-) -> Option<String> {
-    let mut connections = vec![Connection::default(); conversations.len()];
-    let longest = conversations.iter().map(|conversation| conversation.steps.len()).max()?;
-    let mut differs = None;
-    for step in 0..longest {
-        let (mut frames, mut on_the_way, mut wanted) = (Vec::new(), OnTheWay::new(), Vec::new());
-        for (index, conversation) in conversations.iter().enumerate() {
-            let Some((end, message)) = conversation.steps.get(step) else { continue };
-            let state = connections[index].state(*end, message);
-            let packet = conversation.fields(step, state);
-            let verdict = evaluate(policy, Path::Forwarded, &packet, &|_| false).expect("it ends");
-            let passes = verdict.action == RuleAction::Pass;
-            if passes {
-                connections[index].passed(*end, state);
-            }
-            let identification = index as u16 + 1;
-            let packets = conversation.packets(step, identification);
-            let address = |at: usize| Ipv4Addr::from([0, 1, 2, 3].map(|byte| packets[0][at + byte]));
-            on_the_way.insert(identification, (address(12), address(16)));
-            frames.extend(packets.into_iter().map(|packet| (*end == End::Server, packet)));
-            wanted.push((index, identification, passes, state));
-            passing[usize::from(passes)] += 1;
-        }
-        let came = router.exchange(&frames, &on_the_way);
-        for (index, identification, passes, state) in wanted {
-            if came.contains(&identification) != passes && differs.is_none() {
-                let conversation = &conversations[index];
-                differs = Some(format!("step {step}, {state:?}, wanted {passes}: {conversation:?}"));
-            }
-        }
-    }
-    differs
-}
-
 #[test]
 fn conversations_go_through_a_policy_as_through_the_kernel() {
     let Some(mut router) = Router::new(&["nft", "iptables-legacy-restore"]) else { return };
@@ -160,29 +115,17 @@ fn conversations_go_through_a_policy_as_through_the_kernel() {
     router.knows_clients();
     let options = options();
     let mut random = Random(seed());
-    let (mut number, mut passing) = (0, [0; 2]);
+    let mut carried = Carried::default();
     for _ in 0..rounds() {
         let dump = made_dump(&mut random);
         let imported =
             read(dump.as_bytes(), "iptables", &options).unwrap_or_else(|error| panic!("{error}\n{dump}"));
         assert_eq!(imported.refused, [], "{dump}");
         router.load("iptables-legacy-restore", &[], &dump);
-        let made = Random(random.below(u64::MAX >> 33));
-        // A frame that a busy machine lost is lost once; what the kernel decides it decides again.
-        let mut seen = Vec::new();
-        while seen.len() < 3 {
-            let mut random = Random(made.0);
-            let conversations: Vec<Conversation> =
-                (number..number + TOGETHER).map(|number| Conversation::made(&mut random, number)).collect();
-            number += TOGETHER;
-            match differs(&mut router, &imported.policy, &conversations, &mut passing) {
-                Some(differs) => seen.push(differs),
-                None => break,
-            }
-        }
-        assert!(seen.len() < 3, "{seen:#?}\n{dump}");
+        let agrees = carried.agree(&mut router, &imported.policy, AddressFamily::V4, &mut random);
+        agrees.unwrap_or_else(|differs| panic!("{differs}\n{dump}"));
     }
-    let [dropped, passed] = passing;
+    let Carried { passed, dropped, .. } = carried;
     println!("{passed} packets passed, {dropped} did not");
     assert!(passed > dropped / 9 && dropped > passed / 9, "{passed} passed, {dropped} did not");
 }
@@ -191,11 +134,6 @@ fn conversations_go_through_a_policy_as_through_the_kernel() {
 fn options() -> PolicyOptions {
     let interfaces = [("from-in", 1), ("to-out", 2)].map(|(name, port)| (name.to_owned(), port)).to_vec();
     PolicyOptions { interfaces, ..PolicyOptions::default() }
-}
-
-/// How many dumps are tried: `RAVELIN_ROUNDS` asks for more.
-fn rounds() -> usize {
-    std::env::var("RAVELIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
 }
 
 /// A dump that asks for no state, so that Linux leaves fragments as they are.

@@ -8,11 +8,12 @@
 //!
 //! Nothing but these namespaces is ever addressed, and they go with the test.
 
-use super::conversations::OnTheWay;
+use super::conversations::{OnTheWay, octets};
 use super::packets::{Packet, V6};
 use rig::{FrameReceiver, FrameSender, Namespace};
 use std::collections::HashSet;
 use std::io;
+use std::net::IpAddr;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(crate) struct Router {
     sender: FrameSender,
     receivers: [FrameReceiver; 2],
     /// From the other side, and back at the first one.
-    back: (FrameSender, FrameReceiver),
+    back: (FrameSender, [FrameReceiver; 2]),
 }
 
 impl Router {
@@ -77,7 +78,10 @@ impl Router {
         let router = Router {
             sender: FrameSender::new(&hosts, "in")?,
             receivers: [FrameReceiver::new(&hosts, "out", None)?, FrameReceiver::of_ipv6(&hosts, "out")?],
-            back: (FrameSender::new(&hosts, "out")?, FrameReceiver::new(&hosts, "in", None)?),
+            back: (
+                FrameSender::new(&hosts, "out")?,
+                [FrameReceiver::new(&hosts, "in", None)?, FrameReceiver::of_ipv6(&hosts, "in")?],
+            ),
             router,
         };
         let made = router.run(
@@ -106,21 +110,24 @@ impl Router {
         assert!(loaded.status.success(), "{}\n{rules}", String::from_utf8_lossy(&loaded.stderr));
     }
 
-    /// Tells the router that 100.64.0.0/10 is at the side of the first sender.
+    /// Tells the router that 100.64.0.0/10 and 2001:db8::100.64.0.0/106 are at the side of the first sender.
     pub(crate) fn knows_clients(&self) {
         let known = "ip neigh add 198.18.0.2 lladdr 02:00:00:00:00:01 dev from-in
-             ip route add 100.64.0.0/10 via 198.18.0.2 dev from-in\n";
+             ip route add 100.64.0.0/10 via 198.18.0.2 dev from-in
+             ip neigh add fd00:1::9 lladdr 02:00:00:00:00:01 dev from-in
+             ip route add 2001:db8::6440:0/106 via fd00:1::9 dev from-in\n";
         let known = self.run("sh", &["-e"], known).expect("sh runs");
         assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
     }
 
-    /// Sends packets of IPv4, in this order, from the one side or (`true`) the other, and says which come out
+    /// Sends packets, in this order, from the one side or (`true`) the other, and says which come out
     /// at the opposite one, by their identification.
     pub(crate) fn exchange(&mut self, packets: &[(bool, Vec<u8>)], on_the_way: &OnTheWay) -> HashSet<u16> {
         for (from_out, packet) in packets {
             let (sender, to, from) =
                 if *from_out { (&self.back.0, TO_OUT, THERE) } else { (&self.sender, ROUTER, HERE) };
-            let frame = [&to[..], &from, &[8, 0], packet].concat();
+            let kind = if packet[0] >> 4 == 6 { V6 } else { &[8, 0] };
+            let frame = [&to[..], &from, kind, packet].concat();
             while sender.send(&[&frame]).expect("frames can be sent") == 0 {}
         }
         let mut came = HashSet::new();
@@ -128,16 +135,17 @@ impl Router {
         while quiet < QUIET {
             thread::sleep(Duration::from_millis(1));
             let mut count = 0;
-            for (receiver, station) in [(&mut self.receivers[0], THERE), (&mut self.back.1, HERE)] {
+            let there = self.receivers.iter_mut().map(|receiver| (receiver, THERE));
+            let here = self.back.1.iter_mut().map(|receiver| (receiver, HERE));
+            for (receiver, station) in there.chain(here) {
                 let mut one = |_, frame: &[u8]| {
-                    let identification = u16::from_be_bytes([frame[18], frame[19]]);
-                    let ends = on_the_way.get(&identification);
+                    let (at, addresses) = if &frame[12..14] == V6 { (16, 22..54) } else { (18, 26..34) };
+                    let identification = u16::from_be_bytes([frame[at], frame[at + 1]]);
                     // The router's own messages have other addresses, or no identification.
-                    if frame[..6] == station
-                        && ends.is_some_and(|(source, target)| {
-                            frame[26..30] == source.octets() && frame[30..34] == target.octets()
-                        })
-                    {
+                    let of_packet = |(source, target): &(IpAddr, IpAddr)| {
+                        [octets(*source), octets(*target)].concat() == frame[addresses.clone()]
+                    };
+                    if frame[..6] == station && on_the_way.get(&identification).is_some_and(of_packet) {
                         came.insert(identification);
                     }
                 };
