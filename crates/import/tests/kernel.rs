@@ -17,6 +17,8 @@ mod random;
 mod router;
 #[path = "kernel/rulesets.rs"]
 mod rulesets;
+#[path = "kernel/states.rs"]
+mod states;
 
 use exec::{BackendKind, Outputs, load};
 use import::address::AddressFamily;
