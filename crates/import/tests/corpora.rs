@@ -29,11 +29,11 @@ fn bound(text: &[u8], format: &str) -> Result<ImportedPolicy, import::ImportErro
         let imported = read(text, format, &options)?;
         let unbound = imported.refused.iter().find_map(|error| {
             let name = error.what.strip_prefix("the interface `")?.strip_suffix("` is bound to no port")?;
-            Some(name.replace(['+', '*'], "0"))
+            let name = name.replace(['+', '*'], "0");
+            options.interfaces.iter().all(|(known, _)| *known != name).then_some(name)
         });
         let Some(name) = unbound else { return Ok(imported) };
         let port = options.interfaces.len() as u16 + 1;
-        assert!(options.interfaces.iter().all(|(known, _)| *known != name), "{name} is bound");
         options.interfaces.push((name, port));
     }
 }

@@ -13,6 +13,8 @@ mod dumps;
 mod packets;
 #[path = "kernel/random.rs"]
 mod random;
+#[path = "kernel/rejections.rs"]
+mod rejections;
 #[path = "kernel/router.rs"]
 mod router;
 #[path = "kernel/rulesets.rs"]

@@ -140,14 +140,14 @@ impl Conversation {
                 bytes.extend([sequence.to_be_bytes(), acknowledged.to_be_bytes()].concat());
                 bytes.extend([0x50, *flags, 0xff, 0xff, 0, 0, 0, 0]);
                 bytes.extend(vec![b'x'; *length]);
-                (6, bytes, Some(16))
+                (6, bytes, 16)
             }
             Message::Datagram(length, _) => {
                 let mut bytes = ports;
                 bytes.extend((8 + *length as u16).to_be_bytes());
                 bytes.extend([0, 0]);
                 bytes.extend(vec![b'x'; *length]);
-                (17, bytes, Some(6))
+                (17, bytes, 6)
             }
             Message::Echo(asks) => {
                 let kind = match (six, asks) {
@@ -157,28 +157,27 @@ impl Conversation {
                     (true, false) => 129,
                 };
                 let [high, low] = self.ports.0.to_be_bytes();
-                (icmp, vec![kind, 0, 0, 0, high, low, 0, 1], Some(2))
+                (icmp, vec![kind, 0, 0, 0, high, low, 0, 1], 2)
             }
             Message::Unreachable(code) => {
                 let about = (0..step).rev().find(|before| self.steps[*before].0 != *end).expect("one before");
                 let mut bytes = vec![if six { 1 } else { 3 }, *code, 0, 0, 0, 0, 0, 0];
                 let quoted = &self.packets(about, 0xffff)[0];
                 bytes.extend(&quoted[..if six { quoted.len() } else { 28 }]);
-                (icmp, bytes, Some(2))
+                (icmp, bytes, 2)
             }
-            Message::Plain => (NOBODY_KNOWS, b"nobody knows".to_vec(), None),
+            // Linux answers nobody whose bytes have no right sum, whatever the protocol.
+            Message::Plain => (NOBODY_KNOWS, b"\0\0nobody knows".to_vec(), 0),
         };
-        if let Some(at) = check {
-            // ICMP of IPv4 sums no pseudo header.
-            let mut summed = Vec::new();
-            if protocol != 1 {
-                summed.extend([octets(source), octets(target), vec![0, protocol]].concat());
-                summed.extend((bytes.len() as u16).to_be_bytes());
-            }
-            summed.extend(&bytes);
-            let sum = !packet::checksum::sum(&summed);
-            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        // ICMP of IPv4 sums no pseudo header, as what nobody knows in IPv4.
+        let mut summed = Vec::new();
+        if six || matches!(protocol, 6 | 17) {
+            summed.extend([octets(source), octets(target), vec![0, protocol]].concat());
+            summed.extend((bytes.len() as u16).to_be_bytes());
         }
+        summed.extend(&bytes);
+        let sum = !packet::checksum::sum(&summed);
+        bytes[check..check + 2].copy_from_slice(&sum.to_be_bytes());
         (protocol, bytes)
     }
 

@@ -11,9 +11,9 @@
 use super::conversations::{OnTheWay, octets};
 use super::packets::{Packet, V6};
 use rig::{FrameReceiver, FrameSender, Namespace};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
@@ -33,6 +33,15 @@ const QUIET: usize = 3;
 /// What is sent again if it did not come, since a machine under load may lose a frame: so often, before it
 /// counts as dropped.
 const AGAIN: usize = 3;
+
+/// What the router tells the sender of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Answer {
+    /// A segment with RST.
+    Reset,
+    /// A message of ICMP: its type and code.
+    Message(u8, u8),
+}
 
 pub(crate) struct Router {
     router: Namespace,
@@ -70,6 +79,10 @@ impl Router {
             ("ipv4/ip_forward", "1"),
             ("ipv4/conf/all/rp_filter", "0"),
             ("ipv4/conf/from-in/rp_filter", "0"),
+            // Every packet that is rejected is answered.
+            ("ipv4/icmp_ratemask", "0"),
+            // Not a type, as none cannot be written.
+            ("ipv6/icmp/ratemask", "255"),
             ("ipv6/conf/all/forwarding", "1"),
             ("ipv6/conf/all/accept_dad", "0"),
         ] {
@@ -124,11 +137,7 @@ impl Router {
     /// at the opposite one, by their identification.
     pub(crate) fn exchange(&mut self, packets: &[(bool, Vec<u8>)], on_the_way: &OnTheWay) -> HashSet<u16> {
         for (from_out, packet) in packets {
-            let (sender, to, from) =
-                if *from_out { (&self.back.0, TO_OUT, THERE) } else { (&self.sender, ROUTER, HERE) };
-            let kind = if packet[0] >> 4 == 6 { V6 } else { &[8, 0] };
-            let frame = [&to[..], &from, kind, packet].concat();
-            while sender.send(&[&frame]).expect("frames can be sent") == 0 {}
+            self.send(*from_out, packet);
         }
         let mut came = HashSet::new();
         let mut quiet = 0;
@@ -154,6 +163,51 @@ impl Router {
             quiet = if count == 0 { quiet + 1 } else { 0 };
         }
         came
+    }
+
+    /// Sends packets from the first side, and says what the router tells their senders, each known by its
+    /// address.
+    pub(crate) fn answers(&mut self, packets: &[Vec<u8>]) -> HashMap<IpAddr, Answer> {
+        for packet in packets {
+            self.send(false, packet);
+        }
+        let mut answers = HashMap::new();
+        let mut quiet = 0;
+        while quiet < QUIET {
+            thread::sleep(Duration::from_millis(1));
+            let mut count = 0;
+            let mut one = |_, frame: &[u8]| {
+                if frame[..6] != HERE || frame[6..12] != ROUTER {
+                    return;
+                }
+                let four = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).map(Ipv4Addr::from).map(IpAddr::V4);
+                let six = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(Ipv6Addr::from).map(IpAddr::V6);
+                let (protocol, to, rest) = match &frame[12..14] {
+                    V6 => (frame[20], six(&frame[38..54]), &frame[54..]),
+                    _ => (frame[23], four(&frame[30..34]), &frame[34..]),
+                };
+                let answer = match protocol {
+                    6 if rest[13] & 4 != 0 => Answer::Reset,
+                    1 | 58 => Answer::Message(rest[0], rest[1]),
+                    _ => return,
+                };
+                answers.insert(to.expect("an address"), answer);
+            };
+            for receiver in &mut self.back.1 {
+                count += receiver.receive(&mut one).expect("frames can be received");
+            }
+            quiet = if count == 0 { quiet + 1 } else { 0 };
+        }
+        answers
+    }
+
+    /// Sends a packet from the one side or (`true`) the other.
+    fn send(&self, from_out: bool, packet: &[u8]) {
+        let (sender, to, from) =
+            if from_out { (&self.back.0, TO_OUT, THERE) } else { (&self.sender, ROUTER, HERE) };
+        let kind = if packet[0] >> 4 == 6 { V6 } else { &[8, 0] };
+        let frame = [&to[..], &from, kind, packet].concat();
+        while sender.send(&[&frame]).expect("frames can be sent") == 0 {}
     }
 
     /// Gives the router a ruleset of nftables in place of what it has, or says why that cannot be.

@@ -13,7 +13,7 @@ const EARLY: [&str; 5] =
     ["ip dscp ef", "ip dscp != af11", "ip6 dscp ef", "meta l4proto tcp", "meta l4proto { 89, 17 } ip ttl 3"];
 
 /// What a chain behind that may ask.
-const MATCHES: [&str; 32] = [
+pub(crate) const MATCHES: [&str; 32] = [
     "ct state new",
     "ct state established,related",
     "ct state { established, related }",
