@@ -9,6 +9,8 @@
 mod conversations;
 #[path = "kernel/dumps.rs"]
 mod dumps;
+#[path = "kernel/gateway.rs"]
+mod gateway;
 #[path = "kernel/packets.rs"]
 mod packets;
 #[path = "kernel/random.rs"]
@@ -117,7 +119,7 @@ fn allows(rules: &ImportedRules, packet: &Packet, with_ports: &[u8]) -> bool {
 
 /// Asks the kernel, and says of how many packets it decides otherwise; the first of them is shown.
 fn differences(router: &mut Router, packets: &[Packet], wanted: &[bool], what: &str) -> usize {
-    let passed = router.passes(packets);
+    let passed = router.passes(packets, wanted);
     let differ: Vec<usize> = (0..packets.len()).filter(|&index| passed[index] != wanted[index]).collect();
     if let Some(&first) = differ.first() {
         let (packet, wanted) = (&packets[first], wanted[first]);

@@ -131,13 +131,13 @@ fn conversations_go_through_a_policy_as_through_the_kernel() {
 }
 
 /// The names of the router's interfaces as ports.
-fn options() -> PolicyOptions {
+pub(crate) fn options() -> PolicyOptions {
     let interfaces = [("from-in", 1), ("to-out", 2)].map(|(name, port)| (name.to_owned(), port)).to_vec();
     PolicyOptions { interfaces, ..PolicyOptions::default() }
 }
 
 /// A dump that asks for no state, so that Linux leaves fragments as they are.
-fn made_without_states(random: &mut Random, family: AddressFamily) -> String {
+pub(crate) fn made_without_states(random: &mut Random, family: AddressFamily) -> String {
     const BOTH: [&str; 16] = [
         "-p tcp",
         "! -p udp",

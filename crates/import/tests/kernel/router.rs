@@ -51,6 +51,11 @@ pub(crate) struct Router {
     back: (FrameSender, [FrameReceiver; 2]),
 }
 
+/// What a packet is known by; not 0, in place of which Linux chooses a number.
+fn number(index: usize) -> u32 {
+    index as u32 + 1
+}
+
 impl Router {
     /// A router without rules; `None` where networks cannot be made, or a program that it needs is not there.
     pub(crate) fn new(programs: &[&str]) -> Option<Router> {
@@ -220,23 +225,89 @@ impl Router {
         }
     }
 
-    /// Which of these packets come out at the other side.
-    pub(crate) fn passes(&mut self, packets: &[Packet]) -> Vec<bool> {
-        let mut passed = vec![false; packets.len()];
-        for _ in 0..=AGAIN {
-            let left: Vec<usize> = (0..packets.len()).filter(|&index| !passed[index]).collect();
-            for burst in left.chunks(AT_ONCE) {
-                let frames: Vec<Vec<u8>> =
-                    burst.iter().map(|&index| packets[index].frame(index as u32, ROUTER, HERE)).collect();
-                let mut frames: &[&[u8]] = &frames.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
-                while !frames.is_empty() {
-                    let taken = self.sender.send(frames).expect("frames can be sent");
-                    frames = &frames[taken..];
+    /// Which of these packets come out at the other side. Those that are wanted there are sent again if they
+    /// do not come.
+    pub(crate) fn passes(&mut self, packets: &[Packet], wanted: &[bool]) -> Vec<bool> {
+        self.asked(wanted, |router, burst, passed| {
+            router.burst(packets, burst);
+            router.collect(packets, passed);
+        })
+    }
+
+    /// Which of these packets for the router itself reach the table `watch`, whose sets `four` and `six`
+    /// remember what they are known by.
+    pub(crate) fn reaches(&mut self, packets: &[Packet], wanted: &[bool]) -> Vec<bool> {
+        self.asked(wanted, |router, burst, passed| {
+            router.burst(packets, burst);
+            thread::sleep(Duration::from_millis(5));
+            let listed = router.run("nft", &["list", "table", "inet", "watch"], "").expect("nft runs");
+            let listed = String::from_utf8(listed.stdout).expect("nft prints text");
+            let elements = listed.split("elements = {").skip(1).filter_map(|rest| rest.split('}').next());
+            for word in elements.flat_map(|elements| elements.split([',', ' ', '\n', '\t'])) {
+                let number = match word.strip_prefix("0x") {
+                    Some(digits) => usize::from_str_radix(digits, 16).ok(),
+                    None => word.parse().ok(),
+                };
+                if let Some(seen) = number.and_then(|number| passed.get_mut(number.checked_sub(1)?)) {
+                    *seen = true;
                 }
-                self.collect(packets, &mut passed);
             }
+        })
+    }
+
+    /// Which of these packets come out at the other side when the router itself sends them.
+    pub(crate) fn leaves(&mut self, packets: &[Packet], wanted: &[bool]) -> Vec<bool> {
+        const SEND: &str = "
+import socket, sys
+four = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+six = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
+for line in sys.stdin:
+    packet = bytes.fromhex(line)
+    try:
+        if packet[0] >> 4 == 6:
+            six.sendto(packet, (socket.inet_ntop(socket.AF_INET6, packet[24:40]), 0))
+        else:
+            four.sendto(packet, (socket.inet_ntop(socket.AF_INET, packet[16:20]), 0))
+    except PermissionError:
+        pass  # A rule has dropped it.
+";
+        self.asked(wanted, |router, burst, passed| {
+            let hex = |index: &usize| {
+                let frame = packets[*index].frame(number(*index), ROUTER, HERE);
+                frame[14..].iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+            };
+            let text: String = burst.iter().map(hex).collect();
+            let sent = router.run("python3", &["-c", SEND], &text).expect("python3 runs");
+            assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+            router.collect(packets, passed);
+        })
+    }
+
+    /// Asks about packets in bursts, and again about those that are wanted and did not come.
+    fn asked(
+        &mut self,
+        wanted: &[bool],
+        mut ask: impl FnMut(&mut Router, &[usize], &mut Vec<bool>),
+    ) -> Vec<bool> {
+        let mut passed = vec![false; wanted.len()];
+        let mut left: Vec<usize> = (0..wanted.len()).collect();
+        for _ in 0..=AGAIN {
+            for burst in left.chunks(AT_ONCE) {
+                ask(self, burst, &mut passed);
+            }
+            left.retain(|&index| wanted[index] && !passed[index]);
         }
         passed
+    }
+
+    fn burst(&self, packets: &[Packet], burst: &[usize]) {
+        let frames: Vec<Vec<u8>> =
+            burst.iter().map(|&index| packets[index].frame(number(index), ROUTER, HERE)).collect();
+        let mut frames: &[&[u8]] = &frames.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
+        while !frames.is_empty() {
+            let taken = self.sender.send(frames).expect("frames can be sent");
+            frames = &frames[taken..];
+        }
     }
 
     fn collect(&mut self, packets: &[Packet], passed: &mut [bool]) {
@@ -254,10 +325,11 @@ impl Router {
                             ),
                             _ => (u32::from_be_bytes([0, 0, frame[18], frame[19]]), &frame[26..30]),
                         };
-                        let packet = packets.get(id as usize);
+                        let index = (id as usize).wrapping_sub(1);
+                        let packet = packets.get(index);
                         // The router's own messages have its own addresses.
                         if packet.is_some_and(|packet| packet.source().ends_with(source)) {
-                            passed[id as usize] = true;
+                            passed[index] = true;
                         }
                     })
                     .expect("frames can be received");
