@@ -9,6 +9,7 @@
 //! of `ip` or `ip6` sees one family: the first rule of its base chains lets the other one pass.
 
 mod conditions;
+mod connection;
 mod fields;
 mod matches;
 mod ruleset;

@@ -5,6 +5,7 @@ use super::random::Random;
 use super::router::Router;
 use import::address::AddressFamily;
 use policy::{PacketField, Path, Policy, RuleAction, State, evaluate};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -294,6 +295,37 @@ impl Connection {
         }
     }
 
+    /// What Linux remembers of a connection that has begun, where a match of nftables asks for it in a packet
+    /// of this end.
+    fn remembers(&self, conversation: &Conversation, end: End, text: &str) -> bool {
+        let asked: Value = serde_json::from_str(text).expect("a statement");
+        let asked = &asked["match"];
+        let (key, reply) = (&asked["left"]["ct"]["key"], asked["left"]["ct"]["dir"] == "reply");
+        let key = key.as_str().expect("a key");
+        let Some(begun) = self.begun else { return false };
+        let fits = if key == "direction" {
+            asked["right"] == if begun == end { "original" } else { "reply" }
+        } else {
+            let (first, other) = (begun == End::Client, reply != key.ends_with("daddr"));
+            let address = if first != other { conversation.client } else { conversation.server };
+            let prefix = &asked["right"]["prefix"];
+            let within: IpAddr =
+                prefix["addr"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+            let length = prefix["len"].as_u64().expect("a length") as u32;
+            match (address, within) {
+                (IpAddr::V4(own), IpAddr::V4(within)) => {
+                    (u32::from(own) ^ u32::from(within)).leading_zeros() >= length
+                }
+                (IpAddr::V6(own), IpAddr::V6(within)) => {
+                    (u128::from(own) ^ u128::from(within)).leading_zeros() >= length
+                }
+                // What a connection has not, Linux compares with nothing.
+                _ => return false,
+            }
+        };
+        fits != (asked["op"] == "!=")
+    }
+
     /// The packet has passed all rules.
     pub(crate) fn passed(&mut self, end: End, state: State) {
         if state == State::New {
@@ -359,7 +391,10 @@ impl Carried {
                 let Some((end, message)) = conversation.steps.get(step) else { continue };
                 let state = connections[index].state(*end, message);
                 let packet = conversation.fields(step, state);
-                let verdict = evaluate(policy, Path::Forwarded, &packet, &|_| false).expect("it ends");
+                let remembered = |memory: usize| {
+                    connections[index].remembers(conversation, *end, &policy.memories[memory].text)
+                };
+                let verdict = evaluate(policy, Path::Forwarded, &packet, &remembered).expect("it ends");
                 let passes = verdict.action == RuleAction::Pass;
                 if passes {
                     connections[index].passed(*end, state);

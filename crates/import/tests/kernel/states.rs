@@ -13,7 +13,7 @@ const EARLY: [&str; 5] =
     ["ip dscp ef", "ip dscp != af11", "ip6 dscp ef", "meta l4proto tcp", "meta l4proto { 89, 17 } ip ttl 3"];
 
 /// What a chain behind that may ask.
-pub(crate) const MATCHES: [&str; 32] = [
+pub(crate) const MATCHES: [&str; 39] = [
     "ct state new",
     "ct state established,related",
     "ct state { established, related }",
@@ -46,6 +46,13 @@ pub(crate) const MATCHES: [&str; 32] = [
     "iifname \"from-in\"",
     "iifname \"to-out\" ct state new",
     "ip ttl < 4",
+    "ct direction original",
+    "ct direction reply",
+    "ct direction != reply",
+    "ct original ip saddr 100.64.0.0/10",
+    "ct reply ip daddr != 192.0.2.0/24",
+    "ct original ip daddr 192.0.2.0/25",
+    "ct reply ip6 saddr 2001:db8::c000:200/121",
 ];
 
 const TARGETS: [&str; 14] = [

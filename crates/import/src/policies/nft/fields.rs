@@ -145,15 +145,24 @@ impl Fields {
             if key != "state" {
                 return Refusal::new(format!("`ct {}` is more than the state of a connection", shown(key)));
             }
-            if context.reached.before_connections {
-                let what = "the chain comes before connections are looked up, where every packet is invalid";
-                let advice = "put the rule into a chain of a priority above -200";
-                return Err(Refusal { what: what.to_owned(), advice: Some(advice) });
-            }
-            self.asks_state = true;
+            self.asks_connections(context)?;
             return Ok(Left::of(PacketField::State, Reads::State));
         }
         operands::unknown(left)
+    }
+
+    /// Notes that a rule asks for connections.
+    ///
+    /// # Errors
+    /// It stands where Linux has not looked for them yet.
+    pub(super) fn asks_connections(&mut self, context: Context<'_>) -> Result<(), Refusal> {
+        if context.reached.before_connections {
+            let what = "the chain comes before connections are looked up, where every packet is invalid";
+            let advice = "put the rule into a chain of a priority above -200";
+            return Err(Refusal { what: what.to_owned(), advice: Some(advice) });
+        }
+        self.asks_state = true;
+        Ok(())
     }
 
     fn meta(&self, key: &str, context: Context<'_>) -> Result<Left, Refusal> {

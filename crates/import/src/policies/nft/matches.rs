@@ -25,12 +25,12 @@ pub(super) struct Asked {
     pub(super) of_fragments: Option<RuleCondition>,
     /// Whether ports are asked for of whatever protocol there is.
     pub(super) any_ports: bool,
-    /// Whether it depends on earlier packets.
+    /// Whether it counts the packets that are compared with it.
     pub(super) remembers: bool,
 }
 
 impl Asked {
-    fn plain(condition: RuleCondition) -> Self {
+    pub(super) fn plain(condition: RuleCondition) -> Self {
         Self { condition, of_fragments: None, any_ports: false, remembers: false }
     }
 }
@@ -61,6 +61,9 @@ impl Matcher {
         else {
             return Refusal::new("the match has no operator or not two sides");
         };
+        if let Some(asked) = self.connection(body, text, context)? {
+            return Ok(asked);
+        }
         if let Some(known) = self.known(operator, left, right, context)? {
             return Ok(Asked::plain(known));
         }

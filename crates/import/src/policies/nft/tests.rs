@@ -216,6 +216,11 @@ fn what_is_not_exactly_known_is_refused_at_its_place() {
         (matching(r#"{"fib": {"result": "oif", "flags": ["saddr"]}}"#, "==", "false"), "asks this machine"),
         (matching(r#"{"socket": {"key": "transparent"}}"#, "==", "1"), "asks this machine"),
         (matching(r#"{"ct": {"key": "mark"}}"#, "==", "1"), "`ct mark`"),
+        (matching(r#"{"ct": {"key": "status"}}"#, "in", r#"["assured", "dnat"]"#), "NAT is not read yet"),
+        (matching(r#"{"ct": {"key": "status"}}"#, "==", "8"), "a status is one of"),
+        (matching(r#"{"ct": {"key": "direction"}}"#, "==", "2"), "original or reply"),
+        (matching(r#"{"ct": {"key": "bytes"}}"#, ">", r#""many""#), "`ct bytes`"),
+        (matching(r#"{"ct": {"key": "proto-dst", "dir": "original"}}"#, "==", "22"), "need not have any"),
         (
             matching(r#"{"payload": {"protocol": "ip6", "field": "nexthdr"}}"#, "==", "6"),
             "may be an extension",
@@ -264,6 +269,48 @@ fn sets_that_packets_change_are_remembered() {
     for known in [false, true] {
         let said = evaluate(&policy, Path::Forwarded, &first_segment(1), &|index| index == 1 && known);
         assert_eq!(said.expect("it ends").action == RuleAction::Pass, known);
+    }
+}
+
+#[test]
+fn a_new_packet_says_of_its_connection_what_later_ones_are_remembered_by() {
+    let original = r#"{"ct": {"key": "ip saddr", "dir": "original"}}"#;
+    let reply = r#"{"ct": {"key": "ip saddr", "dir": "reply"}}"#;
+    let direction = r#"{"ct": {"key": "direction"}}"#;
+    let states = [State::New, State::Established, State::Related, State::Invalid, State::Untracked];
+    // What passes in each state where earlier packets have said so, and where they have not.
+    for (left, operator, right, remembered, not) in [
+        (
+            direction,
+            "==",
+            r#""original""#,
+            [true, true, true, false, false],
+            [true, false, false, false, false],
+        ),
+        (direction, "!=", r#""original""#, [false, true, true, false, false], [false; 5]),
+        (
+            original,
+            "==",
+            r#""10.0.0.1""#,
+            [true, true, true, false, false],
+            [true, false, false, false, false],
+        ),
+        (original, "!=", r#""10.0.0.1""#, [false, true, true, false, false], [false; 5]),
+        (reply, "==", r#""192.0.2.1""#, [true, true, true, false, false], [true, false, false, false, false]),
+        (r#"{"ct": {"key": "bytes"}}"#, ">", "100", [true, true, true, false, false], [false; 5]),
+        (r#"{"ct": {"key": "status"}}"#, "in", r#""assured""#, [true, true, true, false, false], [false; 5]),
+    ] {
+        let statements = format!("{}, {ACCEPT}", matching(left, operator, right));
+        let policy = whole(&one_chain(&[forward(&statements)]));
+        assert_eq!((policy.remembers, policy.memories.len()), (Remembers::Passed, 1));
+        let pass = |remembered: bool| {
+            states.map(|state| {
+                let packet = first_segment(22).with(PacketField::State, Some(state as u128));
+                let said = evaluate(&policy, Path::Forwarded, &packet, &|_| remembered).expect("it ends");
+                said.action == RuleAction::Pass
+            })
+        };
+        assert_eq!([pass(true), pass(false)], [remembered, not], "{left} {operator} {right}");
     }
 }
 
