@@ -3,7 +3,8 @@
 //!
 //! A packet that is new or established has the protocol of its connection. A new one goes in the direction in
 //! which its connection began, so it has the addresses and ports that Linux remembers of it. An error that is
-//! related has neither.
+//! related has neither. Where a packet does not say it, earlier packets have. A packet without a connection fits
+//! none of this.
 
 use super::matches::Matches;
 use super::numbers::number;
@@ -16,10 +17,10 @@ use crate::region::Set;
 use crate::ruleset::Part;
 use crate::services;
 use crate::text::shown;
-use policy::{PacketField, State};
+use policy::{Memory, PacketField, RuleCondition, RulePlace, State, Values};
 
-/// Options of the match `conntrack` that packets answer by themselves.
-const OPTIONS: [&str; 11] = [
+/// Options of the match `conntrack`.
+const OPTIONS: [&str; 13] = [
     "--ctstate",
     "--ctproto",
     "--ctdir",
@@ -31,18 +32,24 @@ const OPTIONS: [&str; 11] = [
     "--ctorigdstport",
     "--ctreplsrcport",
     "--ctrepldstport",
+    "--ctstatus",
+    "--ctexpire",
 ];
+
+/// The states of packets with a connection.
+const CONNECTED: [State; 3] = [State::New, State::Established, State::Related];
 
 /// An option, whether it is turned round, and its value.
 type Asked<'a> = (Argument<'a>, bool, Argument<'a>);
 
-/// Reads the options behind `-m conntrack`.
+/// Reads the options behind `-m conntrack`. What depends on earlier packets is added to `memories`.
 pub(super) fn read(
     module: &Argument<'_>,
     no_states: bool,
     family: AddressFamily,
     arguments: &mut Arguments<'_>,
     matches: &mut Matches,
+    memories: &mut Vec<Memory>,
 ) -> Result<(), ImportError> {
     let mut asked: Vec<Asked<'_>> = Vec::new();
     loop {
@@ -64,7 +71,7 @@ pub(super) fn read(
     if no_states {
         return Err(not_known_yet(module));
     }
-    let mut known = vec![State::New, State::Established, State::Related, State::Invalid];
+    let mut known = CONNECTED.to_vec();
     if let Some((_, not, value)) = asked.iter().find(|(option, _, _)| option.text == "--ctstate") {
         let wanted = states(value, *not, matches)?;
         known = if *not { Vec::new() } else { wanted };
@@ -72,25 +79,71 @@ pub(super) fn read(
         let what = "the match `conntrack` asks nothing that is known here";
         return Err(module.error(what, "ask for states by `--ctstate`"));
     }
-    let asked_for = matches.protocol;
     // Ports are those of a protocol, wherever it stands.
     asked.sort_by_key(|(option, _, _)| option.text != "--ctproto");
     let only = |states: &[State]| !known.is_empty() && known.iter().all(|state| states.contains(state));
+    let mut protocol = matches.protocol;
     for (option, not, value) in asked.iter().filter(|(option, _, _)| option.text != "--ctstate") {
-        let enough = match &*option.text {
-            "--ctproto" => only(&[State::New, State::Established]),
-            _ => only(&[State::New]),
-        };
-        if !enough {
-            let what =
-                format!("`{}` asks what only the first packet of a connection says", shown(&option.text));
-            return Err(option.error(what, "ask for it beside `--ctstate NEW`"));
+        if !only(&CONNECTED) {
+            // Linux asks no more of a packet without a connection than its state.
+            let what = format!("`{}` stands beside states of packets without a connection", option.text);
+            return Err(option.error(what, "ask for it beside NEW, ESTABLISHED and RELATED alone"));
         }
-        first_packet(option, *not, value, family, matches)?;
+        let by_itself = match &*option.text {
+            "--ctproto" => &CONNECTED[..2],
+            "--ctstatus" | "--ctexpire" => &[],
+            _ => &CONNECTED[..1],
+        };
+        let mut packet = Matches::new(family);
+        packet.protocol = protocol;
+        match &*option.text {
+            "--ctstatus" => status(value)?,
+            "--ctexpire" => seconds(value)?,
+            _ => first_packet(option, *not, value, family, &mut packet)?,
+        }
+        protocol = packet.protocol;
+        if only(by_itself) {
+            matches.also(packet.condition());
+            continue;
+        }
+        let earlier: Vec<State> = CONNECTED.into_iter().filter(|state| !by_itself.contains(state)).collect();
+        let remembered = RuleCondition::Remembered(memories.len());
+        let place = RulePlace { line: option.line, column: option.column };
+        let turned = if *not { "! " } else { "" };
+        memories.push(Memory { place, text: format!("{turned}{} {}", option.text, value.text).into() });
+        let remembered = RuleCondition::All(vec![in_states(&earlier), remembered]);
+        matches.also(if by_itself.is_empty() {
+            remembered
+        } else {
+            let own = RuleCondition::All(vec![in_states(by_itself), packet.condition()]);
+            RuleCondition::Any(vec![own, remembered])
+        });
     }
-    // A later match, such as `tcp`, needs `-p`.
-    matches.protocol = asked_for;
     Ok(())
+}
+
+fn in_states(states: &[State]) -> RuleCondition {
+    let values = states.iter().map(|state| Values::exact(*state as u128)).collect();
+    RuleCondition::Holds(PacketField::State, values)
+}
+
+/// What Linux says of the fate of a connection.
+fn status(value: &Argument<'_>) -> Result<(), ImportError> {
+    const STATUS: [&str; 5] = ["NONE", "EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED"];
+    match value.word().parts(',').find(|word| !STATUS.contains(&word.text)) {
+        Some(word) => {
+            let what = format!("`{}` is no status of a connection", shown(word.text));
+            Err(word.error(what, format!("a status is one of {}", STATUS.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The time that a connection has left, or a range of it.
+fn seconds(value: &Argument<'_>) -> Result<(), ImportError> {
+    let word = value.word();
+    let ends = word.split(':').map_or(vec![word], |(low, high)| vec![low, high]);
+    ends.into_iter().try_for_each(|end| number(end, u32::MAX.into(), "time in seconds").map(drop))
 }
 
 /// What a first packet says of its connection.

@@ -358,9 +358,10 @@ impl Context {
         }
         if policy && module.text == "conntrack" {
             let no_states = rule.place.table == "raw";
-            connections::read(&module, no_states, self.family, &mut rule.arguments, &mut rule.matches)?;
             self.asks_connections = true;
-            return Ok(());
+            let Reading { arguments, matches, .. } = rule;
+            let memories = &mut self.memories;
+            return connections::read(&module, no_states, self.family, arguments, matches, memories);
         }
         let known = match &*module.text {
             // These fit no later fragment, even where they ask for nothing.

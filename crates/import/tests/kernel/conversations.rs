@@ -295,24 +295,39 @@ impl Connection {
         }
     }
 
-    /// What Linux remembers of a connection that has begun, where a match of nftables asks for it in a packet
-    /// of this end.
+    /// What Linux remembers of a connection, where a rule asks for it in a packet of this end: a match of
+    /// nftables, or an option of iptables.
     fn remembers(&self, conversation: &Conversation, end: End, text: &str) -> bool {
-        let asked: Value = serde_json::from_str(text).expect("a statement");
-        let asked = &asked["match"];
-        let (key, reply) = (&asked["left"]["ct"]["key"], asked["left"]["ct"]["dir"] == "reply");
-        let key = key.as_str().expect("a key");
         let Some(begun) = self.begun else { return false };
+        let (asked, turned) = match serde_json::from_str::<Value>(text) {
+            Ok(statement) => {
+                let asked = &statement["match"];
+                let (ct, prefix) = (&asked["left"]["ct"], &asked["right"]["prefix"]);
+                let words = [&ct["dir"], &ct["key"], &asked["right"], &prefix["addr"], &prefix["len"]];
+                (words.map(|word| word.as_str().map_or(word.to_string(), str::to_owned)), asked["op"] == "!=")
+            }
+            Err(_) => {
+                let words: Vec<&str> = text.trim_start_matches("! ").split([' ', '/']).collect();
+                let (direction, key) = match words[0].trim_start_matches("--ct").split_at_checked(4) {
+                    Some((direction @ ("orig" | "repl"), key)) => (direction, key),
+                    _ => ("", "direction"),
+                };
+                let value = words[1].to_lowercase();
+                let length = words.get(2).unwrap_or(&"32").to_string();
+                let words = [direction.to_owned(), key.to_owned(), value.clone(), value, length];
+                (words, text.starts_with('!'))
+            }
+        };
+        let [direction, key, value, address, length] = asked;
         let fits = if key == "direction" {
-            asked["right"] == if begun == end { "original" } else { "reply" }
+            value == if begun == end { "original" } else { "reply" }
         } else {
-            let (first, other) = (begun == End::Client, reply != key.ends_with("daddr"));
-            let address = if first != other { conversation.client } else { conversation.server };
-            let prefix = &asked["right"]["prefix"];
-            let within: IpAddr =
-                prefix["addr"].as_str().and_then(|text| text.parse().ok()).expect("an address");
-            let length = prefix["len"].as_u64().expect("a length") as u32;
-            match (address, within) {
+            let is_destination = key.ends_with("dst") || key.ends_with("daddr");
+            let is_of_client = (begun == End::Client) != (direction.starts_with("repl") != is_destination);
+            let own = if is_of_client { conversation.client } else { conversation.server };
+            let within: IpAddr = address.parse().expect("an address");
+            let length: u32 = length.parse().expect("a length");
+            match (own, within) {
                 (IpAddr::V4(own), IpAddr::V4(within)) => {
                     (u32::from(own) ^ u32::from(within)).leading_zeros() >= length
                 }
@@ -323,7 +338,7 @@ impl Connection {
                 _ => return false,
             }
         };
-        fits != (asked["op"] == "!=")
+        fits != turned
     }
 
     /// The packet has passed all rules.

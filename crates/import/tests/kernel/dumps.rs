@@ -35,7 +35,7 @@ fn made_dump(random: &mut Random) -> String {
         "-m tos --tos 0x28/0xfc",
         "-s 100.64.0.0/10",
     ];
-    const LATER: [&str; 15] = [
+    const LATER: [&str; 21] = [
         "-m conntrack --ctstate NEW --ctproto 6",
         "-m conntrack --ctstate NEW,ESTABLISHED ! --ctproto 17",
         "-m conntrack --ctstate NEW --ctorigsrc 100.64.0.0/10",
@@ -50,6 +50,12 @@ fn made_dump(random: &mut Random) -> String {
         "-p tcp -m conntrack --ctstate NEW -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN",
         "-p udp -m state --state ESTABLISHED -m udp --sport 53",
         "-p icmp -m state --state RELATED",
+        "-m conntrack --ctdir ORIGINAL",
+        "-m conntrack --ctdir REPLY",
+        "-m conntrack --ctorigsrc 100.64.0.0/10",
+        "-m conntrack ! --ctrepldst 192.0.2.0/24",
+        "-m conntrack --ctstate NEW,ESTABLISHED --ctorigdst 192.0.2.0/25",
+        "-p tcp -m conntrack --ctstate ESTABLISHED,RELATED --ctreplsrc 192.0.2.0/25",
         "-f",
     ];
     const OF_HOOKS: [&str; 6] = [
@@ -105,24 +111,45 @@ fn made_dump(random: &mut Random) -> String {
         .replace("COMMIT\n*security", "-A z -m state --state NEW -j DROP\nCOMMIT\n*security")
 }
 
+/// The same for IPv6.
+fn of_ipv6(dump: &str) -> String {
+    let lines = dump.lines().filter(|line| !line.contains(" -f "));
+    let words = [
+        ("-p icmp -m icmp --icmp-type 3/3", "-p ipv6-icmp -m icmp6 --icmpv6-type 1/3"),
+        ("-p icmp -m icmp ! --icmp-type 8", "-p ipv6-icmp -m icmp6 ! --icmpv6-type 128"),
+        ("-p icmp", "-p ipv6-icmp"),
+        ("-m ttl", "-m hl"),
+        ("--ttl", "--hl"),
+        ("100.64.0.0/10", "2001:db8::6440:0/106"),
+        ("192.0.2.0/24", "2001:db8::c000:200/120"),
+        ("192.0.2.0/25", "2001:db8::c000:200/121"),
+    ];
+    let replace = |line: &str| words.iter().fold(line.to_owned(), |line, (old, new)| line.replace(old, new));
+    lines.map(|line| replace(line) + "\n").collect()
+}
+
 #[test]
 fn conversations_go_through_a_policy_as_through_the_kernel() {
-    let Some(mut router) = Router::new(&["nft", "iptables-legacy-restore"]) else { return };
-    if !router.run("iptables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
+    let programs = ["nft", "iptables-legacy-restore", "ip6tables-legacy-restore"];
+    let Some(mut router) = Router::new(&programs) else { return };
+    if !router.run("ip6tables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
         println!("this kernel has no iptables of its own: nothing was judged");
         return;
     }
     router.knows_clients();
-    let options = options();
     let mut random = Random(seed());
     let mut carried = Carried::default();
-    for _ in 0..rounds() {
+    for round in 0..rounds() {
         let dump = made_dump(&mut random);
-        let imported =
-            read(dump.as_bytes(), "iptables", &options).unwrap_or_else(|error| panic!("{error}\n{dump}"));
+        let (family, program, dump) = match round % 3 {
+            2 => (AddressFamily::V6, "ip6tables-legacy-restore", of_ipv6(&dump)),
+            _ => (AddressFamily::V4, "iptables-legacy-restore", dump),
+        };
+        let imported = read(dump.as_bytes(), "iptables", &PolicyOptions { family, ..options() });
+        let imported = imported.unwrap_or_else(|error| panic!("{error}\n{dump}"));
         assert_eq!(imported.refused, [], "{dump}");
-        router.load("iptables-legacy-restore", &[], &dump);
-        let agrees = carried.agree(&mut router, &imported.policy, AddressFamily::V4, &mut random);
+        router.load(program, &[], &dump);
+        let agrees = carried.agree(&mut router, &imported.policy, family, &mut random);
         agrees.unwrap_or_else(|differs| panic!("{differs}\n{dump}"));
     }
     let Carried { passed, dropped, .. } = carried;

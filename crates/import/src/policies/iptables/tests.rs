@@ -274,16 +274,13 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("-m state --state new -j ACCEPT", 29, "no state of a connection"),
         ("-m state -j ACCEPT", 15, "asks nothing"),
         ("-m conntrack -j ACCEPT", 15, "asks nothing"),
-        ("-m conntrack --ctproto tcp -j ACCEPT", 25, "only the first packet"),
-        ("-m conntrack --ctproto tcp --ctstate RELATED -j ACCEPT", 25, "only the first packet"),
-        ("-m conntrack ! --ctstate INVALID --ctorigsrc 10.0.0.1 -j ACCEPT", 45, "only the first packet"),
-        (
-            "-m conntrack --ctstate NEW,ESTABLISHED --ctorigsrc 10.0.0.1 -j ACCEPT",
-            51,
-            "only the first packet",
-        ),
+        ("-m conntrack --ctproto tcp --ctstate NEW,INVALID -j ACCEPT", 25, "without a connection"),
+        ("-m conntrack ! --ctstate INVALID --ctorigsrc 10.0.0.1 -j ACCEPT", 45, "without a connection"),
+        ("-m conntrack --ctorigdstport 80 -j ACCEPT", 41, "need not have any"),
+        ("-m conntrack ! --ctdir REPLY -j ACCEPT", 27, "turned round"),
         ("-m conntrack --ctstate NEW --ctorigdstport 80 -j ACCEPT", 55, "need not have any"),
-        ("-m conntrack --ctstate NEW --ctstatus ASSURED -j ACCEPT", 39, "not known here"),
+        ("-m conntrack --ctstate NEW --ctstatus SNAT -j ACCEPT", 50, "no status of a connection"),
+        ("-m conntrack --ctexpire 5:x -j ACCEPT", 38, "time in seconds"),
         ("-m tos --tos 0x10 -j ACCEPT", 25, "bits of ECN"),
         ("-p tcp -m tcp --dport 80,81 -j ACCEPT", 34, "no port or range"),
         ("-m conntrack --ctstate NEW --ctproto 6 -m tcp --dport 80 -j ACCEPT", 54, "need not be 6"),
@@ -503,5 +500,40 @@ proptest::proptest! {
         if let Ok(imported) = read(&text, &options()) {
             let _ = evaluate(&imported.policy, Path::Forwarded, &packet(1, 2), &|_| true);
         }
+    }
+}
+
+#[test]
+fn a_new_packet_says_of_its_connection_what_later_ones_are_remembered_by() {
+    let states = [State::New, State::Established, State::Related, State::Invalid, State::Untracked];
+    // What passes in each state where earlier packets have said so, and where they have not.
+    for (matches, remembered, not) in [
+        ("--ctdir ORIGINAL", [true, true, true, false, false], [true, false, false, false, false]),
+        ("--ctdir REPLY", [false, true, true, false, false], [false; 5]),
+        ("--ctorigsrc 10.0.0.0/8", [true, true, true, false, false], [true, false, false, false, false]),
+        ("! --ctorigsrc 10.0.0.0/8", [false, true, true, false, false], [false; 5]),
+        ("--ctrepldst 11.0.0.1", [false, true, true, false, false], [false; 5]),
+        ("--ctproto tcp", [true, true, true, false, false], [true, true, false, false, false]),
+        ("! --ctproto tcp", [false, false, true, false, false], [false; 5]),
+        ("--ctproto 6 --ctstate RELATED", [false, false, true, false, false], [false; 5]),
+        (
+            "--ctstate NEW,ESTABLISHED --ctorigsrc 10.0.0.1",
+            [true, true, false, false, false],
+            [true, false, false, false, false],
+        ),
+        ("--ctstatus SEEN_REPLY,ASSURED", [true, true, true, false, false], [false; 5]),
+        ("--ctexpire 1:60", [true, true, true, false, false], [false; 5]),
+    ] {
+        let text = format!("*filter\n:FORWARD DROP\n-A FORWARD -m conntrack {matches} -j ACCEPT\nCOMMIT\n");
+        let read = read(text.as_bytes(), &PolicyOptions::default()).expect("it is a dump");
+        assert_eq!((read.refused, read.policy.memories.len()), (Vec::new(), 1), "{matches}");
+        let pass = |remembered: bool| {
+            states.map(|state| {
+                let packet = first_segment(22).with(PacketField::State, Some(state as u128));
+                let said = evaluate(&read.policy, Path::Forwarded, &packet, &|_| remembered);
+                said.expect("it ends").action == RuleAction::Pass
+            })
+        };
+        assert_eq!([pass(true), pass(false)], [remembered, not], "{matches}");
     }
 }
