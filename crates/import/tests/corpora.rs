@@ -1,9 +1,9 @@
-//! What is kept of files from outside: `RAVELIN_CORPORA=DIRECTORY` names a folder with a folder for each corpus,
-//! whose files end with the name of their format, as in `office.iptables`, `office.ip6tables` or `office.nft`
-//! (JSON). Without it there is nothing to do.
+//! What is kept of files from outside: `RAVELIN_CORPORA=DIRECTORY` names a folder with a folder for each
+//! corpus, whose files end with the name of their format, as in `office.iptables`, `office.ip6tables` or
+//! `office.nft` (JSON). Without it there is nothing to do.
 //!
-//! For each corpus the files, those that are kept whole, the lines kept and refused, and the causes are printed.
-//! Names of interfaces are bound to ports as they come.
+//! For each corpus the files, those that are kept whole, the lines kept and refused, and the causes are
+//! printed. Names of interfaces are bound to ports as they come.
 
 use import::address::AddressFamily;
 use import::policies::{FORMATS, ImportedPolicy, PolicyOptions, read};

@@ -3,8 +3,8 @@
 //!
 //! A packet that is new or established has the protocol of its connection. A new one goes in the direction in
 //! which its connection began, so it has the addresses and ports that Linux remembers of it. An error that is
-//! related has neither. Where a packet does not say it, earlier packets have. A packet without a connection fits
-//! none of this.
+//! related has neither. Where a packet does not say it, earlier packets have. A packet without a connection
+//! fits none of this.
 
 use super::matches::Matches;
 use super::numbers::number;

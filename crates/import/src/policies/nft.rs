@@ -28,7 +28,8 @@ use std::cmp::Reverse;
 /// Reads what `nft -j list ruleset` prints.
 ///
 /// # Errors
-/// The first place that is no JSON or no ruleset; jumps in a circle or too deep; more rules than a policy has.
+/// The first place that is no JSON or no ruleset; jumps in a circle or too deep; more rules than a policy
+/// has.
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     let text = utf8(text)?;
     let lines = Lines::of(text.as_bytes());

@@ -133,7 +133,8 @@ pub(super) fn words(text: &str, from: usize) -> Result<Vec<FilterWord<'_>>, Impo
     Ok(words)
 }
 
-/// How long the name of a table is that begins behind a `<`, if a `>` ends it. No byte behind the name is taken.
+/// How long the name of a table is that begins behind a `<`, if a `>` ends it. No byte behind the name is
+/// taken.
 fn table(mut bytes: impl Iterator<Item = u8>) -> Option<usize> {
     let mut length = 0;
     loop {

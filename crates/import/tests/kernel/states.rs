@@ -1,5 +1,5 @@
-//! Whole conversations through made rulesets of nftables that ask for the states of connections: chains before
-//! connections are looked up, at each hook behind that, maps of states, and packets of both families.
+//! Whole conversations through made rulesets of nftables that ask for the states of connections: chains
+//! before connections are looked up, at each hook behind that, maps of states, and packets of both families.
 
 use super::conversations::Carried;
 use super::random::Random;

@@ -18,8 +18,8 @@ const STATUS: [&str; 5] = ["expected", "seen-reply", "assured", "confirmed", "dy
 const KNOWN: [State; 2] = [State::Established, State::Related];
 
 impl Matcher {
-    /// What a match asks, if it is about a connection and not about its state. `body` is the match, `text` its
-    /// statement.
+    /// What a match asks, if it is about a connection and not about its state. `body` is the match, `text`
+    /// its statement.
     pub(super) fn connection(
         &mut self,
         body: &Value,

@@ -19,8 +19,8 @@ use std::fmt::Write;
 /// Writes a policy as a configuration of NPF that decides the same about every packet.
 ///
 /// # Errors
-/// The first rule or hook that NPF cannot say, or that makes too many rules, with its place in the file that the
-/// policy comes from.
+/// The first rule or hook that NPF cannot say, or that makes too many rules, with its place in the file that
+/// the policy comes from.
 pub fn write_npf(policy: &Policy) -> Result<String, ImportError> {
     let mut writer = Writer { policy, text: String::new(), lines: 0 };
     if policy.groups.iter().any(|group| group.rules.iter().any(|rule| rule.log)) {
