@@ -21,7 +21,7 @@ use crate::conditions::Fault;
 use crate::limits::MOST_LIST_RULES;
 use crate::ruleset::{ChainPolicy, Decision, ImportedRules};
 use crate::text::{Line, Word, lines, place, shown};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How strictly to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ fn regions(entry: &Entry, most: usize) -> Result<Vec<Decision>, ImportError> {
 pub(crate) struct Configuration {
     /// The lists, in the order in which they start.
     pub(crate) lists: Vec<List>,
-    /// Where lists are asked.
+    /// Where lists are asked, in the order of the lines.
     pub(crate) access_groups: Vec<AccessGroup>,
     /// What stands outside of lists and cannot be kept.
     pub(crate) refused: Vec<ImportError>,
@@ -128,8 +128,14 @@ pub(crate) fn configuration(text: &[u8], lenient: bool) -> Result<Configuration,
         let words: Vec<Word<'_>> = line.words().collect();
         groups.line(line, &words);
     }
-    let configuration = Configuration::default();
-    let mut lists = Lists { lenient, groups, configuration, numbers: HashMap::new(), interfaces: Vec::new() };
+    let mut lists = Lists {
+        lenient,
+        groups,
+        configuration: Configuration::default(),
+        numbers: HashMap::new(),
+        interfaces: Vec::new(),
+        access_groups: BTreeMap::new(),
+    };
     let mut mode = Mode::Elsewhere;
     let mut last = "";
     for line in lines(text)? {
@@ -142,7 +148,9 @@ pub(crate) fn configuration(text: &[u8], lenient: bool) -> Result<Configuration,
         let what = "the last line has no end: the configuration may be cut off here";
         return Err(ImportError::new(line, column, what, "end the line if it is whole"));
     }
-    Ok(lists.configuration)
+    let mut access_groups: Vec<AccessGroup> = lists.access_groups.into_values().collect();
+    access_groups.sort_by_key(|group| group.line);
+    Ok(Configuration { access_groups, ..lists.configuration })
 }
 
 /// Where in a configuration a line stands.
@@ -205,6 +213,8 @@ struct Lists {
     numbers: HashMap<String, usize>,
     /// The names of interfaces that have lines of their own.
     interfaces: Vec<String>,
+    /// Where lists are asked, by the name of the interface, and whether about packets that leave.
+    access_groups: BTreeMap<(String, bool), AccessGroup>,
 }
 
 impl Lists {
@@ -352,14 +362,15 @@ impl Lists {
             }
         };
         let interface = self.interfaces[interface].clone();
-        let groups = &mut self.configuration.access_groups;
         // An interface has one list a direction; a later line takes the place of one before.
-        groups.retain(|group| (&group.interface, group.out) != (&interface, out));
-        if !taken_away {
-            let (list, text) = (list.text.to_owned(), line.text.trim().to_owned());
-            let (line, column) = (words[0].line, words[0].column);
-            groups.push(AccessGroup { interface, list, out, line, column, text });
+        let key = (interface.clone(), out);
+        if taken_away {
+            self.access_groups.remove(&key);
+            return;
         }
+        let (list, text) = (list.text.to_owned(), line.text.trim().to_owned());
+        let (line, column) = (words[0].line, words[0].column);
+        self.access_groups.insert(key, AccessGroup { interface, list, out, line, column, text });
     }
 
     /// Keeps what is wrong outside of lists: lists do not depend on it.

@@ -196,6 +196,8 @@ impl ObjectGroups {
                 }
             }
             if members.len() + open.len() + self.given.get() > MOST_GROUP_MEMBERS {
+                // Later lines are refused at once.
+                self.given.set(MOST_GROUP_MEMBERS);
                 let what = format!("lists use more than {MOST_GROUP_MEMBERS} members of object groups");
                 return Err(name.error(what, "use smaller groups"));
             }

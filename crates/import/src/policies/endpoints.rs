@@ -1,6 +1,6 @@
 //! What rules of NPF and pf ask alike: addresses, ports, protocols, flags and interfaces, as conditions.
 
-use super::limits::MOST_RANGES;
+use super::limits::MOST_ASKED_RANGES;
 use super::words::FilterWord;
 use crate::ImportError;
 use crate::address::{AddressFamily, PrefixFault, host_mask, parse, parse_prefix};
@@ -56,7 +56,7 @@ pub(super) struct Ranges(usize);
 
 impl Default for Ranges {
     fn default() -> Self {
-        Self(MOST_RANGES)
+        Self(MOST_ASKED_RANGES)
     }
 }
 
@@ -64,8 +64,9 @@ impl Ranges {
     /// Takes so many.
     pub(super) fn take(&mut self, count: usize, word: &FilterWord<'_>) -> Result<(), ImportError> {
         self.0 = self.0.checked_sub(count).ok_or_else(|| {
-            let what =
-                format!("up to here rules ask for more than {MOST_RANGES} ranges of addresses and ports");
+            let what = format!(
+                "up to here rules ask for more than {MOST_ASKED_RANGES} ranges of addresses and ports"
+            );
             word.error(what, "ask large tables in fewer rules")
         })?;
         Ok(())

@@ -21,6 +21,7 @@ use policy::{
     Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, RuleAction, RuleCondition,
     RuleGroup, RulePlace, Values,
 };
+use std::collections::HashMap;
 
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     let configuration = configuration(text, true)?;
@@ -37,11 +38,17 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         kept += list.len();
         policy.groups.push(group(list));
     }
+    let mut numbers = HashMap::new();
+    for (number, list) in configuration.lists.iter().enumerate() {
+        numbers.entry(list.name.as_str()).or_insert(number);
+    }
     let mut interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
     for (point, out) in [(HookPoint::In, false), (HookPoint::Out, true)] {
         let mut rules = Vec::new();
         for asked in configuration.access_groups.iter().filter(|asked| asked.out == out) {
-            match rule(asked, &configuration.lists, &mut interfaces) {
+            let list =
+                numbers.get(asked.list.as_str()).map(|number| (*number, &configuration.lists[*number]));
+            match rule(asked, list, &mut interfaces) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => refused.push(error),
             }
@@ -84,18 +91,22 @@ fn group(list: &List) -> RuleGroup {
     RuleGroup { name: list.name.clone(), order: MatchOrder::First, rules }
 }
 
-/// The rule that sends packets of an interface to its list.
-fn rule(asked: &AccessGroup, lists: &[List], interfaces: &mut Interfaces) -> Result<PolicyRule, ImportError> {
+/// The rule that sends packets of an interface to its list, which is there with its number or not.
+fn rule(
+    asked: &AccessGroup,
+    list: Option<(usize, &List)>,
+    interfaces: &mut Interfaces,
+) -> Result<PolicyRule, ImportError> {
     let error = |what: String, advice: &str| ImportError::new(asked.line, asked.column, what, advice);
     let port = interfaces.one(&asked.interface).map_err(|fault| {
         let (what, advice) = fault.words(&asked.interface);
         error(what, advice)
     })?;
-    let Some(index) = lists.iter().position(|list| list.name == asked.list) else {
+    let Some((index, list)) = list else {
         let what = format!("there is no access list `{}`", shown(&asked.list));
         return Err(error(what, "write the list, or remove the line"));
     };
-    if lists[index].is_empty() {
+    if list.is_empty() {
         let what = format!("the access list `{}` has no line", shown(&asked.list));
         return Err(error(what, "IOS lets everything pass then; write `permit ip any any` if that is meant"));
     }

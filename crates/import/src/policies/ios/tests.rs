@@ -110,6 +110,22 @@ fn object_groups_are_all_that_they_hold() {
 }
 
 #[test]
+fn what_lists_use_of_groups_has_a_limit() {
+    let hosts: String = (0..1000).map(|host| format!(" host 10.0.{}.{}\n", host / 250, host % 250)).collect();
+    let all = " group-object few\n".repeat(1001);
+    let read = imported(&format!(
+        "object-group network one\n host 10.0.0.1\nobject-group network few\n{hosts}object-group network all\n{all}\
+         ip access-list extended a\n permit ip object-group one any\n permit ip object-group all any\n \
+         permit ip object-group one any\n"
+    ));
+    // Beyond the limit nothing more is looked through.
+    let refused: Vec<u32> = read.refused.iter().map(|error| error.line).collect();
+    let end = 1 + 1 + 1 + 1000 + 1 + 1001 + 1;
+    assert_eq!((read.kept, refused), (1, vec![end + 2, end + 3]));
+    assert!(read.refused.iter().all(|error| error.what.contains("members of object groups")));
+}
+
+#[test]
 fn lines_that_are_taken_away_are_gone() {
     let list = |lines: &str| {
         whole(&format!(
