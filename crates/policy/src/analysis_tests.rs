@@ -6,7 +6,8 @@ use crate::evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 use crate::field::{PacketField, Values};
 use crate::limits::MOST_COVERS;
 use crate::model::{
-    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
+    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RuleGroup,
+    RulePlace,
 };
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::{packet_text, read_packets};
@@ -44,7 +45,13 @@ fn deciding(
     found: &mut BTreeSet<(usize, usize)>,
 ) {
     for (point, before, alone) in hooks {
-        if !packet.path.points().contains(point) || !walked(before, packet).action.passes() {
+        let earlier = walked(before, packet).action;
+        // What is kept for the whole way is asked nothing more on it.
+        let is_asked = match earlier {
+            RuleAction::Keep => before.remembers != Remembers::Kept,
+            action => action.passes(),
+        };
+        if !packet.path.points().contains(point) || !is_asked {
             continue;
         }
         let mut decided = false;

@@ -334,10 +334,11 @@ impl PacketSpace {
     /// The bits of a packet.
     #[cfg(test)]
     pub(crate) fn bits(&self, packet: &WitnessPacket) -> impl Fn(u32) -> bool {
-        let mut ones = std::collections::HashSet::new();
+        let mut bits = vec![false; self.first_memory as usize + self.memories.len()];
         let mut tell = |levels: &[u32], number: u128| {
-            let set = levels.iter().rev().enumerate().filter(|(place, _)| number >> place & 1 == 1);
-            ones.extend(set.map(|(_, level)| *level));
+            for (place, level) in levels.iter().rev().enumerate() {
+                bits[*level as usize] = number >> place & 1 == 1;
+            }
         };
         tell(&PATH_LEVELS, packet.path as u128);
         for field in PacketField::ALL {
@@ -350,7 +351,7 @@ impl PacketSpace {
         for memory in &packet.remembered {
             tell(&[self.first_memory + *memory as u32], 1);
         }
-        move |level| ones.contains(&level)
+        move |level| bits[level as usize]
     }
 }
 

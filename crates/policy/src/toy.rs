@@ -15,7 +15,7 @@ const MAPPED: u128 = 0xffff_0a00_0000;
 const VERSION_6: u128 = 0x2001_0db8 << 96;
 const ORDINARY: RulePlace = RulePlace { line: 0, column: 0 };
 
-/// All packets of the small header: 3 ways, 2 families, 5 protocols, 2 kinds of fragment, 4 sources and
+/// All packets of the small header: 3 ways, 2 families, 6 protocols, 2 kinds of fragment, 4 sources and
 /// 3 more of IPv6 that look like IPv4, 17 destination ports, 4 states, 3 on the way out, 2 sets of flags, 4
 /// ports to come in by, one memory.
 pub(crate) fn packets() -> Vec<WitnessPacket> {
@@ -50,7 +50,8 @@ pub(crate) fn packets() -> Vec<WitnessPacket> {
         true
     });
     each(&[4, 6], &|packet, version| put(packet, PacketField::Family, version, true));
-    each(&[1, 6, 17, 58, 47], &|packet, protocol| put(packet, PacketField::Protocol, protocol, true));
+    // No rule names 132, which has ports, or 47, which has none.
+    each(&[1, 6, 17, 58, 132, 47], &|packet, protocol| put(packet, PacketField::Protocol, protocol, true));
     each(&[0, 1], &|packet, later| put(packet, PacketField::LaterFragment, later, true));
     each(&[0, 1, 2, 3, 4, 5, 6], &|packet, host| {
         let version_6 = is(packet, PacketField::Family, &[6]);
@@ -64,7 +65,7 @@ pub(crate) fn packets() -> Vec<WitnessPacket> {
     });
     each(&(0..17).collect::<Vec<u128>>(), &|packet, port| {
         let there =
-            is(packet, PacketField::Protocol, &[6, 17]) && is(packet, PacketField::LaterFragment, &[0]);
+            is(packet, PacketField::Protocol, &[6, 17, 132]) && is(packet, PacketField::LaterFragment, &[0]);
         put(packet, PacketField::DestinationPort, port, there)
     });
     each(&[0, 1, 2, 3], &|packet, state| put(packet, PacketField::State, state, true));
@@ -191,6 +192,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
         1 => Just(HookPoint::In),
         1 => Just(HookPoint::Out),
         1 => Just(HookPoint::ToGateway),
+        1 => Just(HookPoint::FromGateway),
     ];
     let default = prop_oneof![Just(RuleAction::Pass), Just(RuleAction::Block)];
     let hook = (point, 0..GROUPS - 1, default).prop_map(|(point, group, default)| Hook {
