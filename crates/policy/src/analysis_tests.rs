@@ -255,6 +255,9 @@ proptest! {
     }
 
     #[test]
+        "gre 192.0.2.7 > 10.0.0.1 in 1 out wan out_state related",
+        "gre 192.0.2.7 > 10.0.0.1 in 1 out wan state established out_state new",
+        "gre 192.0.2.7 > 10.0.0.1 in 1 mac 02:00:5e:00:53:07 to gateway",
     fn rules_that_never_decide_are_those_that_decide_about_no_packet(policy in policies()) {
         let mut expected = BTreeSet::new();
         let hooks = hooks(&policy);
@@ -269,6 +272,10 @@ proptest! {
         }
     }
 
+        ("tcp out_state old", "no state"),
+        ("tcp mac 02:00:5e:00:53", "no address of Ethernet"),
+        ("tcp mac 02:00:5e:00:53:007", "no address of Ethernet"),
+        ("tcp mac 02:00:5e:00:53:07:", "no address of Ethernet"),
     #[test]
     fn two_policies_differ_where_packets_are_treated_otherwise(old in policies(), new in policies()) {
         let both_keep = [&old, &new].iter().all(|policy| policy.remembers.asks(HookPoint::In).is_some());

@@ -5,8 +5,9 @@
 //! PROTOCOL SOURCE[:PORT] > DESTINATION[:PORT] [WORD VALUE]…
 //! ```
 //!
-//! What a line leaves out may be anything, with three exceptions: the state is `new`, TCP has the flags of a
-//! first segment (`S`) where the state is `new`, and the packet is no later fragment.
+//! What a line leaves out may be anything, with four exceptions: the state is `new`, that on the way out is the
+//! same, TCP has the flags of a first segment (`S`) where the state is `new`, and the packet is no later
+//! fragment.
 
 use crate::diagram_description::PacketBox;
 use crate::field::{Packet, PacketField, State, Values};
@@ -89,7 +90,8 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
             all.extend(end(word, address, port)?);
         }
     }
-    let (mut path, mut state, mut flags, mut fragment) = (Path::Forwarded, None, None, false);
+    let (mut path, mut state, mut out_state) = (Path::Forwarded, None, None);
+    let (mut flags, mut fragment) = (None, false);
     while let Some(word) = words.next() {
         if word == "fragment" {
             fragment = true;
@@ -112,14 +114,22 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
                 };
                 all.push(equals(field, port));
             }
-            ("state", name) => {
+            ("state" | "out_state", name) => {
                 let Some((_, named)) = STATES.iter().find(|(own, _)| *own == name) else {
                     return Err(format!(
                         "`{name}` is no state: write {}",
                         STATES.map(|(name, _)| name).join(", ")
                     ));
                 };
-                state = Some(*named);
+                *(if word == "state" { &mut state } else { &mut out_state }) = Some(*named);
+            }
+            ("mac", address) => {
+                let Some(address) = read_mac(address) else {
+                    return Err(format!(
+                        "`{address}` is no address of Ethernet: write one like 02:00:5e:00:53:07"
+                    ));
+                };
+                all.push(equals(PacketField::SourceMac, address));
             }
             ("flags", letters) => {
                 let mut bits = 0u128;
@@ -145,26 +155,64 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
             }
             _ => {
                 return Err(format!(
-                    "`{word} {value}` is not understood: write in, out, to gateway, from gateway, state, flags, type, code, \
-                     fragment, dscp, ttl or length"
+                    "`{word} {value}` is not understood: write in, out, to gateway, from gateway, state, out_state, flags, \
+                     type, code, fragment, dscp, ttl, length or mac"
                 ));
             }
         }
     }
-    let new = state.is_none_or(|state| state == State::New);
+    let in_state = state.unwrap_or(State::New);
+    let new = in_state == State::New;
     if transport == Some(6) && !fragment && (new || flags.is_some()) {
         all.push(equals(PacketField::TcpFlags, flags.unwrap_or(2)));
     } else if flags.is_some() {
         return Err("only packets of tcp that are no later fragment have flags".to_owned());
     }
-    all.push(equals(PacketField::State, state.unwrap_or(State::New) as u128));
+    all.push(equals(PacketField::State, in_state as u128));
+    all.push(match out_state {
+        Some(said) => equals(PacketField::OutState, said as u128),
+        None => RuleCondition::Any(vec![
+            RuleCondition::Absent(PacketField::OutState),
+            equals(PacketField::OutState, in_state as u128),
+        ]),
+    });
     all.push(equals(PacketField::LaterFragment, fragment.into()));
     Ok(DescribedPackets { path, condition: RuleCondition::All(all) })
 }
 
 fn is_word(word: &str) -> bool {
-    ["in", "out", "to", "from", "state", "flags", "type", "code", "fragment", "dscp", "ttl", "length"]
-        .contains(&word)
+    [
+        "in",
+        "out",
+        "to",
+        "from",
+        "state",
+        "out_state",
+        "flags",
+        "type",
+        "code",
+        "fragment",
+        "dscp",
+        "ttl",
+        "length",
+        "mac",
+    ]
+    .contains(&word)
+}
+
+/// Six bytes in hexadecimal with colons between them.
+fn read_mac(text: &str) -> Option<u128> {
+    let mut bytes = text.split(':').map(|byte| {
+        let digits = (1..=2).contains(&byte.len()) && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
+        digits.then(|| u128::from_str_radix(byte, 16).ok()).flatten()
+    });
+    let address = bytes.by_ref().take(6).try_fold(0, |sum, byte| Some(sum << 8 | byte?))?;
+    (bytes.next().is_none() && text.matches(':').count() == 5).then_some(address)
+}
+
+fn mac(number: u128) -> String {
+    let bytes: Vec<String> = number.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(":")
 }
 
 /// One end: an address or a prefix, perhaps with a port.
@@ -262,6 +310,10 @@ fn tell_rest(text: &mut String, packet: &Packet, interfaces: &[(String, u16)]) {
             PacketField::InPort => format!("in {}", port(value, interfaces)),
             PacketField::OutPort => format!("out {}", port(value, interfaces)),
             PacketField::State if !new => format!("state {}", state(value)),
+            PacketField::OutState if packet.get(PacketField::State) != Some(value) => {
+                format!("out_state {}", state(value))
+            }
+            PacketField::SourceMac if value != 0 => format!("mac {}", mac(value)),
             PacketField::TcpFlags if !new || value != 2 => format!("flags {}", flags(value)),
             PacketField::IcmpType => format!("type {value}"),
             PacketField::IcmpCode => format!("code {value}"),
@@ -294,7 +346,8 @@ pub fn box_text(packets: &PacketBox, interfaces: &[(String, u16)]) -> String {
         let value = |value: u128| match field {
             PacketField::Source | PacketField::Destination => address_text(value, version_6),
             PacketField::Protocol => protocol(value),
-            PacketField::State => state(value),
+            PacketField::State | PacketField::OutState => state(value),
+            PacketField::SourceMac => mac(value),
             PacketField::TcpFlags => flags(value),
             PacketField::InPort | PacketField::OutPort => port(value, interfaces),
             _ => value.to_string(),

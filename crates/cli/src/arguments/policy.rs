@@ -103,9 +103,9 @@ pub(crate) struct PolicyDiffArguments {
   ravelin policy why rules.v4 'udp 10.0.0.0/8 > any:53'
   ravelin policy why rules.v4 'icmp 192.0.2.7 > 10.0.0.1 type 8 to gateway'
 
-What a line leaves out may be anything, but for three things: the state is new, TCP has the flags of a first segment, and \
-the packet is no later fragment. Words behind the addresses are in, out, to gateway, from gateway, state, flags, type, code, \
-fragment, dscp, ttl and length.")]
+What a line leaves out may be anything, but for four things: the state is new, that on the way out is the same, TCP has the \
+flags of a first segment, and the packet is no later fragment. Words behind the addresses are in, out, to gateway, from \
+gateway, state, out_state, flags, type, code, fragment, dscp, ttl, length and mac.")]
 pub(crate) struct PolicyWhyArguments {
     /// The policy; `-` is standard input
     #[arg(value_name = "FILE")]
