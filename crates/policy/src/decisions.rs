@@ -10,7 +10,7 @@
 use crate::diagram::{Diagram, NONE, TooManyNodes};
 use crate::evaluate::{PolicyFault, Step};
 use crate::field::{PacketField, Values};
-use crate::limits::{DEEPEST_JUMPS, MOST_STEPS};
+use crate::limits::{DEEPEST_JUMPS, MOST_MEMORIES, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
 use std::collections::{HashMap, HashSet};
@@ -25,6 +25,12 @@ pub enum AnalysisFault {
         PolicyFault::TooLong => "jumps lead through the same groups too often: jump less",
     })]
     Walk(PolicyFault),
+    /// It has more conditions on earlier packets than [`crate::limits::MOST_MEMORIES`].
+    #[error(
+        "more than {} of its conditions depend on earlier packets, such as rates: ask about a part of it",
+        crate::limits::MOST_MEMORIES
+    )]
+    TooManyMemories,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,
@@ -41,8 +47,8 @@ impl From<TooManyNodes> for AnalysisFault {
 pub struct PolicyDecision {
     /// [`RuleAction::Pass`], [`RuleAction::Keep`], [`RuleAction::Block`] or [`RuleAction::Reject`].
     pub action: RuleAction,
-    /// The rule that blocks; of packets that pass, the last rule that let them pass, or else the last
-    /// default. `None` if the policy has no hook on their way.
+    /// The rule that blocks; of packets that are kept, the first rule that keeps them; of others that pass, the
+    /// last rule that let them pass, or else the last default. `None` if the policy has no hook on their way.
     pub by: Option<Step>,
 }
 
@@ -80,17 +86,6 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    fn none() -> Decisions {
-        Decisions {
-            function: NONE,
-            decisions: Vec::new(),
-            numbers: HashMap::new(),
-            hooks: Vec::new(),
-            taken: HashSet::new(),
-            memories: Vec::new(),
-        }
-    }
-
     /// The decision of a number of the functions.
     pub(crate) fn decision(&self, number: u32) -> Option<PolicyDecision> {
         self.decisions.get((number as usize).checked_sub(1)?).copied()
@@ -106,10 +101,13 @@ impl Decisions {
     }
 
     /// The rules that decide about some packet at some hook.
-    pub(crate) fn deciding(&self, space: &PacketSpace) -> HashSet<Step> {
-        let numbers =
-            self.hooks.iter().flat_map(|hook| space.diagrams.numbers(crate::diagram::ALL, hook.function));
-        numbers.filter_map(|number| self.decision(number)?.by).collect()
+    pub(crate) fn deciding(&self, space: &PacketSpace) -> Result<HashSet<Step>, TooManyNodes> {
+        let mut deciding = HashSet::new();
+        for hook in &self.hooks {
+            let numbers = space.diagrams.numbers(crate::diagram::ALL, hook.function)?;
+            deciding.extend(numbers.into_iter().filter_map(|number| self.decision(number)?.by));
+        }
+        Ok(deciding)
     }
 }
 
@@ -118,6 +116,9 @@ const POINTS: [HookPoint; 5] =
 
 /// Says what the policy decides about every possible packet.
 pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
+    if policy.memories.len() > MOST_MEMORIES {
+        return Err(AnalysisFault::TooManyMemories);
+    }
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut memories = Vec::with_capacity(policy.memories.len());
     for memory in &policy.memories {
@@ -125,7 +126,14 @@ pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Deci
         memories.push(space.memory(&memory.text, *before));
         *before += 1;
     }
-    let all = Decisions { memories, ..Decisions::none() };
+    let all = Decisions {
+        function: NONE,
+        decisions: Vec::new(),
+        numbers: HashMap::new(),
+        hooks: Vec::new(),
+        taken: HashSet::new(),
+        memories,
+    };
     let mut walk = Walk { space, policy, all, runs: HashMap::new(), steps: 0, function: NONE };
     let mut coming = walk.space.possible()?;
     let nothing = walk.all.number_of(PolicyDecision { action: RuleAction::Pass, by: None });
@@ -348,16 +356,13 @@ impl Walk<'_> {
 
     /// Joins the function of now to that of all points so far.
     fn join_function(&mut self) -> Result<(), AnalysisFault> {
-        let (before, function) = (self.all.function, self.function);
-        let mut all = std::mem::replace(&mut self.all, Decisions::none());
-        let joined = self.space.diagrams.join(before, function, &mut |before, now| {
+        let Walk { space, all, function, .. } = self;
+        all.function = space.diagrams.join(all.function, *function, &mut |before, now| {
             let (Some(earlier), Some(later)) = (all.decision(before), all.decision(now)) else {
                 return before;
             };
             all.number_of(both_decisions(earlier, later))
-        });
-        self.all = all;
-        self.all.function = joined?;
+        })?;
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const NONE: Diagram = Diagram::end(0);
 /// The set of everything.
 pub(crate) const ALL: Diagram = Diagram::end(1);
 
-/// The diagrams of an analysis would need more nodes than [`crate::MOST_NODES`].
+/// The diagrams of an analysis would need more nodes than its limit, [`crate::limits::MOST_NODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyNodes;
 
@@ -59,7 +59,8 @@ pub(crate) struct Diagrams {
     places: Vec<u32>,
     /// One place for each hash: a later result takes the place of an earlier one.
     chosen: Vec<Chosen>,
-    most: usize,
+    /// How many nodes there may be, and how many pairs an operation may remember.
+    pub(crate) most: usize,
 }
 
 const EMPTY: u32 = u32::MAX;
@@ -283,12 +284,15 @@ impl Diagrams {
         let zero = self.join_known(one_zero, other_zero, joined, known)?;
         let one_part = self.join_known(one_one, other_one, joined, known)?;
         let result = self.branch(level, zero, one_part)?;
+        if known.len() == self.most {
+            return Err(TooManyNodes);
+        }
         known.insert((one, other), result);
         Ok(result)
     }
 
     /// The numbers that a function has within a set.
-    pub(crate) fn numbers(&self, set: Diagram, function: Diagram) -> HashSet<u32> {
+    pub(crate) fn numbers(&self, set: Diagram, function: Diagram) -> Result<HashSet<u32>, TooManyNodes> {
         let (mut numbers, mut seen, mut open) = (HashSet::new(), HashSet::new(), vec![(set, function)]);
         while let Some((set, function)) = open.pop() {
             if set == NONE {
@@ -299,12 +303,15 @@ impl Diagrams {
                 continue;
             }
             if seen.insert((set, function)) {
+                if seen.len() > self.most {
+                    return Err(TooManyNodes);
+                }
                 let level = self.level(set).min(self.level(function));
                 let (sets, functions) = (self.parts(set, level), self.parts(function, level));
                 open.extend(sets.into_iter().zip(functions));
             }
         }
-        numbers
+        Ok(numbers)
     }
 
     /// The bits on one way to an input of the set, or `None` if it is empty. Bits that are not told may be

@@ -27,8 +27,8 @@ impl PacketBox {
     }
 }
 
-/// The boxes of a set, at most `most` of them, and whether these are all. A set that is too ragged to be told
-/// in ranges has none.
+/// The boxes of a set, at most `most` of them, and whether these are all. They end where a part of the set is
+/// too ragged to be told in ranges.
 pub(crate) fn boxes(space: &PacketSpace, set: Diagram, most: usize) -> (Vec<PacketBox>, bool) {
     let mut description = Description { space, most, boxes: Vec::new(), whole: true };
     description.go(set, &PacketBox::default());
@@ -47,7 +47,7 @@ type Sides = Vec<(Diagram, Vec<(u128, u128)>)>;
 
 impl Description<'_> {
     fn go(&mut self, set: Diagram, so_far: &PacketBox) {
-        if set == NONE || !self.whole && self.boxes.len() >= self.most {
+        if set == NONE || !self.whole {
             return;
         }
         let Some((level, _)) = self.space.diagrams.branches(set) else {

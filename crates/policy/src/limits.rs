@@ -10,14 +10,18 @@ pub const DEEPEST_JUMPS: usize = 64;
 pub const MOST_STEPS: usize = 4_000_000;
 
 /// The most nodes of the diagrams of one analysis, of 12 bytes each, and up to 16 bytes for finding it
-/// again: less than 2 GiB.
-pub const MOST_NODES: usize = 64_000_000;
+/// again: less than 2 GiB. No operation remembers the results for more pairs of diagrams than this.
+pub(crate) const MOST_NODES: usize = 64_000_000;
+
+/// The most conditions on earlier packets of a policy that is analysed. Each is a bit of packets, and operations
+/// on diagrams go as deep as there are bits.
+pub(crate) const MOST_MEMORIES: usize = 1_000;
 
 /// The most ranges of one field by which a set of packets is told.
-pub const MOST_RANGES: usize = 256;
+pub(crate) const MOST_RANGES: usize = 256;
 
 /// The most boxes by which a set of packets is told.
-pub const MOST_BOXES: usize = 4;
+pub(crate) const MOST_BOXES: usize = 4;
 
 /// The most rules and defaults that are named as those that cover another rule; the others are counted.
 pub(crate) const MOST_COVERS: usize = 64;

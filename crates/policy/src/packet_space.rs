@@ -71,9 +71,11 @@ pub(crate) struct PacketSpace {
     levels: HashMap<PacketField, Vec<u32>>,
     first_memory: u32,
     present: HashMap<PacketField, Diagram>,
-    /// The texts of conditions on earlier packets, and how many with this text a policy has before. With both
-    /// the same, it is the same condition in two policies.
-    memories: Vec<(String, usize)>,
+    /// The texts of conditions on earlier packets.
+    memories: Vec<String>,
+    /// Their numbers, by the text and how many with this text a policy has before. With both the same, it is
+    /// the same condition in two policies.
+    memory_numbers: HashMap<(String, usize), usize>,
 }
 
 impl PacketSpace {
@@ -91,9 +93,14 @@ impl PacketSpace {
             levels.insert(field, (next..next + bits).collect());
             next += bits;
         }
-        let memories = Vec::new();
-        let mut space =
-            PacketSpace { diagrams, levels, first_memory: next, present: HashMap::new(), memories };
+        let mut space = PacketSpace {
+            diagrams,
+            levels,
+            first_memory: next,
+            present: HashMap::new(),
+            memories: Vec::new(),
+            memory_numbers: HashMap::new(),
+        };
         for field in PacketField::ALL {
             let present = space.presence(field)?;
             space.present.insert(field, present);
@@ -129,16 +136,15 @@ impl PacketSpace {
     /// The number of a condition on earlier packets, before which a policy has the same text so many times:
     /// each of them remembers by itself.
     pub(crate) fn memory(&mut self, text: &str, before: usize) -> usize {
-        let known = self.memories.iter().position(|(own, own_before)| own == text && *own_before == before);
-        known.unwrap_or_else(|| {
-            self.memories.push((text.to_owned(), before));
+        *self.memory_numbers.entry((text.to_owned(), before)).or_insert_with(|| {
+            self.memories.push(text.to_owned());
             self.memories.len() - 1
         })
     }
 
     /// The text of a condition on earlier packets.
     pub(crate) fn memory_text(&self, number: usize) -> &str {
-        &self.memories[number].0
+        &self.memories[number]
     }
 
     fn presence(&mut self, field: PacketField) -> Result<Diagram, TooManyNodes> {

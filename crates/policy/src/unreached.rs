@@ -42,12 +42,13 @@ pub enum CoverEffect {
 }
 
 impl DecidedPolicy<'_> {
-    /// The rules that decide about no packet, in the order of the policy: of each its group and its index there.
+    /// The rules that decide about no packet, in the order of the policy: of each its group and its index
+    /// there.
     ///
     /// # Errors
     /// It is too much.
     pub fn unreached(&self) -> Result<Vec<(usize, usize)>, AnalysisFault> {
-        let deciding = self.decisions.deciding(&self.space);
+        let deciding = self.decisions.deciding(&self.space)?;
         let mut found = Vec::new();
         for (group, rules) in self.policy.groups.iter().enumerate() {
             for (index, rule) in rules.rules.iter().enumerate() {
@@ -87,7 +88,7 @@ impl DecidedPolicy<'_> {
                 let reached = hook.arrived.get(group).copied().unwrap_or(NONE);
                 any_reached |= reached != NONE;
                 let here = space.diagrams.both(condition, reached)?;
-                for number in space.diagrams.numbers(here, hook.function) {
+                for number in space.diagrams.numbers(here, hook.function)? {
                     let Some(decision) = decided.decision(number) else { continue };
                     by.extend(decision.by);
                     if rule.action.decides() {

@@ -1,7 +1,7 @@
 //! What decides about packets that a line describes, and whether that is what was expected.
 
 use crate::decisions::{AnalysisFault, Decisions, PolicyDecision, decisions};
-use crate::evaluate::{PolicyFault, PolicyVerdict, evaluate};
+use crate::evaluate::{PolicyVerdict, evaluate};
 use crate::model::{Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::DescribedPackets;
@@ -49,7 +49,7 @@ impl DecidedPolicy<'_> {
             set = space.diagrams.both(set, part)?;
         }
         let narrowed = space.diagrams.choose(set, self.decisions.function, crate::diagram::NONE)?;
-        let numbers = space.diagrams.numbers(set, narrowed);
+        let numbers = space.diagrams.numbers(set, narrowed)?;
         let mut decided: Vec<(PolicyDecision, u32)> = numbers
             .into_iter()
             .filter_map(|number| Some((self.decisions.decision(number)?, number)))
@@ -105,12 +105,5 @@ impl std::str::FromStr for ExpectedVerdict {
             "reject" => Ok(ExpectedVerdict::Reject),
             other => Err(format!("`{other}` is nothing to expect: write pass, block or reject")),
         }
-    }
-}
-
-/// The walk of one packet ended early.
-impl From<PolicyFault> for AnalysisFault {
-    fn from(fault: PolicyFault) -> AnalysisFault {
-        AnalysisFault::Walk(fault)
     }
 }
