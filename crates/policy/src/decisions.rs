@@ -47,8 +47,9 @@ impl From<TooManyNodes> for AnalysisFault {
 pub struct PolicyDecision {
     /// [`RuleAction::Pass`], [`RuleAction::Keep`], [`RuleAction::Block`] or [`RuleAction::Reject`].
     pub action: RuleAction,
-    /// The rule that blocks; of packets that are kept, the first rule that keeps them; of others that pass, the
-    /// last rule that let them pass, or else the last default. `None` if the policy has no hook on their way.
+    /// The rule that blocks; of packets that are kept, the first rule that keeps them; of others that pass,
+    /// the last rule that let them pass, or else the last default. `None` if the policy has no hook on their
+    /// way.
     pub by: Option<Step>,
 }
 
@@ -66,6 +67,10 @@ impl RuleAction {
 
 /// What one hook decides.
 pub(crate) struct HookDecisions {
+    /// The hook: an index of [`Policy::hooks`].
+    pub(crate) hook: usize,
+    /// The packets that come to it and are compared with rules.
+    pub(crate) asked: Diagram,
     /// The numbers of decisions, within the packets that come to the hook.
     pub(crate) function: Diagram,
     /// The packets that come to each group.
@@ -146,7 +151,12 @@ pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Deci
             let default = PolicyDecision { action: hook.default, by: Some(Step::Default(index)) };
             let default = walk.all.number_of(default);
             walk.function = walk.space.diagrams.choose(asked, Diagram::end(default), NONE)?;
-            walk.all.hooks.push(HookDecisions { function: NONE, arrived: HashMap::new() });
+            walk.all.hooks.push(HookDecisions {
+                hook: index,
+                asked,
+                function: NONE,
+                arrived: HashMap::new(),
+            });
             walk.group(hook.group, asked, 1)?;
             coming = walk.end_of_hook(coming)?;
         }
@@ -173,7 +183,7 @@ struct RunDecisions {
 
 /// So many rules are made one function at most. The functions of long lists are large, because rules in front
 /// of them do not take packets away yet.
-const LONGEST_RUN: usize = 64;
+pub(crate) const LONGEST_RUN: usize = 64;
 
 struct Walk<'a> {
     space: &'a mut PacketSpace,

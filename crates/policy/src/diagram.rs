@@ -9,7 +9,7 @@
 //! functions are the same exactly when their references are. Operations go through both diagrams together
 //! and remember the pairs that they have seen.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// A diagram: the number of its root, or an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,8 +59,19 @@ pub(crate) struct Diagrams {
     places: Vec<u32>,
     /// One place for each hash: a later result takes the place of an earlier one.
     chosen: Vec<Chosen>,
-    /// How many nodes there may be, and how many pairs an operation may remember.
+    /// How many nodes there may be, and how many pairs are remembered while numbers are looked for.
     pub(crate) most: usize,
+    /// How many operations there are.
+    operations: u32,
+}
+
+/// What is made of the numbers of two functions; it makes the same of the same numbers whenever it is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    /// In the third place of a choice: no diagram has this number.
+    key: Diagram,
+    /// Whether 0 leaves the other number as it is.
+    neutral: bool,
 }
 
 const EMPTY: u32 = u32::MAX;
@@ -85,6 +96,7 @@ impl Diagrams {
             places: vec![EMPTY; 1 << 12],
             chosen: vec![NOTHING_CHOSEN; 1 << 12],
             most,
+            operations: 0,
         }
     }
 
@@ -255,6 +267,43 @@ impl Diagrams {
         }
     }
 
+    /// An operation that no result is kept of yet.
+    pub(crate) fn operation(&mut self, neutral: bool) -> Operation {
+        self.operations += 1;
+        Operation { key: Diagram(OVER.0 - self.operations), neutral }
+    }
+
+    /// What `combined` makes of the numbers of two functions, for every input. Results are kept by the
+    /// operation.
+    pub(crate) fn combine(
+        &mut self,
+        operation: Operation,
+        one: Diagram,
+        other: Diagram,
+        combined: &mut dyn FnMut(u32, u32) -> u32,
+    ) -> Result<Diagram, TooManyNodes> {
+        if operation.neutral && (one == NONE || other == NONE) {
+            return Ok(if one == NONE { other } else { one });
+        }
+        if let (Some(one), Some(other)) = (one.number(), other.number()) {
+            return Ok(Diagram::end(combined(one, other)));
+        }
+        let choice = [one, other, operation.key];
+        let hash = mixed(choice.map(|part| part.0));
+        let known = self.chosen[hash & (self.chosen.len() - 1)];
+        if known.choice == choice {
+            return Ok(known.result);
+        }
+        let level = self.level(one).min(self.level(other));
+        let (ones, others) = (self.parts(one, level), self.parts(other, level));
+        let zero = self.combine(operation, ones[0], others[0], combined)?;
+        let one = self.combine(operation, ones[1], others[1], combined)?;
+        let result = self.branch(level, zero, one)?;
+        let place = hash & (self.chosen.len() - 1);
+        self.chosen[place] = Chosen { choice, result };
+        Ok(result)
+    }
+
     /// What `joined` makes of the numbers of two functions, for every input.
     pub(crate) fn join(
         &mut self,
@@ -262,33 +311,8 @@ impl Diagrams {
         other: Diagram,
         joined: &mut dyn FnMut(u32, u32) -> u32,
     ) -> Result<Diagram, TooManyNodes> {
-        self.join_known(one, other, joined, &mut HashMap::new())
-    }
-
-    fn join_known(
-        &mut self,
-        one: Diagram,
-        other: Diagram,
-        joined: &mut dyn FnMut(u32, u32) -> u32,
-        known: &mut HashMap<(Diagram, Diagram), Diagram>,
-    ) -> Result<Diagram, TooManyNodes> {
-        if let (Some(one), Some(other)) = (one.number(), other.number()) {
-            return Ok(Diagram::end(joined(one, other)));
-        }
-        if let Some(result) = known.get(&(one, other)) {
-            return Ok(*result);
-        }
-        let level = self.level(one).min(self.level(other));
-        let ([one_zero, one_one], [other_zero, other_one]) =
-            (self.parts(one, level), self.parts(other, level));
-        let zero = self.join_known(one_zero, other_zero, joined, known)?;
-        let one_part = self.join_known(one_one, other_one, joined, known)?;
-        let result = self.branch(level, zero, one_part)?;
-        if known.len() == self.most {
-            return Err(TooManyNodes);
-        }
-        known.insert((one, other), result);
-        Ok(result)
+        let operation = self.operation(false);
+        self.combine(operation, one, other, joined)
     }
 
     /// The numbers that a function has within a set.

@@ -17,7 +17,11 @@ mod difference;
 mod evaluate;
 mod field;
 mod limits;
+mod lines;
 mod model;
+mod order;
+#[cfg(test)]
+mod order_tests;
 mod packet_space;
 mod packet_text;
 #[cfg(test)]
@@ -37,6 +41,7 @@ pub use model::{
     Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
+pub use order::{OpposedLines, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;
 pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
 pub use unreached::{CoverEffect, UnreachedCause};

@@ -191,6 +191,20 @@ pub enum RuleCondition {
     Remembered(usize),
 }
 
+impl RuleCondition {
+    /// Whether it depends on earlier packets.
+    pub(crate) fn depends_on_earlier_packets(&self) -> bool {
+        match self {
+            RuleCondition::Holds(..) | RuleCondition::Absent(_) => false,
+            RuleCondition::All(parts) | RuleCondition::Any(parts) => {
+                parts.iter().any(RuleCondition::depends_on_earlier_packets)
+            }
+            RuleCondition::Not(inner) => inner.depends_on_earlier_packets(),
+            RuleCondition::Remembered(_) => true,
+        }
+    }
+}
+
 /// A condition that depends on earlier packets, such as a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {

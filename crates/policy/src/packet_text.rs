@@ -5,8 +5,8 @@
 //! PROTOCOL SOURCE[:PORT] > DESTINATION[:PORT] [WORD VALUE]…
 //! ```
 //!
-//! What a line leaves out may be anything, with four exceptions: the state is `new`, that on the way out is the
-//! same, TCP has the flags of a first segment (`S`) where the state is `new`, and the packet is no later
+//! What a line leaves out may be anything, with four exceptions: the state is `new`, that on the way out is
+//! the same, TCP has the flags of a first segment (`S`) where the state is `new`, and the packet is no later
 //! fragment.
 
 use crate::diagram_description::PacketBox;

@@ -205,13 +205,20 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
         prop_oneof![Just(Remembers::Nothing), Just(Remembers::Kept), Just(Remembers::KeptByDirection)];
     let remembers = (remembers, any::<bool>());
     (proptest::collection::vec(hook, 1..4), (group(0), group(1), group(2)), remembers).prop_map(
-        |(hooks, (first, second, third), (remembers, follows_icmp))| Policy {
-            hooks,
-            groups: vec![first, second, third],
-            memories: vec![Memory { place: ORDINARY, text: "rate".into() }],
-            remembers,
-            follows_icmp,
-            interfaces: Vec::new(),
+        |(hooks, (first, second, third), (remembers, follows_icmp))| {
+            let mut groups = vec![first, second, third];
+            // Each fourth rule stands in the line of the one before it, as if they were one for their author.
+            for (number, rule) in groups.iter_mut().flat_map(|group| &mut group.rules).enumerate() {
+                rule.place.line = 1 + number as u32 * 3 / 4;
+            }
+            Policy {
+                hooks,
+                groups,
+                memories: vec![Memory { place: ORDINARY, text: "rate".into() }],
+                remembers,
+                follows_icmp,
+                interfaces: Vec::new(),
+            }
         },
     )
 }

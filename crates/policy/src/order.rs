@@ -1,0 +1,474 @@
+//! Which lines are redundant, and which pairs of lines overlap and do the opposite, so that their order
+//! decides.
+//!
+//! For each packet the rules of a group are ranked: the one that decides, the one that would if the first
+//! were not there, and so on. The function that gives the first two of them is made from the last rule to the
+//! first one; a jump puts the ranks of the other group there. Of two lists of which one stands behind the
+//! other, the first two together are among the first two of each, so no more are kept. The kinds of findings
+//! are those of Al-Shaer and Hamed, "Modeling and Management of Firewall Policies" (IEEE TNSM 1(1), 2004),
+//! for sets of packets instead of pairs of rules.
+
+use crate::decisions::{AnalysisFault, HookDecisions, LONGEST_RUN};
+use crate::diagram::{Diagram, NONE, Operation};
+use crate::evaluate::{PolicyFault, Step};
+use crate::limits::{DEEPEST_JUMPS, MOST_COVERS};
+use crate::lines::RuleIndex;
+use crate::model::{HookPoint, MatchOrder, RuleAction};
+use crate::packet_space::WitnessPacket;
+use crate::why::DecidedPolicy;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+/// What is found out about the order of lines, once the rules that never decide are gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderFindings {
+    /// The lines without any of which alone every hook decides the same about every packet.
+    pub redundant: Vec<RedundantLine>,
+    /// The pairs of lines that do the opposite, of which neither matches all packets of the other: those that
+    /// are told.
+    pub correlated: Vec<OpposedLines>,
+    /// How many such pairs there are.
+    pub correlated_count: usize,
+    /// The pairs of lines that do the opposite, of which the second matches all packets of the first: those
+    /// that are told.
+    pub exceptions: Vec<OpposedLines>,
+    /// How many such pairs there are.
+    pub exceptions_count: usize,
+}
+
+/// A line whose packets would be treated alike without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedundantLine {
+    /// The line: an index of [`crate::Policy::lines`].
+    pub line: usize,
+    /// The rules and defaults that would decide: the first ones, at most [`MOST_COVERS`].
+    pub by: Vec<Step>,
+    /// How many more would.
+    pub more: usize,
+}
+
+/// Two lines: about some packets the first one decides, and if its rules that decide were not there, the
+/// second one would do the opposite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpposedLines {
+    /// The line that decides: an index of [`crate::Policy::lines`].
+    pub first: usize,
+    /// The line that would decide: an index of the same.
+    pub second: usize,
+    /// One of these packets.
+    pub witness: WitnessPacket,
+    /// The texts of conditions on earlier packets that hold for it.
+    pub may: Vec<String>,
+}
+
+/// What would decide at a hook, the first of which does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Ranks {
+    first: Option<Ranked>,
+    /// Of another line than the first.
+    second: Option<Ranked>,
+}
+
+/// A rule in its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ranked {
+    rule: RuleIndex,
+    /// Whether no later rule of a group of the last match that jumped here can change it.
+    at_once: bool,
+}
+
+/// The lists that a diagram has at its ends, by their numbers; 0 is the empty one.
+struct RankLists {
+    lists: Vec<Ranks>,
+    numbers: HashMap<Ranks, u32>,
+    /// The line of each rule.
+    lines: HashMap<RuleIndex, usize>,
+}
+
+impl RankLists {
+    fn number(&mut self, ranks: Ranks) -> u32 {
+        *self.numbers.entry(ranks).or_insert_with(|| {
+            self.lists.push(ranks);
+            self.lists.len() as u32 - 1
+        })
+    }
+
+    /// The first two of different lines among many.
+    fn first_two(&mut self, ranked: impl IntoIterator<Item = Ranked>) -> u32 {
+        let mut ranks = Ranks::default();
+        for next in ranked {
+            match ranks.first {
+                None => ranks.first = Some(next),
+                Some(first) if self.same_line(first.rule, next.rule) => {}
+                Some(_) => {
+                    ranks.second = Some(next);
+                    break;
+                }
+            }
+        }
+        self.number(ranks)
+    }
+
+    fn same_line(&self, one: RuleIndex, other: RuleIndex) -> bool {
+        one == other || self.lines.get(&one).is_some_and(|line| self.lines.get(&other) == Some(line))
+    }
+
+    fn all_of(&self, number: u32) -> impl Iterator<Item = Ranked> + use<> {
+        let Ranks { first, second } = self.lists[number as usize];
+        first.into_iter().chain(second)
+    }
+
+    /// The first list, and the second one behind it.
+    fn behind(&mut self, front: u32, back: u32) -> u32 {
+        if self.lists[front as usize].second.is_some() {
+            return front;
+        }
+        self.first_two(self.all_of(front).chain(self.all_of(back)))
+    }
+
+    /// What a group of the last match makes of the list of a group that it jumps to and of its later rules.
+    fn around(&mut self, inner: u32, later: u32) -> u32 {
+        let at_once = self.all_of(inner).filter(|ranked| ranked.at_once);
+        let so_far = self.all_of(inner).filter(|ranked| !ranked.at_once);
+        self.first_two(at_once.chain(self.all_of(later)).chain(so_far))
+    }
+
+    /// The same list for a group of the first match, in which nothing later changes it.
+    fn at_once(&mut self, number: u32) -> u32 {
+        let at_once = |ranked: Ranked| Ranked { at_once: true, ..ranked };
+        let Ranks { first, second } = self.lists[number as usize];
+        self.number(Ranks { first: first.map(at_once), second: second.map(at_once) })
+    }
+}
+
+/// The operations on lists, each of which gives the same for the same numbers.
+#[derive(Clone, Copy)]
+struct RankOperations {
+    behind: Operation,
+    around: Operation,
+    at_once: Operation,
+}
+
+/// What the lines of a policy are compared by.
+struct Ranking<'a, 'p> {
+    decided: &'a mut DecidedPolicy<'p>,
+    lines: Vec<Vec<RuleIndex>>,
+    /// The rules that decide about some packet or send some on.
+    live: HashSet<RuleIndex>,
+    lists: RankLists,
+    operations: RankOperations,
+    /// The lists of each group; `None` while they are made.
+    groups: HashMap<usize, Option<Diagram>>,
+    /// The groups whose lists are made, each behind those that it jumps to.
+    made: Vec<usize>,
+}
+
+/// A place where the first line of a pair decides and the second one would: a list of a hook.
+#[derive(Clone, Copy)]
+struct Overlap {
+    function: Diagram,
+    list: u32,
+}
+
+impl DecidedPolicy<'_> {
+    /// Finds the lines that are redundant, and the pairs whose order decides; of the pairs of each kind at
+    /// most `most` are told.
+    ///
+    /// A line is redundant by what it does to packets: one that logs, that sends packets on, or whose
+    /// condition depends on earlier packets, is never told.
+    ///
+    /// # Errors
+    /// It is too much, or groups jump in a circle, even if no packet goes all around.
+    pub fn order_findings(&mut self, most: usize) -> Result<OrderFindings, AnalysisFault> {
+        let lines = self.policy.lines();
+        let mut of_rule = HashMap::new();
+        for (line, rules) in lines.iter().enumerate() {
+            of_rule.extend(rules.iter().map(|rule| (*rule, line)));
+        }
+        let dead: HashSet<RuleIndex> = self.unreached()?.into_iter().collect();
+        let groups = self.policy.groups.iter().enumerate();
+        let rules = groups.flat_map(|(group, rules)| (0..rules.rules.len()).map(move |rule| (group, rule)));
+        let live = rules.filter(|rule| !dead.contains(rule)).collect();
+        let mut lists = RankLists { lists: Vec::new(), numbers: HashMap::new(), lines: of_rule };
+        lists.number(Ranks::default());
+        let diagrams = &mut self.space.diagrams;
+        let operations = RankOperations {
+            behind: diagrams.operation(true),
+            around: diagrams.operation(true),
+            at_once: diagrams.operation(false),
+        };
+        let (groups, made) = (HashMap::new(), Vec::new());
+        Ranking { decided: self, lines, live, lists, operations, groups, made }.findings(most)
+    }
+}
+
+impl Ranking<'_, '_> {
+    fn findings(mut self, most: usize) -> Result<OrderFindings, AnalysisFault> {
+        let mut redundant: BTreeMap<usize, Option<BTreeSet<Step>>> = BTreeMap::new();
+        let mut opposed: BTreeMap<(usize, usize), Overlap> = BTreeMap::new();
+        for index in 0..self.decided.decisions.hooks.len() {
+            let HookDecisions { hook, asked, .. } = self.decided.decisions.hooks[index];
+            let (group, default) = {
+                let hook = &self.decided.policy.hooks[hook];
+                (hook.group, hook.default)
+            };
+            let function = self.group(group, 1)?;
+            let diagrams = &mut self.decided.space.diagrams;
+            let function = diagrams.choose(asked, function, NONE)?;
+            for list in diagrams.numbers(asked, function)? {
+                let Ranks { first, second } = self.lists.lists[list as usize];
+                let Some((first, line)) =
+                    first.and_then(|first| Some((first.rule, *self.lists.lines.get(&first.rule)?)))
+                else {
+                    continue;
+                };
+                let (by, other) = match second {
+                    Some(Ranked { rule, .. }) => (Step::Rule(rule.0, rule.1), self.action(rule)),
+                    None => (Step::Default(hook), default),
+                };
+                let alike = self.effect(self.action(first)) == self.effect(other);
+                let found = redundant.entry(line).or_insert_with(|| Some(BTreeSet::new()));
+                match found {
+                    Some(found) if alike => {
+                        found.insert(by);
+                    }
+                    _ => *found = None,
+                }
+                let second = second.and_then(|second| self.lists.lines.get(&second.rule));
+                if let Some(second) = second
+                    && self.action(first).passes() != other.passes()
+                {
+                    opposed.entry((line, *second)).or_insert(Overlap { function, list });
+                }
+            }
+        }
+        let mut found = OrderFindings::default();
+        for (line, by) in redundant {
+            let Some(by) = by.filter(|_| self.lines[line].iter().all(|rule| self.only_decides(*rule))) else {
+                continue;
+            };
+            let more = by.len().saturating_sub(MOST_COVERS);
+            found.redundant.push(RedundantLine {
+                line,
+                by: by.into_iter().take(MOST_COVERS).collect(),
+                more,
+            });
+        }
+        self.opposed(opposed, most, &mut found)?;
+        Ok(found)
+    }
+
+    /// Tells pairs apart by whether the second line matches all packets of the first one.
+    fn opposed(
+        &mut self,
+        pairs: BTreeMap<(usize, usize), Overlap>,
+        most: usize,
+        found: &mut OrderFindings,
+    ) -> Result<(), AnalysisFault> {
+        let scopes = self.scopes()?;
+        let mut matched: HashMap<usize, Diagram> = HashMap::new();
+        for ((first, second), overlap) in pairs {
+            for line in [first, second] {
+                if let Entry::Vacant(unknown) = matched.entry(line) {
+                    unknown.insert(self.matched(line, &scopes)?);
+                }
+            }
+            let diagrams = &mut self.decided.space.diagrams;
+            let (told, count) = match () {
+                () if diagrams.without(matched[&first], matched[&second])? == NONE => {
+                    (&mut found.exceptions, &mut found.exceptions_count)
+                }
+                () if diagrams.without(matched[&second], matched[&first])? == NONE => continue,
+                () => (&mut found.correlated, &mut found.correlated_count),
+            };
+            *count += 1;
+            if told.len() < most {
+                let packets = diagrams.places_of(overlap.function, overlap.list)?;
+                let space = &mut self.decided.space;
+                let Some(witness) = space.witness(packets)? else { continue };
+                let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned());
+                let may = may.collect();
+                told.push(OpposedLines { first, second, witness, may });
+            }
+        }
+        Ok(())
+    }
+
+    fn action(&self, rule: RuleIndex) -> RuleAction {
+        self.decided.policy.groups[rule.0].rules[rule.1].action
+    }
+
+    /// What counts as the same treatment of a packet.
+    fn effect(&self, action: RuleAction) -> RuleAction {
+        let keeps = self.decided.policy.remembers.asks(HookPoint::In).is_some();
+        if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action }
+    }
+
+    /// Whether nothing but packets tells whether the rule is there.
+    fn only_decides(&self, rule: RuleIndex) -> bool {
+        let rule = &self.decided.policy.groups[rule.0].rules[rule.1];
+        rule.action.decides() && !rule.log && !rule.condition.depends_on_earlier_packets()
+    }
+
+    /// The lists of a group, wherever packets come from.
+    fn group(&mut self, index: usize, depth: usize) -> Result<Diagram, AnalysisFault> {
+        match self.groups.get(&index) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => return Err(AnalysisFault::Walk(PolicyFault::TooDeep)),
+            None if depth > DEEPEST_JUMPS => return Err(AnalysisFault::Walk(PolicyFault::TooDeep)),
+            None => self.groups.insert(index, None),
+        };
+        let group = &self.decided.policy.groups[index];
+        let first = group.order == MatchOrder::First;
+        let (mut list, mut next) = (NONE, group.rules.len());
+        while next > 0 {
+            let run = self.run(index, next);
+            if !run.is_empty() {
+                next = run.start;
+                let ends = self.ends((index, next));
+                let decided = self.decided_by(index, run)?;
+                let (front, back) = if ends { (decided, list) } else { (list, decided) };
+                list = self.behind(front, back)?;
+                continue;
+            }
+            next -= 1;
+            if !self.live.contains(&(index, next)) {
+                continue;
+            }
+            let condition = self.condition((index, next))?;
+            let action = group.rules[next].action;
+            let inner = match action {
+                RuleAction::Jump(inner) | RuleAction::Goto(inner) => self.group(inner, depth + 1)?,
+                RuleAction::Return => NONE,
+                _ => continue,
+            };
+            let inner = if first { self.at_once(inner)? } else { inner };
+            let diagrams = &mut self.decided.space.diagrams;
+            list = match action {
+                RuleAction::Jump(_) => {
+                    let inner = diagrams.choose(condition, inner, NONE)?;
+                    if first { self.behind(inner, list)? } else { self.around(inner, list)? }
+                }
+                _ => diagrams.choose(condition, inner, list)?,
+            };
+        }
+        self.groups.insert(index, Some(list));
+        self.made.push(index);
+        Ok(list)
+    }
+
+    /// Whether no later rule of the group can change what a rule decides.
+    fn ends(&self, rule: RuleIndex) -> bool {
+        let group = &self.decided.policy.groups[rule.0];
+        group.order == MatchOrder::First || group.rules[rule.1].decides_at_once
+    }
+
+    /// The rules before this one that all decide, and all end the walk or all do not.
+    fn run(&self, group: usize, end: usize) -> Range<usize> {
+        let alike = |rule: &usize| {
+            self.action((group, *rule)).decides() && self.ends((group, *rule)) == self.ends((group, end - 1))
+        };
+        let length = (0..end).rev().take(LONGEST_RUN).take_while(alike).count();
+        end - length..end
+    }
+
+    /// The lists of rules that stand together.
+    fn decided_by(&mut self, group: usize, run: Range<usize>) -> Result<Diagram, AnalysisFault> {
+        let mut lists = Vec::with_capacity(run.len());
+        for rule in run.clone().map(|rule| (group, rule)) {
+            if self.live.contains(&rule) {
+                let condition = self.condition(rule)?;
+                let ranked = Ranked { rule, at_once: self.ends(rule) };
+                let list = self.lists.number(Ranks { first: Some(ranked), second: None });
+                lists.push(self.decided.space.diagrams.choose(condition, Diagram::end(list), NONE)?);
+            }
+        }
+        if !self.ends((group, run.start)) {
+            lists.reverse();
+        }
+        self.stacked(&lists)
+    }
+
+    fn stacked(&mut self, lists: &[Diagram]) -> Result<Diagram, AnalysisFault> {
+        match lists {
+            [] => Ok(NONE),
+            [only] => Ok(*only),
+            _ => {
+                let (front, back) = lists.split_at(lists.len() / 2);
+                let (front, back) = (self.stacked(front)?, self.stacked(back)?);
+                self.behind(front, back)
+            }
+        }
+    }
+
+    fn behind(&mut self, front: Diagram, back: Diagram) -> Result<Diagram, AnalysisFault> {
+        let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
+        Ok(diagrams
+            .combine(self.operations.behind, front, back, &mut |front, back| lists.behind(front, back))?)
+    }
+
+    fn around(&mut self, inner: Diagram, later: Diagram) -> Result<Diagram, AnalysisFault> {
+        let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
+        Ok(diagrams
+            .combine(self.operations.around, inner, later, &mut |inner, later| lists.around(inner, later))?)
+    }
+
+    fn at_once(&mut self, list: Diagram) -> Result<Diagram, AnalysisFault> {
+        let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
+        Ok(diagrams.combine(self.operations.at_once, list, NONE, &mut |list, _| lists.at_once(list))?)
+    }
+
+    fn condition(&mut self, rule: RuleIndex) -> Result<Diagram, AnalysisFault> {
+        let condition = &self.decided.policy.groups[rule.0].rules[rule.1].condition;
+        Ok(self.decided.space.set(condition, &self.decided.decisions.memories)?)
+    }
+
+    /// The packets that the jumps to each group let through, whatever rules before these decide.
+    fn scopes(&mut self) -> Result<HashMap<usize, Diagram>, AnalysisFault> {
+        let mut scopes: HashMap<usize, Diagram> = HashMap::new();
+        let possible = self.decided.space.possible()?;
+        let policy = self.decided.policy;
+        for hook in &policy.hooks {
+            let here = self.decided.space.at(hook.point)?;
+            let here = self.decided.space.diagrams.both(possible, here)?;
+            self.widen(&mut scopes, hook.group, here)?;
+        }
+        for group in self.made.clone().into_iter().rev() {
+            for (index, rule) in policy.groups[group].rules.iter().enumerate() {
+                let (RuleAction::Jump(next) | RuleAction::Goto(next)) = rule.action else { continue };
+                if self.live.contains(&(group, index)) {
+                    let condition = self.condition((group, index))?;
+                    let through = self.decided.space.diagrams.both(scopes[&group], condition)?;
+                    self.widen(&mut scopes, next, through)?;
+                }
+            }
+        }
+        Ok(scopes)
+    }
+
+    fn widen(
+        &mut self,
+        scopes: &mut HashMap<usize, Diagram>,
+        group: usize,
+        packets: Diagram,
+    ) -> Result<(), AnalysisFault> {
+        let scope = scopes.entry(group).or_insert(NONE);
+        *scope = self.decided.space.diagrams.either(*scope, packets)?;
+        Ok(())
+    }
+
+    /// The packets of its groups that a line matches.
+    fn matched(&mut self, line: usize, scopes: &HashMap<usize, Diagram>) -> Result<Diagram, AnalysisFault> {
+        let mut matched = NONE;
+        for rule in self.lines[line].clone() {
+            if self.live.contains(&rule) {
+                let condition = self.condition(rule)?;
+                let diagrams = &mut self.decided.space.diagrams;
+                let here = diagrams.both(scopes[&rule.0], condition)?;
+                matched = diagrams.either(matched, here)?;
+            }
+        }
+        Ok(matched)
+    }
+}
