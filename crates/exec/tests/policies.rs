@@ -281,12 +281,17 @@ fn random_policies_decide_as_the_walk_through_their_groups() {
             continue;
         };
         compiled_policies += 1;
+        let [declared] = &compiled.policies[..] else { panic!("one policy is declared:\n{text}") };
+        let model = declared.policy.as_ref().unwrap_or_else(|sentence| panic!("{sentence}\n{text}"));
         let mut backends = [BackendKind::Interpreter, BackendKind::Native]
             .map(|kind| load(&program, kind, 9, seed).expect("it loads"));
         let mut before = counts(backends[0].as_ref());
         for number in 0..200 {
             let (packet, mut bytes, port) = packet(&mut random);
             let wanted = expected(&before, &policy, &packet);
+            let [drafted, modelled] =
+                [&policy, model].map(|policy| evaluate(policy, Path::Forwarded, &packet, &|_| false));
+            assert_eq!(modelled, drafted, "seed {seed}, packet {number}: {packet:?}\n{text}");
             let length = bytes.len() as u32;
             bytes.resize(128, 0);
             for backend in &mut backends {

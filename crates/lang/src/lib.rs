@@ -18,6 +18,7 @@ pub mod lower;
 pub mod mend;
 pub mod parser;
 pub mod pipeline;
+pub mod policy_model;
 pub mod settings;
 pub mod source;
 pub mod standard;

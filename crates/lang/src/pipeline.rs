@@ -16,6 +16,7 @@ use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings, Severity, Suggestion};
 use crate::ir::footprint::{footprint, total};
 use crate::limits::{LARGEST_FRAME, LARGEST_MEMORY, MOST_FAULTS};
+use crate::policy_model::{self, PolicyModel};
 use crate::settings::{self, Settable, Settings};
 use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
@@ -51,6 +52,8 @@ pub struct Compiled {
     pub tests: Vec<TestCase>,
     /// What the program declares as settable, in order of its files.
     pub settables: Vec<Settable>,
+    /// The policies that the program declares, if nothing is wrong.
+    pub policies: Vec<PolicyModel>,
     /// All diagnostics, errors first, then by their place in the source.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -171,7 +174,9 @@ fn compiled(
     });
     limit(&mut diagnostics);
     let tests = if program.is_some() { tests } else { Vec::new() };
-    Compiled { sources, program, refused, tests, settables: Vec::new(), diagnostics }
+    let policies =
+        if program.is_some() { policy_model::located(&checked.policies, &sources) } else { Vec::new() };
+    Compiled { sources, program, refused, tests, settables: Vec::new(), policies, diagnostics }
 }
 
 /// Drops what only follows from declarations that could not be read: what they would have declared or used is

@@ -4,7 +4,7 @@
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions};
 use crate::diagram_description::{PacketBox, boxes};
 use crate::limits::MOST_BOXES;
-use crate::model::{HookPoint, Policy, RuleAction};
+use crate::model::{Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
 pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDifference, AnalysisFault> {
     let mut space = PacketSpace::new()?;
     let (of_old, of_new) = (decisions(&mut space, old)?, decisions(&mut space, new)?);
-    let both_keep = [old, new].iter().all(|policy| policy.remembers.asks(HookPoint::In).is_some());
+    let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
     let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
     let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
     let classes = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {

@@ -223,6 +223,9 @@ pub enum Remembers {
     Nothing,
     /// Every connection whose first packet passed; rules ask for the state of packets (Linux).
     Passed,
+    /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; rules ask for the state of
+    /// packets, as in a program that hands it over to its policy.
+    KeptAndAsked,
     /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; their packets pass without being
     /// compared with rules, and so does the first one at the points behind that rule (`stateful-all` of NPF).
     Kept,
@@ -241,11 +244,16 @@ impl Remembers {
     /// all packets are compared.
     pub fn asks(self, point: HookPoint) -> Option<PacketField> {
         match (self, point) {
-            (Remembers::Nothing | Remembers::Passed, _) => None,
+            (Remembers::Nothing | Remembers::Passed | Remembers::KeptAndAsked, _) => None,
             (Remembers::KeptByDirection | Remembers::KeptAtPort, HookPoint::FromGateway | HookPoint::Out) => {
                 Some(PacketField::OutState)
             }
             _ => Some(PacketField::State),
         }
+    }
+
+    /// Whether [`RuleAction::Keep`] is another treatment of packets than [`RuleAction::Pass`].
+    pub(crate) fn keeps(self) -> bool {
+        !matches!(self, Remembers::Nothing | Remembers::Passed)
     }
 }

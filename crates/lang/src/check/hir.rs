@@ -7,6 +7,7 @@ mod statement;
 
 use super::types::{TableId, Type};
 use crate::ir::{Answer, Entry, EntryFile, TableKind};
+use crate::policy_model::CheckedPolicy;
 use crate::source::Span;
 
 pub use expression::{Arm, Expr, ExprKind, Pattern};
@@ -53,6 +54,8 @@ pub struct Program {
     pub pools: Vec<(crate::ir::Pool, Vec<Type>)>,
     /// Groups with the types of their members.
     pub groups: Vec<(crate::ir::Group, Vec<Type>)>,
+    /// Policies, as what they decide.
+    pub policies: Vec<CheckedPolicy>,
     /// Reasons the program declares, with help.
     pub reasons: Vec<(String, String)>,
     /// Stages and decoders.

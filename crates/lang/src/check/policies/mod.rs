@@ -3,6 +3,7 @@
 //! `pipeline::policies` has declared the tables. Each row has a priority: the larger, the earlier the rule.
 //! Rules that go on ask again with a part of the key that only rows below them fit.
 
+mod model;
 mod region;
 mod unroll;
 
@@ -13,6 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Match, prefix_mask};
 use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS};
 use crate::source::Span;
+use model::POINTS;
 use policy::{MatchOrder, Reject, Values};
 use region::{RangeUnderMask, Region, meet_values, none_of, part_of_row};
 use std::collections::HashMap;
@@ -45,9 +47,6 @@ impl RowAction {
         (RowAction::Return, "return"),
     ];
 }
-
-/// The points of a gateway where a policy is asked.
-const POINTS: [&str; 5] = ["in", "forward", "to_gateway", "from_gateway", "out"];
 
 /// The distance between the priorities of two rules that follow each other: so many more fit between them.
 const STEP: u32 = 100;
@@ -129,8 +128,9 @@ impl<'a> Checker<'a> {
     /// Fills the tables of a policy.
     pub(super) fn define_policy(&mut self, policy: &'a ast::PolicyDeclaration) {
         for (at, hook) in policy.hooks.iter().enumerate() {
-            if !POINTS.contains(&hook.point.text.as_str()) {
-                self.unknown("hook", &hook.point.text, hook.point.span, POINTS.into_iter());
+            let points = POINTS.map(|(name, _)| name);
+            if !points.contains(&hook.point.text.as_str()) {
+                self.unknown("hook", &hook.point.text, hook.point.span, points.into_iter());
             }
             if policy.hooks[..at].iter().any(|other| other.point.text == hook.point.text) {
                 self.diagnostics.declared_twice("hook", &hook.point, None);
@@ -181,6 +181,10 @@ impl<'a> Checker<'a> {
         }
         for hook in &policy.hooks {
             self.define_hook(policy, hook, &groups, width, &names);
+        }
+        if !self.failed() {
+            let model = self.model(policy, &columns, &names);
+            self.program.policies.push(model);
         }
     }
 

@@ -1,0 +1,283 @@
+//! What a policy decides, over the fields of packets: its columns are those that have the names of fields.
+
+use super::super::Checker;
+use super::super::types::Type;
+use super::{KeyColumn, MAPPED, table_of};
+use crate::ast::{self, DeclaredAction, RuleDecision};
+use crate::policy_model::CheckedPolicy;
+use crate::source::Span;
+use policy::{
+    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
+    RuleGroup, RulePlace, State, Values,
+};
+use std::collections::HashMap;
+
+/// The points of a gateway where a policy is asked, by their names.
+pub(super) const POINTS: [(&str, HookPoint); 5] = [
+    ("in", HookPoint::In),
+    ("forward", HookPoint::Forward),
+    ("to_gateway", HookPoint::ToGateway),
+    ("from_gateway", HookPoint::FromGateway),
+    ("out", HookPoint::Out),
+];
+
+/// The lowest bits, which an IPv4 address has of one of IPv6.
+const LOW_32: u128 = 0xffff_ffff;
+
+/// The states of connections by the names that an enum of a program has for them.
+const STATES: [(&str, State); 5] = [
+    ("new", State::New),
+    ("established", State::Established),
+    ("related", State::Related),
+    ("invalid", State::Invalid),
+    ("untracked", State::Untracked),
+];
+
+/// A column as a field of packets.
+#[derive(Clone, Copy)]
+struct ModelField {
+    field: PacketField,
+    /// Its values are addresses of IPv4.
+    version_4: bool,
+}
+
+impl Checker<'_> {
+    /// What a policy without faults decides.
+    pub(super) fn model(
+        &mut self,
+        declared: &ast::PolicyDeclaration,
+        columns: &[KeyColumn<'_>],
+        groups: &HashMap<&str, usize>,
+    ) -> CheckedPolicy {
+        let mut checked = CheckedPolicy {
+            span: declared.span,
+            name: declared.name.text.clone(),
+            policy: Ok(Policy::default()),
+            rules: Vec::new(),
+            hooks: declared.hooks.iter().map(|hook| hook.span).collect(),
+            tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
+        };
+        let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
+        let fields = columns.iter().map(|column| Ok((column.name, self.model_field(column, &points)?)));
+        let fields: HashMap<&str, ModelField> = match fields.collect::<Result<_, String>>() {
+            Ok(fields) => fields,
+            Err(sentence) => return CheckedPolicy { policy: Err(sentence), ..checked },
+        };
+        checked.rules = declared.groups.iter().map(|group| spans(&group.rules)).collect();
+        let Some(mut policy) = self.model_rules(declared, columns, &fields, groups) else {
+            // The program has an error that was told before.
+            return CheckedPolicy { policy: Err("its rules are not right".to_owned()), ..checked };
+        };
+        policy.remembers = remembers(declared, &fields);
+        policy.interfaces = self.ports_named();
+        if fields.values().any(|field| field.version_4) {
+            about_version_4(&mut policy, &mut checked.rules);
+        }
+        checked.policy = Ok(policy);
+        checked
+    }
+
+    /// The hooks, groups and rules; `None` if one is wrong.
+    fn model_rules(
+        &mut self,
+        declared: &ast::PolicyDeclaration,
+        columns: &[KeyColumn<'_>],
+        fields: &HashMap<&str, ModelField>,
+        groups: &HashMap<&str, usize>,
+    ) -> Option<Policy> {
+        let mut policy = Policy { follows_icmp: true, ..Policy::default() };
+        for group in &declared.groups {
+            let mut rules = Vec::with_capacity(group.rules.len());
+            for rule in &group.rules {
+                let conditions = rule.conditions.iter();
+                let conditions = conditions.map(|condition| self.model_condition(condition, columns, fields));
+                rules.push(PolicyRule {
+                    place: RulePlace::default(),
+                    text: "".into(),
+                    condition: RuleCondition::All(conditions.collect::<Option<_>>()?),
+                    action: action(&rule.action, groups)?,
+                    decides_at_once: rule.decides_at_once,
+                    log: rule.log,
+                    count: rule.action == DeclaredAction::Continue && !rule.log,
+                });
+            }
+            policy.groups.push(RuleGroup { name: group.name.text.clone(), order: group.order, rules });
+        }
+        for hook in &declared.hooks {
+            let group = *groups.get(hook.group.as_ref()?.text.as_str())?;
+            let default = decision(hook.default.as_ref()?)?;
+            policy.hooks.push(Hook { point: point(hook)?, group, default, place: RulePlace::default() });
+        }
+        Some(policy)
+    }
+
+    /// The field that a column holds, or in a sentence why it holds none.
+    fn model_field(&self, column: &KeyColumn<'_>, points: &[HookPoint]) -> Result<ModelField, String> {
+        let name = column.name;
+        let Some(field) = PacketField::ALL.into_iter().find(|field| field.name() == name) else {
+            let names = PacketField::ALL.map(PacketField::name).join(", ");
+            return Err(format!(
+                "the column `{name}` has no name of a field of packets; those that can be compared are {names}"
+            ));
+        };
+        let is_address = matches!(field, PacketField::Source | PacketField::Destination);
+        let is_state = matches!(field, PacketField::State | PacketField::OutState);
+        let fits = match &column.ty {
+            Type::Ip4 | Type::Ip6 => is_address,
+            Type::Mac => field == PacketField::SourceMac,
+            Type::Time | Type::Option(_) | Type::Tuple(_) | Type::Variants(..) | Type::View => false,
+            Type::Enum(id, ..) if is_state => self.enums[id.0].members.iter().all(|(member, number)| {
+                STATES.iter().any(|(known, state)| known == member && *state as u128 == *number)
+            }),
+            ty => !is_address && ty.width().is_some_and(|width| width >= field.width()),
+        };
+        if !fits {
+            return Err(format!(
+                "the column `{name}` is of type {}, which does not hold the field of this name",
+                column.ty
+            ));
+        }
+        let may_lack = match field {
+            PacketField::SourcePort
+            | PacketField::DestinationPort
+            | PacketField::IcmpType
+            | PacketField::IcmpCode
+            | PacketField::TcpFlags => true,
+            PacketField::InPort => {
+                points.iter().any(|point| matches!(point, HookPoint::FromGateway | HookPoint::Out))
+            }
+            PacketField::OutPort => {
+                points.iter().any(|point| matches!(point, HookPoint::In | HookPoint::ToGateway))
+            }
+            _ => false,
+        };
+        if may_lack && column.presence.is_none() {
+            return Err(format!(
+                "not every packet has a value for the column `{name}`: declare it as `{name}: {} absent`",
+                column.ty
+            ));
+        }
+        Ok(ModelField { field, version_4: column.ty == Type::Ip4 })
+    }
+
+    fn model_condition(
+        &mut self,
+        condition: &ast::DeclaredCondition,
+        columns: &[KeyColumn<'_>],
+        fields: &HashMap<&str, ModelField>,
+    ) -> Option<RuleCondition> {
+        let column = columns.iter().find(|column| column.name == condition.column.text)?;
+        let field = *fields.get(column.name)?;
+        let Some(values) = &condition.values else { return Some(RuleCondition::Absent(field.field)) };
+        let mut runs = Vec::with_capacity(values.len());
+        for value in values {
+            runs.extend(field.values(self.rule_values(value, &column.ty)?));
+        }
+        let holds = RuleCondition::Holds(field.field, runs);
+        if !condition.negated {
+            return Some(holds);
+        }
+        let any = field.values(Values::Range { low: 0, high: column.ty.largest() });
+        let there = RuleCondition::Holds(field.field, any.into_iter().collect());
+        Some(RuleCondition::All(vec![there, RuleCondition::Not(Box::new(holds))]))
+    }
+
+    /// The ports that constants of the program name.
+    fn ports_named(&mut self) -> Vec<(String, u16)> {
+        let is_port =
+            |item: &ast::Const| matches!(&item.ty.kind, ast::TypeKind::Named(name) if name == "port");
+        let mut names: Vec<String> = self
+            .names
+            .constants
+            .iter()
+            .filter(|(_, item)| is_port(item))
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
+        names.sort_unstable();
+        let value = |name: String| {
+            let (_, value) = self.constant_named(&name)?;
+            Some((name, u16::try_from(value).ok()?))
+        };
+        names.into_iter().filter_map(value).collect()
+    }
+}
+
+impl ModelField {
+    /// Values of the column as values of the field; `None` if the field never has one of them.
+    fn values(self, values: Values) -> Option<Values> {
+        let most = self.field.most();
+        match values {
+            Values::Range { low, high } if self.version_4 => {
+                Some(Values::Range { low: low | MAPPED, high: high | MAPPED })
+            }
+            Values::Masked { value, mask } if self.version_4 => {
+                Some(Values::Masked { value: value | MAPPED, mask: mask | !LOW_32 })
+            }
+            Values::Range { low, high } => {
+                (low <= most).then_some(Values::Range { low, high: high.min(most) })
+            }
+            Values::Masked { value, mask } => {
+                (value <= most).then_some(Values::Masked { value, mask: mask & most })
+            }
+        }
+    }
+}
+
+fn spans(rules: &[ast::DeclaredRule]) -> Vec<Option<Span>> {
+    rules.iter().map(|rule| Some(rule.span)).collect()
+}
+
+fn point(hook: &ast::PolicyHook) -> Option<HookPoint> {
+    POINTS.into_iter().find(|(name, _)| *name == hook.point.text).map(|(_, point)| point)
+}
+
+/// Which connections a program keeps that does so by its policy. Packets of such connections come to the
+/// policy only where it has a column for their state.
+fn remembers(declared: &ast::PolicyDeclaration, fields: &HashMap<&str, ModelField>) -> Remembers {
+    let states = [PacketField::State, PacketField::OutState];
+    let asks = fields.values().any(|field| states.contains(&field.field));
+    match declared.outcomes.iter().any(|outcome| outcome.word.text == "keep") {
+        false => Remembers::Nothing,
+        true if asks => Remembers::KeptAndAsked,
+        true => Remembers::Kept,
+    }
+}
+
+fn action(declared: &DeclaredAction, groups: &HashMap<&str, usize>) -> Option<RuleAction> {
+    Some(match declared {
+        DeclaredAction::Decide(decided) => decision(decided)?,
+        DeclaredAction::Jump(name) => RuleAction::Jump(*groups.get(name.text.as_str())?),
+        DeclaredAction::Return => RuleAction::Return,
+        DeclaredAction::Continue => RuleAction::Continue,
+    })
+}
+
+fn decision(decided: &RuleDecision) -> Option<RuleAction> {
+    match (decided.word.text.as_str(), decided.reject) {
+        ("pass", None) => Some(RuleAction::Pass),
+        ("keep", None) => Some(RuleAction::Keep),
+        ("block", None) => Some(RuleAction::Block),
+        ("reject", Some(reject)) => Some(RuleAction::Reject(reject)),
+        _ => None,
+    }
+}
+
+/// A program that hands over addresses of IPv4 asks about no packets of IPv6: they pass the model.
+fn about_version_4(policy: &mut Policy, rules: &mut [Vec<Option<Span>>]) {
+    let mut first: Vec<usize> = policy.hooks.iter().map(|hook| hook.group).collect();
+    first.sort_unstable();
+    first.dedup();
+    for group in first {
+        let rule = PolicyRule {
+            place: RulePlace::default(),
+            text: "the policy is asked about IPv4 alone".into(),
+            condition: RuleCondition::Holds(PacketField::Family, vec![Values::exact(6)]),
+            action: RuleAction::Pass,
+            decides_at_once: policy.groups[group].order == MatchOrder::Last,
+            log: false,
+            count: false,
+        };
+        policy.groups[group].rules.insert(0, rule);
+        rules[group].insert(0, None);
+    }
+}
