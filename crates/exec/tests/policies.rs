@@ -10,7 +10,9 @@ use policy::{
     RuleCondition, RuleGroup, RulePlace, Step, Unreachable, Values, evaluate,
 };
 use program::Random;
+use std::cell::RefCell;
 use std::fmt::Write;
+use tables::meter::{Colour, MeterModel, MeterRates, MeterSpec, Unit};
 
 /// The columns: their fields, their types, and which bit of `there` says that a packet has them.
 const COLUMNS: [(PacketField, &str, Option<u8>); 9] = [
@@ -36,6 +38,8 @@ const REJECTS: [(&str, Reject, usize); 4] = [
 /// A policy, and the same in the language.
 struct Draft {
     policy: Policy,
+    /// The buckets of its limits, which are its memories.
+    limits: Vec<MeterModel>,
     text: String,
 }
 
@@ -106,8 +110,26 @@ fn decision(random: &mut Random) -> (RuleAction, String) {
     }
 }
 
+/// A limit: a bucket of its own, and its text. Some rates are those of other rules.
+fn limit(random: &mut Random) -> (MeterModel, String) {
+    let (unit, rate, burst) = if random.below(3) == 0 {
+        (Unit::Bytes, 100 * (1 + random.below(10)), 50 * (1 + random.below(3)))
+    } else {
+        (Unit::Packets, 1 + random.below(3), 1 + random.below(3))
+    };
+    let word = if unit == Unit::Bytes { " bytes" } else { "" };
+    let rates = MeterRates::Single { committed: rate, committed_burst: burst as u32, excess_burst: 0 };
+    let bucket = MeterModel::new(MeterSpec { cells: 1, rates, unit, aware: false }).expect("it has a burst");
+    (bucket, format!("limit {rate}{word}/s burst {burst} "))
+}
+
 /// A rule of a group; jumps lead to later groups.
-fn rule(random: &mut Random, group: u64, groups: u64) -> (PolicyRule, String) {
+fn rule(
+    random: &mut Random,
+    (group, order): (u64, MatchOrder),
+    groups: u64,
+    limits: &mut Vec<MeterModel>,
+) -> (PolicyRule, String) {
     let (action, text) = match random.below(10) {
         0 | 1 if group + 1 < groups => {
             let to = group + 1 + random.below(groups - group - 1);
@@ -121,10 +143,19 @@ fn rule(random: &mut Random, group: u64, groups: u64) -> (PolicyRule, String) {
     let decides = !jumps && !matches!(action, RuleAction::Return | RuleAction::Continue);
     let (log, decides_at_once) = (random.below(4) == 0, decides && random.below(4) == 0);
     let most = if jumps { 2 } else { 3 };
-    let (conditions, texts): (Vec<_>, Vec<_>) = (0..random.below(most)).map(|_| condition(random)).unzip();
+    let (mut conditions, texts): (Vec<_>, Vec<_>) =
+        (0..random.below(most)).map(|_| condition(random)).unzip();
+    let at_once = order == MatchOrder::First || decides_at_once || action == RuleAction::Continue;
+    let mut limited = String::new();
+    if at_once && random.below(4) == 0 {
+        let (bucket, text) = limit(random);
+        conditions.push(RuleCondition::Remembered(limits.len()));
+        limits.push(bucket);
+        limited = text;
+    }
     let word = if log { "log " } else { "" };
     let last = if decides_at_once { " final" } else { "" };
-    let written = format!("{word}{text}{last} {}", texts.join(", "));
+    let written = format!("{limited}{word}{text}{last} {}", texts.join(", "));
     let rule = PolicyRule {
         place: RulePlace::default(),
         text: written.as_str().into(),
@@ -165,12 +196,13 @@ fn draft(random: &mut Random) -> Draft {
     );
     let hook = Hook { point: HookPoint::Forward, group: 0, default, place: RulePlace::default() };
     let mut policy = Policy { hooks: vec![hook], ..Policy::default() };
+    let mut limits = Vec::new();
     for group in 0..groups {
         let (order, word) = random.pick(&[(MatchOrder::First, ""), (MatchOrder::Last, "last ")]);
         let _ = writeln!(text, "group g{group} {word}{{");
         let mut rules = Vec::new();
         for _ in 0..random.below(7) {
-            let (rule, written) = rule(random, group, groups);
+            let (rule, written) = rule(random, (group, order), groups, &mut limits);
             let _ = writeln!(text, "{written}");
             rules.push(rule);
         }
@@ -184,7 +216,7 @@ fn draft(random: &mut Random) -> Draft {
                 p.icmp, p.there & 4 == 4, p.flags, p.there & 8 == 8, p.state as% u3, in_port
             )
         }\n";
-    Draft { policy, text }
+    Draft { policy, limits, text }
 }
 
 /// A packet as its fields, its bytes and its port.
@@ -218,8 +250,13 @@ fn counts(backend: &dyn Backend) -> Vec<Vec<u64>> {
 }
 
 /// What the counters are to say after a packet.
-fn expected(before: &[Vec<u64>], policy: &Policy, packet: &Packet) -> Vec<Vec<u64>> {
-    let verdict = evaluate(policy, Path::Forwarded, packet, &|_| false).expect("no circle");
+fn expected(
+    before: &[Vec<u64>],
+    policy: &Policy,
+    packet: &Packet,
+    within: &dyn Fn(usize) -> bool,
+) -> Vec<Vec<u64>> {
+    let verdict = evaluate(policy, Path::Forwarded, packet, within).expect("no circle");
     let first: Vec<usize> = policy
         .groups
         .iter()
@@ -266,9 +303,11 @@ fn differences(are: &[Vec<u64>], should: &[Vec<u64>]) -> Vec<(usize, usize, u64,
 #[test]
 fn random_policies_decide_as_the_walk_through_their_groups() {
     let (mut compiled_policies, mut acts, mut logged) = (0, [0; 4], 0);
+    let asked = RefCell::new([0; 2]);
     for seed in 1..=200u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let Draft { policy, text } = draft(&mut random);
+        let Draft { policy, limits, text } = draft(&mut random);
+        let limits = RefCell::new(limits);
         let compiled = compile("policy.rav", &text, &|_| None, &CompileOptions::default());
         let Some(program) = compiled.program else {
             // Jumps can multiply rules beyond the bound, and a range can meet a mask; nothing else is wrong.
@@ -288,15 +327,22 @@ fn random_policies_decide_as_the_walk_through_their_groups() {
         let mut before = counts(backends[0].as_ref());
         for number in 0..200 {
             let (packet, mut bytes, port) = packet(&mut random);
-            let wanted = expected(&before, &policy, &packet);
-            let [drafted, modelled] =
-                [&policy, model].map(|policy| evaluate(policy, Path::Forwarded, &packet, &|_| false));
-            assert_eq!(modelled, drafted, "seed {seed}, packet {number}: {packet:?}\n{text}");
-            let length = bytes.len() as u32;
+            for within in [false, true] {
+                let [drafted, modelled] =
+                    [&policy, model].map(|policy| evaluate(policy, Path::Forwarded, &packet, &|_| within));
+                assert_eq!(modelled, drafted, "seed {seed}, packet {number}: {packet:?}\n{text}");
+            }
+            let (length, time) = (bytes.len() as u32, 1_000 + number * 30_000_000);
+            let within = |limit: usize| {
+                let colour = limits.borrow_mut()[limit].mark(0, length, Colour::Green, time);
+                asked.borrow_mut()[usize::from(colour == Colour::Green)] += 1;
+                colour == Colour::Green
+            };
+            let wanted = expected(&before, &policy, &packet, &within);
             bytes.resize(128, 0);
             for backend in &mut backends {
                 let mut batch = Batch::new();
-                batch.push(0, length, length, port, 1_000 + number);
+                batch.push(0, length, length, port, time);
                 backend.run(&mut bytes, &mut batch, &mut Outputs::default());
                 let counted = counts(backend.as_ref());
                 let differ = differences(&counted, &wanted);
@@ -311,11 +357,14 @@ fn random_policies_decide_as_the_walk_through_their_groups() {
         acts.iter_mut().zip(&before[0]).for_each(|(all, one)| *all += one);
         logged += before[3].iter().sum::<u64>();
     }
+    let [beyond, within] = asked.into_inner();
     println!("{compiled_policies} of 200 policies; verdicts {acts:?}, logged {logged}");
+    println!("{within} packets within limits, {beyond} beyond");
     assert!(
         compiled_policies >= 170 && acts.iter().all(|act| *act >= 500) && logged >= 500,
         "{acts:?}, {logged}"
     );
+    assert!(beyond >= 500 && within >= 500, "{beyond} packets beyond limits, {within} within");
 }
 
 /// A program that asks about a port, and is told in two bytes whether there is one and which. Verdicts count
@@ -361,6 +410,48 @@ fn names_of_the_program_mean_nothing_in_what_a_policy_is_written_out_as() {
         let mut backend = load(&program, kind, 2, 0).expect("it loads");
         let [acts, rules] = verdicts(backend.as_mut(), &[Some(80), Some(43), None]);
         assert_eq!((&acts[..], &rules[..3]), (&[1, 2, 1][..], &[2, 0, 1][..]));
+    }
+}
+
+#[test]
+fn a_limit_is_that_of_its_rule_wherever_a_packet_meets_it() {
+    // The program means something else by the names of colours.
+    let enums = "enum colour: u8 { green = 2, yellow = 1, red = 0 }  const FEW: u16 = 1  const TWO: u64 = 2";
+    let policy = "hook in { group lines default block }
+    log => count acts[2]
+    group lines { jump few dport 80 | 81   jump few dport 81 | 82   limit FEW/s burst TWO log dport 83 }
+    group few { limit FEW/s burst 3 pass dport 80..82 }";
+    let program = asks_a_port(enums, policy);
+    assert_eq!(program.meters.len(), 2);
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&program, kind, 2, 0).expect("it loads");
+        // Ports 80 and 82 share what the rule has; one beyond it asks a second time by port 81.
+        let [acts, rules] = verdicts(backend.as_mut(), &[80, 82, 81, 81, 80].map(Some));
+        assert_eq!((&acts[..], rules[4]), (&[3, 2, 0][..], 3));
+        let [acts, _] = verdicts(backend.as_mut(), &[83, 83, 83, 83].map(Some));
+        assert_eq!(acts, [3, 6, 2]);
+    }
+}
+
+#[test]
+fn a_row_from_outside_without_a_meter_is_beyond_its_limit() {
+    use lang::ir::{Entry, Match};
+    let policy = "capacity 16  hook in { group lines default pass }
+    group lines { limit 1/s burst 1 pass dport 80   block dport 81 }";
+    let program = asks_a_port("", policy);
+    let limit = 7;
+    for kind in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&program, kind, 2, 0).expect("it loads");
+        for number in [1, u128::from(u32::MAX)] {
+            // Within the limit it would go on before the rule that blocks, beyond it behind it.
+            let below = Match::Range { low: 1_001, high: u32::MAX.into() };
+            let key = vec![Match::Exact(81), Match::Exact(1), below];
+            let row = Entry { key, value: vec![limit, 0, 9, 1_000, 50, number], priority: 1_000 };
+            backend.insert(0, &row).expect("there is room");
+            let [before, _] = verdicts(backend.as_mut(), &[]);
+            let [acts, _] = verdicts(backend.as_mut(), &[Some(81)]);
+            assert_eq!((acts[0] - before[0], acts[1] - before[1]), (1, 0));
+        }
     }
 }
 

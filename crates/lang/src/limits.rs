@@ -123,6 +123,9 @@ pub const DEEPEST_POLICY: usize = 64;
 /// asked about a packet. `E0553`
 pub const MOST_POLICY_ROUNDS: usize = 65_536;
 
+/// How many different rates the limits of a policy's rules have at most. `E0565`
+pub const MOST_POLICY_RATES: usize = 256;
+
 /// How many cells a meter or register, and how many groups a group, has at most. `E0501`
 pub const MOST_CELLS: u128 = 1 << 20;
 

@@ -3,6 +3,8 @@
 mod policies;
 mod words;
 
+pub(crate) use policies::limit_text;
+
 use crate::ast::*;
 use crate::lexer::lex;
 use crate::source::FileId;

@@ -75,6 +75,22 @@ fn what_conditions_name_has_a_limit_for_the_whole_policy() {
 }
 
 #[test]
+fn rates_of_limits_have_a_limit() {
+    let rules = |rates: u32| {
+        let rules: Vec<String> = (1..=rates)
+            .flat_map(|rate| vec![format!("limit {rate}/s burst 1 pass dport {rate}"); 2])
+            .collect();
+        policy("", &format!("group first {{\n{}\n}}", rules.join("\n")))
+    };
+    let program = compiled(&rules(256)).program.expect("it compiles");
+    let cells: Vec<u32> = program.meters.iter().map(|meter| meter.size).collect();
+    assert_eq!(cells, [2; 256], "rules of one rate share a meter");
+    // Both rules of the 257th rate have no meter.
+    let beyond = errors(&rules(257));
+    assert_eq!(beyond, ["E0565 the limits of a policy have 256 different rates at most"; 2]);
+}
+
+#[test]
 fn a_rule_that_can_match_nothing_has_no_row() {
     let text = policy("capacity 1", "group first { pass dport 1, dport 2   block dport absent, dport 3 }");
     let program = compiled(&text).program.expect("it compiles");

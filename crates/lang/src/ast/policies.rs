@@ -78,9 +78,11 @@ pub struct PolicyGroup {
     pub rules: Vec<DeclaredRule>,
 }
 
-/// `log block final proto 17, dport 80 | 443`
+/// `limit 10/s burst 20 log block final proto 17, dport 80 | 443`
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredRule {
+    /// It matches only packets within this rate.
+    pub limit: Option<RuleLimit>,
     /// Packets that it matches are logged.
     pub log: bool,
     /// What it does with them.
@@ -91,6 +93,26 @@ pub struct DeclaredRule {
     pub conditions: Vec<DeclaredCondition>,
     /// The whole of it.
     pub span: Span,
+}
+
+/// `limit 10/s burst 20`, or `limit 125k bytes/s burst 64k`
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleLimit {
+    /// How many tokens arrive in one second.
+    pub rate: Expr,
+    /// Tokens are bytes of packets, not packets.
+    pub bytes: bool,
+    /// How many tokens the full bucket holds.
+    pub burst: Expr,
+    /// The whole of it.
+    pub span: Span,
+}
+
+impl RuleLimit {
+    /// Whether both are written as the same rate, so that one meter serves both.
+    pub fn has_rate_of(&self, other: &RuleLimit) -> bool {
+        (&self.rate.kind, self.bytes, &self.burst.kind) == (&other.rate.kind, other.bytes, &other.burst.kind)
+    }
 }
 
 /// What a rule does with packets that it matches.

@@ -124,6 +124,7 @@ impl Parser<'_> {
 
     fn policy_rule(&mut self) -> Parsed<DeclaredRule> {
         let start = self.span();
+        let limit = if self.word() == "limit" { Some(self.rule_limit()?) } else { None };
         let log = self.take_word("log");
         // Behind `log` alone the next rule begins with a line.
         let action = match if log && self.first_on_line() { "" } else { self.word() } {
@@ -142,6 +143,10 @@ impl Parser<'_> {
             word if DECISIONS.contains(&word) => {
                 DeclaredAction::Decide(self.policy_decision("at the begin of a rule")?)
             }
+            "limit" => {
+                let what = "A limit stands once, at the begin of a rule.";
+                return self.fail(Diagnostic::error("E0084", what, self.span(), "not possible here"));
+            }
             _ if log => DeclaredAction::Continue,
             word => return self.no_policy_word(word, "a rule", &RULE_WORDS),
         };
@@ -153,7 +158,37 @@ impl Parser<'_> {
             conditions.push(self.rule_condition()?);
         }
         let span = self.since(start);
-        Ok(DeclaredRule { log, action, decides_at_once, conditions, span })
+        Ok(DeclaredRule { limit, log, action, decides_at_once, conditions, span })
+    }
+
+    /// `limit 10/s burst 20` or `limit 125k bytes/s burst 64k`
+    fn rule_limit(&mut self) -> Parsed<RuleLimit> {
+        let (start, example) = (self.span(), "as in `limit 10/s burst 20 pass dport 22`");
+        self.advance();
+        let rate = self.limit_number("A rate", "behind `limit`")?;
+        let bytes = self.take_word("bytes");
+        self.expect(Sign::Slash, &format!("behind a rate, {example}"))?;
+        match self.word() {
+            "s" => self.advance(),
+            word => return self.no_policy_word(word, "the time of a rate", &["s"]),
+        }
+        if !self.take_word("burst") {
+            let fault = self.expected("`burst`", &format!("behind a rate, {example}"));
+            return self.fail(fault);
+        }
+        let burst = self.limit_number("A number", "behind `burst`")?;
+        Ok(RuleLimit { rate, bytes, burst, span: self.since(start) })
+    }
+
+    /// A number or the name of a constant.
+    fn limit_number(&mut self, what: &str, place: &str) -> Parsed<Expr> {
+        let span = self.span();
+        let kind = match self.kind() {
+            TokenKind::Int(number) => ExprKind::Int(*number),
+            _ => return Ok(word_of(self.name(&format!("{what} or a constant"), place)?)),
+        };
+        self.advance();
+        Ok(Expr { kind, span })
     }
 
     /// A column stands here, not the next rule.
@@ -242,4 +277,9 @@ impl Parser<'_> {
             None => fault.help(format!("There are: {}.", known.join(", "))),
         })
     }
+}
+
+/// The value of a constant.
+fn word_of(name: Name) -> Expr {
+    Expr { kind: ExprKind::Word(name.text), span: name.span }
 }

@@ -59,8 +59,8 @@ pub(super) const POLICY_PARTS: [&str; 8] =
 pub(super) const DECISIONS: [&str; 4] = ["pass", "keep", "block", "reject"];
 
 /// Words that begin a rule of a policy.
-pub(super) const RULE_WORDS: [&str; 8] =
-    ["pass", "keep", "block", "reject", "jump", "return", "count", "log"];
+pub(super) const RULE_WORDS: [&str; 9] =
+    ["pass", "keep", "block", "reject", "jump", "return", "count", "log", "limit"];
 
 /// Words of a meter.
 pub(super) const RATES: [&str; 5] = ["committed", "burst", "excess", "peak", "peak_burst"];

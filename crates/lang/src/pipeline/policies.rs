@@ -2,15 +2,18 @@
 //! a stage for what happens to packets. The checker fills the tables, since it knows the values of constants.
 //!
 //! ```text
-//!                         +--> count, log, return: asked again for the rules behind
+//!                         +--> count, log, return, limit: asked again for the rules behind
 //!                         |      |
 //! goto edge.forward --> edge.forward (asks the table) --> edge.pass, edge.keep, edge.block, edge.reject
 //! ```
 
 use crate::ast::*;
-use crate::check::policies::{BELOW, RowAction, asks_again, presence_of, reject_number, table_of};
+use crate::check::policies::{
+    BELOW, RowAction, asks_again, has_limits, presence_of, rates_of, reject_number, table_of,
+};
 use crate::limits::MOST_POLICY_ROUNDS;
 use crate::source::Span;
+use tables::meter::Colour;
 
 /// The number of a rule that a stage gets for a packet about which no rule decides.
 const NO_RULE: u128 = 0;
@@ -21,6 +24,8 @@ const DOES: &str = ".does";
 const KIND: &str = ".kind";
 const RULE: &str = ".rule";
 const ON: &str = ".below";
+const OVER: &str = ".over";
+const LIMIT: &str = ".limit";
 
 /// Adds to each file what its policies stand for.
 pub(super) fn write_out(files: &mut [File]) {
@@ -32,6 +37,7 @@ pub(super) fn write_out(files: &mut [File]) {
             if !std::mem::replace(&mut kinds, true) {
                 written.extend(enums(policy.name.span).map(Item::Enum));
             }
+            written.extend(meters(policy).map(Item::Meter));
             for hook in &policy.hooks {
                 let asking = Asking { policy, hook };
                 written.push(Item::Table(asking.table()));
@@ -54,6 +60,35 @@ fn enums(span: Span) -> [Enum; 2] {
         Enum { name: named(RULE_ACTION, span), ty: uint(8, span), members: actions },
         Enum { name: named(REJECT_KIND, span), ty: uint(16, span), members: kinds },
     ]
+}
+
+/// The meters of a policy: one for each rate, with a cell for each rule.
+fn meters(policy: &PolicyDeclaration) -> impl Iterator<Item = Meter> {
+    rates_of(policy).into_iter().map(|rate| {
+        let span = rate.limit.span;
+        let cells = Expr { kind: ExprKind::Int(rate.rules.len() as u128), span };
+        Meter {
+            name: named(&rate.meter(policy), span),
+            size: Some(cells),
+            unit: named(if rate.limit.bytes { "bytes" } else { "packets" }, span),
+            rates: vec![
+                (named("committed", span), number_of(&rate.limit.rate, 64)),
+                (named("burst", span), number_of(&rate.limit.burst, 32)),
+            ],
+            span,
+        }
+    })
+}
+
+/// A number or constant, whatever its width.
+fn number_of(number: &Expr, width: u32) -> Expr {
+    let span = number.span;
+    match number.kind {
+        ExprKind::Int(_) => number.clone(),
+        _ => {
+            Expr { kind: ExprKind::Cast(Box::new(number.clone()), CastMode::Exact, uint(width, span)), span }
+        }
+    }
 }
 
 const RULE_ACTION: &str = "rule_action";
@@ -109,6 +144,9 @@ impl Asking<'_> {
         if asks_again(self.policy) {
             keys.push((Some(named(BELOW, span)), uint(32, span)));
             value.push(uint(32, span));
+        }
+        if has_limits(self.policy) {
+            value.extend([uint(32, span), uint(32, span)]);
         }
         let name = table_of(self.policy, self.hook);
         let value = TableValue::Data(value);
@@ -171,8 +209,12 @@ impl Asking<'_> {
         if asks_again(self.policy) {
             parts.push(pattern(ON, span));
             for word in ["count", "return"] {
-                arms.push(arm(action(&named(word, span)), block(vec![self.on(span)], span)));
+                arms.push(arm(action(&named(word, span)), block(vec![self.on(ON, span)], span)));
             }
+        }
+        if has_limits(self.policy) {
+            parts.extend([OVER, LIMIT].map(|name| pattern(name, span)));
+            arms.push(arm(action(&named("limit", span)), self.limited(span)));
         }
         arms.push(arm(Pattern { kind: PatternKind::Any, span }, self.unknown()));
         let decide = Stmt { kind: StmtKind::Match(word(DOES, span), arms), span };
@@ -194,7 +236,7 @@ impl Asking<'_> {
         body.statements.insert(0, Stmt { kind: rule, span });
         let every = Pattern { kind: PatternKind::Any, span };
         let own = Stmt { kind: StmtKind::Match(word(DOES, span), vec![arm(every, body)]), span };
-        let then = if asks_again(self.policy) { vec![self.on(span)] } else { self.unknown().statements };
+        let then = if asks_again(self.policy) { vec![self.on(ON, span)] } else { self.unknown().statements };
         block([vec![own], then].concat(), span)
     }
 
@@ -205,10 +247,33 @@ impl Asking<'_> {
         blocks.map_or_else(|| self.otherwise(), |blocks| self.act(&blocks.word, &[RULE]))
     }
 
-    /// Asks for the rules behind the one that matched.
-    fn on(&self, span: Span) -> Stmt {
+    /// Asks the meter of a limit. A row from outside with a limit that there is not is beyond it.
+    fn limited(&self, span: Span) -> Block {
+        let number = |value: u32| Expr { kind: ExprKind::Int(value.into()), span };
+        let beyond = || arm(Pattern { kind: PatternKind::Any, span }, block(vec![self.on(OVER, span)], span));
+        let mut arms = Vec::new();
+        for rate in rates_of(self.policy) {
+            let last = rate.first + (rate.rules.len() as u32 - 1);
+            let limits = PatternKind::Range(number(rate.first), Some(number(last)));
+            let (left, right) = (Box::new(word(LIMIT, span)), Box::new(number(rate.first)));
+            let cell = Expr { kind: ExprKind::Binary(BinaryOp::SubWrap, left, right), span };
+            let colour = ExprKind::Lookup(named(&rate.meter(self.policy), span), vec![cell]);
+            // As a number, since a program may mean something else by the names of colours.
+            let colour = Box::new(Expr { kind: colour, span });
+            let colour = Expr { kind: ExprKind::Cast(colour, CastMode::Exact, uint(2, span)), span };
+            let green = Pattern { kind: PatternKind::Value(number(Colour::Green as u32)), span };
+            let decide = vec![arm(green, block(vec![self.on(ON, span)], span)), beyond()];
+            let decide = Stmt { kind: StmtKind::Match(colour, decide), span };
+            arms.push(arm(Pattern { kind: limits, span }, block(vec![decide], span)));
+        }
+        arms.push(beyond());
+        block(vec![Stmt { kind: StmtKind::Match(word(LIMIT, span), arms), span }], span)
+    }
+
+    /// Asks for the rules below a priority that the row of a rule says.
+    fn on(&self, below: &str, span: Span) -> Stmt {
         let mut args = words(&params(self.policy));
-        args.push(word(ON, span));
+        args.push(word(below, span));
         goto(self.again(), args)
     }
 

@@ -48,6 +48,12 @@ fn decision(decision: &RuleDecision) -> String {
     format!("{}{reject}", decision.word.text)
 }
 
+/// A limit as it is written.
+pub(crate) fn limit_text(RuleLimit { rate, bytes, burst, .. }: &RuleLimit) -> String {
+    let unit = if *bytes { " bytes" } else { "" };
+    format!("limit {}{unit}/s burst {}", words::expr(rate), words::expr(burst))
+}
+
 fn shown(rule: &DeclaredRule) -> String {
     let action = match &rule.action {
         DeclaredAction::Decide(decided) => decision(decided),
@@ -65,5 +71,6 @@ fn shown(rule: &DeclaredRule) -> String {
     };
     let conditions: Vec<String> = rule.conditions.iter().map(condition).collect();
     let (log, last) = (if rule.log { "log " } else { "" }, if rule.decides_at_once { " final" } else { "" });
-    format!("{log}{action}{last} {}", conditions.join(", ")).trim_end().to_string()
+    let limit = rule.limit.as_ref().map_or_else(String::new, |limit| format!("{} ", limit_text(limit)));
+    format!("{limit}{log}{action}{last} {}", conditions.join(", ")).trim_end().to_string()
 }

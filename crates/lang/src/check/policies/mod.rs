@@ -4,6 +4,7 @@
 //! Rules that go on ask again with a part of the key that only rows below them fit.
 
 mod model;
+mod rates;
 mod region;
 mod unroll;
 
@@ -12,10 +13,13 @@ use super::types::{TableId, Type};
 use crate::ast::{self, ColumnPresence, EntryKey, Name, RuleDecision};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Match, prefix_mask};
-use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS};
+use crate::limits::{
+    DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_RATES, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS,
+};
 use crate::source::Span;
 use model::POINTS;
 use policy::{MatchOrder, Reject, Values};
+pub(crate) use rates::rates_of;
 use region::{RangeUnderMask, Region, meet_values, none_of, part_of_row};
 use std::collections::HashMap;
 use unroll::{Effect, Listed, UnrollFault, unroll};
@@ -33,11 +37,12 @@ pub(crate) enum RowAction {
     Log,
     Count,
     Return,
+    Limit,
 }
 
 impl RowAction {
     /// All of them with their words.
-    pub(crate) const ALL: [(RowAction, &str); 7] = [
+    pub(crate) const ALL: [(RowAction, &str); 8] = [
         (RowAction::Pass, "pass"),
         (RowAction::Keep, "keep"),
         (RowAction::Block, "block"),
@@ -45,6 +50,7 @@ impl RowAction {
         (RowAction::Log, "log"),
         (RowAction::Count, "count"),
         (RowAction::Return, "return"),
+        (RowAction::Limit, "limit"),
     ];
 }
 
@@ -64,8 +70,19 @@ pub(crate) fn table_of(policy: &ast::PolicyDeclaration, hook: &ast::PolicyHook) 
 /// Whether a rule of the policy goes on: then its tables are asked again.
 pub(crate) fn asks_again(policy: &ast::PolicyDeclaration) -> bool {
     policy.groups.iter().flat_map(|group| &group.rules).any(|rule| {
-        rule.log || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
+        rule.log
+            || has_limit(rule)
+            || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
     })
+}
+
+/// Whether a rule of the policy has a limit: then rows say which, and where packets beyond it go on.
+pub(crate) fn has_limits(policy: &ast::PolicyDeclaration) -> bool {
+    policy.groups.iter().flat_map(|group| &group.rules).any(has_limit)
+}
+
+fn has_limit(rule: &ast::DeclaredRule) -> bool {
+    rule.limit.is_some()
 }
 
 /// The number of what a sender is told, in the enum `reject_kind`: codes of ICMP from 256 on, of ICMPv6 from
@@ -90,6 +107,8 @@ struct CheckedGroup {
 struct CheckedRule {
     /// From 1, in the order of the policy's text.
     number: u32,
+    /// The number of its limit, from 0 through the policy.
+    limit: Option<u32>,
     log: bool,
     action: CheckedAction,
     decides_at_once: bool,
@@ -168,6 +187,11 @@ impl<'a> Checker<'a> {
             }
         }
         let (columns, width) = self.key_columns_of(policy);
+        let limits = rates_of(policy)
+            .iter()
+            .flat_map(|rate| rate.limits())
+            .map(|(limit, rule)| (rule, limit))
+            .collect();
         let (mut number, mut work) = (0, LARGEST_POLICY);
         let mut groups = Vec::with_capacity(policy.groups.len());
         for group in &policy.groups {
@@ -175,7 +199,9 @@ impl<'a> Checker<'a> {
             for rule in &group.rules {
                 number += 1;
                 let place = (number, &columns[..], width);
-                rules.extend(self.policy_rule(policy, rule, place, &names, &mut work));
+                let limit = self.rule_limit(group, rule, number, &limits);
+                let checked = self.policy_rule(policy, rule, place, &names, &mut work);
+                rules.extend(checked.map(|checked| CheckedRule { limit, ..checked }));
             }
             groups.push(CheckedGroup { order: group.order, rules });
         }
@@ -229,7 +255,38 @@ impl<'a> Checker<'a> {
             regions = self.narrowed(&regions, condition, columns, work)?;
         }
         let &ast::DeclaredRule { log, decides_at_once, span, .. } = rule;
-        Some(CheckedRule { number, log, action, decides_at_once, regions, span })
+        Some(CheckedRule { number, limit: None, log, action, decides_at_once, regions, span })
+    }
+
+    /// The number of a rule's limit; reports one that has no exact meaning, and one rate too many.
+    fn rule_limit(
+        &mut self,
+        group: &ast::PolicyGroup,
+        rule: &ast::DeclaredRule,
+        number: u32,
+        limits: &HashMap<u32, u32>,
+    ) -> Option<u32> {
+        let limit = rule.limit.as_ref()?;
+        let later = match rule.action {
+            ast::DeclaredAction::Decide(_) => !rule.decides_at_once,
+            ast::DeclaredAction::Jump(_) | ast::DeclaredAction::Return => true,
+            ast::DeclaredAction::Continue => false,
+        };
+        if group.order == MatchOrder::Last && later {
+            let headline = "a limit needs a rule that acts at once";
+            let label = "whether the last rule that matches is this one is known only behind it";
+            let fault = Diagnostic::error("E0564", headline, limit.span, label);
+            self.report(fault.place(group.name.span, "in this group the last match decides").help(
+                "write `final` behind the decision, or jump to a group without `last` that has the limit",
+            ));
+            return None;
+        }
+        let known = limits.get(&number).copied();
+        if known.is_none() {
+            let headline = format!("the limits of a policy have {MOST_POLICY_RATES} different rates at most");
+            self.error("E0565", headline, limit.span, "one too many");
+        }
+        known
     }
 
     /// The packets of these regions for which a condition holds.
@@ -354,14 +411,13 @@ impl<'a> Checker<'a> {
             Ok(list) => list,
             Err(fault) => return self.not_unrolled(policy, hook, fault, rows),
         };
-        let again = asks_again(policy);
         let rounds = 1 + list.iter().filter(|listed| !matches!(listed.effect, Effect::Decide(_))).count();
         if rounds > MOST_POLICY_ROUNDS {
             let headline = format!("the hook `{}` has too many rules that go on", point.text);
-            let label = format!("{rounds} count, log or return, and {MOST_POLICY_ROUNDS} may");
+            let label = format!("{rounds} count, log, return or have a limit, and {MOST_POLICY_ROUNDS} may");
             return self.error("E0553", headline, point.span, label);
         }
-        self.fill(id, &list, default, again, point.span);
+        self.fill(id, &list, default, policy, point.span);
         let stage = self.names.stages.get(&format!("{}.again", table_of(policy, hook).text));
         if let Some(stage) = stage {
             self.program.stages[stage.0].cap = Some(rounds as u32);
@@ -369,7 +425,23 @@ impl<'a> Checker<'a> {
     }
 
     /// Makes the rows of a table.
-    fn fill(&mut self, id: TableId, list: &[Listed], default: Decided, again: bool, place: Span) {
+    fn fill(
+        &mut self,
+        id: TableId,
+        list: &[Listed],
+        default: Decided,
+        policy: &ast::PolicyDeclaration,
+        place: Span,
+    ) {
+        let (again, limits) = (asks_again(policy), has_limits(policy));
+        // Behind what every row says: below which priority a packet goes on, and the limit's part.
+        let row = |does: Decided, rule: u32, below: u32, [over, limit]: [u32; 2]| {
+            let kind: u128 = does.reject.map_or(0, reject_number);
+            let mut value = vec![does.action as u128, kind, u128::from(rule)];
+            value.extend(again.then_some(u128::from(below)));
+            value.extend([over, limit].into_iter().filter(|_| limits).map(u128::from));
+            value
+        };
         let table = &self.program.tables[id.0];
         let widths: Vec<u8> = table.keys.iter().map(|(_, ty)| ty.width().unwrap_or(128)).collect();
         let priority = |at: usize| (list.len() - at) as u32 * STEP;
@@ -378,10 +450,13 @@ impl<'a> Checker<'a> {
         for (at, Listed { regions, effect, rule, span }) in list.iter().enumerate() {
             // What goes on goes behind the row above the one that it goes on with.
             let value = match *effect {
-                Effect::Decide(decided) => row(decided, *rule, again, 0),
-                Effect::Log => row(goes_on(RowAction::Log), *rule, again, priority(at)),
-                Effect::Count => row(goes_on(RowAction::Count), *rule, again, priority(at)),
-                Effect::Leave(next) => row(goes_on(RowAction::Return), *rule, again, priority(next - 1)),
+                Effect::Decide(decided) => row(decided, *rule, 0, [0, 0]),
+                Effect::Log => row(goes_on(RowAction::Log), *rule, priority(at), [0, 0]),
+                Effect::Count => row(goes_on(RowAction::Count), *rule, priority(at), [0, 0]),
+                Effect::Leave(next) => row(goes_on(RowAction::Return), *rule, priority(next - 1), [0, 0]),
+                Effect::Limit(limit, next) => {
+                    row(goes_on(RowAction::Limit), *rule, priority(at), [priority(next - 1), limit])
+                }
             };
             for region in regions {
                 let parts = region.iter().zip(&widths);
@@ -391,7 +466,7 @@ impl<'a> Checker<'a> {
             }
         }
         let every = vec![Match::Any; widths.len()];
-        entries.push((Entry { key: every, value: row(default, 0, again, 0), priority: 0 }, place));
+        entries.push((Entry { key: every, value: row(default, 0, 0, [0, 0]), priority: 0 }, place));
         let table = &mut self.program.tables[id.0];
         table.capacity = table.capacity.max(entries.len() as u32);
         (table.entries, table.entry_spans) = entries.into_iter().unzip();
@@ -499,13 +574,4 @@ fn with(region: &Region, at: usize, part: region::Part) -> Region {
 /// What a row does with packets that go on.
 fn goes_on(action: RowAction) -> Decided {
     Decided { action, reject: None }
-}
-
-/// The value of a row: what it does, what the sender is told, the rule, and below which priority a packet
-/// goes on.
-fn row(does: Decided, rule: u32, again: bool, below: u32) -> Vec<u128> {
-    let kind: u128 = does.reject.map_or(0, reject_number);
-    let mut value = vec![does.action as u128, kind, u128::from(rule)];
-    value.extend(again.then_some(u128::from(below)));
-    value
 }

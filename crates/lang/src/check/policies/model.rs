@@ -6,9 +6,10 @@ use super::{KeyColumn, MAPPED, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::CheckedPolicy;
 use crate::source::Span;
+use crate::tree::limit_text;
 use policy::{
-    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
-    RuleGroup, RulePlace, State, Values,
+    Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers, RuleAction,
+    RuleCondition, RuleGroup, RulePlace, State, Values,
 };
 use std::collections::HashMap;
 
@@ -91,10 +92,16 @@ impl Checker<'_> {
             for rule in &group.rules {
                 let conditions = rule.conditions.iter();
                 let conditions = conditions.map(|condition| self.model_condition(condition, columns, fields));
+                let mut conditions = conditions.collect::<Option<Vec<_>>>()?;
+                if let Some(limit) = &rule.limit {
+                    conditions.push(RuleCondition::Remembered(policy.memories.len()));
+                    let text = limit_text(limit).into();
+                    policy.memories.push(Memory { place: RulePlace::default(), text });
+                }
                 rules.push(PolicyRule {
                     place: RulePlace::default(),
                     text: "".into(),
-                    condition: RuleCondition::All(conditions.collect::<Option<_>>()?),
+                    condition: RuleCondition::All(conditions),
                     action: action(&rule.action, groups)?,
                     decides_at_once: rule.decides_at_once,
                     log: rule.log,

@@ -2,7 +2,8 @@
 //! the last match decides, the last rule comes first.
 //!
 //! The list has two parts. In the first one are, in the order in which a packet meets them, the rules that
-//! decide at once, and those that go on: they count, log or return. The second one is for packets that none
+//! decide at once, and those that go on: they count, log, return
+//! or ask a limit. The second one is for packets that none
 //! of these has decided about: the other rules of groups with `last`, from the last to the first. Where a
 //! group without `last` jumps to one with it, the second part of that one stands at once behind its first.
 //!
@@ -11,6 +12,9 @@
 //! group b last { pass   block final src X   block dport 25 }         3 block dport 25 (proto 6),
 //!                                                                    4 pass (proto 6), 5 pass
 //! ```
+//!
+//! A rule with a limit has a row before all that it stands for. It is refused where what it stands for is in
+//! the second part: only there is known whether the rule is asked at all.
 //!
 //! A return leads behind the rules of its group. In the second part it leads there from the first of the
 //! rules that it passes over.
@@ -45,6 +49,9 @@ pub(super) enum Effect {
     Count,
     /// The packet goes on with the rule at this place of the list.
     Leave(usize),
+    /// The packet goes on behind it if it keeps to the limit of this number, and otherwise with the rule at
+    /// this place of the list.
+    Limit(u32, usize),
 }
 
 /// Why the rules of a hook do not become a list, and where.
@@ -117,6 +124,10 @@ impl Walk<'_> {
             if regions.is_empty() {
                 continue;
             }
+            let limited = rule.limit.map(|limit| (limit, self.list.len()));
+            if let Some((limit, _)) = limited {
+                self.list(rule, regions.clone(), Effect::Limit(limit, 0))?;
+            }
             if rule.log {
                 self.list(rule, regions.clone(), Effect::Log)?;
             }
@@ -150,6 +161,9 @@ impl Walk<'_> {
                 }
                 CheckedAction::Continue if rule.log => {}
                 CheckedAction::Continue => self.list(rule, regions, Effect::Count)?,
+            }
+            if let Some((limit, at)) = limited {
+                self.list[at].effect = Effect::Limit(limit, self.list.len());
             }
         }
         self.way.pop();
