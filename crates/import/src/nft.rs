@@ -25,4 +25,5 @@ mod write;
 
 pub use crate::chains::ChainOptions;
 pub use read::read;
+pub(crate) use write::is_interface;
 pub use write::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};

@@ -19,6 +19,7 @@ mod words;
 use crate::ImportError;
 
 pub use imported::{ImportedPolicy, PolicyOptions};
+pub use nft::{write_nft, write_nft_json};
 pub use npf::write_npf;
 
 /// The formats that policies are read from, as commands and files name them.

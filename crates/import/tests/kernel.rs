@@ -9,6 +9,10 @@
 mod conversations;
 #[path = "kernel/dumps.rs"]
 mod dumps;
+#[path = "kernel/exported.rs"]
+mod exported;
+#[path = "export/made.rs"]
+mod made_policies;
 #[path = "kernel/gateway.rs"]
 mod gateway;
 #[path = "kernel/packets.rs"]

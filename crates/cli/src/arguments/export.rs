@@ -10,6 +10,8 @@ use clap::{Args, Subcommand};
 pub(crate) enum ExportKind {
     /// Rules as nftables
     Nft(NftArguments),
+    /// A whole policy as a ruleset of nftables
+    Ruleset(RulesetArguments),
     /// A whole policy as a configuration of NPF
     Npf(NpfArguments),
 }
@@ -27,6 +29,24 @@ pub(crate) struct NpfArguments {
     pub(crate) file: String,
     #[command(flatten)]
     pub(crate) source: PolicySource,
+}
+
+/// `ravelin export ruleset`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin export ruleset rules.v4 --interface eth0=1 --interface eth1=2 | nft -c -f -
+  ravelin export ruleset router.conf --as ios --interface Gi0/1=1 --as-json
+
+A rule that nftables cannot say is refused at its line; what is written decides the same about every packet.")]
+pub(crate) struct RulesetArguments {
+    /// The policy; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    #[command(flatten)]
+    pub(crate) source: PolicySource,
+    /// Write JSON for `nft -j -f` instead of text for `nft -f`
+    #[arg(long)]
+    pub(crate) as_json: bool,
 }
 
 /// `ravelin export nft`

@@ -4,32 +4,44 @@ use super::policy::source::Source;
 use super::table::files::{import_failure, read};
 use super::table::source;
 use crate::arguments::export::{ExportKind, NftArguments};
+use crate::arguments::policy::PolicySource;
 use crate::failure::Failure;
 use crate::program::ready;
 use crate::render;
 use import::address::AddressFamily;
 use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};
-use import::{ImportedRule, ImportedRules, RuleColumn};
+use import::{ImportError, ImportedRule, ImportedRules, RuleColumn, policies};
 use lang::ir::{self, ColumnKind, Match, TableKind};
 use lang::pipeline::CompileOptions;
+use policy::Policy;
 use std::path::Path;
 use tables::rules::{Rule, RuleField};
 
 /// Runs the command.
 pub(crate) fn run(kind: &ExportKind, json: bool) -> Result<(), Failure> {
     if json {
-        let what = "what is written is for nft or NPF; nft has --as-json instead of --json";
+        let what = "what is written is for nft or NPF; for nft there is --as-json instead of --json";
         return Err(Failure::Usage(what.into()));
     }
     match kind {
         ExportKind::Nft(arguments) => nft(arguments, json),
-        ExportKind::Npf(arguments) => {
-            let source = Source::load(&arguments.file, &arguments.source, 0)?;
-            let text = import::policies::write_npf(&source.policy)
-                .map_err(|error| import_failure(&arguments.file, &error))?;
-            Ok(render::text(&text)?)
+        ExportKind::Ruleset(arguments) => {
+            let write = if arguments.as_json { policies::write_nft_json } else { policies::write_nft };
+            whole(&arguments.file, &arguments.source, write)
         }
+        ExportKind::Npf(arguments) => whole(&arguments.file, &arguments.source, policies::write_npf),
     }
+}
+
+/// Writes all that a file says.
+fn whole(
+    file: &str,
+    source: &PolicySource,
+    write: fn(&Policy) -> Result<String, ImportError>,
+) -> Result<(), Failure> {
+    let source = Source::load(file, source, 0)?;
+    let text = write(&source.policy).map_err(|error| import_failure(file, &error))?;
+    Ok(render::text(&text)?)
 }
 
 fn nft(arguments: &NftArguments, json: bool) -> Result<(), Failure> {

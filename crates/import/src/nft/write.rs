@@ -194,8 +194,7 @@ fn check_names(rules: &ImportedRules, layout: &ExportLayout) -> Result<(), Impor
         }
     }
     for (name, _) in &rules.interfaces {
-        let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*'));
-        if name.is_empty() || name.len() > LONGEST_INTERFACE || !plain {
+        if !is_interface(name) {
             let what = format!("`{}` is no name of an interface", shown(name));
             return Err(ImportError::new(
                 1,
@@ -206,6 +205,12 @@ fn check_names(rules: &ImportedRules, layout: &ExportLayout) -> Result<(), Impor
         }
     }
     Ok(())
+}
+
+/// Whether a name can be one of an interface of Linux, and stands for nothing else in a ruleset.
+pub(crate) fn is_interface(name: &str) -> bool {
+    let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*'));
+    !name.is_empty() && name.len() <= LONGEST_INTERFACE && plain
 }
 
 fn policy(rules: &ImportedRules) -> Result<&'static str, ImportError> {

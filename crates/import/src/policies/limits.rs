@@ -1,4 +1,4 @@
-//! What bounds the readers of NPF and pf, and the writer of NPF, in one place.
+//! What bounds the readers of NPF and pf, and the writers of NPF and nftables, in one place.
 
 /// The most words that variables and macros put into a file, each use counted.
 pub(crate) const MOST_WORDS: usize = 1_000_000;
@@ -6,9 +6,12 @@ pub(crate) const MOST_WORDS: usize = 1_000_000;
 /// The most ranges of addresses and ports of all rules together; a table counts for each rule that asks it.
 pub(crate) const MOST_ASKED_RANGES: usize = 4_000_000;
 
-/// The most rules of NPF that one rule of a policy becomes, one for each protocol, set of flags, type and
-/// code.
+/// The most rules that one rule of a policy becomes: of NPF one for each protocol, set of flags, type and code,
+/// of nftables one for each alternative.
 pub(crate) const MOST_RULES_OF_ONE: usize = 4_096;
 
 /// The deepest anchor of pf within anchors.
 pub(crate) const DEEPEST_ANCHORS: usize = 32;
+
+/// The most chains of nftables on a way of jumps, the base chain among them; Linux refuses more.
+pub(crate) const DEEPEST_CHAINS: usize = 16;

@@ -14,6 +14,7 @@ mod fields;
 mod matches;
 mod ruleset;
 mod statements;
+mod write;
 
 use super::imported::{self, ImportedPolicy, PolicyOptions};
 use crate::ImportError;
@@ -24,6 +25,8 @@ use matches::Matcher;
 use policy::{Hook, MOST_RULES, MatchOrder, Policy, PolicyRule, Remembers, RuleAction, RuleGroup, RulePlace};
 use ruleset::{Chain, Families, Ruleset};
 use std::cmp::Reverse;
+
+pub use write::{write_nft, write_nft_json};
 
 /// Reads what `nft -j list ruleset` prints.
 ///

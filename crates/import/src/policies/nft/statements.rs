@@ -383,7 +383,7 @@ impl Reader<'_> {
 }
 
 /// The codes with which nftables rejects by ICMP (RFC 792, RFC 1122, RFC 1812).
-const ICMP: [(&str, u8); 7] = [
+pub(super) const ICMP: [(&str, u8); 7] = [
     ("net-unreachable", 0),
     ("host-unreachable", 1),
     ("prot-unreachable", 2),
@@ -394,7 +394,7 @@ const ICMP: [(&str, u8); 7] = [
 ];
 
 /// The same by ICMPv6 (RFC 4443, 3.1).
-const ICMPV6: [(&str, u8); 6] = [
+pub(super) const ICMPV6: [(&str, u8); 6] = [
     ("no-route", 0),
     ("admin-prohibited", 1),
     ("addr-unreachable", 3),

@@ -1,0 +1,61 @@
+//! Linux decides about packets as the policy does from which a ruleset was written: random policies with
+//! jumps, groups whose last match decides, absent fields, fragments, answers to the sender, and states.
+
+use super::made_policies::{Shape, policy};
+use super::random::Random;
+use super::router::Router;
+use super::{differences, made, seed};
+use import::address::AddressFamily;
+use import::policies::{write_nft, write_nft_json};
+use policy::{HookPoint, Packet, Path, Policy, RuleAction, evaluate};
+
+/// The points that a forwarded packet comes to.
+const ON_THE_WAY: &[HookPoint] = &[HookPoint::In, HookPoint::Forward, HookPoint::Out];
+
+fn passes(policy: &Policy, packet: &Packet) -> bool {
+    let said = evaluate(policy, Path::Forwarded, packet, &|_| false).expect("every way ends");
+    matches!(said.action, RuleAction::Pass | RuleAction::Keep)
+}
+
+#[test]
+fn written_policies_decide_in_linux_as_they_say() {
+    let Some(mut router) = Router::new(&["nft"]) else { return };
+    let mut random = Random(seed());
+    let shape = Shape { points: ON_THE_WAY, states: false, last: true };
+    let shapes = [Shape { points: &ON_THE_WAY[1..2], ..shape }, shape];
+    let (mut written, mut passing, mut count) = (0, 0, 0);
+    for number in 0..80 {
+        let own = policy(&mut random, shapes[number % shapes.len()]);
+        let Ok(text) = write_nft(&own) else { continue };
+        router.try_load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let json = write_nft_json(&own).expect("it is written as text");
+        let checked = router.run("nft", &["-c", "-j", "-f", "-"], &json).expect("nft runs");
+        assert!(checked.status.success(), "{}\n{json}", String::from_utf8_lossy(&checked.stderr));
+        for family in [AddressFamily::V4, AddressFamily::V6] {
+            let packets = made(&mut random, 200, family);
+            let wanted: Vec<bool> = packets.iter().map(|packet| passes(&own, &packet.fields())).collect();
+            passing += wanted.iter().filter(|passes| **passes).count();
+            count += packets.len();
+            assert_eq!(differences(&mut router, &packets, &wanted, &format!("{text}\n{own:?}")), 0);
+        }
+        written += 1;
+    }
+    println!("{written} policies, {count} packets, of which {passing} pass");
+    assert!(written > 40 && passing > count / 10 && passing < count * 9 / 10);
+}
+
+#[test]
+fn written_policies_that_ask_for_states_are_what_linux_loads() {
+    let Some(router) = Router::new(&["nft"]) else { return };
+    let mut random = Random(seed());
+    let everywhere =
+        &[HookPoint::In, HookPoint::Forward, HookPoint::ToGateway, HookPoint::FromGateway, HookPoint::Out];
+    let mut written = 0;
+    for _ in 0..60 {
+        let own = policy(&mut random, Shape { points: everywhere, states: true, last: false });
+        let Ok(text) = write_nft(&own) else { continue };
+        router.try_load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        written += 1;
+    }
+    assert!(written > 20, "{written}");
+}
