@@ -4,7 +4,7 @@ use crate::address::AddressFamily;
 use crate::region::{Region, Set};
 use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
-use policy::{RuleCondition, Values};
+use policy::{MAPPED, RuleCondition, Values};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -169,14 +169,20 @@ fn any_of(family: AddressFamily, alternatives: &[Vec<(Part, Set)>]) -> RuleCondi
 
 /// The packet has one of these in a column.
 fn holds(family: AddressFamily, part: Part, set: Set) -> RuleCondition {
-    // An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
+    let values = vec![values(family, part, set)];
+    part.field().map_or(RuleCondition::Any(Vec::new()), |field| RuleCondition::Holds(field, values))
+}
+
+/// The values of a field that a set of a column means: addresses of IPv4 are among those of IPv6.
+pub(crate) fn values(family: AddressFamily, part: Part, set: Set) -> Values {
     let mapped = family == AddressFamily::V4 && matches!(part, Part::Source | Part::Destination);
-    let (base, fixed) = if mapped { (0xffff_0000_0000, u128::MAX << 32) } else { (0, 0) };
-    let values = match set {
-        Set::Range { low, high } => Values::Range { low: base | low, high: base | high },
-        Set::Masked { value, mask } => Values::Masked { value: base | value, mask: fixed | mask },
-    };
-    part.field().map_or(RuleCondition::Any(Vec::new()), |field| RuleCondition::Holds(field, vec![values]))
+    match (set.into(), mapped) {
+        (Values::Range { low, high }, true) => Values::Range { low: MAPPED | low, high: MAPPED | high },
+        (Values::Masked { value, mask }, true) => {
+            Values::Masked { value: MAPPED | value, mask: u128::MAX << 32 | mask }
+        }
+        (values, false) => values,
+    }
 }
 
 fn both(region: &Region, alternative: &[(Part, Set)]) -> Result<Option<Region>, Fault> {
@@ -229,7 +235,7 @@ impl Unnamed {
             Self::Unbound => (
                 format!("the interface `{name}` is bound to no port"),
                 "say which port it is where the file is named: `interfaces { \"eth0\" = 1 }` in a program, \
-                 `interfaces = { eth0 = 1 }` in a gateway's file",
+                 `interfaces = { eth0 = 1 }` in a gateway's file, `--interface eth0=1` on a command line",
             ),
             Self::Unknown => (
                 format!("`{name}` means all interfaces whose names start so"),

@@ -6,6 +6,7 @@
 
 use crate::address::{AddressFamily, host_mask};
 use crate::ruleset::Part;
+use policy::Values;
 use tables::rules::RuleField;
 
 /// The values that one column may hold.
@@ -27,6 +28,15 @@ pub(crate) struct Region {
     family: AddressFamily,
     /// `None` is any value.
     sets: [Option<Set>; Part::COUNT],
+}
+
+impl From<Set> for Values {
+    fn from(set: Set) -> Values {
+        match set {
+            Set::Range { low, high } => Values::Range { low, high },
+            Set::Masked { value, mask } => Values::Masked { value, mask },
+        }
+    }
 }
 
 impl Set {

@@ -1,8 +1,11 @@
 //! The fields of a packet that rules compare, sets of their values, and one packet as its fields.
 
+/// What stands before the bits of an IPv4 address where it is one of IPv6: ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
+pub const MAPPED: u128 = 0xffff_0000_0000;
+
 /// A field of a packet, or what the gateway knows of it.
 ///
-/// Addresses are those of IPv6; an IPv4 address a.b.c.d is ::ffff:a.b.c.d (RFC 4291, 2.5.5.2).
+/// Addresses are those of IPv6; an IPv4 address stands behind [`MAPPED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketField {
     /// 4 or 6: the version of IP.
@@ -130,6 +133,23 @@ pub enum State {
     Invalid = 3,
     /// Connections are not looked at for it.
     Untracked = 4,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [State; 5] =
+        [State::New, State::Established, State::Related, State::Invalid, State::Untracked];
+
+    /// The name that Linux, commands and programs use.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::New => "new",
+            State::Established => "established",
+            State::Related => "related",
+            State::Invalid => "invalid",
+            State::Untracked => "untracked",
+        }
+    }
 }
 
 /// One run of values of a field.

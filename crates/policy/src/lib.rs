@@ -35,7 +35,7 @@ pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference};
 pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
-pub use field::{Packet, PacketField, State, Values};
+pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use limits::{DEEPEST_JUMPS, MOST_RULES, MOST_STEPS};
 pub use model::{
     Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,

@@ -203,6 +203,12 @@ impl RuleCondition {
             RuleCondition::Remembered(_) => true,
         }
     }
+
+    /// The condition, or (`not`) its opposite.
+    #[must_use]
+    pub fn turned(self, not: bool) -> RuleCondition {
+        if not { RuleCondition::Not(Box::new(self)) } else { self }
+    }
 }
 
 /// A condition that depends on earlier packets, such as a rate.

@@ -11,7 +11,7 @@
 //!   leaves from those for it.
 
 use crate::diagram::{ALL, Diagram, Diagrams, NONE, TooManyNodes};
-use crate::field::{Packet, PacketField, Values};
+use crate::field::{MAPPED, Packet, PacketField, Values};
 use crate::limits::MOST_NODES;
 use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
@@ -40,8 +40,6 @@ const ORDER: [PacketField; 18] = [
 
 const PATHS: [Path; 3] = [Path::Forwarded, Path::ToGateway, Path::FromGateway];
 const PATH_LEVELS: [u32; 2] = [0, 1];
-/// What the upper 96 bits of an IPv4 address are.
-const MAPPED: u128 = 0xffff_0000_0000;
 const LOW_32: u128 = 0xffff_ffff;
 
 /// One packet with all that its fate depends on.

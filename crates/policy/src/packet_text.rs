@@ -39,13 +39,6 @@ const PROTOCOLS: [(&str, u8); 12] = [
     ("sctp", 132),
     ("udplite", 136),
 ];
-const STATES: [(&str, State); 5] = [
-    ("new", State::New),
-    ("established", State::Established),
-    ("related", State::Related),
-    ("invalid", State::Invalid),
-    ("untracked", State::Untracked),
-];
 /// FIN is the lowest bit.
 const FLAGS: &str = "FSRPAUEC";
 
@@ -115,13 +108,11 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
                 all.push(equals(field, port));
             }
             ("state" | "out_state", name) => {
-                let Some((_, named)) = STATES.iter().find(|(own, _)| *own == name) else {
-                    return Err(format!(
-                        "`{name}` is no state: write {}",
-                        STATES.map(|(name, _)| name).join(", ")
-                    ));
+                let Some(named) = State::ALL.into_iter().find(|own| own.name() == name) else {
+                    let names = State::ALL.map(State::name).join(", ");
+                    return Err(format!("`{name}` is no state: write {names}"));
                 };
-                *(if word == "state" { &mut state } else { &mut out_state }) = Some(*named);
+                *(if word == "state" { &mut state } else { &mut out_state }) = Some(named);
             }
             ("mac", address) => {
                 let Some(address) = read_mac(address) else {
@@ -262,8 +253,8 @@ fn protocol(number: u128) -> String {
 }
 
 fn state(number: u128) -> String {
-    let named = STATES.iter().find(|(_, own)| *own as u128 == number);
-    named.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+    let named = State::ALL.into_iter().find(|own| *own as u128 == number);
+    named.map_or_else(|| number.to_string(), |state| state.name().to_owned())
 }
 
 fn flags(number: u128) -> String {

@@ -202,17 +202,11 @@ pub(super) fn states(
     not: bool,
     matches: &mut Matches,
 ) -> Result<Vec<State>, ImportError> {
-    const STATES: [(&str, State); 5] = [
-        ("NEW", State::New),
-        ("ESTABLISHED", State::Established),
-        ("RELATED", State::Related),
-        ("INVALID", State::Invalid),
-        ("UNTRACKED", State::Untracked),
-    ];
     let mut wanted = Vec::new();
     for word in value.word().parts(',') {
-        match STATES.iter().find(|(name, _)| *name == word.text) {
-            Some((_, state)) => wanted.push(*state),
+        let is = |state: &State| state.name().to_ascii_uppercase() == word.text;
+        match State::ALL.into_iter().find(is) {
+            Some(state) => wanted.push(state),
             None if matches!(word.text, "SNAT" | "DNAT") => {
                 let what = format!("the state {} asks for address translation (NAT)", word.text);
                 return Err(word.error(what, NO_TRANSLATION));

@@ -264,7 +264,7 @@ impl Context {
             }
             ("-f" | "--fragment", Purpose::Policy) if family == AddressFamily::V4 => {
                 let condition = matches::later_fragment();
-                matches.also(if not { RuleCondition::Not(Box::new(condition)) } else { condition });
+                matches.also(condition.turned(not));
             }
             ("-i" | "--in-interface", _) => {
                 let name = value()?;
@@ -411,7 +411,10 @@ impl Context {
             let what = format!("rules ask for more than {MOST_SET_VALUES} elements of sets");
             return Err(name.error(what, "use smaller sets"));
         }
-        matches.conditions.one_of(elements, &[part], not);
+        // Every packet has addresses, so the opposite of all elements is that of the condition.
+        let mut asked = Matches::new(self.family);
+        asked.conditions.one_of(elements, &[part], false);
+        matches.also(asked.condition().turned(not));
         Ok(())
     }
 
@@ -501,12 +504,8 @@ impl Context {
             return Err(option.error(what, "ask in a chain where packets have both, such as FORWARD"));
         }
         // A packet without the interface is one that has another one.
-        let values = sets.into_iter().filter_map(|set| match set {
-            Set::Range { low, high } => Some(Values::Range { low, high }),
-            Set::Masked { .. } => None,
-        });
-        let condition = RuleCondition::Holds(field, values.collect());
-        rule.matches.also(if not { RuleCondition::Not(Box::new(condition)) } else { condition });
+        let condition = RuleCondition::Holds(field, sets.into_iter().map(Values::from).collect());
+        rule.matches.also(condition.turned(not));
         Ok(())
     }
 }
@@ -515,7 +514,8 @@ impl<'a> Reading<'a, '_> {
     /// Notes a match, which begins anew where it is named again.
     fn named(&mut self, module: Argument<'a>) {
         self.seen.retain(|(of, _)| *of != module.text);
-        if ASKING.contains(&&*module.text) {
+        let is_new = self.unasked.iter().all(|unasked| unasked.text != module.text);
+        if is_new && ASKING.contains(&&*module.text) {
             self.unasked.push(module);
         }
     }
@@ -525,8 +525,11 @@ impl<'a> Reading<'a, '_> {
         let Some((_, of, name)) = OPTIONS.iter().find(|(own, _, _)| *own == option.text) else {
             return Ok(());
         };
+        if *name == "-m" {
+            return Ok(());
+        }
         self.unasked.retain(|module| module.text != *of);
-        if self.seen.contains(&(*of, *name)) && *name != "-m" {
+        if self.seen.contains(&(*of, *name)) {
             let what = format!("`{}` is there twice, or beside what excludes it", shown(&option.text));
             return Err(option.error(what, "keep one; iptables takes no more"));
         }

@@ -344,7 +344,7 @@ pub(super) fn type_of_service(
     }
     let values = vec![Values::Masked { value: u128::from(bits >> 2), mask: u128::from(mask >> 2) }];
     let condition = RuleCondition::Holds(PacketField::Dscp, values);
-    matches.also(if not { RuleCondition::Not(Box::new(condition)) } else { condition });
+    matches.also(condition.turned(not));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::conditions::{Conditions, Fault, Interfaces};
 use crate::region::{Region, Set};
 use crate::ruleset::Part;
 use crate::text::shown;
+use policy::State;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -158,8 +159,7 @@ impl<'a> Matcher<'a> {
             }
             Left::State => {
                 let values = operands::elements(right, self.sets)?;
-                const STATES: [&str; 5] = ["new", "established", "related", "invalid", "untracked"];
-                let known = |value: &Value| value.as_str().is_some_and(|name| STATES.contains(&name));
+                let known = |value: &Value| State::ALL.iter().any(|state| value == state.name());
                 if !values.iter().flat_map(flatten).all(known) {
                     return Refusal::new("the match asks for a state that is not known here");
                 }

@@ -7,10 +7,7 @@ use crate::address::{AddressFamily, PrefixFault, host_mask, parse, parse_prefix}
 use crate::conditions::Unnamed;
 use crate::services;
 use crate::text::{lines, parse_number, shown};
-use policy::{PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
-
-/// An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
-pub(super) const MAPPED: u128 = 0xffff_0000_0000;
+use policy::{MAPPED, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// TCP and UDP, the protocols whose ports rules compare.
 pub(super) const TCP: u8 = 6;

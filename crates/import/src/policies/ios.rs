@@ -15,7 +15,6 @@ use crate::ImportError;
 use crate::cisco::access_list::{AccessGroup, configuration};
 use crate::cisco::list::List;
 use crate::conditions::{Interfaces, Naming};
-use crate::region::Set;
 use crate::text::shown;
 use policy::{
     Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, RuleAction, RuleCondition,
@@ -110,13 +109,10 @@ fn rule(
         let what = format!("the access list `{}` has no line", shown(&asked.list));
         return Err(error(what, "IOS lets everything pass then; write `permit ip any any` if that is meant"));
     }
-    let Set::Range { low, high } = port else {
-        return Err(error(format!("`{}` is no port", shown(&asked.interface)), "bind it to one"));
-    };
     let field = if asked.out { PacketField::OutPort } else { PacketField::InPort };
     let mut all = vec![
         RuleCondition::Holds(PacketField::Family, vec![Values::exact(4)]),
-        RuleCondition::Holds(field, vec![Values::Range { low, high }]),
+        RuleCondition::Holds(field, vec![port.into()]),
     ];
     if asked.out {
         all.push(RuleCondition::Not(Box::new(RuleCondition::Absent(PacketField::InPort))));

@@ -1,11 +1,10 @@
 //! A segment of TCP as its fields, for tests of the readers.
 
-use policy::{Packet, PacketField, State};
+use policy::{MAPPED, Packet, PacketField, State};
 
 /// The first segment of a connection of IPv4, from 10.0.0.1, port 1234, to a port of 192.0.2.1, that comes in
 /// by port 1 and leaves by port 2.
 pub(super) fn first_segment(destination_port: u128) -> Packet {
-    const MAPPED: u128 = 0xffff_0000_0000;
     const SYN: u128 = 2;
     let fields = [
         (PacketField::Family, 4),

@@ -3,9 +3,7 @@
 use super::*;
 use crate::policies::segment::first_segment;
 use policy::Policy;
-use policy::{Packet, Path, PolicyVerdict, Reject, State, Step, evaluate};
-
-const MAPPED: u128 = 0xffff_0000_0000;
+use policy::{MAPPED, Packet, Path, PolicyVerdict, Reject, State, Step, evaluate};
 
 fn options() -> PolicyOptions {
     let interfaces = [("eth0", 1), ("eth1", 2), ("tun0", 3), ("tun1", 4)];
@@ -535,5 +533,28 @@ fn a_new_packet_says_of_its_connection_what_later_ones_are_remembered_by() {
             })
         };
         assert_eq!([pass(true), pass(false)], [remembered, not], "{matches}");
+    }
+}
+
+#[test]
+fn the_opposite_of_a_set_has_as_many_values_as_the_set() {
+    let set = "create x hash:net family inet\nadd x 10.0.0.1\nadd x 10.2.0.0/16\nadd x 192.0.2.7\n";
+    let rules = "*filter\n:FORWARD DROP\n-A FORWARD -m set ! --match-set x src -j ACCEPT\nCOMMIT\n";
+    let imported = read(format!("{set}{rules}").as_bytes(), &PolicyOptions::default()).expect("a dump");
+    assert_eq!(imported.refused, []);
+    fn values(condition: &RuleCondition) -> usize {
+        match condition {
+            RuleCondition::Holds(PacketField::Source, values) => values.len(),
+            RuleCondition::All(each) | RuleCondition::Any(each) => each.iter().map(values).sum(),
+            RuleCondition::Not(inner) => values(inner),
+            _ => 0,
+        }
+    }
+    let conditions = imported.policy.groups.iter().flat_map(|group| &group.rules);
+    assert_eq!(conditions.map(|rule| values(&rule.condition)).sum::<usize>(), 3);
+    for (source, passes) in [(0x0a00_0001, false), (0x0a02_ff00, false), (0x0a03_0000, true)] {
+        let packet = first_segment(80).with(PacketField::Source, Some(MAPPED | source));
+        let said = evaluate(&imported.policy, Path::Forwarded, &packet, &|_| false).expect("it ends");
+        assert_eq!(said.action == RuleAction::Pass, passes, "{source:x}");
     }
 }

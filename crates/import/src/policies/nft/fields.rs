@@ -6,7 +6,7 @@
 use super::conditions::{family, protocol};
 use super::ruleset::{Families, Reached};
 use crate::address::{AddressFamily, host_mask};
-use crate::conditions::Interfaces;
+use crate::conditions::{Interfaces, values};
 use crate::limits::MOST_SET_VALUES;
 use crate::nft::document::flatten;
 use crate::nft::operands::{self, Refusal, Sets, names};
@@ -58,14 +58,16 @@ const FAMILIES: &[(&str, u128)] = &[("ipv4", 4), ("ipv6", 6)];
 /// Packets of ARP and with tags of VLANs come to no chain of `ip`, `ip6` or `inet`.
 const ETHERNET: &[(&str, u128)] = &[("ip", 4), ("ip6", 6), ("arp", 0), ("vlan", 0)];
 
-/// The bits of states (`NF_CT_STATE_BIT` of Linux).
-pub(super) const STATES: [(State, &str, u128); 5] = [
-    (State::Invalid, "invalid", 1),
-    (State::Established, "established", 2),
-    (State::Related, "related", 4),
-    (State::New, "new", 8),
-    (State::Untracked, "untracked", 64),
-];
+/// The bit of a state (`NF_CT_STATE_BIT` of Linux).
+pub(super) fn state_bit(state: State) -> u128 {
+    match state {
+        State::Invalid => 1,
+        State::Established => 2,
+        State::Related => 4,
+        State::New => 8,
+        State::Untracked => 64,
+    }
+}
 
 /// Names of code points (RFC 2474, 2597, 3246).
 const CODE_POINTS: [(&str, u128); 25] = [
@@ -277,8 +279,8 @@ impl Fields {
             }
             Reads::State => {
                 let bits = state_bits(value).ok_or_else(no_value)?;
-                let states = STATES.iter().filter(|(_, _, own)| *own == bits);
-                states.map(|(state, ..)| Values::exact(*state as u128)).collect()
+                let states = State::ALL.into_iter().filter(|state| state_bit(*state) == bits);
+                states.map(|state| Values::exact(state as u128)).collect()
             }
             Reads::Dscp => {
                 let set = value::set_of(value, left.field.width(), &code_point).ok_or_else(no_value)?;
@@ -318,12 +320,8 @@ impl Fields {
             Some(start) => self.interfaces.starting(start),
             None => self.interfaces.one(name).map(|set| vec![set]),
         };
-        let range = |set: &Set| match *set {
-            Set::Range { low, high } => Values::Range { low, high },
-            Set::Masked { value, mask } => Values::Masked { value, mask },
-        };
         match sets {
-            Ok(sets) => Ok(sets.iter().map(range).collect()),
+            Ok(sets) => Ok(sets.into_iter().map(Values::from).collect()),
             // Packets that a machine sends to itself come by no port.
             Err(_) if name == "lo" => Ok(Vec::new()),
             Err(fault) => {
@@ -352,23 +350,17 @@ pub(super) fn is_of_header(field: PacketField) -> bool {
     )
 }
 
-/// An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
-const MAPPED: u128 = 0xffff_0000_0000;
-
 /// The values of a field that a set of what stands in the file means; `None` if no value of the field can be
 /// one of it.
 pub(super) fn values_of(left: &Left, set: Set) -> Option<Values> {
-    let is_address = matches!(left.field, PacketField::Source | PacketField::Destination);
-    let mapped = is_address && matches!(left.reads, Reads::Column(_, AddressFamily::V4));
-    let (base, fixed) = if mapped { (MAPPED, u128::MAX << 32) } else { (0, 0) };
     let less = if let Reads::Number { less, .. } = left.reads { less } else { 0 };
     let most = left.field.most();
-    match set {
-        Set::Range { low, high } if low + less <= most => {
-            Some(Values::Range { low: base | (low + less), high: base | (high + less).min(most) })
+    match (left.reads, set) {
+        (Reads::Column(part, family), set) => Some(values(family, part, set)),
+        (_, Set::Range { low, high }) => {
+            (low + less <= most).then(|| Values::Range { low: low + less, high: (high + less).min(most) })
         }
-        Set::Range { .. } => None,
-        Set::Masked { value, mask } => Some(Values::Masked { value: base | value, mask: fixed | mask }),
+        (_, masked) => Some(masked.into()),
     }
 }
 
@@ -388,7 +380,7 @@ pub(super) fn code_point(value: &Value) -> Option<u128> {
 
 pub(super) fn state_bits(value: &Value) -> Option<u128> {
     match value {
-        Value::String(name) => STATES.iter().find(|(_, own, _)| own == name).map(|(.., bits)| *bits),
+        Value::String(name) => State::ALL.into_iter().find(|state| state.name() == name).map(state_bit),
         Value::Number(number) => number.as_u64().map(u128::from),
         Value::Object(object) => {
             object.get("|")?.as_array()?.iter().try_fold(0, |all, one| Some(all | state_bits(one)?))

@@ -5,7 +5,7 @@
 
 use super::conditions::{all, always, any, family, never, present, values};
 use super::fields::{
-    Context, Fields, Left, Reads, STATES, code_point, is_of_header, plain_number, state_bits, values_of,
+    Context, Fields, Left, Reads, code_point, is_of_header, plain_number, state_bit, state_bits, values_of,
 };
 use crate::address::host_mask;
 use crate::conditions::Interfaces;
@@ -14,7 +14,7 @@ use crate::nft::value;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::shown;
-use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, Values};
+use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, State, Values};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -227,8 +227,8 @@ impl Matcher {
             })
         };
         let mut values = Vec::new();
-        for (state, _, bits) in STATES {
-            if fits(bits)? {
+        for state in State::ALL {
+            if fits(state_bit(state))? {
                 values.push(Values::exact(state as u128));
             }
         }

@@ -265,7 +265,7 @@ impl Asked {
             }
         }
         let holds = addresses.holds(field);
-        self.conditions.push(if not { RuleCondition::Not(Box::new(holds)) } else { holds });
+        self.conditions.push(holds.turned(not));
         Ok(())
     }
 

@@ -5,8 +5,7 @@ use super::rule::FilterRule;
 use crate::policies::endpoints::{is, one_of, with};
 use crate::policies::imported::ImportedPolicy;
 use policy::{
-    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
-    RuleGroup, RulePlace,
+    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleGroup, RulePlace,
 };
 use std::sync::Arc;
 
@@ -72,7 +71,7 @@ impl Block {
             let interfaces = (!rule.interfaces.is_empty()).then(|| {
                 let one = |(not, port): &(bool, u16)| {
                     let own = is(field, (*port).into());
-                    if *not { RuleCondition::Not(Box::new(own)) } else { own }
+                    own.turned(*not)
                 };
                 one_of(rule.interfaces.iter().map(one).collect())
             });

@@ -4,9 +4,9 @@ use super::Reader;
 use super::lists::each;
 use crate::ImportError;
 use crate::address::{AddressFamily, host_mask, parse};
-use crate::policies::endpoints::{MAPPED, never, of_family, one_of, port, port_range};
+use crate::policies::endpoints::{never, of_family, one_of, port, port_range};
 use crate::policies::words::{FilterWord, Kind, Statement};
-use policy::{PacketField, RuleCondition, Values};
+use policy::{MAPPED, PacketField, RuleCondition, Values};
 
 /// The families of which packets can match.
 pub(super) type Families = Vec<AddressFamily>;
@@ -129,7 +129,7 @@ pub(super) fn addresses<'a>(
             let count = reader.table(&word)?.ranges();
             reader.ranges.take(count, &word)?;
             let holds = reader.table(&word)?.holds(field);
-            any.push(if not { RuleCondition::Not(Box::new(holds)) } else { holds });
+            any.push(holds.turned(not));
             families = FAMILIES.to_vec();
             return Ok(());
         }
@@ -151,7 +151,7 @@ pub(super) fn addresses<'a>(
             values = Values::Range { low, high };
         }
         let holds = RuleCondition::Holds(field, vec![values]);
-        let holds = if not { RuleCondition::Not(Box::new(holds)) } else { holds };
+        let holds = holds.turned(not);
         any.push(RuleCondition::All(vec![of_family(family), holds]));
         if !families.contains(&family) {
             families.push(family);

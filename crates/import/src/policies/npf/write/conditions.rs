@@ -1,9 +1,9 @@
 //! Conditions as what one rule of NPF can ask, for packets of one family.
 
 use crate::address::{AddressFamily, host_mask, print_prefix};
-use crate::policies::endpoints::{MAPPED, TCP, UDP, flags_are, is};
+use crate::policies::endpoints::{TCP, UDP, flags_are, is};
 use crate::policies::limits::MOST_RULES_OF_ONE;
-use policy::{PacketField, RuleCondition, Values};
+use policy::{MAPPED, PacketField, RuleCondition, Values};
 
 /// What NPF cannot say.
 pub(super) struct Unsayable(pub(super) &'static str);
