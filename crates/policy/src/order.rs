@@ -284,7 +284,10 @@ impl Ranking<'_, '_> {
             };
             *count += 1;
             if told.len() < most {
-                let packets = diagrams.places_of(overlap.function, overlap.list)?;
+                // Where both match, the function is small.
+                let both = diagrams.both(matched[&first], matched[&second])?;
+                let function = diagrams.choose(both, overlap.function, NONE)?;
+                let packets = diagrams.places_of(function, overlap.list)?;
                 let space = &mut self.decided.space;
                 let Some(witness) = space.witness(packets)? else { continue };
                 let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned());
