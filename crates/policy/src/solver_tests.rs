@@ -7,6 +7,7 @@ use crate::toy::policies;
 use crate::why::DecidedPolicy;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -71,6 +72,19 @@ struct Formulas<'a> {
     lead: &'a str,
     text: String,
     next: usize,
+    /// The rules that are left out.
+    gone: HashSet<(usize, usize)>,
+}
+
+/// What is known of a hook, as names of formulas.
+struct HookFormulas {
+    group: usize,
+    default: RuleAction,
+    /// Whether it is asked.
+    asked: String,
+    /// The number of the rule that decides, or -1.
+    by: String,
+    action: String,
 }
 
 impl Formulas<'_> {
@@ -85,6 +99,9 @@ impl Formulas<'_> {
     fn group(&mut self, index: usize, from: usize, rest: &str) -> String {
         let Some(rule) = self.policy.groups[index].rules.get(from) else { return rest.to_owned() };
         let behind = self.group(index, from + 1, rest);
+        if self.gone.contains(&(index, from)) {
+            return behind;
+        }
         let inside = match rule.action {
             RuleAction::Continue => return behind,
             RuleAction::Return => rest.to_owned(),
@@ -105,17 +122,44 @@ impl Formulas<'_> {
         }
     }
 
-    /// What happens at last, and for each hook whether it is asked and the rule that decides there.
-    fn all(&mut self) -> (String, Vec<(String, String)>) {
-        use HookPoint as Point;
-        // What is kept passes the points behind, where it is for the whole way.
-        let most = if self.policy.remembers == Remembers::Kept { 0 } else { 1 };
+    /// What a hook does where a rule decides, or its default.
+    fn action(&mut self, by: &str, default: RuleAction) -> String {
         let mut actions = String::from("(- 1)");
         for (group, rules) in self.policy.groups.iter().enumerate() {
             for (index, rule) in rules.rules.iter().enumerate() {
                 actions = format!("(ite (= by {}) {} {actions})", number(group, index), code(rule.action));
             }
         }
+        self.named("Int", &format!("(let ((by {by})) (ite (= by (- 1)) {} {actions}))", code(default)))
+    }
+
+    /// Where a line decides, and other rules than those that are gone and than it would do something else.
+    fn needed(&mut self, line: &[(usize, usize)], hooks: &[HookFormulas]) -> String {
+        let keeps = self.policy.remembers.asks(HookPoint::In).is_some();
+        let effect =
+            |action: &str| if keeps { action.to_owned() } else { format!("(ite (= {action} 1) 0 {action})") };
+        let gone = self.gone.clone();
+        self.gone.extend(line);
+        let mut needed = String::from("(or false");
+        for hook in hooks {
+            let by = self.group(hook.group, 0, "(- 1)");
+            let by = self.named("Int", &by);
+            let action = self.action(&by, hook.default);
+            let of_line =
+                line.iter().map(|(group, rule)| format!("(= {} {})", hook.by, number(*group, *rule)));
+            let of_line = of_line.collect::<Vec<String>>().join(" ");
+            let differs = format!("(not (= {} {}))", effect(&hook.action), effect(&action));
+            let _ = write!(needed, " (and {} (or false {of_line}) {differs})", hook.asked);
+        }
+        self.gone = gone;
+        needed + ")"
+    }
+
+    /// What happens at last, and what happens at each hook.
+    fn all(&mut self) -> (String, Vec<HookFormulas>) {
+        use HookPoint as Point;
+        // What is kept passes the points behind, where it is for the whole way.
+        let most = if self.policy.remembers == Remembers::Kept { 0 } else { 1 };
         let (mut total, mut deciding) = ("0".to_owned(), Vec::new());
         for point in [Point::In, Point::Forward, Point::ToGateway, Point::FromGateway, Point::Out] {
             let hooks: Vec<Hook> =
@@ -134,11 +178,10 @@ impl Formulas<'_> {
                 let by = self.named("Int", &by);
                 let asked = format!("(and {} (not {known}) (<= {total} {most}))", Self::at(point));
                 let asked = self.named("Bool", &asked);
-                let action = format!("(let ((by {by})) (ite (= by (- 1)) {} {actions}))", code(hook.default));
-                let action = self.named("Int", &action);
+                let action = self.action(&by, hook.default);
                 let both = format!("(ite (<= {action} 1) (ite (= 1 {total}) 1 {action}) {action})");
                 total = self.named("Int", &format!("(ite {asked} {both} {total})"));
-                deciding.push((asked, by));
+                deciding.push(HookFormulas { group: hook.group, default: hook.default, asked, by, action });
             }
         }
         (total, deciding)
@@ -171,7 +214,7 @@ fn z3(script: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
+fn z3_says_the_same_of_differences_and_of_rules_that_never_decide_or_are_redundant() {
     let mut runner = TestRunner::deterministic();
     let mut drawn = || {
         let mut policy = policies().new_tree(&mut runner).expect("a policy").current();
@@ -180,7 +223,7 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
         }
         policy
     };
-    let (mut differ, mut rules) = (Vec::new(), Vec::new());
+    let (mut differ, mut rules, mut redundant) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..40 {
         let old = drawn();
         // Two policies of which one is made of the other are often the same.
@@ -196,7 +239,8 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
         let mut totals = Vec::new();
         let mut deciding = Vec::new();
         for (lead, policy) in [("a", &old), ("b", &new)] {
-            let mut formulas = Formulas { policy, lead, text: String::new(), next: 0 };
+            let (text, gone) = (String::new(), HashSet::new());
+            let mut formulas = Formulas { policy, lead, text, next: 0, gone };
             let (total, hooks) = formulas.all();
             script.push_str(&formulas.text);
             totals.push(if both_keep { total } else { format!("(ite (= {total} 1) 0 {total})") });
@@ -207,11 +251,29 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
         let unreached = DecidedPolicy::new(&old).expect("small").unreached().expect("small");
         for (group, list) in old.groups.iter().enumerate() {
             for index in (0..list.rules.len()).filter(|index| list.rules[*index].action.decides()) {
-                let any = deciding[0].iter().fold(String::from("(or false"), |text, (asked, by)| {
-                    format!("{text} (and {asked} (= {by} {}))", number(group, index))
+                let any = deciding[0].iter().fold(String::from("(or false"), |text, hook| {
+                    format!("{text} (and {} (= {} {}))", hook.asked, hook.by, number(group, index))
                 });
                 let _ = writeln!(script, "(push) (assert {any})) (check-sat) (pop)");
                 expected.push(!unreached.contains(&(group, index)));
+            }
+        }
+        let lines = old.lines();
+        let told = DecidedPolicy::new(&old).expect("small").order_findings(0).expect("small").redundant;
+        let gone = unreached.iter().copied().collect();
+        let mut formulas = Formulas { policy: &old, lead: "c", text: String::new(), next: 0, gone };
+        for (index, line) in lines.iter().enumerate() {
+            let only_decides = line.iter().all(|(group, rule)| {
+                let rule = &old.groups[*group].rules[*rule];
+                rule.action.decides() && !rule.condition.depends_on_earlier_packets()
+            });
+            if only_decides && line.iter().any(|rule| !unreached.contains(rule)) {
+                let needed = formulas.needed(line, &deciding[0]);
+                script.push_str(&std::mem::take(&mut formulas.text));
+                let _ = writeln!(script, "(push) (assert {needed}) (check-sat) (pop)");
+                let alike = told.iter().any(|told| told.line == index);
+                expected.push(!alike);
+                redundant.push(alike);
             }
         }
         let Some(answers) = z3(&script) else {
@@ -232,7 +294,7 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide() {
         differ.push(differs);
         rules.extend(expected);
     }
-    for seen in [differ, rules] {
+    for seen in [differ, rules, redundant] {
         assert!(seen.contains(&true) && seen.contains(&false), "the policies show one case only");
     }
 }
