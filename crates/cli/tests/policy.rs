@@ -62,7 +62,10 @@ fn rules_that_never_decide_are_told_with_those_that_do_and_with_what_these_do() 
 old:11: -A web -d 192.0.2.1/32 -p tcp -m tcp --dport 80 -j ACCEPT
   never decides: these decide about all of its packets, and do the same:
     old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT
-old: 7 rules; 2 of them never decide
+old:7: -A FORWARD -p tcp -m tcp --dport 22 -j DROP
+  redundant: without it, these decide about all of its packets, and do the same:
+    old:2: the default of filter/FORWARD: block
+old: 6 rules; 2 never decide, 1 redundant, 0 pairs correlated, 0 exceptions
 "
     );
     let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
@@ -70,8 +73,49 @@ old: 7 rules; 2 of them never decide
         (&found["unreached"]["count"], &found["unreached"]["shown"][0]["effect"]),
         (&2.into(), &"opposite".into())
     );
+    assert_eq!(found["redundant"]["shown"][0]["rule"]["line"], 7);
     desk.write("sound", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\nCOMMIT\n");
     desk.run(&["check", "sound"], 0);
+}
+
+#[test]
+fn a_line_that_became_several_rules_is_told_once_and_only_if_none_of_them_decides() {
+    let desk = Desk::new();
+    // A reset for packets that are no TCP is impossible, and no fault of the line.
+    desk.write("pf.conf", "block return-rst proto tcp\n");
+    let (told, _) = desk.run(&["check", "pf.conf", "--as", "pf"], 0);
+    assert_eq!(told, "pf.conf: 1 rule; 0 never decide, 0 redundant, 0 pairs correlated, 0 exceptions\n");
+    desk.write("pf.conf", "block return-rst proto tcp\nblock quick\nblock return proto tcp\n");
+    let (told, _) = desk.run(&["check", "pf.conf", "--as", "pf"], 1);
+    assert_eq!(told.matches("pf.conf:1: ").count(), 1, "{told}");
+    assert!(told.contains("pf.conf: 3 rules; 2 never decide"), "{told}");
+}
+
+#[test]
+fn pairs_whose_order_decides_are_told_with_a_packet_and_exit_with_0() {
+    let desk = Desk::new();
+    let rules = "*filter\n:FORWARD ACCEPT [0:0]
+-A FORWARD -s 10.0.0.0/8 -p tcp -j ACCEPT
+-A FORWARD -d 192.0.2.0/24 -p tcp -m tcp --dport 80 -j ACCEPT
+-A FORWARD -d 192.0.2.0/24 -j DROP
+COMMIT\n";
+    desk.write("web", rules);
+    let (told, _) = desk.run(&["check", "web"], 0);
+    assert_eq!(
+        told,
+        "web:3: -A FORWARD -s 10.0.0.0/8 -p tcp -j ACCEPT
+web:5: -A FORWARD -d 192.0.2.0/24 -j DROP
+  correlated: both match this packet and do the opposite: tcp 10.0.0.0:49152 > 192.0.2.0:0 in lan out lan
+web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
+"
+    );
+    let (told, _) = desk.run(&["check", "web", "--exceptions"], 0);
+    assert!(told.contains("web:4") && told.contains("  exception: "), "{told}");
+    let found = document(&desk.run(&["check", "web", "--json", "--most", "0"], 0).0);
+    assert_eq!(
+        (&found["correlated"]["count"], &found["correlated"]["shown"]),
+        (&1.into(), &serde_json::json!([]))
+    );
 }
 
 #[test]

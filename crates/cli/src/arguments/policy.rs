@@ -7,7 +7,7 @@ use import::address::AddressFamily;
 /// What to ask about policies.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Find rules that decide about no packet, and why
+    /// Find rules that decide about no packet, redundant ones, and pairs whose order decides
     Check(PolicyCheckArguments),
     /// Say which packets a new policy treats otherwise than an old one, in whatever languages they are
     Diff(PolicyDiffArguments),
@@ -63,7 +63,8 @@ fn table(text: &str) -> Result<(String, String), String> {
   ravelin policy check rules.v4 --interface eth0=1 --interface eth1=2
   ravelin policy check ruleset.json --as nft --json
 
-Exits with 1 if a rule decides about no packet.")]
+Exits with 1 if a rule decides about no packet or is redundant: without these rules the file decides the same. Pairs of \
+rules whose order decides are told, and change nothing in the exit code.")]
 pub(crate) struct PolicyCheckArguments {
     /// The policy; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -73,6 +74,9 @@ pub(crate) struct PolicyCheckArguments {
     /// How many findings of a kind are told
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub(crate) most: usize,
+    /// Tell also the rules that are exceptions to a more general one
+    #[arg(long)]
+    pub(crate) exceptions: bool,
 }
 
 /// `ravelin policy diff`

@@ -1,48 +1,101 @@
-//! `ravelin policy check`: rules that decide about no packet.
+//! `ravelin policy check`: lines that decide about no packet, lines without which nothing changes, and pairs of
+//! lines whose order decides.
 
 use super::source::Source;
 use crate::arguments::policy::PolicyCheckArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
-use policy::{CoverEffect, DecidedPolicy, Step, UnreachedCause};
+use policy::{
+    CoverEffect, DecidedPolicy, OpposedLines, OrderFindings, RedundantLine, Step, UnreachedCause, packet_text,
+};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fmt::Write;
+
+/// What is found, by the lines of the file.
+struct Found {
+    lines: Vec<Vec<(usize, usize)>>,
+    /// How many lines never decide.
+    unreached: usize,
+    /// Those of them that are told.
+    told: Vec<(usize, UnreachedCause)>,
+    order: OrderFindings,
+}
 
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Failure> {
     let source = Source::load(&arguments.file, &arguments.source, 0)?;
-    let mut decided = DecidedPolicy::new(&source.policy).map_err(|fault| source.fault(fault))?;
-    let unreached = decided.unreached().map_err(|fault| source.fault(fault))?;
-    let rules: usize = source.policy.groups.iter().map(|group| group.rules.len()).sum();
-    let mut shown = Vec::new();
-    for rule in unreached.iter().take(arguments.most) {
-        let cause = decided.why_unreached(&[*rule]).map_err(|fault| source.fault(fault))?;
-        shown.push((*rule, cause));
-    }
+    let found = find(&source, arguments.most).map_err(|fault| source.fault(fault))?;
     if json {
-        let shown: Vec<Value> = shown.iter().map(|(rule, cause)| document(&source, *rule, cause)).collect();
-        render::json(&json!({
-            "file": source.file,
-            "rules": rules,
-            "unreached": { "count": unreached.len(), "shown": shown },
-        }))?;
+        render::json(&document(&source, &found, arguments.most))?;
     } else {
-        let mut text = String::new();
-        for (rule, cause) in &shown {
-            tell(&mut text, &source, *rule, cause);
-        }
-        let _ = writeln!(
-            text,
-            "{}: {}; {} of {} never decide{}",
-            source.file,
-            quantity::of(rules as u64, "rule"),
-            quantity::count(unreached.len() as u64),
-            if rules == 1 { "it" } else { "them" },
-            more(shown.len(), unreached.len()),
-        );
-        render::text(&text)?;
+        render::text(&text(&source, &found, arguments))?;
     }
-    if unreached.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    if found.unreached == 0 && found.order.redundant.is_empty() { Ok(()) } else { Err(Failure::Told) }
+}
+
+fn find(source: &Source, most: usize) -> Result<Found, policy::AnalysisFault> {
+    let lines = source.policy.lines();
+    let mut decided = DecidedPolicy::new(&source.policy)?;
+    let rules: HashSet<(usize, usize)> = decided.unreached()?.into_iter().collect();
+    // A part of a line may be impossible, such as a reset for a protocol without resets.
+    let unreached = |line: &usize| lines[*line].iter().all(|rule| rules.contains(rule));
+    let unreached: Vec<usize> = (0..lines.len()).filter(unreached).collect();
+    let mut told = Vec::new();
+    for line in unreached.iter().take(most) {
+        told.push((*line, decided.why_unreached(&lines[*line])?));
+    }
+    let order = decided.order_findings(most)?;
+    Ok(Found { lines, unreached: unreached.len(), told, order })
+}
+
+impl Found {
+    /// What tells a line: the first rule that it became.
+    fn step(&self, line: usize) -> Step {
+        let (group, rule) = self.lines[line][0];
+        Step::Rule(group, rule)
+    }
+}
+
+fn text(source: &Source, found: &Found, arguments: &PolicyCheckArguments) -> String {
+    let mut text = String::new();
+    for (line, cause) in &found.told {
+        tell_unreached(&mut text, source, found.step(*line), cause);
+    }
+    let order = &found.order;
+    let redundant = order.redundant.len().min(arguments.most);
+    for line in &order.redundant[..redundant] {
+        let _ = writeln!(text, "{}", source.step_text(found.step(line.line)));
+        text.push_str("  redundant: without it, these decide about all of its packets, and do the same:\n");
+        tell_steps(&mut text, source, &line.by, line.more);
+    }
+    for pair in &order.correlated {
+        tell_pair(&mut text, source, found, pair, "correlated: both match this packet and do the opposite:");
+    }
+    if arguments.exceptions {
+        for pair in &order.exceptions {
+            tell_pair(&mut text, source, found, pair, "exception: the other one does the opposite, also to:");
+        }
+    }
+    let count = |number: usize| quantity::count(number as u64);
+    let _ = writeln!(
+        text,
+        "{}: {}; {} never decide{}, {} redundant{}, {} correlated{}, {}{}",
+        source.file,
+        quantity::of(found.lines.len() as u64, "rule"),
+        count(found.unreached),
+        more(found.told.len(), found.unreached),
+        count(order.redundant.len()),
+        more(redundant, order.redundant.len()),
+        quantity::of(order.correlated_count as u64, "pair"),
+        more(order.correlated.len(), order.correlated_count),
+        quantity::of(order.exceptions_count as u64, "exception"),
+        match arguments.exceptions {
+            true => more(order.exceptions.len(), order.exceptions_count),
+            false => String::new(),
+        },
+    );
+    text
 }
 
 /// How many of a list are shown, where that is not all.
@@ -53,8 +106,8 @@ pub(super) fn more(shown: usize, all: usize) -> String {
 /// So many rules are named that cover another one together.
 const COVERS_SHOWN: usize = 5;
 
-fn tell(text: &mut String, source: &Source, rule: (usize, usize), cause: &UnreachedCause) {
-    let _ = writeln!(text, "{}", source.step_text(Step::Rule(rule.0, rule.1)));
+fn tell_unreached(text: &mut String, source: &Source, rule: Step, cause: &UnreachedCause) {
+    let _ = writeln!(text, "{}", source.step_text(rule));
     let names = |groups: &[usize]| {
         groups.iter().map(|group| &*source.policy.groups[*group].name).collect::<Vec<&str>>().join(" or ")
     };
@@ -76,17 +129,61 @@ fn tell(text: &mut String, source: &Source, rule: (usize, usize), cause: &Unreac
     };
     let _ = writeln!(text, "  never decides: {why}");
     if let UnreachedCause::Covered { by, more, .. } = cause {
-        for step in by.iter().take(COVERS_SHOWN) {
-            let _ = writeln!(text, "    {}", source.step_text(*step));
-        }
-        let more = more + by.len().saturating_sub(COVERS_SHOWN);
-        if more > 0 {
-            let _ = writeln!(text, "    … and {more} more");
-        }
+        tell_steps(text, source, by, *more);
     }
 }
 
-fn document(source: &Source, rule: (usize, usize), cause: &UnreachedCause) -> Value {
+fn tell_steps(text: &mut String, source: &Source, steps: &[Step], more: usize) {
+    for step in steps.iter().take(COVERS_SHOWN) {
+        let _ = writeln!(text, "    {}", source.step_text(*step));
+    }
+    let more = more + steps.len().saturating_sub(COVERS_SHOWN);
+    if more > 0 {
+        let _ = writeln!(text, "    … and {more} more");
+    }
+}
+
+fn tell_pair(text: &mut String, source: &Source, found: &Found, pair: &OpposedLines, what: &str) {
+    let _ = writeln!(text, "{}", source.step_text(found.step(pair.first)));
+    let _ = writeln!(text, "{}", source.step_text(found.step(pair.second)));
+    let _ = writeln!(text, "  {what} {}", packet_text(&pair.witness, &source.policy.interfaces));
+    for may in &pair.may {
+        let _ = writeln!(text, "  only while this holds: {may}");
+    }
+}
+
+fn document(source: &Source, found: &Found, most: usize) -> Value {
+    let step = |line: usize| source.step_document(found.step(line));
+    let pairs = |pairs: &[OpposedLines], count: usize| {
+        let shown = pairs.iter().map(|pair| {
+            json!({
+                "first": step(pair.first), "second": step(pair.second), "may": pair.may,
+                "witness": packet_text(&pair.witness, &source.policy.interfaces),
+            })
+        });
+        json!({ "count": count, "shown": shown.collect::<Vec<Value>>() })
+    };
+    let redundant = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
+    let order = &found.order;
+    let unreached = found.told.iter().map(|(line, cause)| unreached_document(source, step(*line), cause));
+    json!({
+        "file": source.file,
+        "rules": found.lines.len(),
+        "unreached": { "count": found.unreached, "shown": unreached.collect::<Vec<Value>>() },
+        "redundant": {
+            "count": order.redundant.len(),
+            "shown": order.redundant.iter().take(most).map(redundant).collect::<Vec<Value>>(),
+        },
+        "correlated": pairs(&order.correlated, order.correlated_count),
+        "exceptions": pairs(&order.exceptions, order.exceptions_count),
+    })
+}
+
+fn steps(source: &Source, steps: &[Step]) -> Vec<Value> {
+    steps.iter().map(|step| source.step_document(*step)).collect()
+}
+
+fn unreached_document(source: &Source, rule: Value, cause: &UnreachedCause) -> Value {
     let (cause, effect, by, more) = match cause {
         UnreachedCause::Impossible => ("impossible", None, &[][..], 0),
         UnreachedCause::GroupUnreached(_) => ("group_unreached", None, &[][..], 0),
@@ -102,10 +199,10 @@ fn document(source: &Source, rule: (usize, usize), cause: &UnreachedCause) -> Va
         }
     };
     json!({
-        "rule": source.step_document(Step::Rule(rule.0, rule.1)),
+        "rule": rule,
         "cause": cause,
         "effect": effect,
-        "by": by.iter().map(|step| source.step_document(*step)).collect::<Vec<Value>>(),
+        "by": steps(source, by),
         "more": more,
     })
 }
