@@ -1,6 +1,6 @@
 //! What bounds a policy, in one place.
 
-/// The most rules of a policy, of all its groups together.
+/// The most rules that a reader makes of one file, where few lines may become many rules.
 pub const MOST_RULES: usize = 1_000_000;
 
 /// The deepest way of jumps from a hook; Linux allows 16 in nftables.

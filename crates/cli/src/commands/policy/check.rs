@@ -1,5 +1,4 @@
-//! `ravelin policy check`: lines that decide about no packet, lines without which nothing changes, and pairs of
-//! lines whose order decides.
+//! `ravelin policy check`: lines that decide about no packet, redundant lines, and pairs whose order decides.
 
 use super::source::Source;
 use crate::arguments::policy::PolicyCheckArguments;
