@@ -6,8 +6,7 @@ use super::ways::{
 };
 use crate::address::{self, AddressFamily};
 use crate::nft::is_interface;
-use crate::policies::nft::fields::STATES;
-use policy::{HookPoint, PacketField};
+use policy::{HookPoint, PacketField, State};
 use serde_json::{Value, json};
 
 /// Which packets come to a chain as far as fragments go.
@@ -156,9 +155,8 @@ fn protocol(protocols: Protocols) -> Option<Value> {
 }
 
 fn states(states: u8) -> Value {
-    let name =
-        |state: usize| STATES.iter().find(|(own, ..)| *own as usize == state).map(|(_, name, _)| *name);
-    let names: Vec<&str> = (0..5).filter(|state| states >> state & 1 == 1).filter_map(name).collect();
+    let asked = State::ALL.into_iter().filter(|state| states >> *state as u8 & 1 == 1);
+    let names: Vec<&str> = asked.map(State::name).collect();
     json!({"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": names}})
 }
 
