@@ -187,6 +187,24 @@ fn a_policy_is_written_as_npf_and_decides_the_same() {
 }
 
 #[test]
+fn a_policy_is_written_as_a_ruleset_of_nftables_and_decides_the_same() {
+    let desk = Desk::new();
+    let export = |arguments: &[&str], code: i32| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+        let run = command.current_dir(desk.0.path()).args(["export", "ruleset"]).args(arguments);
+        let output = run.assert().code(code).get_output().clone();
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"))
+    };
+    desk.write("written", &export(&["old", "--as-json"], 0)[0]);
+    assert_eq!(desk.run(&["diff", "old", "written"], 0).0, "every packet is treated alike\n");
+    let [text, _] = export(&["old"], 0);
+    let jump = "\t\tip saddr 10.0.0.0/8 jump group_filter_web comment \"line 6\"\n";
+    assert!(text.contains(jump) && text.contains("hook forward priority 0; policy drop;"), "{text}");
+    desk.write("limited", &OLD.replace("-j web", "-m limit --limit 5/sec -j web"));
+    assert!(export(&["limited"], 1)[1].contains("limited: line 6"));
+}
+
+#[test]
 fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
     let desk = Desk::new();
     desk.write("owned", &OLD.replace("-j web", "-m owner --uid-owner 0 -j web"));

@@ -1,10 +1,13 @@
 //! What is written of a policy decides the same about every packet: read again, it has no difference.
 
+#[path = "export/files.rs"]
+mod files;
 #[path = "export/made.rs"]
 mod made;
 #[path = "kernel/random.rs"]
 mod random;
 
+use files::FILES;
 use import::policies::{PolicyOptions, read, write_nft_json};
 use made::{Shape, interfaces, policy};
 use policy::{
@@ -62,7 +65,7 @@ fn random_policies_are_the_same_when_nftables_has_them() {
     ];
     for shape in shapes {
         let (mut written, mut refused) = (0, std::collections::BTreeMap::new());
-        for _ in 0..200 {
+        for _ in 0..100 {
             let own = policy(&mut random, shape);
             match write_nft_json(&own) {
                 Ok(text) => {
@@ -76,5 +79,18 @@ fn random_policies_are_the_same_when_nftables_has_them() {
         }
         println!("{written} written; {refused:?}");
         assert!(written > 40, "{written} written; {refused:?}");
+    }
+}
+
+#[test]
+fn files_of_all_formats_are_the_same_when_nftables_has_them() {
+    for (format, text) in FILES {
+        let options = PolicyOptions { interfaces: interfaces(), ..PolicyOptions::default() };
+        let own = read(text.as_bytes(), format, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(own.refused, [], "{text}");
+        let written = write_nft_json(&own.policy).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        if let Some(first) = first_difference(&own.policy, &written, "nft") {
+            panic!("{first}\n{text}\n{written}");
+        }
     }
 }

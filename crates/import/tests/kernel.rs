@@ -11,6 +11,8 @@ mod conversations;
 mod dumps;
 #[path = "kernel/exported.rs"]
 mod exported;
+#[path = "export/files.rs"]
+mod files;
 #[path = "export/made.rs"]
 mod made_policies;
 #[path = "kernel/gateway.rs"]

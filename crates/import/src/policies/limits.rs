@@ -15,3 +15,9 @@ pub(crate) const DEEPEST_ANCHORS: usize = 32;
 
 /// The most chains of nftables on a way of jumps, the base chain among them; Linux refuses more.
 pub(crate) const DEEPEST_CHAINS: usize = 16;
+
+/// The most rules of a written ruleset of nftables.
+pub(crate) const MOST_WRITTEN_RULES: usize = 250_000;
+
+/// The most values that the rules of a written ruleset of nftables hold, those of a set counted in each rule.
+pub(crate) const MOST_WRITTEN_VALUES: usize = 1_000_000;

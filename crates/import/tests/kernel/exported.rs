@@ -1,12 +1,13 @@
 //! Linux decides about packets as the policy does from which a ruleset was written: random policies with
 //! jumps, groups whose last match decides, absent fields, fragments, answers to the sender, and states.
 
-use super::made_policies::{Shape, policy};
+use super::files::FILES;
+use super::made_policies::{Shape, interfaces, policy};
 use super::random::Random;
 use super::router::Router;
 use super::{differences, made, seed};
 use import::address::AddressFamily;
-use import::policies::{write_nft, write_nft_json};
+use import::policies::{PolicyOptions, read, write_nft, write_nft_json};
 use policy::{HookPoint, Packet, Path, Policy, RuleAction, evaluate};
 
 /// The points that a forwarded packet comes to.
@@ -58,4 +59,15 @@ fn written_policies_that_ask_for_states_are_what_linux_loads() {
         written += 1;
     }
     assert!(written > 20, "{written}");
+}
+
+#[test]
+fn what_is_written_of_files_of_all_formats_is_what_linux_loads() {
+    let Some(router) = Router::new(&["nft"]) else { return };
+    for (format, text) in FILES {
+        let options = PolicyOptions { interfaces: interfaces(), ..PolicyOptions::default() };
+        let own = read(text.as_bytes(), format, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let text = write_nft(&own.policy).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        router.try_load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
 }

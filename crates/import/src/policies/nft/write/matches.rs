@@ -22,6 +22,17 @@ pub(super) enum Fragments {
     Later,
 }
 
+impl Fragments {
+    /// Whether some of the packets that a way leaves are among those that come.
+    pub(super) fn meet(self, way: &Way) -> bool {
+        match self {
+            Fragments::None => way.whole,
+            Fragments::Later => way.later,
+            Fragments::Alike | Fragments::Together => true,
+        }
+    }
+}
+
 /// What is known of the packets that come to a chain.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
@@ -40,11 +51,6 @@ pub(super) fn statements(
     known: bool,
     coming: Coming<'_>,
 ) -> Result<Option<Vec<Value>>, Unsayable> {
-    match coming.fragments {
-        Fragments::None if !way.whole => return Ok(None),
-        Fragments::Later if !way.later => return Ok(None),
-        _ => {}
-    }
     let any_family = family.unwrap_or_default();
     let headers: Vec<&Comparison> =
         way.comparisons.iter().filter(|one| carriers(one.field, any_family).is_some()).collect();

@@ -2,7 +2,7 @@
 
 use super::ways::{ALL_STATES, Unsayable, Way, ways};
 use crate::address::AddressFamily;
-use policy::{HookPoint, MatchOrder, Policy, RuleAction, RulePlace};
+use policy::{Hook, HookPoint, MatchOrder, Policy, RuleAction, RulePlace};
 use std::collections::BTreeMap;
 
 /// The ways to meet the condition of a rule, for packets of IPv4 and of IPv6.
@@ -69,7 +69,7 @@ pub(super) struct Reach {
 impl Reach {
     /// # Errors
     /// The first rule that is reached and has no such ways.
-    pub(super) fn of(policy: &Policy) -> Result<Reach, (RulePlace, Unsayable)> {
+    pub(super) fn of(policy: &Policy, hooks: &[Hook]) -> Result<Reach, (RulePlace, Unsayable)> {
         let mut reach = Reach {
             arrivals: BTreeMap::new(),
             ways: BTreeMap::new(),
@@ -77,7 +77,7 @@ impl Reach {
             tells_fragments: false,
         };
         let mut open = Vec::new();
-        for hook in &policy.hooks {
+        for hook in hooks {
             if reach.add(hook.group, Arrivals::at(hook.point)) {
                 open.push(hook.group);
             }

@@ -1,6 +1,6 @@
 //! Rulesets as the text that `nft -f` takes.
 
-use super::WrittenChain;
+use super::chains::WrittenChain;
 use serde_json::Value;
 
 /// The text of a table with these chains.
@@ -15,7 +15,7 @@ pub(super) fn ruleset(table: &str, chains: &[WrittenChain]) -> String {
         }
         for rule in &chain.rules {
             text += "\t\t";
-            text += &rule.statements.iter().map(statement).collect::<Vec<String>>().join(" ");
+            text += &rule.statements;
             if rule.line > 0 {
                 text += &format!(" comment \"line {}\"", rule.line);
             }
@@ -24,6 +24,11 @@ pub(super) fn ruleset(table: &str, chains: &[WrittenChain]) -> String {
         text += "\t}\n";
     }
     text + "}\n"
+}
+
+/// The statements of a rule.
+pub(super) fn statements(statements: &[Value]) -> String {
+    statements.iter().map(statement).collect::<Vec<String>>().join(" ")
 }
 
 /// One statement: an object with one member.
