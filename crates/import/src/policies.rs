@@ -12,6 +12,7 @@ mod limits;
 mod nft;
 mod npf;
 mod pf;
+mod recognise;
 #[cfg(test)]
 mod segment;
 mod words;
@@ -21,6 +22,7 @@ use crate::ImportError;
 pub use imported::{ImportedPolicy, PolicyOptions};
 pub use nft::{write_nft, write_nft_json};
 pub use npf::write_npf;
+pub use recognise::recognise;
 
 /// The formats that policies are read from, as commands and files name them.
 pub const FORMATS: [&str; 5] = ["ios", "iptables", "nft", "npf", "pf"];

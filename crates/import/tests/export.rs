@@ -94,3 +94,45 @@ fn files_of_all_formats_are_the_same_when_nftables_has_them() {
         }
     }
 }
+
+#[test]
+fn what_is_written_of_spoiled_files_is_read_again() {
+    let (mut written, mut refused) = (0, 0);
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let (format, text) = random.one(&FILES);
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..1 + random.below(2) {
+            let at = random.below(bytes.len() as u64) as usize;
+            let end = (at + random.below(12) as usize).min(bytes.len());
+            let other = random.below(bytes.len() as u64) as usize;
+            match random.below(4) {
+                0 => drop(bytes.drain(at..end)),
+                1 => bytes.insert(at, random.one(b"{}()<>!=,;:\"\\#$/-. \n019aZ\xff")),
+                2 => bytes.swap(at, other),
+                _ => {
+                    let piece = bytes[at..end].to_vec();
+                    bytes.splice(other..other, piece);
+                }
+            }
+        }
+        let options = PolicyOptions { interfaces: interfaces(), ..PolicyOptions::default() };
+        let Ok(own) = read(&bytes, format, &options) else { continue };
+        match write_nft_json(&own.policy) {
+            Ok(text) => {
+                written += 1;
+                if seed % 16 == 0 {
+                    assert_eq!(first_difference(&own.policy, &text, "nft"), None, "seed {seed}\n{text}");
+                } else {
+                    let again = read(text.as_bytes(), "nft", &options).expect("what is written is read");
+                    assert_eq!(again.refused, [], "seed {seed}\n{text}");
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(error.line > 0 && error.column > 0, "seed {seed}: {error}");
+            }
+        }
+    }
+    assert!(written > 200 && refused > 0, "{written} written, {refused} refused");
+}

@@ -27,7 +27,7 @@ impl Source {
         let text = read(file)?;
         let format = match source.formats.get(number).or(source.formats.last()) {
             Some(format) => format.as_str(),
-            None => recognise(&text).ok_or_else(|| {
+            None => policies::recognise(&text).ok_or_else(|| {
                 let formats = policies::FORMATS.join(", ");
                 Failure::Usage(format!(
                     "{file}: the format cannot be told from the text; say --as with one of {formats}"
@@ -177,16 +177,4 @@ fn reject_text(kind: Reject) -> String {
         Reject::Unreachable(Unreachable::Port) => "port unreachable".to_owned(),
         Reject::Unreachable(Unreachable::Prohibited) => "administratively prohibited".to_owned(),
     }
-}
-
-/// The format of a file, where its start shows it.
-fn recognise(text: &[u8]) -> Option<&'static str> {
-    let text = String::from_utf8_lossy(text);
-    let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with('#'))?;
-    let format = match first.as_bytes()[0] {
-        b'{' => "nft",
-        b'*' => "iptables",
-        _ => return None,
-    };
-    policies::FORMATS.into_iter().find(|own| *own == format)
 }
