@@ -6,8 +6,8 @@ pub(crate) const MOST_WORDS: usize = 1_000_000;
 /// The most ranges of addresses and ports of all rules together; a table counts for each rule that asks it.
 pub(crate) const MOST_ASKED_RANGES: usize = 4_000_000;
 
-/// The most rules that one rule of a policy becomes: of NPF one for each protocol, set of flags, type and code,
-/// of nftables one for each alternative.
+/// The most rules that one rule of a policy becomes: of NPF one for each protocol, set of flags, type and
+/// code, of nftables one for each alternative.
 pub(crate) const MOST_RULES_OF_ONE: usize = 4_096;
 
 /// The deepest anchor of pf within anchors.

@@ -2,7 +2,8 @@
 //! of connections.
 //!
 //! ```text
-//! prerouting ─► In    forward ─► Forward    input ─► ToGateway    output ─► FromGateway    postrouting ─► Out
+//! prerouting ─► In    forward ─► Forward    input ─► ToGateway    output ─► FromGateway    postrouting ─►
+//! Out
 //! ```
 //!
 //! A packet that a base chain accepts goes on to the next one; a packet that one drops goes nowhere. A table

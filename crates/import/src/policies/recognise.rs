@@ -1,7 +1,7 @@
 //! The format of a policy, where its text leaves no doubt.
 //!
-//! Formats share words: `pass in quick on` begins a rule of pf and of IP Filter, which is another language. So
-//! only statements count that a single format has, and a text with those of two formats is none.
+//! Formats share words: `pass in quick on` begins a rule of pf and of IP Filter, which is another language.
+//! So only statements count that a single format has, and a text with those of two formats is none.
 
 /// The format that a text is certainly in, one of [`super::FORMATS`]; `None` where that is not certain.
 pub fn recognise(text: &[u8]) -> Option<&'static str> {
