@@ -20,8 +20,8 @@ pub(crate) enum PolicyCommand {
 /// How the files of policies are read.
 #[derive(Debug, Args)]
 pub(crate) struct PolicySource {
-    /// The format of the files; given twice, that of the old and of the new one. Recognised by the text if not
-    /// given, where that is certain
+    /// The format of the files; given twice, that of the old and of the new one. Recognised by the text if
+    /// not given, where that is certain
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(import::policies::FORMATS))]
     pub(crate) formats: Vec<String>,
     /// The port that the name of an interface stands for; again for each name
