@@ -11,6 +11,7 @@ use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::limits::LONGEST_TEXT;
 use lang::pipeline::{CompileOptions, Compiled};
+use lang::policy_model::PolicyModel;
 use lang::source::Sources;
 use ports::files;
 use std::collections::HashSet;
@@ -27,6 +28,8 @@ pub(crate) struct Ready {
     pub(crate) sources: Sources,
     /// What the back ends run.
     pub(crate) program: Program,
+    /// The policies that it declares.
+    pub(crate) policies: Vec<PolicyModel>,
     /// How long the compiler took.
     pub(crate) compile: Duration,
 }
@@ -215,14 +218,14 @@ pub(crate) fn accepted(
     compile: Duration,
     json: bool,
 ) -> Result<Ready, Failure> {
-    let Compiled { sources, program, diagnostics, .. } = compiled;
+    let Compiled { sources, program, policies, diagnostics, .. } = compiled;
     let wrong = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     match program {
         Some(program) if !wrong => {
             if !json {
                 render::diagnostic::to_stderr(&sources, &diagnostics, DiagnosticFormat::Human);
             }
-            Ok(Ready { name, sources, program, compile })
+            Ok(Ready { name, sources, program, policies, compile })
         }
         _ => {
             if json {
@@ -252,7 +255,8 @@ pub(crate) fn traceable(path: &Path, options: &CompileOptions, json: bool) -> Re
     fill(Some(&mut program), path, &mut Allowance::to_load())?;
     render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
     let name = path.display().to_string();
-    Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))
+    let Compiled { sources, policies, .. } = compiled;
+    Ok((Ready { name, sources, program, policies, compile: begin.elapsed() }, true))
 }
 
 /// A file that somebody who wrote `path` may have meant.

@@ -27,7 +27,8 @@ pub struct CheckedPolicy {
     pub name: String,
     /// What its rules say, without texts and places.
     pub policy: Result<Policy, String>,
-    /// The places of the rules of each group; none for a rule that stands nowhere in the text.
+    /// The places of the rules of each group; none for a rule that follows from
+    /// the declaration as a whole.
     pub rules: Vec<Vec<Option<Span>>>,
     /// The places of the hooks.
     pub hooks: Vec<Span>,
@@ -50,8 +51,8 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
     if let Ok(policy) = &mut policy {
         for (group, spans) in policy.groups.iter_mut().zip(&checked.rules) {
             for (rule, span) in group.rules.iter_mut().zip(spans) {
+                rule.place = place(span.unwrap_or(checked.span));
                 let Some(span) = span else { continue };
-                rule.place = place(*span);
                 let words: Vec<&str> = sources.text(*span).split_whitespace().collect();
                 rule.text = words.join(" ").into();
             }

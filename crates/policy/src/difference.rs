@@ -3,7 +3,7 @@
 
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions};
 use crate::diagram_description::{PacketBox, boxes};
-use crate::limits::MOST_BOXES;
+use crate::limits::{MOST_BOXES, MOST_NODES};
 use crate::model::{Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use std::collections::HashMap;
@@ -17,8 +17,12 @@ pub struct PolicyDifference {
     pub opened: usize,
     /// How many classes there are that the old policy lets pass and the new one does not.
     pub closed: usize,
-    /// How many other classes there are: packets are dropped by both, and senders are told otherwise.
+    /// How many other classes there are: packets are dropped by both, and senders are told otherwise; or both
+    /// let them pass, and one keeps their connections.
     pub other: usize,
+    /// How many of the other classes have packets whose connections the new policy keeps and the old one does
+    /// not: their answers may pass, too.
+    pub kept: usize,
 }
 
 /// Packets about which one thing decides in the old policy, and one thing in the new one.
@@ -50,7 +54,20 @@ fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
 /// # Errors
 /// One of them cannot be walked, or it is too much.
 pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDifference, AnalysisFault> {
-    let mut space = PacketSpace::new()?;
+    difference_within(old, new, most, MOST_NODES)
+}
+
+/// The same with diagrams of at most so many nodes.
+///
+/// # Errors
+/// One of them cannot be walked, or it is too much.
+pub fn difference_within(
+    old: &Policy,
+    new: &Policy,
+    most: usize,
+    nodes: usize,
+) -> Result<PolicyDifference, AnalysisFault> {
+    let mut space = PacketSpace::with_limit(nodes)?;
     let (of_old, of_new) = (decisions(&mut space, old)?, decisions(&mut space, new)?);
     let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
     let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
@@ -72,6 +89,8 @@ pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDiffe
             (true, false) => &mut found.closed,
             _ => &mut found.other,
         } += 1;
+        let keeps = later.action == RuleAction::Keep;
+        found.kept += usize::from(keeps && earlier.action == RuleAction::Pass);
     }
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     let rank = |(earlier, later): &(PolicyDecision, PolicyDecision)| {

@@ -33,7 +33,7 @@ mod why;
 
 pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
-pub use difference::{DifferenceClass, PolicyDifference, difference};
+pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};
 pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use limits::{DEEPEST_JUMPS, MOST_RULES, MOST_STEPS};

@@ -12,7 +12,6 @@
 
 use crate::diagram::{ALL, Diagram, Diagrams, NONE, TooManyNodes};
 use crate::field::{MAPPED, Packet, PacketField, Values};
-use crate::limits::MOST_NODES;
 use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
 
@@ -77,8 +76,9 @@ pub(crate) struct PacketSpace {
 }
 
 impl PacketSpace {
+    #[cfg(test)]
     pub(crate) fn new() -> Result<PacketSpace, TooManyNodes> {
-        PacketSpace::with_limit(MOST_NODES)
+        PacketSpace::with_limit(crate::limits::MOST_NODES)
     }
 
     /// With at most so many nodes.

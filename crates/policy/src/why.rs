@@ -2,6 +2,7 @@
 
 use crate::decisions::{AnalysisFault, Decisions, PolicyDecision, decisions};
 use crate::evaluate::{PolicyVerdict, evaluate};
+use crate::limits::MOST_NODES;
 use crate::model::{Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::DescribedPackets;
@@ -32,7 +33,15 @@ impl DecidedPolicy<'_> {
     /// # Errors
     /// It cannot be walked, or it is too much.
     pub fn new(policy: &Policy) -> Result<DecidedPolicy<'_>, AnalysisFault> {
-        let mut space = PacketSpace::new()?;
+        DecidedPolicy::within(policy, MOST_NODES)
+    }
+
+    /// The same with diagrams of at most so many nodes.
+    ///
+    /// # Errors
+    /// It cannot be walked, or it is too much.
+    pub fn within(policy: &Policy, nodes: usize) -> Result<DecidedPolicy<'_>, AnalysisFault> {
+        let mut space = PacketSpace::with_limit(nodes)?;
         let decisions = decisions(&mut space, policy)?;
         Ok(DecidedPolicy { policy, space, decisions })
     }

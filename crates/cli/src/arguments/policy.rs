@@ -24,6 +24,9 @@ pub(crate) struct PolicySource {
     /// not given, where that is certain
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(import::policies::FORMATS))]
     pub(crate) formats: Vec<String>,
+    /// Of a program, the policy with this name alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
     /// The port that the name of an interface stands for; again for each name
     #[arg(long = "interface", value_name = "NAME=PORT", value_parser = interface)]
     pub(crate) interfaces: Vec<(String, u16)>,

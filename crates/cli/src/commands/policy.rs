@@ -2,6 +2,7 @@
 
 mod check;
 mod diff;
+mod program;
 pub(crate) mod source;
 mod test;
 mod why;

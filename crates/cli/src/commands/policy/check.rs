@@ -1,6 +1,7 @@
 //! `ravelin policy check`: lines that decide about no packet, redundant lines, and pairs whose order decides.
 
-use super::source::Source;
+use super::program::sources;
+use super::source::{Source, one_or_all};
 use crate::arguments::policy::PolicyCheckArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
@@ -23,14 +24,19 @@ struct Found {
 
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Failure> {
-    let source = Source::load(&arguments.file, &arguments.source, 0)?;
-    let found = find(&source, arguments.most).map_err(|fault| source.fault(fault))?;
-    if json {
-        render::json(&document(&source, &found, arguments.most))?;
-    } else {
-        render::text(&text(&source, &found, arguments))?;
+    let (mut told, mut documents, mut is_clean) = (String::new(), Vec::new(), true);
+    for source in sources(&arguments.file, &arguments.source, 0)? {
+        let found = find(&source, arguments.most).map_err(|fault| source.fault(fault))?;
+        is_clean &= found.unreached == 0 && found.order.redundant.is_empty();
+        told.push_str(&text(&source, &found, arguments));
+        documents.push(source.document(document(&source, &found, arguments.most)));
     }
-    if found.unreached == 0 && found.order.redundant.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    if json {
+        render::json(&one_or_all(documents))?;
+    } else {
+        render::text(&told)?;
+    }
+    if is_clean { Ok(()) } else { Err(Failure::Told) }
 }
 
 fn find(source: &Source, most: usize) -> Result<Found, policy::AnalysisFault> {
@@ -80,7 +86,7 @@ fn text(source: &Source, found: &Found, arguments: &PolicyCheckArguments) -> Str
     let _ = writeln!(
         text,
         "{}: {}; {} never decide{}, {} redundant{}, {} correlated{}, {}{}",
-        source.file,
+        source.called(),
         quantity::of(found.lines.len() as u64, "rule"),
         count(found.unreached),
         more(found.told.len(), found.unreached),

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 /// A policy and the file that it comes from.
 pub(crate) struct Source {
     pub(crate) file: String,
-    pub(super) text: Vec<u8>,
+    /// Its name, if it is one of a program.
+    pub(super) name: Option<String>,
+    /// The lines of comments in the file, from 1, without the marks of a comment.
+    pub(super) comments: Vec<(usize, String)>,
     pub(crate) policy: Policy,
 }
 
@@ -65,18 +68,38 @@ impl Source {
                 quantity::of(read.refused.len() as u64, "line")
             )));
         }
-        let mut policy = read.policy;
-        for bound in &source.interfaces {
-            if !policy.interfaces.contains(bound) {
-                policy.interfaces.push(bound.clone());
+        let read =
+            Source { file: file.to_owned(), name: None, comments: comments(&text), policy: read.policy };
+        Ok(read.with_interfaces(&source.interfaces))
+    }
+
+    /// The same with these names of ports.
+    pub(super) fn with_interfaces(mut self, interfaces: &[(String, u16)]) -> Source {
+        for bound in interfaces {
+            if !self.policy.interfaces.contains(bound) {
+                self.policy.interfaces.push(bound.clone());
             }
         }
-        Ok(Source { file: file.to_owned(), text, policy })
+        self
+    }
+
+    /// What it is called in sentences.
+    pub(super) fn called(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.file.clone(), |name| format!("{}: policy {name}", self.file))
+    }
+
+    /// What is said of it, with its file and name, for programs.
+    pub(super) fn document(&self, mut said: Value) -> Value {
+        said["file"] = self.file.as_str().into();
+        if let Some(name) = &self.name {
+            said["policy"] = name.as_str().into();
+        }
+        said
     }
 
     /// A failure of the analysis.
     pub(super) fn fault(&self, fault: AnalysisFault) -> Failure {
-        Failure::Finding(format!("{}: {fault}", self.file))
+        Failure::Finding(format!("{}: {fault}", self.called()))
     }
 
     /// What had a say, by its line.
@@ -177,4 +200,27 @@ fn reject_text(kind: Reject) -> String {
         Reject::Unreachable(Unreachable::Port) => "port unreachable".to_owned(),
         Reject::Unreachable(Unreachable::Prohibited) => "administratively prohibited".to_owned(),
     }
+}
+
+/// The documents of all policies of a command: of one alone its own.
+pub(super) fn one_or_all(mut documents: Vec<Value>) -> Value {
+    match documents.len() {
+        1 => documents.remove(0),
+        _ => json!({ "policies": documents }),
+    }
+}
+
+/// The comments of a file, in whatever format it is.
+fn comments(text: &[u8]) -> Vec<(usize, String)> {
+    let text = String::from_utf8_lossy(text);
+    let lines = (1..).zip(text.lines());
+    lines.filter_map(|(line, words)| Some((line, comment(words)?.to_owned()))).collect()
+}
+
+/// What a line says that is a comment.
+pub(super) fn comment(line: &str) -> Option<&str> {
+    let words = line.trim();
+    let marks = |letter: char| letter.is_whitespace() || matches!(letter, '#' | '!' | '/' | ';');
+    let is_comment = words.starts_with(['#', '!', ';']) || words.starts_with("//");
+    is_comment.then(|| words.trim_start_matches(marks))
 }

@@ -1,16 +1,17 @@
 //! `ravelin policy test`: what is expected of packets, in lines beside the rules.
 
-use super::source::Source;
+use super::program::sources;
+use super::source::{Source, comment, one_or_all};
 use crate::arguments::policy::PolicyTestArguments;
 use crate::commands::table::files::read;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
-use policy::{DecidedPolicy, DescribedPackets, ExpectedVerdict, packet_text, read_packets};
+use policy::{DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, packet_text, read_packets};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One expectation of a file.
-struct Expectation {
+pub(super) struct Expectation {
     file: String,
     line: usize,
     text: String,
@@ -18,22 +19,52 @@ struct Expectation {
     packets: DescribedPackets,
 }
 
+/// What became of the expectations about a policy.
+#[derive(Default)]
+pub(super) struct Tested {
+    /// How many there are.
+    pub(super) tests: usize,
+    /// How many of them fail.
+    pub(super) failed: usize,
+    /// Those that fail, in words.
+    pub(super) text: String,
+    /// All of them.
+    pub(super) documents: Vec<Value>,
+}
+
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyTestArguments, json: bool) -> Result<(), Failure> {
-    let source = Source::load(&arguments.file, &arguments.source, 0)?;
-    let mut expectations = expectations(&source.file, &source.text, &source, true)?;
-    if let Some(file) = &arguments.tests {
-        expectations.extend(self::expectations(file, &read(file)?, &source, false)?);
+    let (mut told, mut documents, mut failed) = (String::new(), Vec::new(), 0);
+    for source in sources(&arguments.file, &arguments.source, 0)? {
+        let mut expectations = beside(&source)?;
+        if let Some(file) = &arguments.tests {
+            expectations.extend(of_file(file, &source)?);
+        }
+        if expectations.is_empty() {
+            return Err(Failure::Finding(format!(
+                "{}: there are no tests; write comments like `# expect pass tcp 192.0.2.7:1024 > 10.0.0.1:22`",
+                source.called()
+            )));
+        }
+        let tested = test(&source, &expectations, MOST_NODES)?;
+        failed += tested.failed;
+        let tests = quantity::of(tested.tests as u64, "test");
+        let _ = writeln!(told, "{}{}: {tests}, {} failed", tested.text, source.called(), tested.failed);
+        documents.push(source.document(json!({ "failed": tested.failed, "tests": tested.documents })));
     }
-    if expectations.is_empty() {
-        return Err(Failure::Finding(format!(
-            "{}: there are no tests; write comments like `# expect pass tcp 192.0.2.7:1024 > 10.0.0.1:22`",
-            source.file
-        )));
+    if json {
+        render::json(&one_or_all(documents))?
+    } else {
+        render::text(&told)?
     }
-    let mut decided = DecidedPolicy::new(&source.policy).map_err(|fault| source.fault(fault))?;
-    let (mut text, mut failed, mut documents) = (String::new(), 0, Vec::new());
-    for expectation in &expectations {
+    if failed == 0 { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// Says which expectations hold, by an analysis of at most so many nodes.
+pub(super) fn test(source: &Source, expectations: &[Expectation], nodes: usize) -> Result<Tested, Failure> {
+    let mut decided = DecidedPolicy::within(&source.policy, nodes).map_err(|fault| source.fault(fault))?;
+    let mut tested = Tested { tests: expectations.len(), ..Tested::default() };
+    for expectation in expectations {
         let answers = decided.why(&expectation.packets).map_err(|fault| source.fault(fault))?;
         let wrong = answers.iter().find(|answer| !expectation.expected.is(answer.decision.action));
         let fault = match wrong {
@@ -44,56 +75,53 @@ pub(super) fn run(arguments: &PolicyTestArguments, json: bool) -> Result<(), Fai
             None if answers.is_empty() => Some("there are no such packets".to_owned()),
             None => None,
         };
-        documents.push(json!({
+        tested.documents.push(json!({
             "file": expectation.file, "line": expectation.line, "test": expectation.text,
             "passed": fault.is_none(), "fault": fault,
         }));
         if let Some(fault) = fault {
-            failed += 1;
-            let _ =
-                writeln!(text, "{}:{}: {}\n  {fault}", expectation.file, expectation.line, expectation.text);
+            tested.failed += 1;
+            let Expectation { file, line, text, .. } = expectation;
+            let _ = writeln!(tested.text, "{file}:{line}: {text}\n  {fault}");
         }
     }
-    if json {
-        let tests: Vec<Value> = documents;
-        render::json(&json!({ "file": source.file, "failed": failed, "tests": tests }))?;
-    } else {
-        let tests = quantity::of(expectations.len() as u64, "test");
-        let _ = writeln!(text, "{}: {tests}, {failed} failed", source.file);
-        render::text(&text)?;
-    }
-    if failed == 0 { Ok(()) } else { Err(Failure::Told) }
+    Ok(tested)
 }
 
-/// The expectations of a file: of a policy those in comments, of a file of tests every line.
-fn expectations(
-    file: &str,
-    text: &[u8],
-    source: &Source,
-    comments: bool,
-) -> Result<Vec<Expectation>, Failure> {
+/// The expectations that stand in comments beside the rules.
+pub(super) fn beside(source: &Source) -> Result<Vec<Expectation>, Failure> {
+    let tests =
+        source.comments.iter().filter_map(|(line, words)| Some((*line, words.strip_prefix("expect ")?)));
+    tests.map(|(line, test)| expectation(&source.file, line, test, source)).collect()
+}
+
+/// The expectations of a file of tests: every line is one that is no comment; a comment may be one.
+fn of_file(file: &str, source: &Source) -> Result<Vec<Expectation>, Failure> {
+    let text = read(file)?;
     let mut found = Vec::new();
-    for (index, line) in String::from_utf8_lossy(text).lines().enumerate() {
-        let marks = |letter: char| letter.is_whitespace() || matches!(letter, '#' | '!' | '/' | ';');
-        let words = line.trim_start_matches(marks).trim_end();
-        let comment = line.trim_start().starts_with(['#', '!', ';']) || line.trim_start().starts_with("//");
-        let Some(test) = words.strip_prefix("expect ").filter(|_| comment || !comments) else {
-            if !comments && !comment && !words.is_empty() {
-                let what =
-                    format!("{file}:{}: a test is a line `expect pass|block|reject PACKET`", index + 1);
+    for (line, whole) in (1..).zip(String::from_utf8_lossy(&text).lines()) {
+        let (words, is_comment) = comment(whole).map_or((whole.trim(), false), |words| (words, true));
+        match words.strip_prefix("expect ") {
+            Some(test) => found.push(expectation(file, line, test, source)?),
+            None if is_comment || words.is_empty() => {}
+            None => {
+                let what = format!("{file}:{line}: a test is a line `expect pass|block|reject PACKET`");
                 return Err(Failure::Finding(what));
             }
-            continue;
-        };
-        let wrong = |what: String| Failure::Finding(format!("{file}:{}: {what}", index + 1));
-        let (expected, packets) = test.trim_start().split_once(' ').unwrap_or((test, ""));
-        found.push(Expectation {
-            file: file.to_owned(),
-            line: index + 1,
-            text: test.to_owned(),
-            expected: expected.parse().map_err(wrong)?,
-            packets: read_packets(packets, &source.policy.interfaces).map_err(wrong)?,
-        });
+        }
     }
     Ok(found)
+}
+
+/// Reads what stands behind `expect`.
+fn expectation(file: &str, line: usize, test: &str, source: &Source) -> Result<Expectation, Failure> {
+    let wrong = |what: String| Failure::Finding(format!("{file}:{line}: {what}"));
+    let (expected, packets) = test.trim_start().split_once(' ').unwrap_or((test, ""));
+    Ok(Expectation {
+        file: file.to_owned(),
+        line,
+        text: test.to_owned(),
+        expected: expected.parse().map_err(wrong)?,
+        packets: read_packets(packets, &source.policy.interfaces).map_err(wrong)?,
+    })
 }

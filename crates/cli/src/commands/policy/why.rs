@@ -1,6 +1,7 @@
 //! `ravelin policy why`: which line decides about a packet.
 
-use super::source::{Source, action_text};
+use super::program::sources;
+use super::source::{Source, action_text, one_or_all};
 use crate::arguments::policy::PolicyWhyArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
@@ -10,23 +11,32 @@ use std::fmt::Write;
 
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyWhyArguments, json: bool) -> Result<(), Failure> {
-    let source = Source::load(&arguments.file, &arguments.source, 0)?;
-    let packets = read_packets(&arguments.packet, &source.policy.interfaces).map_err(Failure::Usage)?;
-    let mut decided = DecidedPolicy::new(&source.policy).map_err(|fault| source.fault(fault))?;
-    let answers = decided.why(&packets).map_err(|fault| source.fault(fault))?;
-    if answers.is_empty() {
-        return Err(Failure::Usage(format!("`{}`: there are no such packets", arguments.packet)));
+    let (mut text, mut documents) = (String::new(), Vec::new());
+    for source in sources(&arguments.file, &arguments.source, 0)? {
+        let packets = read_packets(&arguments.packet, &source.policy.interfaces).map_err(Failure::Usage)?;
+        let mut decided = DecidedPolicy::new(&source.policy).map_err(|fault| source.fault(fault))?;
+        let answers = decided.why(&packets).map_err(|fault| source.fault(fault))?;
+        if answers.is_empty() {
+            return Err(Failure::Usage(format!("`{}`: there are no such packets", arguments.packet)));
+        }
+        tell(&mut text, &source, &answers);
+        let answers: Vec<Value> = answers.iter().map(|answer| document(&source, answer)).collect();
+        documents.push(source.document(json!({ "answers": answers })));
     }
     if json {
-        let answers: Vec<Value> = answers.iter().map(|answer| document(&source, answer)).collect();
-        return Ok(render::json(&json!({ "file": source.file, "answers": answers }))?);
+        render::json(&one_or_all(documents))?
+    } else {
+        render::text(&text)?
     }
-    let mut text = String::new();
+    Ok(())
+}
+
+fn tell(text: &mut String, source: &Source, answers: &[WhyAnswer]) {
     if answers.len() > 1 {
         let ways = quantity::of(answers.len() as u64, "line");
         let _ = writeln!(text, "{ways} decide, each about some of these packets");
     }
-    for answer in &answers {
+    for answer in answers {
         let _ = writeln!(text, "{}", packet_text(&answer.witness, &source.policy.interfaces));
         for step in &answer.verdict.steps {
             let does = match step {
@@ -42,7 +52,6 @@ pub(super) fn run(arguments: &PolicyWhyArguments, json: bool) -> Result<(), Fail
         }
         let _ = writeln!(text, "  {}", action_text(answer.verdict.action));
     }
-    Ok(render::text(&text)?)
 }
 
 fn document(source: &Source, answer: &WhyAnswer) -> Value {

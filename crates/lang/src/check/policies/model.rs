@@ -181,12 +181,15 @@ impl Checker<'_> {
             runs.extend(field.values(self.rule_values(value, &column.ty)?));
         }
         let holds = RuleCondition::Holds(field.field, runs);
+        // ::ffff:a.b.c.d may be an address of IPv6, too.
+        let family = field.version_4.then(|| family(4));
         if !condition.negated {
-            return Some(holds);
+            return Some(RuleCondition::All(family.into_iter().chain([holds]).collect()));
         }
         let any = field.values(Values::Range { low: 0, high: column.ty.largest() });
         let there = RuleCondition::Holds(field.field, any.into_iter().collect());
-        Some(RuleCondition::All(vec![there, RuleCondition::Not(Box::new(holds))]))
+        let other = [there, RuleCondition::Not(Box::new(holds))];
+        Some(RuleCondition::All(family.into_iter().chain(other).collect()))
     }
 
     /// The ports that constants of the program name.
@@ -228,6 +231,10 @@ impl ModelField {
             }
         }
     }
+}
+
+fn family(version: u128) -> RuleCondition {
+    RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])
 }
 
 fn spans(rules: &[ast::DeclaredRule]) -> Vec<Option<Span>> {
@@ -278,7 +285,7 @@ fn about_version_4(policy: &mut Policy, rules: &mut [Vec<Option<Span>>]) {
         let rule = PolicyRule {
             place: RulePlace::default(),
             text: "the policy is asked about IPv4 alone".into(),
-            condition: RuleCondition::Holds(PacketField::Family, vec![Values::exact(6)]),
+            condition: family(6),
             action: RuleAction::Pass,
             decides_at_once: policy.groups[group].order == MatchOrder::Last,
             log: false,
