@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// Take packets out of a running gateway, with what became of them
     Capture(seeing::CaptureArguments),
     /// Let a running gateway read its program and tables again
-    Reload(socket::Socket),
+    Reload(live::ReloadArguments),
     /// End a running gateway
     Stop(socket::Socket),
     /// Run the tests of programs, and packet tests in STF files

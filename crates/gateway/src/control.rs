@@ -5,6 +5,7 @@
 //! → {"ask":"picture"}                     all figures, at one moment between two batches
 //! ← {"picture":{…}}
 //! → {"ask":"reload"}                      reads program and tables again; entries that packets made stay if they fit
+//! ← {"review":{…}}                        what changes between the policies, if it is asked for (`"diff":true`)
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
 //! → {"ask":"measure","seconds":1}         where the time of the packet loop goes over the next second
 //! ← {"measure":{…}}
@@ -37,6 +38,7 @@
 use crate::leases::LeasesView;
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::names::{NameWish, NamesView, WhyNameView, WhyNameWish};
+use crate::review::ReloadWish;
 use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
 use client::ProgramSchema;
@@ -62,7 +64,7 @@ pub enum Asked {
     /// Everything there is to see.
     Picture,
     /// Read program and tables again.
-    Reload,
+    Reload(ReloadWish),
     /// Measure where the time of the packet loop goes.
     Measure {
         /// The duration of the measurement, 0.01 to 60 s.
@@ -128,6 +130,8 @@ pub enum ControlAnswer {
     Why(Vec<PacketView>),
     /// The tables, events and reasons; the binary protocol follows.
     Tables(Box<ProgramSchema>),
+    /// What changes between the policies of two programs.
+    Review(Box<serde_json::Value>),
     /// The request was carried out; the text describes the result.
     Done(String),
     /// The request failed or was not understood; the text says why.
@@ -274,7 +278,7 @@ pub fn listen_to<E: From<ControlError>>(
 /// How long a working gateway may need for an answer.
 fn patience(asked: &Asked) -> Duration {
     match asked {
-        Asked::Reload => RELOADED,
+        Asked::Reload(_) => RELOADED,
         Asked::Measure { seconds } => {
             Duration::try_from_secs_f64(*seconds).map_or(PATIENCE, |measured| PATIENCE + measured)
         }
@@ -556,7 +560,7 @@ mod tests {
         assert_eq!(patience(&Asked::Picture), PATIENCE);
         assert_eq!(patience(&Asked::Measure { seconds: 30.0 }), PATIENCE + Duration::from_secs(30));
         assert_eq!(patience(&Asked::Measure { seconds: f64::NAN }), PATIENCE);
-        assert!(patience(&Asked::Reload) > PATIENCE);
+        assert!(patience(&Asked::Reload(ReloadWish::default())) > PATIENCE);
     }
 
     #[test]

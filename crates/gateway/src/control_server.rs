@@ -9,6 +9,7 @@ use crate::metrics::Seen;
 use crate::names::{Names, WhyNameView, WhyNameWish};
 use crate::open_ports::OpenPort;
 use crate::reload::Reloading;
+use crate::review::{Policies, Review};
 use crate::routing::Routing;
 use crate::serve::Telling;
 use crate::tables::{self, Known, TableAccess};
@@ -31,8 +32,8 @@ use std::time::Duration;
 pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
 
 /// Loads the program that such a file names, for the file's ports and workers, and fills its tables from the
-/// files that it names. An error is a text for people.
-pub type Load = dyn Fn(&Config) -> Result<Loaded, String> + Send + Sync;
+/// files that it names; and gives its policies. An error is a text for people.
+pub type Load = dyn Fn(&Config) -> Result<(Loaded, Policies), String> + Send + Sync;
 
 /// How a gateway reads its file and loads its program, at the start and at each reload.
 #[derive(Clone)]
@@ -41,6 +42,8 @@ pub struct ConfigReader {
     pub config: Arc<ReadConfig>,
     /// Loads the program that the file names.
     pub load: Arc<Load>,
+    /// What is compared before the program takes over from another one.
+    pub review: Arc<Review>,
     /// How many bytes of memory its tables may be given before packets come, at all workers together.
     pub provides: fn() -> u64,
 }
@@ -51,6 +54,8 @@ pub(crate) struct ControlServer {
     pub(crate) reader: ConfigReader,
     /// The configuration in force.
     config: Mutex<Config>,
+    /// The policies of the program that runs.
+    pub(crate) policies: Mutex<Policies>,
     /// The ports in order.
     ports: Mutex<Vec<OpenPort>>,
     /// Who is told of ports.
@@ -96,6 +101,7 @@ impl ControlServer {
             remote,
             reader,
             config: Mutex::new(config),
+            policies: Mutex::default(),
             ports: Mutex::new(ports),
             telling: Telling { back: |_, _, _| (), remark: |_| () },
             routing,
@@ -143,7 +149,7 @@ impl ControlServer {
             },
             Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
             Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
-            Asked::Reload => self.reload(),
+            Asked::Reload(wish) => self.reload(&wish, say),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
             Asked::WhyName(wish) if self.names.is_some() => self.why_name(&wish),
@@ -299,6 +305,11 @@ impl ControlServer {
     /// The program's file.
     pub(crate) fn program(&self) -> String {
         self.config().program.display().to_string()
+    }
+
+    /// The policies of the program that runs.
+    pub(crate) fn policies(&self) -> MutexGuard<'_, Policies> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {

@@ -2,7 +2,7 @@
 //! reload that takes too long is given up.
 //!
 //! ```text
-//! asked ──► wait for the one before ──► read and load ──► open new ports ──► fill its tables
+//! asked ──► wait for the one before ──► read, load, compare ──► open new ports ──► fill its tables
 //!           └──────────── until the deadline ───────┘                             ▼
 //!                              close ports that went ◄── all workers change over, or none
 //! ```
@@ -19,6 +19,7 @@ use crate::control_server::{ConfigReader, ControlServer, ended};
 use crate::limits::{OVERDUE, RELOAD};
 use crate::names::{self, PacketTables};
 use crate::open_ports::{self, OpenPort, Opened};
+use crate::review::{self, Policies, PolicyReview, ReloadWish, ReviewedProgram, Takeover};
 use crate::routing::NewHosts;
 use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, OtherPorts};
@@ -30,6 +31,7 @@ use ports::live::clock::{Clock, MachineClock};
 use ports::live::tunnel::TunnelChange;
 use ports::live::{Lane, exchange};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -92,22 +94,55 @@ impl Reloading {
     }
 }
 
-/// The gateway's file, the program that it names, and for each port whether it is opened anew.
-type Read = (Config, Loaded, Vec<bool>);
+/// What a reload read.
+struct Read {
+    config: Config,
+    /// The program that the file names.
+    loaded: Loaded,
+    policies: Policies,
+    /// Of each port, whether it is opened anew.
+    anew: Vec<bool>,
+    review: PolicyReview,
+}
 
-/// Reads the gateway's file again, and loads the program that it names.
-fn read(reader: &ConfigReader, running: &Config) -> Result<Read, String> {
+/// What runs while a reload reads.
+struct Before {
+    config: Config,
+    program: ReviewedProgram,
+    held: Vec<u64>,
+}
+
+/// Reads the gateway's file again, loads the program that it names, and compares it with the one that runs.
+fn read(reader: &ConfigReader, running: &Before, wish: &ReloadWish) -> Result<Read, String> {
     let config = (reader.config)()?;
-    let anew = running.takes(&config).map_err(|error| error.to_string())?;
-    let loaded = (reader.load)(&config)?;
+    let anew = running.config.takes(&config).map_err(|error| error.to_string())?;
+    let (loaded, policies) = (reader.load)(&config)?;
     config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
     config.check_keys().map_err(|error| error.to_string())?;
-    Ok((config, loaded, anew))
+    let ports_change = anew.contains(&true) || anew.len() != running.config.ports.len();
+    let file_changes = [
+        (ports_change, "ports come or go"),
+        (running.config.settings.values() != config.settings.values(), "values in `[set]` change"),
+    ];
+    let (program, sources) = (loaded.program.clone(), loaded.sources.clone());
+    let review = (reader.review)(&Takeover {
+        old: &running.program,
+        held: &running.held,
+        new: &ReviewedProgram { program, sources, policies: policies.clone() },
+        file_changes: file_changes.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect(),
+        wish,
+    });
+    Ok(Read { config, loaded, policies, anew, review })
 }
 
 impl ControlServer {
-    /// Reloads: the program that the gateway's file names now takes over.
-    pub(crate) fn reload(&self) -> ControlAnswer {
+    /// Reloads: the program that the gateway's file names now takes over, unless the tests beside the rules
+    /// of its policies or what the client wishes speak against it.
+    pub(crate) fn reload(
+        &self,
+        wish: &ReloadWish,
+        say: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>,
+    ) -> ControlAnswer {
         let begun = Instant::now();
         let end = begun + self.reloading.limit;
         let Some(mut generations) = self.reloading.turn(end) else {
@@ -115,12 +150,18 @@ impl ControlServer {
                 "another reload is under way and has not come to its end; nothing has changed".to_owned(),
             );
         };
-        let (config, mut loaded, anew) = match self.read(end) {
+        let Read { config, mut loaded, policies, anew, review } = match self.read(end, wish) {
             Ok(Some(read)) => read,
             Ok(None) => return ended(),
             Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
         let refused = |error: String| ControlAnswer::Error(format!("{error}\nnothing has changed"));
+        if wish.diff && say(&ControlAnswer::Review(Box::new(review.told))).is_err() {
+            return refused("the client went away".to_owned());
+        }
+        if let Some(refusal) = review.refusal {
+            return refused(refusal);
+        }
         let tunnels = match self.tunnel_changes(&config, &anew) {
             Ok(tunnels) => tunnels,
             Err(error) => return refused(error.to_string()),
@@ -128,6 +169,9 @@ impl ControlServer {
         let read_again = self.names.clone().zip(config.names.clone());
         if let Some(Err(error)) = read_again.as_ref().map(|(names, file)| names.can_follow(file)) {
             return refused(error);
+        }
+        if wish.check {
+            return ControlAnswer::Done("the program could take over; nothing has changed".to_owned());
         }
         // New ports would lose packets while the system clears memory.
         if self.remote.make_ready(&mut loaded, (self.reader.provides)()).is_none() {
@@ -200,6 +244,7 @@ impl ControlServer {
                 // Names that change, and a registration that ends, take the waypoint for themselves.
                 drop(waypoint);
                 *self.config() = config;
+                *self.policies() = policies;
                 if let Some((names, file)) = read_again {
                     let told = names.follow(&file, followed.as_ref());
                     told.iter().for_each(|words| ports += &format!("; {words}"));
@@ -312,7 +357,10 @@ impl ControlServer {
     }
 
     /// Reads and loads on a thread of its own, at most until `end`; `None` if the gateway ends meanwhile.
-    fn read(&self, end: Instant) -> Result<Option<Read>, String> {
+    fn read(&self, end: Instant, wish: &ReloadWish) -> Result<Option<Read>, String> {
+        let Some((program, held)) = review::running(&self.remote, self.policies().clone()) else {
+            return Ok(None);
+        };
         let under_way = self.reloading.under_way.clone();
         if under_way.fetch_add(1, Ordering::Relaxed) >= OVERDUE {
             under_way.fetch_sub(1, Ordering::Relaxed);
@@ -321,10 +369,11 @@ impl ControlServer {
             ));
         }
         let under_way = UnderWay(under_way);
-        let (reader, running) = (self.reader.clone(), self.config().clone());
+        let (reader, wish) = (self.reader.clone(), wish.clone());
+        let running = Before { config: self.config().clone(), program, held };
         let (answer, answers) = sync_channel(1);
         let load = move || {
-            let loaded = read(&reader, &running);
+            let loaded = read(&reader, &running, &wish);
             drop(under_way);
             // The reload may have been given up meanwhile.
             let _ = answer.send(loaded);

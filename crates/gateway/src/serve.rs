@@ -110,7 +110,7 @@ pub fn serve(
     telling: Telling,
 ) -> Result<Served, ServeError> {
     let (count, workers) = (config.ports.len() as u16, config.workers.count);
-    let mut loaded = (reader.load)(config).map_err(ServeError::Program)?;
+    let (mut loaded, policies) = (reader.load)(config).map_err(ServeError::Program)?;
     config.workers.suit(&loaded.program)?;
     config.routes_by(&loaded.program)?;
     config.check_keys()?;
@@ -168,6 +168,7 @@ pub fn serve(
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
     control_server.metrics = server;
+    *control_server.policies() = policies;
     control_server.leasing = Leasing::new(names.clone(), telling.remark);
     control_server.names = names;
     control_server.table_access.fillers.waypoint = carried.is_some();

@@ -24,6 +24,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The name and the parts of each value.
+    pub fn values(&self) -> Vec<(&str, Vec<&str>)> {
+        let part = |part: &Range<usize>| self.text.get(part.clone()).unwrap_or_default();
+        self.values
+            .iter()
+            .map(|value| (value.name.as_str(), value.parts.iter().map(part).collect()))
+            .collect()
+    }
+
     /// The text of a value that has one part; none if it is not set.
     pub fn value(&self, name: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.name == name)?;

@@ -34,6 +34,38 @@ pub(crate) struct ServeArguments {
     pub(crate) schedule: ScheduleArguments,
 }
 
+/// `ravelin reload`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin reload
+  ravelin reload --check
+  ravelin reload --only-if narrower
+
+The tests beside the rules of policies are run before, and the program does not take over if one fails. What policies treat \
+otherwise than before is told on standard error.")]
+pub(crate) struct ReloadArguments {
+    /// Only say what would change
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Take over only if policies let no more packets through than now, or treat all of them alike
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) only_if: Option<OnlyIfChoice>,
+    /// How many classes of packets are told of each policy
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    pub(crate) most: usize,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// What must hold of new policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnlyIfChoice {
+    /// They let no packet pass that is dropped now
+    Narrower,
+    /// They treat every packet as now
+    Same,
+}
+
 /// `ravelin show`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

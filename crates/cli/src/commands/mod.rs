@@ -16,6 +16,7 @@ mod lab_gpu;
 mod names;
 mod naming;
 mod policy;
+mod reload;
 mod run;
 mod serve;
 mod show;
@@ -42,7 +43,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Top(arguments) => top::run(arguments, line.json),
         Command::Why(arguments) => why::run(arguments, line.json),
         Command::Capture(arguments) => capture::run(arguments, line.json),
-        Command::Reload(arguments) => show::ask(arguments, gateway::control::Asked::Reload, line.json),
+        Command::Reload(arguments) => reload::run(arguments, line.json),
         Command::Stop(arguments) => show::ask(arguments, gateway::control::Asked::Stop, line.json),
         Command::Test(arguments) => test::run(arguments, line.json),
         Command::Trace(arguments) => trace::run(arguments, line.json),

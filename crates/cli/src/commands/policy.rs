@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod program;
+pub(crate) mod review;
 pub(crate) mod source;
 mod test;
 mod why;

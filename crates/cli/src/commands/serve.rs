@@ -3,6 +3,7 @@
 use crate::allowance::Allowance;
 use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
+use crate::commands::policy::review::{review, tested};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -15,7 +16,7 @@ use engine::live::{self, Loaded, Remote};
 use exec::BackendKind;
 use gateway::config::{AloneConfig, NamesConfig, ProcessConfig};
 use gateway::names::{self, alone::Stopper};
-use gateway::{Config, ConfigError, ConfigReader, PortView, ServeError, Telling};
+use gateway::{Config, ConfigError, ConfigReader, Policies, PortView, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let reader = ConfigReader {
         config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
         load: Arc::new(move |config| loaded(&names, config, executing, running.get().map(Running::of))),
+        review: Arc::new(review),
         provides: memory_limit::to_provide,
     };
     let running = remote.clone();
@@ -127,13 +129,14 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         ProcessConfig::Gateway(config) => config,
         ProcessConfig::Names(config) => return check_names(file, &config, json),
     };
-    let (loaded, filled, settables) =
+    let (loaded, policies, filled, settables) =
         loaded_filled(file, &config, executing, None, &mut Allowance::to_check())
             .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     let suits = suits.and_then(|()| config.check_keys());
     let suits = suits.and_then(|()| names::carried(&config, &loaded.program).map(drop));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
+    policies.iter().try_for_each(tested).map_err(Failure::Finding)?;
     let count = config.ports.iter().filter(|port| port.kind != PortKind::Empty).count();
     let ports = of(count as u64, "port");
     let workers = config.workers.count;
@@ -227,9 +230,10 @@ fn loaded(
     config: &Config,
     executing: Executing,
     beside: Option<Running>,
-) -> Result<Loaded, String> {
+) -> Result<(Loaded, Policies), String> {
     let mut allowance = if beside.is_some() { Allowance::to_load_beside() } else { Allowance::to_load() };
-    loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, ..)| loaded)
+    loaded_filled(file, config, executing, beside, &mut allowance)
+        .map(|(loaded, policies, ..)| (loaded, policies))
 }
 
 /// The same, with what the files gave that tables are filled from, and what can be set.
@@ -239,7 +243,7 @@ fn loaded_filled(
     executing: Executing,
     beside: Option<Running>,
     allowance: &mut Allowance,
-) -> Result<(Loaded, Vec<Imported>, Vec<Settable>), String> {
+) -> Result<(Loaded, Policies, Vec<Imported>, Vec<Settable>), String> {
     let options = CompileOptions { settings: config.settings.clone(), ..CompileOptions::default() };
     let mut compiled = program::unfilled(&config.program, &options).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
@@ -295,7 +299,7 @@ fn loaded_filled(
     let steering = live::load_steering(&program, BackendKind::Native, config.workers.count)
         .map_err(|error| error.to_string())?;
     let loaded = Loaded { program, sources: Arc::new(compiled.sources), backends, schedule, steering };
-    Ok((loaded, filled, compiled.settables))
+    Ok((loaded, compiled.policies.into(), filled, compiled.settables))
 }
 
 /// Whether all workers together take no more than a program may.

@@ -1,4 +1,4 @@
-//! `ravelin show`, `reload` and `stop`: asking a gateway that runs.
+//! `ravelin show` and `stop`: asking a gateway that runs.
 
 use crate::arguments::live::{ShowArguments, ShowChoice};
 use crate::arguments::socket::Socket;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     Ok(render::text(&tell(&interval))?)
 }
 
-/// Runs `ravelin reload` and `ravelin stop`.
+/// Runs `ravelin stop`.
 pub(crate) fn ask(socket: &Socket, asked: Asked, json: bool) -> Result<(), Failure> {
     let answer = control::ask(&socket.control, asked)?;
     if json {

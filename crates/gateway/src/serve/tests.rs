@@ -3,6 +3,7 @@
 use super::*;
 use crate::control::{Asked, ControlError, ask};
 use crate::limits::{CLIENTS, RELOAD, SILENT};
+use crate::review::{Policies, PolicyReview, ReloadWish};
 use crate::routing::RoutingSettings;
 use engine::live::Loaded;
 use exec::{BackendKind, load};
@@ -19,7 +20,12 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn reader() -> ConfigReader {
-    ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded), provides: || 0 }
+    ConfigReader {
+        config: Arc::new(|| Ok(config(2))),
+        load: Arc::new(with_policies),
+        review: Arc::new(|_| PolicyReview::default()),
+        provides: || 0,
+    }
 }
 
 fn config(workers: u16) -> Config {
@@ -36,6 +42,10 @@ fn routing() -> Routing {
         Remarks::to(|_| ()).expect("a thread"),
     )
     .expect("the kernel answers")
+}
+
+fn with_policies(config: &Config) -> Result<(Loaded, Policies), String> {
+    Ok((loaded(config)?, Policies::default()))
 }
 
 fn loaded(config: &Config) -> Result<Loaded, String> {
@@ -119,7 +129,7 @@ fn questions_are_answered_and_stop_ends() {
     visited(|path, _| {
         let view = ask(path, Asked::Picture).expect("answers");
         assert_eq!(view["picture"]["generation"], 1);
-        let reloaded = ask(path, Asked::Reload).expect("answers");
+        let reloaded = ask(path, Asked::Reload(ReloadWish::default())).expect("answers");
         assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
         let view = ask(path, Asked::Picture).expect("answers");
         assert_eq!((&view["picture"]["generation"], &view["picture"]["workers"]), (&2.into(), &2.into()));
@@ -200,12 +210,17 @@ fn a_reload_that_does_not_end_is_given_up_and_keeps_nobody_from_anything() {
         if is_stuck.load(std::sync::atomic::Ordering::Relaxed) {
             let _ = read.lock().map(|read| read.recv());
         }
-        loaded(config)
+        with_policies(config)
     };
-    let reader = ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load), provides: || 0 };
+    let reader = ConfigReader {
+        config: Arc::new(|| Ok(config(2))),
+        load: Arc::new(load),
+        review: Arc::new(|_| PolicyReview::default()),
+        provides: || 0,
+    };
     visited_with(reader, Duration::from_millis(200), |path, _| {
         thread::scope(|scope| {
-            let first = scope.spawn(|| ask(path, Asked::Reload));
+            let first = scope.spawn(|| ask(path, Asked::Reload(ReloadWish::default())));
             for _ in 0..3 {
                 let view = ask(path, Asked::Picture).expect("answers meanwhile");
                 assert_eq!(view["picture"]["generation"], 1);
@@ -215,12 +230,12 @@ fn a_reload_that_does_not_end_is_given_up_and_keeps_nobody_from_anything() {
         });
         // The next one does not wait for it.
         stuck.store(false, std::sync::atomic::Ordering::Relaxed);
-        let reloaded = ask(path, Asked::Reload).expect("answers");
+        let reloaded = ask(path, Asked::Reload(ReloadWish::default())).expect("answers");
         assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
         // So many may be stuck, and no more.
         stuck.store(true, std::sync::atomic::Ordering::Relaxed);
-        ask(path, Asked::Reload).expect_err("took too long");
-        let error = ask(path, Asked::Reload).expect_err("too many").to_string();
+        ask(path, Asked::Reload(ReloadWish::default())).expect_err("took too long");
+        let error = ask(path, Asked::Reload(ReloadWish::default())).expect_err("too many").to_string();
         assert!(error.contains("reloads that were given up are still being read"), "{error}");
         ask(path, Asked::Stop).expect("it ends all the same");
     });
