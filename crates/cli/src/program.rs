@@ -7,6 +7,7 @@ use crate::imported::{self, Imported, Origin};
 use crate::render;
 use gateway::config::TableFile;
 use import::entries::Contents;
+use import::policies::RULES_READER;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::limits::LONGEST_TEXT;
@@ -199,7 +200,8 @@ pub(crate) fn compile_text(
         let bytes = files::read_beside(directory?, Path::new(module), LONGEST_TEXT as u64).ok()?;
         String::from_utf8(bytes).ok()
     };
-    lang::pipeline::compile(name, text, &load, options)
+    let options = CompileOptions { rules_reader: Some(RULES_READER), ..options.clone() };
+    lang::pipeline::compile(name, text, &load, &options)
 }
 
 /// Compiles the program at `path` and tells its diagnostics; a program with errors is a failure.

@@ -12,6 +12,7 @@ mod limits;
 mod nft;
 mod npf;
 mod pf;
+mod program;
 mod recognise;
 #[cfg(test)]
 mod segment;
@@ -20,12 +21,11 @@ mod words;
 use crate::ImportError;
 
 pub use imported::{ImportedPolicy, PolicyOptions};
+pub use lang::rules_file::FORMATS;
 pub use nft::{write_nft, write_nft_json};
 pub use npf::write_npf;
+pub use program::RULES_READER;
 pub use recognise::recognise;
-
-/// The formats that policies are read from, as commands and files name them.
-pub const FORMATS: [&str; 5] = ["ios", "iptables", "nft", "npf", "pf"];
 
 /// Reads a file as a policy.
 ///

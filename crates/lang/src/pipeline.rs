@@ -17,6 +17,7 @@ use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings, Severity, Suggesti
 use crate::ir::footprint::{footprint, total};
 use crate::limits::{LARGEST_FRAME, LARGEST_MEMORY, MOST_FAULTS};
 use crate::policy_model::{self, PolicyModel};
+use crate::rules_file::RulesFileReader;
 use crate::settings::{self, Settable, Settings};
 use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
@@ -29,12 +30,14 @@ use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 
 /// How to compile.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
     /// When fields are decoded.
     pub decode: Decode,
     /// Values for what the program declares as settable.
     pub settings: Settings,
+    /// Who reads the files that policies take their rules from; without one such a policy is refused.
+    pub rules_reader: Option<RulesFileReader>,
 }
 
 /// The result of a compilation. If there is an error, there is no program.
@@ -112,7 +115,8 @@ fn compiled(
         diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     };
     let broken = fatal(&diagnostics);
-    let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(files, &mut sources));
+    let (checked, tests, mut found, kinds) =
+        check::check(files, &test_layouts(files, &mut sources), options.rules_reader);
     if broken {
         retain_independent(&mut found, files, &diagnostics, &sources);
     }

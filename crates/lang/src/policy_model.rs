@@ -1,6 +1,6 @@
 //! The policies of a program as models that other policies can be compared with.
 
-use crate::source::{Sources, Span};
+use crate::source::{FileId, Sources, Span};
 use policy::{Policy, RulePlace};
 
 /// A policy of a program, as what it decides about all packets.
@@ -12,7 +12,7 @@ pub struct PolicyModel {
     pub file: String,
     /// What its rules say; or in a sentence why that is no policy over fields of packets.
     pub policy: Result<Policy, String>,
-    /// The comments of the file that are about it and begin with `expect`, each with its line, from 1.
+    /// The comments of this file that are about it and begin with `expect`, each with its line, from 1.
     pub expectations: Vec<(u32, String)>,
     /// The tables of its hooks, by their names in the program.
     pub tables: Vec<String>,
@@ -34,6 +34,8 @@ pub struct CheckedPolicy {
     pub hooks: Vec<Span>,
     /// The tables of the hooks.
     pub tables: Vec<String>,
+    /// The file that its rules come from, if they do not stand in the program. They have their texts and places.
+    pub from: Option<FileId>,
 }
 
 /// The models of checked policies, with texts and places from the files.
@@ -62,13 +64,33 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
         }
     }
     let others: Vec<Span> = policies.iter().copied().filter(|span| *span != checked.span).collect();
+    let mut expectations = expectations(checked.span, &others, sources);
+    if let Some(from) = checked.from {
+        let start = sources.line_column(checked.span).0;
+        let lines = sources.text(checked.span).lines().count() as u32;
+        if expectations.iter().any(|(line, _)| (start..start + lines).contains(line)) {
+            policy =
+                Err("its rules come from a file, and so do its tests: write them as comments there"
+                    .to_owned());
+        }
+        expectations = expectations_beside(&sources.file(from).text);
+    }
     PolicyModel {
         name: checked.name.clone(),
-        file: sources.file(checked.span.file).name.clone(),
+        file: sources.file(checked.from.unwrap_or(checked.span.file)).name.clone(),
         policy,
-        expectations: expectations(checked.span, &others, sources),
+        expectations,
         tables: checked.tables.clone(),
     }
+}
+
+/// The comments with expectations in a file of another firewall.
+fn expectations_beside(text: &str) -> Vec<(u32, String)> {
+    let comment = |line: &str| {
+        let words = line.trim().strip_prefix(['#', '!', ';'])?.trim_start_matches(['#', '!', ';']).trim();
+        words.starts_with("expect ").then(|| words.to_owned())
+    };
+    (1..).zip(text.lines()).filter_map(|(line, words)| Some((line, comment(words)?))).collect()
 }
 
 /// The comments with expectations in the file of a policy that do not stand in another policy.

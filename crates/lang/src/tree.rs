@@ -335,6 +335,7 @@ fn file_option(list: &mut Listing, option: &FileOption) {
         FileOption::Table(name) => list.line(format!("table {:?}", name.text)),
         FileOption::Chain(name) => list.line(format!("chain {:?}", name.text)),
         FileOption::FirstPackets(_) => list.line("first_packets"),
+        FileOption::SkipTitle(_) => list.line("skip_title"),
         FileOption::Interfaces(bindings, _) => {
             for Binding { interface, port } in bindings {
                 list.line(format!("interface {:?} = {}", interface.text, words::expr(port)));

@@ -28,6 +28,10 @@ impl SetArguments {
             values.push(SetValue { name: name.trim().to_string(), place, parts: vec![part] });
             text.push('\n');
         }
-        Ok(CompileOptions { decode, settings: Settings { name: "--set".to_string(), text, values } })
+        Ok(CompileOptions {
+            decode,
+            settings: Settings { name: "--set".to_string(), text, values },
+            ..CompileOptions::default()
+        })
     }
 }

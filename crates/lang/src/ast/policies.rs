@@ -1,7 +1,7 @@
 //! The syntax tree of a policy: hooks, groups of rules, and what happens to packets.
 
-use super::{Block, EntryKey, Expr, Name, Param};
-use crate::source::Span;
+use super::{Block, EntryKey, Expr, FileOption, Name, Param};
+use crate::source::{FileId, Span};
 use policy::{MatchOrder, Reject, Unreachable};
 
 /// `policy NAME(columns) { capacity 10k  hook …  pass => …  group … }`
@@ -11,6 +11,8 @@ pub struct PolicyDeclaration {
     pub name: Name,
     /// What packets are asked about with.
     pub columns: Vec<PolicyColumn>,
+    /// Where its rules and defaults come from, if they do not stand in the program.
+    pub file: Option<RulesFile>,
     /// How many rows the table of each hook holds.
     pub capacity: Option<Expr>,
     /// Where it is asked.
@@ -20,6 +22,21 @@ pub struct PolicyDeclaration {
     /// Its rules.
     pub groups: Vec<PolicyGroup>,
     /// The whole declaration.
+    pub span: Span,
+}
+
+/// `from "rules.v4" as iptables family ip4 interfaces { eth0 = 1 }`
+#[derive(Clone, Debug, PartialEq)]
+pub struct RulesFile {
+    /// Its path.
+    pub path: String,
+    /// Its format.
+    pub format: Name,
+    /// How to read it.
+    pub options: Vec<FileOption>,
+    /// The file among those of the program, and its text, if it could be read.
+    pub text: Option<(FileId, String)>,
+    /// The whole property.
     pub span: Span,
 }
 

@@ -87,6 +87,8 @@ pub enum FileOption {
     Chain(Name),
     /// `first_packets`
     FirstPackets(Span),
+    /// `skip_title`
+    SkipTitle(Span),
     /// `interfaces { eth0 = 1 }`, and the place of its word
     Interfaces(Vec<Binding>, Span),
 }
@@ -99,6 +101,7 @@ impl FileOption {
             FileOption::Table(_) => "table",
             FileOption::Chain(_) => "chain",
             FileOption::FirstPackets(_) => "first_packets",
+            FileOption::SkipTitle(_) => "skip_title",
             FileOption::Interfaces(..) => "interfaces",
         }
     }
@@ -107,7 +110,9 @@ impl FileOption {
     pub fn span(&self) -> Span {
         match self {
             FileOption::Family(name) | FileOption::Table(name) | FileOption::Chain(name) => name.span,
-            FileOption::FirstPackets(span) | FileOption::Interfaces(_, span) => *span,
+            FileOption::FirstPackets(span)
+            | FileOption::SkipTitle(span)
+            | FileOption::Interfaces(_, span) => *span,
         }
     }
 }

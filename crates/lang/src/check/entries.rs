@@ -67,7 +67,7 @@ impl Checker<'_> {
     }
 
     /// The ports that names of interfaces in a file stand for.
-    fn bound_interfaces(&mut self, bindings: &[ast::Binding]) -> Vec<(String, u16)> {
+    pub(super) fn bound_interfaces(&mut self, bindings: &[ast::Binding]) -> Vec<(String, u16)> {
         let mut bound: Vec<(String, u16)> = Vec::with_capacity(bindings.len());
         for ast::Binding { interface, port } in bindings {
             let Some(number) = self.constant(port, &Type::Port) else { continue };
@@ -107,6 +107,9 @@ impl Checker<'_> {
                 FileOption::Table(name) => read.table = Some(name.text.clone()),
                 FileOption::Chain(name) => read.chain = Some(name.text.clone()),
                 FileOption::FirstPackets(_) => read.first_packets = true,
+                FileOption::SkipTitle(span) => {
+                    self.error("E0537", "a table has no `skip_title`", *span, "only policies do");
+                }
                 FileOption::Interfaces(bindings, _) => read.interfaces = self.bound_interfaces(bindings),
             }
         }

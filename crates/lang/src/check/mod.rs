@@ -29,6 +29,7 @@ mod writes;
 use crate::ast;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::flow::host;
+use crate::rules_file::RulesFileReader;
 use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId};
@@ -42,12 +43,14 @@ pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::ColumnKind>;
 /// Checks the files of a program, the main file first: the program, the tests of the main file, what was
 /// found, how values are shown.
 ///
-/// `test_layouts` are layouts that only tests may use without importing them.
+/// `test_layouts` are layouts that only tests may use without importing them; `rules_reader` reads the files
+/// that policies take their rules from.
 pub fn check(
     files: &[ast::File],
     test_layouts: &ast::File,
+    rules_reader: Option<RulesFileReader>,
 ) -> (hir::Program, Vec<TestCase>, Vec<Diagnostic>, Kinds) {
-    let mut checker = Checker::default();
+    let mut checker = Checker { rules_reader, ..Checker::default() };
     let items: Vec<&ast::Item> = files.iter().flat_map(|file| &file.items).collect();
     checker.steering = items.iter().any(|item| matches!(item, ast::Item::Stage(it) if it.start && it.steers));
     // Packets of the machine are steered, too: their port is read without the mark.
@@ -120,6 +123,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) spent: Spent,
     /// The program says where packets are steered.
     pub(crate) steering: bool,
+    pub(crate) rules_reader: Option<RulesFileReader>,
 }
 
 impl<'a> Checker<'a> {

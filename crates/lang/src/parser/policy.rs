@@ -4,6 +4,7 @@ use super::spelling::{DECISIONS, POLICY_PARTS, RULE_WORDS, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 use crate::token::{Sign, TokenKind};
 use policy::{MatchOrder, Reject};
 
@@ -19,6 +20,7 @@ impl Parser<'_> {
         let mut policy = PolicyDeclaration {
             name,
             columns,
+            file: None,
             capacity: None,
             hooks: Vec::new(),
             outcomes: Vec::new(),
@@ -59,15 +61,32 @@ impl Parser<'_> {
         if !POLICY_PARTS.contains(&word) {
             return self.no_policy_word(word, "a part of a policy", &POLICY_PARTS);
         }
-        if word == "capacity" && policy.capacity.is_some() {
-            let fault = Diagnostic::error("E0084", "A policy has one capacity.", start, "a second one");
-            return self.fail(fault);
+        let twice = match word {
+            "capacity" => policy.capacity.is_some(),
+            "from" => policy.file.is_some(),
+            _ => false,
+        };
+        if twice {
+            let what =
+                if word == "from" { "A policy comes from one file." } else { "A policy has one capacity." };
+            return self.fail(Diagnostic::error("E0084", what, start, "a second one"));
         }
         let name = self.any_word("A part of a policy", "here")?;
         match word {
             "capacity" => policy.capacity = Some(self.expression()?),
+            "from" => policy.file = Some(self.rules_file(start)?),
             "hook" => {
                 let point = self.any_word("The name of a hook", "behind `hook`")?;
+                // Where the rules come from a file, nothing is left to say.
+                if self.first_on_line() || self.is(Sign::BraceClose) || self.word() == "hook" {
+                    policy.hooks.push(PolicyHook {
+                        point,
+                        group: None,
+                        default: None,
+                        span: self.since(start),
+                    });
+                    return Ok(());
+                }
                 let open = self.expect(
                     Sign::BraceOpen,
                     "behind the name of a hook, as in `hook forward { group lan default block }`",
@@ -120,6 +139,18 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    fn rules_file(&mut self, start: Span) -> Parsed<RulesFile> {
+        let example = "as in `from \"rules.v4\" as iptables`";
+        let path = self.string(&format!("behind `from`, {example}"))?;
+        if !self.take_word("as") {
+            let fault = self.expected("`as` and the format of the file", &format!("in a policy, {example}"));
+            return self.fail(fault);
+        }
+        let format = self.name("A format", "behind `as`")?;
+        let options = self.file_options()?;
+        Ok(RulesFile { path, format, options, text: None, span: self.since(start) })
     }
 
     fn policy_rule(&mut self) -> Parsed<DeclaredRule> {

@@ -117,10 +117,7 @@ impl Parser<'_> {
                 let path = self.string("behind `from`, as in `from \"routes.txt\"`")?;
                 let format =
                     if self.take_word("as") { Some(self.name("A format", "behind `as`")?) } else { None };
-                let mut options = Vec::new();
-                while let Some(option) = self.file_option()? {
-                    options.push(option);
-                }
+                let options = self.file_options()?;
                 Property::From(EntryFile { path, format, options, span: self.since(span) })
             }
             "entries" => {
@@ -136,6 +133,15 @@ impl Parser<'_> {
         Ok(property)
     }
 
+    /// What to read of a file, and how.
+    pub(super) fn file_options(&mut self) -> Parsed<Vec<FileOption>> {
+        let mut options = Vec::new();
+        while let Some(option) = self.file_option()? {
+            options.push(option);
+        }
+        Ok(options)
+    }
+
     /// What to read of a file, such as `chain "input"`; nothing where no such word stands.
     fn file_option(&mut self) -> Parsed<Option<FileOption>> {
         let span = self.span();
@@ -147,6 +153,8 @@ impl Parser<'_> {
             FileOption::Chain(self.quoted_name("as the name of a chain")?)
         } else if self.take_word("first_packets") {
             FileOption::FirstPackets(span)
+        } else if self.take_word("skip_title") {
+            FileOption::SkipTitle(span)
         } else if self.take_word("interfaces") {
             let open = self.expect(Sign::BraceOpen, "behind `interfaces`, as in `{ eth0 = 1 }`")?;
             FileOption::Interfaces(self.braced(open, Self::interface_binding, Self::skip_member)?, span)

@@ -54,10 +54,11 @@ pub(super) fn modules(
         }
         loader.take_names(&path, &import);
     }
-    let loaded = loader.loaded;
+    let Loader { loaded, sources, diagnostics, .. } = loader;
     circles::report(&loaded, diagnostics);
     let imports = loaded.values().map(|module| module.import).collect::<Vec<Span>>();
     let mut files = taken_in(main, loaded);
+    policies::load_rules(&mut files, sources, load, diagnostics);
     policies::write_out(&mut files);
     reached::leave_out_others(&mut files);
     externs::settle(&mut files, &imports, diagnostics);

@@ -9,10 +9,11 @@
 
 use crate::ast::*;
 use crate::check::policies::{
-    BELOW, RowAction, asks_again, has_limits, presence_of, rates_of, reject_number, table_of,
+    BELOW, KeepReach, RowAction, asks_again, has_limits, presence_of, rates_of, reject_number, table_of,
 };
-use crate::limits::MOST_POLICY_ROUNDS;
-use crate::source::Span;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::limits::{LONGEST_PROGRAM, MOST_FILES, MOST_POLICY_ROUNDS};
+use crate::source::{Sources, Span};
 use tables::meter::Colour;
 
 /// The number of a rule that a stage gets for a packet about which no rule decides.
@@ -26,6 +27,29 @@ const RULE: &str = ".rule";
 const ON: &str = ".below";
 const OVER: &str = ".over";
 const LIMIT: &str = ".limit";
+const REACH: &str = ".reach";
+
+/// Loads the files that policies take their rules from.
+pub(super) fn load_rules(
+    files: &mut [File],
+    sources: &mut Sources,
+    load: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Findings,
+) {
+    for item in files.iter_mut().flat_map(|file| &mut file.items) {
+        let Item::Policy(PolicyDeclaration { file: Some(file), .. }) = item else { continue };
+        if sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM {
+            let headline = "this is more than a program may be made of";
+            diagnostics.error("E0108", headline, file.span, "one file too many");
+        } else if let Some(text) = load(&file.path) {
+            file.text = Some((sources.add(file.path.clone(), text.clone()), text));
+        } else {
+            let headline = format!("there is no text in `{}`", file.path);
+            let fault = Diagnostic::error("E0571", headline, file.span, "the rules come from there");
+            diagnostics.report(fault.help("name a text file by its path from the folder of the program"));
+        }
+    }
+}
 
 /// Adds to each file what its policies stand for.
 pub(super) fn write_out(files: &mut [File]) {
@@ -51,14 +75,17 @@ pub(super) fn write_out(files: &mut [File]) {
     }
 }
 
-/// What tables of policies hold: `rule_action` says what is done, `reject_kind` what the sender is told.
-fn enums(span: Span) -> [Enum; 2] {
+/// What tables of policies hold: `rule_action` says what is done, `reject_kind` what the sender is told, and
+/// `keep_reach` where the packets of a kept connection pass, if the rules come from a file.
+fn enums(span: Span) -> [Enum; 3] {
     let member = |name: &str, number: u128| (named(name, span), Expr { kind: ExprKind::Int(number), span });
     let actions = RowAction::ALL.map(|(action, name)| member(name, action as u128)).into();
     let kinds = (0..).zip(REJECTS).map(|(number, (name, _))| member(name, number)).collect();
+    let reaches = KeepReach::ALL.map(|(reach, name)| member(name, reach as u128)).into();
     [
         Enum { name: named(RULE_ACTION, span), ty: uint(8, span), members: actions },
         Enum { name: named(REJECT_KIND, span), ty: uint(16, span), members: kinds },
+        Enum { name: named(KEEP_REACH, span), ty: uint(8, span), members: reaches },
     ]
 }
 
@@ -93,6 +120,7 @@ fn number_of(number: &Expr, width: u32) -> Expr {
 
 const RULE_ACTION: &str = "rule_action";
 const REJECT_KIND: &str = "reject_kind";
+const KEEP_REACH: &str = "keep_reach";
 
 /// The stage that does with packets what the program says, with all columns, and the number of the rule.
 fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> {
@@ -103,6 +131,10 @@ fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> 
     if outcome.word.text == "reject" {
         params
             .push(Param { name: named("kind", outcome.word.span), ty: kind(REJECT_KIND, outcome.word.span) });
+    }
+    if outcome.word.text == "keep" && policy.file.is_some() {
+        params
+            .push(Param { name: named("reach", outcome.word.span), ty: kind(KEEP_REACH, outcome.word.span) });
     }
     params.push(Param { name: named("rule", outcome.word.span), ty: uint(32, outcome.word.span) });
     let name = acting_name(policy, &outcome.word);
@@ -147,6 +179,9 @@ impl Asking<'_> {
         }
         if has_limits(self.policy) {
             value.extend([uint(32, span), uint(32, span)]);
+        }
+        if self.policy.file.is_some() {
+            value.push(kind(KEEP_REACH, span));
         }
         let name = table_of(self.policy, self.hook);
         let value = TableValue::Data(value);
@@ -201,6 +236,7 @@ impl Asking<'_> {
             let body = match word.text.as_str() {
                 "log" => self.logged(body.clone(), word.span),
                 "reject" => self.act(word, &[KIND, RULE]),
+                "keep" if self.policy.file.is_some() => self.act(word, &[REACH, RULE]),
                 _ => self.act(word, &[RULE]),
             };
             arms.push(arm(action(word), body));
@@ -215,6 +251,9 @@ impl Asking<'_> {
         if has_limits(self.policy) {
             parts.extend([OVER, LIMIT].map(|name| pattern(name, span)));
             arms.push(arm(action(&named("limit", span)), self.limited(span)));
+        }
+        if self.policy.file.is_some() {
+            parts.push(pattern(REACH, span));
         }
         arms.push(arm(Pattern { kind: PatternKind::Any, span }, self.unknown()));
         let decide = Stmt { kind: StmtKind::Match(word(DOES, span), arms), span };
@@ -286,8 +325,16 @@ impl Asking<'_> {
     }
 
     /// What happens where the table has no row, since the row of the default was taken away from outside.
+    /// Where the rules come from a file, no packet passes then.
     fn otherwise(&self) -> Block {
         let span = self.hook.point.span;
+        let blocks = self.policy.outcomes.iter().find(|outcome| outcome.word.text == "block");
+        if let (Some(_), Some(blocks)) = (&self.policy.file, blocks) {
+            let number = Expr { kind: ExprKind::Int(NO_RULE), span };
+            let mut args = words(&params(self.policy));
+            args.push(number);
+            return block(vec![goto(acting_name(self.policy, &blocks.word), args)], span);
+        }
         let known = |default: &&RuleDecision| {
             self.policy.outcomes.iter().any(|outcome| outcome.word.text == default.word.text)
         };

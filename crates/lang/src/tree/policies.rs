@@ -1,6 +1,6 @@
 //! The lines of a policy in the listing of a syntax tree.
 
-use super::{Listing, words};
+use super::{Listing, file_option, words};
 use crate::ast::*;
 use policy::{MatchOrder, Reject};
 
@@ -17,6 +17,10 @@ impl Listing {
         let columns: Vec<String> = it.columns.iter().map(column).collect();
         self.line(format!("policy {} ({})", it.name.text, columns.join(", ")));
         self.nested(|list| {
+            if let Some(RulesFile { path, format, options, .. }) = &it.file {
+                list.line(format!("from {path:?} as {}", format.text));
+                list.nested(|list| options.iter().for_each(|option| file_option(list, option)));
+            }
             it.capacity.iter().for_each(|capacity| list.line(format!("capacity {}", words::expr(capacity))));
             for hook in &it.hooks {
                 let group = hook.group.as_ref().map(|group| format!(" group {}", group.text));

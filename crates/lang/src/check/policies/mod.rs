@@ -3,8 +3,11 @@
 //! `pipeline::policies` has declared the tables. Each row has a priority: the larger, the earlier the rule.
 //! Rules that go on ask again with a part of the key that only rows below them fit.
 
+mod conditions;
+mod from_file;
 mod model;
 mod rates;
+mod read_rules;
 mod region;
 mod unroll;
 
@@ -28,7 +31,7 @@ use unroll::{Effect, Listed, UnrollFault, unroll};
 pub(crate) const BELOW: &str = "below";
 
 /// What a row of a table does: the members of `rule_action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RowAction {
     Pass,
     Keep,
@@ -52,6 +55,31 @@ impl RowAction {
         (RowAction::Return, "return"),
         (RowAction::Limit, "limit"),
     ];
+
+    /// Its word.
+    fn word(self) -> &'static str {
+        RowAction::ALL[self as usize].1
+    }
+}
+
+/// Where the packets of a connection pass that a rule of a file keeps: the members of `keep_reach`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeepReach {
+    /// Everywhere.
+    Connection,
+    /// In its direction where the rule is asked, and in the other one at the opposite point.
+    Direction,
+    /// The same at the port of the rule alone.
+    Port,
+}
+
+impl KeepReach {
+    /// All of them with their words.
+    pub(crate) const ALL: [(KeepReach, &str); 3] = [
+        (KeepReach::Connection, "connection"),
+        (KeepReach::Direction, "direction"),
+        (KeepReach::Port, "port"),
+    ];
 }
 
 /// The distance between the priorities of two rules that follow each other: so many more fit between them.
@@ -69,11 +97,13 @@ pub(crate) fn table_of(policy: &ast::PolicyDeclaration, hook: &ast::PolicyHook) 
 
 /// Whether a rule of the policy goes on: then its tables are asked again.
 pub(crate) fn asks_again(policy: &ast::PolicyDeclaration) -> bool {
-    policy.groups.iter().flat_map(|group| &group.rules).any(|rule| {
-        rule.log
-            || has_limit(rule)
-            || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
-    })
+    // What a file says must not change the shape of a table, so that a change of the file keeps the counts.
+    policy.file.is_some()
+        || policy.groups.iter().flat_map(|group| &group.rules).any(|rule| {
+            rule.log
+                || has_limit(rule)
+                || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
+        })
 }
 
 /// Whether a rule of the policy has a limit: then rows say which, and where packets beyond it go on.
@@ -187,6 +217,9 @@ impl<'a> Checker<'a> {
             }
         }
         let (columns, width) = self.key_columns_of(policy);
+        if let Some(file) = &policy.file {
+            return self.define_from_file(policy, file, &columns, width);
+        }
         let limits = rates_of(policy)
             .iter()
             .flat_map(|rate| rate.limits())
@@ -411,13 +444,28 @@ impl<'a> Checker<'a> {
             Ok(list) => list,
             Err(fault) => return self.not_unrolled(policy, hook, fault, rows),
         };
+        self.fill_hook(policy, hook, id, &list, default, None);
+    }
+
+    /// Makes the rows of a hook's table, of which each rule that goes on is one round.
+    fn fill_hook(
+        &mut self,
+        policy: &ast::PolicyDeclaration,
+        hook: &ast::PolicyHook,
+        id: TableId,
+        list: &[Listed],
+        default: Decided,
+        reach: Option<KeepReach>,
+    ) {
+        let point = &hook.point;
         let rounds = 1 + list.iter().filter(|listed| !matches!(listed.effect, Effect::Decide(_))).count();
         if rounds > MOST_POLICY_ROUNDS {
             let headline = format!("the hook `{}` has too many rules that go on", point.text);
             let label = format!("{rounds} count, log, return or have a limit, and {MOST_POLICY_ROUNDS} may");
             return self.error("E0553", headline, point.span, label);
         }
-        self.fill(id, &list, default, policy, point.span);
+        let shape = RowShape { again: asks_again(policy), limits: has_limits(policy), reach };
+        self.fill(id, list, default, shape, point.span);
         let stage = self.names.stages.get(&format!("{}.again", table_of(policy, hook).text));
         if let Some(stage) = stage {
             self.program.stages[stage.0].cap = Some(rounds as u32);
@@ -425,23 +473,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Makes the rows of a table.
-    fn fill(
-        &mut self,
-        id: TableId,
-        list: &[Listed],
-        default: Decided,
-        policy: &ast::PolicyDeclaration,
-        place: Span,
-    ) {
-        let (again, limits) = (asks_again(policy), has_limits(policy));
-        // Behind what every row says: below which priority a packet goes on, and the limit's part.
-        let row = |does: Decided, rule: u32, below: u32, [over, limit]: [u32; 2]| {
-            let kind: u128 = does.reject.map_or(0, reject_number);
-            let mut value = vec![does.action as u128, kind, u128::from(rule)];
-            value.extend(again.then_some(u128::from(below)));
-            value.extend([over, limit].into_iter().filter(|_| limits).map(u128::from));
-            value
-        };
+    fn fill(&mut self, id: TableId, list: &[Listed], default: Decided, shape: RowShape, place: Span) {
+        let row = |does: Decided, rule: u32, below: u32, over: [u32; 2]| shape.row(does, rule, below, over);
         let table = &self.program.tables[id.0];
         let widths: Vec<u8> = table.keys.iter().map(|(_, ty)| ty.width().unwrap_or(128)).collect();
         let priority = |at: usize| (list.len() - at) as u32 * STEP;
@@ -461,7 +494,7 @@ impl<'a> Checker<'a> {
             for region in regions {
                 let parts = region.iter().zip(&widths);
                 let mut key: Vec<Match> = parts.map(|(part, width)| part_of_row(*part, *width)).collect();
-                key.extend(again.then(|| below(priority(at))));
+                key.extend(shape.again.then(|| below(priority(at))));
                 entries.push((Entry { key, value: value.clone(), priority: priority(at) }, *span));
             }
         }
@@ -574,4 +607,27 @@ fn with(region: &Region, at: usize, part: region::Part) -> Region {
 /// What a row does with packets that go on.
 fn goes_on(action: RowAction) -> Decided {
     Decided { action, reject: None }
+}
+
+/// What the rows of a table say besides the verdict.
+#[derive(Clone, Copy)]
+struct RowShape {
+    /// Below which priority a packet goes on.
+    again: bool,
+    /// Below which one it goes on beyond a limit, and the number of the limit.
+    limits: bool,
+    /// What `keep` reaches.
+    reach: Option<KeepReach>,
+}
+
+impl RowShape {
+    /// The value of a row: what it does, what the sender is told, the rule, and what the shape adds.
+    fn row(self, does: Decided, rule: u32, below: u32, over: [u32; 2]) -> Vec<u128> {
+        let kind: u128 = does.reject.map_or(0, reject_number);
+        let mut value = vec![does.action as u128, kind, u128::from(rule)];
+        value.extend(self.again.then_some(u128::from(below)));
+        value.extend(over.into_iter().filter(|_| self.limits).map(u128::from));
+        value.extend(self.reach.map(|reach| reach as u128));
+        value
+    }
 }

@@ -5,7 +5,7 @@ use super::super::types::Type;
 use super::{KeyColumn, MAPPED, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::CheckedPolicy;
-use crate::source::Span;
+use crate::source::{FileId, Span};
 use crate::tree::limit_text;
 use policy::{
     Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers, RuleAction,
@@ -57,6 +57,7 @@ impl Checker<'_> {
             rules: Vec::new(),
             hooks: declared.hooks.iter().map(|hook| hook.span).collect(),
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
+            from: None,
         };
         let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
         let fields = columns.iter().map(|column| Ok((column.name, self.model_field(column, &points)?)));
@@ -76,6 +77,28 @@ impl Checker<'_> {
         }
         checked.policy = Ok(policy);
         checked
+    }
+
+    /// The same of a policy whose rules come from a file. Columns that are no fields are compared by no rule.
+    pub(super) fn model_from_file(
+        &self,
+        declared: &ast::PolicyDeclaration,
+        (policy, from): (Policy, FileId),
+        columns: &[KeyColumn<'_>],
+    ) -> CheckedPolicy {
+        let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
+        let is_field = |column: &&KeyColumn<'_>| PacketField::ALL.iter().any(|it| it.name() == column.name);
+        let fields =
+            columns.iter().filter(is_field).map(|column| self.model_field(column, &points).map(drop));
+        CheckedPolicy {
+            span: declared.span,
+            name: declared.name.text.clone(),
+            policy: fields.collect::<Result<(), String>>().map(|()| policy),
+            rules: Vec::new(),
+            hooks: Vec::new(),
+            tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
+            from: Some(from),
+        }
     }
 
     /// The hooks, groups and rules; `None` if one is wrong.

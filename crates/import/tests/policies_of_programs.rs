@@ -1,0 +1,486 @@
+//! Policies of programs whose rules come from files: a program decides, counts and logs as the policy of the
+//! file says, and what it cannot do is refused at the line of the file.
+
+#[path = "policies_of_programs/texts.rs"]
+mod texts;
+
+use exec::{Backend, BackendKind, Outputs, load};
+use import::policies::{PolicyOptions, RULES_READER, read};
+use lang::pipeline::{CompileOptions, Compiled, compile};
+use packet::Batch;
+use policy::{
+    HookPoint, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step, Unreachable, evaluate,
+};
+use texts::{Random, iptables_dump, npf_file, pf_file};
+
+/// The columns of the program: fields, types, and which bit of `there` says that a packet has them.
+const COLUMNS: [(PacketField, &str, Option<u16>); 17] = [
+    (PacketField::Family, "u8", None),
+    (PacketField::Source, "ip6", None),
+    (PacketField::Destination, "ip6", None),
+    (PacketField::Protocol, "u8", None),
+    (PacketField::SourcePort, "u16", Some(1)),
+    (PacketField::DestinationPort, "u16", Some(1)),
+    (PacketField::IcmpType, "u8", Some(2)),
+    (PacketField::IcmpCode, "u8", Some(2)),
+    (PacketField::TcpFlags, "u8", Some(4)),
+    (PacketField::LaterFragment, "u8", None),
+    (PacketField::Dscp, "u8", None),
+    (PacketField::TimeToLive, "u8", None),
+    (PacketField::Length, "u16", None),
+    (PacketField::State, "u8", None),
+    (PacketField::OutState, "u8", None),
+    (PacketField::InPort, "u16", None),
+    (PacketField::OutPort, "u16", None),
+];
+
+const POINTS: [(HookPoint, &str); 5] = [
+    (HookPoint::In, "in"),
+    (HookPoint::Forward, "forward"),
+    (HookPoint::ToGateway, "to_gateway"),
+    (HookPoint::FromGateway, "from_gateway"),
+    (HookPoint::Out, "out"),
+];
+
+/// A program that asks one hook about each packet, and counts what is decided, by which line.
+fn counting(format: &str) -> String {
+    let fields: Vec<String> =
+        COLUMNS.iter().map(|(field, ty, _)| format!("{}: {ty}", field.name())).collect();
+    let columns: Vec<String> = COLUMNS
+        .iter()
+        .map(|(field, ty, there)| {
+            let ty = if matches!(field, PacketField::InPort | PacketField::OutPort) { "port" } else { ty };
+            format!("{}: {ty}{}", field.name(), if there.is_some() { " absent" } else { "" })
+        })
+        .collect();
+    let args: Vec<String> = COLUMNS
+        .iter()
+        .map(|(field, _, there)| match there {
+            Some(bit) => format!("p.{name}, p.there & {bit} != 0", name = field.name()),
+            None if matches!(field, PacketField::InPort | PacketField::OutPort) => {
+                format!("p.{} as port", field.name())
+            }
+            None => format!("p.{}", field.name()),
+        })
+        .collect();
+    let (columns, args) = (columns.join(", "), args.join(", "));
+    let asks: Vec<String> =
+        (0..).zip(POINTS).map(|(at, (_, word))| format!("{at} => goto edge.{word}({args})")).collect();
+    let hooks: Vec<String> = POINTS.iter().map(|(_, word)| format!("hook {word}")).collect();
+    format!(
+        "layout probe {{ point: u8 there: u16 {} }}
+        counter acts[4]
+        counter rules[256]
+        counter kinds[1024]
+        counter logged[256]
+        counter reaches[4]
+        policy edge({columns}) {{
+            from \"rules\" as {format} interfaces {{ eth0 = 1  eth1 = 2  tun0 = 3 }}
+            {}
+            pass => {{ count acts[0] count rules[rule & 255] flood }}
+            keep => {{ count acts[1] count rules[rule & 255] count reaches[(reach as u8) & 3] flood }}
+            block => {{ count acts[2] count rules[rule & 255] flood }}
+            reject => {{ count acts[3] count rules[rule & 255] count kinds[(kind as u16) & 1023] flood }}
+            log => count logged[rule & 255]
+        }}
+        start decoder frame(p: probe) {{ match p.point {{ {} else => flood }} }}\n",
+        fields.join(" "),
+        hooks.join("\n"),
+        asks.join("\n"),
+    )
+}
+
+fn compiled(program: &str, file: &str) -> Compiled {
+    let load = |path: &str| (path == "rules").then(|| file.to_owned());
+    let options = CompileOptions { rules_reader: Some(RULES_READER), ..CompileOptions::default() };
+    compile("program.rav", program, &load, &options)
+}
+
+fn told(compiled: &Compiled) -> Vec<String> {
+    let line = |found: &lang::diagnostic::Diagnostic| {
+        let help = found.help.as_deref().unwrap_or_default();
+        format!("{} {}: {}; {help}", compiled.sources.place(found.primary.span), found.code, found.headline)
+    };
+    compiled.diagnostics.iter().map(line).collect()
+}
+
+fn options() -> PolicyOptions {
+    let interfaces = [("eth0", 1), ("eth1", 2), ("tun0", 3)];
+    let interfaces = interfaces.map(|(name, port)| (name.to_owned(), port)).to_vec();
+    PolicyOptions { interfaces, ..PolicyOptions::default() }
+}
+
+/// A packet as its fields and its bytes.
+fn packet(random: &mut Random, point: usize) -> (Packet, Vec<u8>) {
+    let (mut packet, mut bytes) = (Packet::default(), vec![point as u8]);
+    let family = if random.below(5) == 0 { 6 } else { 4 };
+    let proto = random.pick(&[6u128, 6, 6, 17, 17, 1, 58, 47]);
+    let fragment = u128::from(random.below(8) == 0);
+    let mut there = 0u16;
+    if fragment == 0 {
+        there |= u16::from(matches!(proto, 6 | 17));
+        there |= if matches!((proto, family), (1, 4) | (58, 6)) { 2 } else { 0 };
+        there |= if proto == 6 { 4 } else { 0 };
+    }
+    bytes.extend(there.to_be_bytes());
+    for (field, ty, bit) in COLUMNS {
+        let value = match field {
+            PacketField::Family => family,
+            PacketField::Protocol => proto,
+            PacketField::LaterFragment => fragment,
+            PacketField::Source | PacketField::Destination if family == 6 => {
+                (0x2001_0db8 << 96) + u128::from(random.below(8))
+            }
+            PacketField::Source | PacketField::Destination => {
+                (0xffff << 32) + (10 << 24) + u128::from(random.below(8))
+            }
+            PacketField::IcmpType => random.pick(&[8, 0, 3, 128]),
+            PacketField::IcmpCode => u128::from(random.below(3)),
+            PacketField::TcpFlags => random.pick(&[2, 0x12, 0x10, 0x11, 4, 0xc2, 0x3f, 0]),
+            PacketField::Dscp | PacketField::TimeToLive => u128::from(random.below(4)),
+            PacketField::Length => u128::from(random.below(4) * 20),
+            PacketField::State | PacketField::OutState => u128::from(random.below(5)),
+            PacketField::InPort | PacketField::OutPort => 1 + u128::from(random.below(4)),
+            _ => u128::from(random.below(8)),
+        };
+        match ty {
+            "ip6" => bytes.extend(value.to_be_bytes()),
+            "u16" => bytes.extend((value as u16).to_be_bytes()),
+            _ => bytes.push(value as u8),
+        }
+        // A value that is not there is handed over all the same.
+        packet = packet.with(field, bit.is_none_or(|bit| there & bit != 0).then_some(value));
+    }
+    (packet, bytes)
+}
+
+fn counts(backend: &dyn Backend) -> Vec<Vec<u64>> {
+    (0..5).map(|counter| backend.counter(counter).iter().map(|(packets, _)| *packets).collect()).collect()
+}
+
+fn reject_number(reject: Reject) -> usize {
+    match reject {
+        Reject::TcpReset => 0,
+        Reject::ByProtocol => 1,
+        Reject::Unreachable(Unreachable::NoRoute) => 2,
+        Reject::Unreachable(Unreachable::Host) => 3,
+        Reject::Unreachable(Unreachable::Port) => 4,
+        Reject::Unreachable(Unreachable::Prohibited) => 5,
+        Reject::Icmp(code) => 256 + usize::from(code),
+        Reject::Icmpv6(code) => 512 + usize::from(code),
+    }
+}
+
+/// What the counters are to say after a packet at a point.
+fn expected(before: &[Vec<u64>], policy: &Policy, point: HookPoint, packet: &Packet) -> Vec<Vec<u64>> {
+    let mut alone = policy.clone();
+    alone.hooks.retain(|hook| hook.point == point);
+    let path = [Path::Forwarded, Path::ToGateway, Path::FromGateway];
+    let path = path.into_iter().find(|path| path.points().contains(&point)).expect("each point is on a way");
+    // What is remembered at another point has no say at this one.
+    let elsewhere = match (policy.remembers, point) {
+        (Remembers::KeptByDirection | Remembers::KeptAtPort, HookPoint::Out | HookPoint::FromGateway) => {
+            Some(PacketField::State)
+        }
+        (Remembers::KeptByDirection | Remembers::KeptAtPort, _) => Some(PacketField::OutState),
+        _ => None,
+    };
+    let packet = elsewhere.map_or(packet.clone(), |field| packet.clone().with(field, None));
+    let verdict = evaluate(&alone, path, &packet, &|_| false).expect("it ends");
+    let mut counts = before.to_vec();
+    let mut decided = 0;
+    for step in &verdict.steps {
+        let Step::Rule(group, index) = *step else {
+            decided = 0;
+            continue;
+        };
+        let rule = &policy.groups[group].rules[index];
+        let line = rule.place.line as usize;
+        counts[3][line] += u64::from(rule.log);
+        use RuleAction::{Block, Keep, Pass, Reject};
+        if matches!(rule.action, Pass | Keep | Block | Reject(_)) {
+            decided = line;
+        }
+    }
+    // Linux remembers what passes the last hook.
+    let ends =
+        policy.remembers == Remembers::Passed && matches!(point, HookPoint::ToGateway | HookPoint::Out);
+    let action = if ends && verdict.action == RuleAction::Pass { RuleAction::Keep } else { verdict.action };
+    counts[1][decided] += 1;
+    match action {
+        RuleAction::Pass => counts[0][0] += 1,
+        RuleAction::Keep => {
+            counts[0][1] += 1;
+            counts[4][match policy.remembers {
+                Remembers::KeptByDirection => 1,
+                Remembers::KeptAtPort => 2,
+                _ => 0,
+            }] += 1;
+        }
+        RuleAction::Block => counts[0][2] += 1,
+        RuleAction::Reject(reject) => {
+            counts[0][3] += 1;
+            counts[2][reject_number(reject)] += 1;
+        }
+        other => panic!("no verdict: {other:?}"),
+    }
+    counts
+}
+
+/// Runs packets through programs with random files; gives how many there were, and how often each action.
+fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize, Vec<u64>, u64) {
+    let (mut compared, mut acts, mut logged) = (0, vec![0; 4], 0);
+    for seed in 1..=files {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let text = text(&mut random);
+        let imported = read(text.as_bytes(), format, &options()).expect("it is of the format");
+        let compiled = compiled(&counting(format), &text);
+        if !imported.refused.is_empty() {
+            let lines: Vec<_> = imported.refused.iter().map(|refused| refused.line).collect();
+            let told: Vec<_> = compiled
+                .diagnostics
+                .iter()
+                .map(|found| compiled.sources.line_column(found.primary.span).0)
+                .collect();
+            assert_eq!(lines, told, "seed {seed}: {:?}\n{text}", imported.refused);
+            continue;
+        }
+        let Some(program) = &compiled.program else {
+            // Rules can multiply beyond the bound, and a range can meet a mask; nothing else is wrong.
+            let limits: Vec<&str> = compiled.diagnostics.iter().map(|found| found.code).collect();
+            let known = limits.iter().all(|code| ["E0555", "E0558"].contains(code));
+            assert!(known && !limits.is_empty(), "seed {seed}: {:#?}\n{text}", told(&compiled));
+            continue;
+        };
+        compared += 1;
+        let mut backends = [BackendKind::Interpreter, BackendKind::Native]
+            .map(|kind| load(program, kind, 5, seed).expect("it loads"));
+        let mut before = counts(backends[0].as_ref());
+        for number in 0..250 {
+            let point = number as usize % POINTS.len();
+            let (packet, mut bytes) = packet(&mut random, point);
+            let wanted = expected(&before, &imported.policy, POINTS[point].0, &packet);
+            let length = bytes.len() as u32;
+            bytes.resize(192, 0);
+            for backend in &mut backends {
+                let mut batch = Batch::new();
+                batch.push(0, length, length, 1, 1_000 + number);
+                backend.run(&mut bytes, &mut batch, &mut Outputs::default());
+                let are = counts(backend.as_ref());
+                assert!(
+                    are == wanted,
+                    "seed {seed}, packet {number} at {}: {packet:?}\nit is {:?}\nshould be {:?}\n{text}",
+                    POINTS[point].1,
+                    changed(&before, &are),
+                    changed(&before, &wanted)
+                );
+            }
+            before = wanted;
+        }
+        acts.iter_mut().zip(&before[0]).for_each(|(all, one)| *all += one);
+        logged += before[3].iter().sum::<u64>();
+    }
+    println!("{format}: {compared} of {files} files; pass, keep, block, reject {acts:?}, logged {logged}");
+    (compared, acts, logged)
+}
+
+/// The cells of counters that went on.
+fn changed(before: &[Vec<u64>], after: &[Vec<u64>]) -> Vec<(usize, usize)> {
+    let cells = |counter: usize| (0..before[counter].len()).map(move |cell| (counter, cell));
+    (0..before.len()).flat_map(cells).filter(|&(at, cell)| before[at][cell] != after[at][cell]).collect()
+}
+
+#[test]
+fn random_dumps_of_iptables_decide_as_the_walk_through_their_chains() {
+    let (files, acts, logged) = compare("iptables", iptables_dump, 60);
+    assert!(files >= 40 && acts.iter().all(|act| *act >= 100) && logged >= 100, "{acts:?} {logged}");
+}
+
+#[test]
+fn random_files_of_npf_decide_as_the_walk_through_their_groups() {
+    let (files, acts, _) = compare("npf", npf_file, 60);
+    assert!(files >= 40 && acts.iter().all(|act| *act >= 100), "{acts:?}");
+}
+
+#[test]
+fn random_files_of_pf_decide_as_the_walk_through_their_rules() {
+    let (files, acts, _) = compare("pf", pf_file, 60);
+    assert!(files >= 40 && acts.iter().all(|act| *act >= 100), "{acts:?}");
+}
+
+/// A program that asks `hook forward` with these columns about IPv4, by the rules of a file.
+fn asking(columns: &str, parts: &str) -> String {
+    let args = columns.split(", ").map(|column| match column {
+        column if column.ends_with("absent") => "0, false",
+        column if column.ends_with("ip6") => "::",
+        _ => "0",
+    });
+    let args: Vec<&str> = args.collect();
+    format!(
+        "reason blocked \"a rule\"
+policy edge({columns}) {{
+    from \"rules\" as {parts}
+    pass => flood
+    block => drop blocked
+}}
+start stage all() {{ goto edge.forward({}) }}
+",
+        args.join(", ")
+    )
+}
+
+const FAMILY: &str = "family: u8";
+const FILTER: &str = "iptables interfaces { eth0 = 1 }\nhook forward";
+
+/// A dump whose rules begin at line 4.
+fn dump(rules: &str) -> String {
+    format!("*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n{rules}\nCOMMIT\n")
+}
+
+#[test]
+fn what_a_program_cannot_do_is_refused_at_the_line() {
+    let fine = compiled(&asking(FAMILY, FILTER), &dump("-A FORWARD -j DROP"));
+    assert_eq!(told(&fine), Vec::<String>::new());
+    for (columns, parts, rules, wanted) in [
+        (FAMILY, FILTER, "-A FORWARD -j TEE", "rules:4:15 E0572: "),
+        (FAMILY, FILTER, "-A FORWARD -i eth9 -j DROP", "rules:4:15 E0572: "),
+        (
+            FAMILY,
+            FILTER,
+            "-A FORWARD -j DROP\n-A FORWARD -s 10.0.0.1 -j DROP",
+            "rules:5:1 E0573: the policy `edge` has no column `src`; declare a column `src: ip6`",
+        ),
+        (
+            FAMILY,
+            FILTER,
+            "-A INPUT -j DROP",
+            "rules:3:1 E0574: the policy `edge` has no hook `to_gateway`; declare `hook to_gateway`, and go to",
+        ),
+        (
+            FAMILY,
+            FILTER,
+            "-A FORWARD -m limit --limit 3/second -j ACCEPT",
+            "rules:4:15 E0575: `limit --limit 3/second` depends on earlier packets; take the rule out",
+        ),
+        (
+            FAMILY,
+            FILTER,
+            "-A FORWARD -j LOG",
+            "rules:4:1 E0554: the policy `edge` does not say what happens on `log`",
+        ),
+        (
+            FAMILY,
+            FILTER,
+            "-A FORWARD -j REJECT",
+            "rules:4:1 E0554: the policy `edge` does not say what happens on `reject`",
+        ),
+        (
+            "family: u8, state: u2",
+            FILTER,
+            "-A FORWARD -m state --state NEW -j DROP",
+            "program.rav:2:25 E0573: the column `state` is too narrow",
+        ),
+        (
+            "family: u8, state: u3",
+            FILTER,
+            "-A FORWARD -m state --state NEW -j ACCEPT",
+            "rules:2:1 E0554: the policy `edge` does not say what happens on `keep`",
+        ),
+        (
+            FAMILY,
+            "iptables\nhook forward { group web default block }",
+            "",
+            "program.rav:4:22 E0570: the rules of `edge` come from a file",
+        ),
+        (FAMILY, "iptables chain \"FORWARD\"\nhook forward", "", "program.rav:3:36 E0537: "),
+        (FAMILY, "iptables skip_title\nhook forward", "", "program.rav:3:30 E0537: "),
+        (
+            FAMILY,
+            "iptable\nhook forward",
+            "",
+            "program.rav:3:21 E0100: there is no format of rules `iptable`",
+        ),
+        (FAMILY, "iptables family ip5\nhook forward", "", "program.rav:3:37 E0100: "),
+    ] {
+        let told = told(&compiled(&asking(columns, parts), &dump(rules)));
+        assert!(told.first().is_some_and(|first| first.starts_with(wanted)), "{rules}: {told:#?}");
+    }
+}
+
+#[test]
+fn a_rule_that_keeps_needs_a_program_that_does() {
+    let columns = "family: u8, proto: u8, tcp_flags: u8 absent, state: u3, out_state: u3";
+    for (parts, rules, wanted) in [
+        (
+            "pf\nhook forward hook in hook out",
+            "pass in all",
+            "rules:1:1 E0554: the policy `edge` does not say what happens on `keep`",
+        ),
+        (
+            "npf\nhook forward hook in hook out",
+            "group default { pass stateful all }",
+            "rules:1:17 E0554: the policy `edge` does not say what happens on `keep`",
+        ),
+    ] {
+        let told = told(&compiled(&asking(columns, parts), &format!("{rules}\n")));
+        assert!(told.first().is_some_and(|first| first.starts_with(wanted)), "{rules}: {told:#?}");
+    }
+    // And one that says what is kept.
+    let told = told(&compiled(
+        &asking(
+            "family: u8, proto: u8, tcp_flags: u8 absent, out_state: u3",
+            "pf\nkeep => flood\nhook forward hook in hook out",
+        ),
+        "pass in all\n",
+    ));
+    assert!(told[0].starts_with("rules:1:1 E0573: the policy `edge` has no column `state`"), "{told:#?}");
+}
+
+#[test]
+fn files_have_the_limits_of_declared_policies() {
+    let codes = |parts: &str, rules: &str| -> Vec<String> {
+        let columns =
+            "family: u8, src: ip6, dst: ip6, proto: u8, sport: u16 absent, dport: u16 absent, fragment: u1";
+        told(&compiled(&asking(columns, parts), &dump(rules)))
+            .iter()
+            .map(|told| told.split(':').take(3).collect::<Vec<_>>().join(":"))
+            .collect()
+    };
+    let rules = |count: usize, target: &str| -> String {
+        let rule =
+            |at: usize| format!("-A FORWARD -s 10.{}.{}.{} {target}\n", at >> 16, at >> 8 & 255, at & 255);
+        (0..count).map(rule).collect()
+    };
+    // Two rows are the gate of the other family, and one is the default.
+    assert_eq!(codes(FILTER, &rules(65_533, "-j DROP")), Vec::<String>::new());
+    assert_eq!(codes(FILTER, &rules(65_534, "-j DROP")), ["rules:65537:1 E0558"]);
+    let more = "iptables\ncapacity 128k\nhook forward";
+    assert_eq!(codes(more, &rules(65_535, "")), Vec::<String>::new());
+    assert_eq!(codes(more, &rules(65_536, "")), ["program.rav:5:6 E0553"]);
+    let ports = |from: usize| (0..15).map(|at| (from + 2 * at).to_string()).collect::<Vec<_>>().join(",");
+    let multiplied = format!(
+        "-A FORWARD -p tcp -m multiport --sports {} -m multiport --dports {} -j DROP\n",
+        ports(1),
+        ports(100)
+    );
+    assert_eq!(codes(FILTER, &multiplied.repeat(10)), Vec::<String>::new());
+    let work = codes(FILTER, &multiplied.repeat(5_000));
+    assert!(work.len() == 1 && work[0].ends_with("E0556"), "{work:?}");
+    let deep = |chains: usize| {
+        let names: String = (0..chains).map(|at| format!(":c{at} - [0:0]\n")).collect();
+        let jumps: String = (1..chains).map(|at| format!("-A c{} -j c{at}\n", at - 1)).collect();
+        format!("{names}-A FORWARD -j c0\n{jumps}-A c{} -j DROP", chains - 1)
+    };
+    assert_eq!(codes(FILTER, &deep(63)), Vec::<String>::new());
+    assert_eq!(codes(FILTER, &deep(64)), ["rules:68:1 E0572"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_at_its_place() {
+    let text = asking(FAMILY, FILTER);
+    let options = CompileOptions { rules_reader: Some(RULES_READER), ..CompileOptions::default() };
+    let compiled = compile("program.rav", &text, &|_| None, &options);
+    assert!(told(&compiled)[0].starts_with("program.rav:3:5 E0571: there is no text in `rules`"));
+    let unread = compile("program.rav", &text, &|_| Some(dump("")), &CompileOptions::default());
+    assert!(told(&unread)[0].starts_with("program.rav:3:5 E0571: `rules` is not read"));
+}
