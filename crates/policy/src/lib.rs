@@ -36,7 +36,7 @@ pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};
 pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 pub use field::{MAPPED, Packet, PacketField, State, Values};
-pub use limits::{DEEPEST_JUMPS, MOST_RULES, MOST_STEPS};
+pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
     Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Unreachable,
