@@ -11,7 +11,7 @@ pub const MOST_STEPS: usize = 4_000_000;
 
 /// The most nodes of the diagrams of one analysis, of 12 bytes each, and up to 16 bytes for finding it
 /// again: less than 2 GiB. No search remembers more pairs of diagrams than this.
-pub(crate) const MOST_NODES: usize = 64_000_000;
+pub const MOST_NODES: usize = 64_000_000;
 
 /// The most conditions on earlier packets of a policy that is analysed. Each is a bit of packets, and
 /// operations on diagrams go as deep as there are bits.
