@@ -20,7 +20,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-/// What is found out about the order of lines, once the rules that never decide are gone.
+/// What is found out about the order of lines of a policy as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderFindings {
     /// The lines without any of which alone every hook decides the same about every packet.
@@ -154,8 +154,8 @@ struct RankOperations {
 struct Ranking<'a, 'p> {
     decided: &'a mut DecidedPolicy<'p>,
     lines: Vec<Vec<RuleIndex>>,
-    /// The rules that decide about some packet or send some on.
-    live: HashSet<RuleIndex>,
+    /// The rules that decide about no packet and send none on.
+    dead: HashSet<RuleIndex>,
     lists: RankLists,
     operations: RankOperations,
     /// The lists of each group; `None` while they are made.
@@ -176,7 +176,9 @@ impl DecidedPolicy<'_> {
     /// most `most` are told.
     ///
     /// A line is redundant by what it does to packets: one that logs, that sends packets on, or whose
-    /// condition depends on earlier packets, is never told.
+    /// condition depends on earlier packets, is never told. Nor is one whose packets a rule would get that
+    /// logs or depends on earlier packets, or one that never decides as long as the line is there: the two
+    /// could not both go.
     ///
     /// # Errors
     /// It is too much, or groups jump in a circle, even if no packet goes all around.
@@ -186,10 +188,7 @@ impl DecidedPolicy<'_> {
         for (line, rules) in lines.iter().enumerate() {
             of_rule.extend(rules.iter().map(|rule| (*rule, line)));
         }
-        let dead: HashSet<RuleIndex> = self.unreached()?.into_iter().collect();
-        let groups = self.policy.groups.iter().enumerate();
-        let rules = groups.flat_map(|(group, rules)| (0..rules.rules.len()).map(move |rule| (group, rule)));
-        let live = rules.filter(|rule| !dead.contains(rule)).collect();
+        let dead = self.unreached()?.into_iter().collect();
         let mut lists = RankLists { lists: Vec::new(), numbers: HashMap::new(), lines: of_rule };
         lists.number(Ranks::default());
         let diagrams = &mut self.space.diagrams;
@@ -199,7 +198,7 @@ impl DecidedPolicy<'_> {
             at_once: diagrams.operation(false),
         };
         let (groups, made) = (HashMap::new(), Vec::new());
-        Ranking { decided: self, lines, live, lists, operations, groups, made }.findings(most)
+        Ranking { decided: self, lines, dead, lists, operations, groups, made }.findings(most)
     }
 }
 
@@ -227,7 +226,13 @@ impl Ranking<'_, '_> {
                     Some(Ranked { rule, .. }) => (Step::Rule(rule.0, rule.1), self.action(rule)),
                     None => (Step::Default(hook), default),
                 };
-                let alike = self.effect(self.action(first)) == self.effect(other);
+                let behind = second.map(|second| second.rule);
+                if behind.is_some_and(|rule| self.dead.contains(&rule)) {
+                    redundant.insert(line, None);
+                    continue;
+                }
+                let alike = self.effect(self.action(first)) == self.effect(other)
+                    && behind.is_none_or(|rule| self.only_decides(rule));
                 let found = redundant.entry(line).or_insert_with(|| Some(BTreeSet::new()));
                 match found {
                     Some(found) if alike => {
@@ -235,8 +240,7 @@ impl Ranking<'_, '_> {
                     }
                     _ => *found = None,
                 }
-                let second = second.and_then(|second| self.lists.lines.get(&second.rule));
-                if let Some(second) = second
+                if let Some(second) = behind.and_then(|rule| self.lists.lines.get(&rule))
                     && self.action(first).passes() != other.passes()
                 {
                     opposed.entry((line, *second)).or_insert(Overlap { function, list });
@@ -308,7 +312,7 @@ impl Ranking<'_, '_> {
         if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action }
     }
 
-    /// Whether nothing but packets tells whether the rule is there.
+    /// Whether nothing but packets tells whether the rule is asked.
     fn only_decides(&self, rule: RuleIndex) -> bool {
         let rule = &self.decided.policy.groups[rule.0].rules[rule.1];
         rule.action.decides() && !rule.log && !rule.condition.depends_on_earlier_packets()
@@ -336,9 +340,6 @@ impl Ranking<'_, '_> {
                 continue;
             }
             next -= 1;
-            if !self.live.contains(&(index, next)) {
-                continue;
-            }
             let condition = self.condition((index, next))?;
             let action = group.rules[next].action;
             let inner = match action {
@@ -380,12 +381,10 @@ impl Ranking<'_, '_> {
     fn decided_by(&mut self, group: usize, run: Range<usize>) -> Result<Diagram, AnalysisFault> {
         let mut lists = Vec::with_capacity(run.len());
         for rule in run.clone().map(|rule| (group, rule)) {
-            if self.live.contains(&rule) {
-                let condition = self.condition(rule)?;
-                let ranked = Ranked { rule, at_once: self.ends(rule) };
-                let list = self.lists.number(Ranks { first: Some(ranked), second: None });
-                lists.push(self.decided.space.diagrams.choose(condition, Diagram::end(list), NONE)?);
-            }
+            let condition = self.condition(rule)?;
+            let ranked = Ranked { rule, at_once: self.ends(rule) };
+            let list = self.lists.number(Ranks { first: Some(ranked), second: None });
+            lists.push(self.decided.space.diagrams.choose(condition, Diagram::end(list), NONE)?);
         }
         if !self.ends((group, run.start)) {
             lists.reverse();
@@ -440,11 +439,9 @@ impl Ranking<'_, '_> {
         for group in self.made.clone().into_iter().rev() {
             for (index, rule) in policy.groups[group].rules.iter().enumerate() {
                 let (RuleAction::Jump(next) | RuleAction::Goto(next)) = rule.action else { continue };
-                if self.live.contains(&(group, index)) {
-                    let condition = self.condition((group, index))?;
-                    let through = self.decided.space.diagrams.both(scopes[&group], condition)?;
-                    self.widen(&mut scopes, next, through)?;
-                }
+                let condition = self.condition((group, index))?;
+                let through = self.decided.space.diagrams.both(scopes[&group], condition)?;
+                self.widen(&mut scopes, next, through)?;
             }
         }
         Ok(scopes)
@@ -465,12 +462,12 @@ impl Ranking<'_, '_> {
     fn matched(&mut self, line: usize, scopes: &HashMap<usize, Diagram>) -> Result<Diagram, AnalysisFault> {
         let mut matched = NONE;
         for rule in self.lines[line].clone() {
-            if self.live.contains(&rule) {
-                let condition = self.condition(rule)?;
-                let diagrams = &mut self.decided.space.diagrams;
-                let here = diagrams.both(scopes[&rule.0], condition)?;
-                matched = diagrams.either(matched, here)?;
-            }
+            // No jump leads to a group without a scope.
+            let Some(scope) = scopes.get(&rule.0) else { continue };
+            let condition = self.condition(rule)?;
+            let diagrams = &mut self.decided.space.diagrams;
+            let here = diagrams.both(*scope, condition)?;
+            matched = diagrams.either(matched, here)?;
         }
         Ok(matched)
     }

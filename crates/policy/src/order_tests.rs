@@ -4,9 +4,7 @@ use crate::analysis_tests::{PACKETS, forwarding, holds, hooks, rule, walked};
 use crate::decisions::AnalysisFault;
 use crate::evaluate::{PolicyFault, Step, evaluate};
 use crate::field::{PacketField, Values};
-use crate::model::{
-    Hook, HookPoint, Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace,
-};
+use crate::model::{HookPoint, Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace};
 use crate::order::{OrderFindings, RedundantLine};
 use crate::packet_space::WitnessPacket;
 use crate::toy::policies;
@@ -68,6 +66,12 @@ fn matches(
         })
 }
 
+/// Whether this is a rule whose condition depends on earlier packets.
+fn remembers_by(policy: &Policy, by: Step) -> bool {
+    let Step::Rule(group, rule) = by else { return false };
+    format!("{:?}", policy.groups[group].rules[rule].condition).contains("Remembered")
+}
+
 /// The redundant lines, and the pairs that are correlated and those that are exceptions.
 type Walked = (BTreeSet<usize>, [BTreeSet<(usize, usize)>; 2]);
 
@@ -75,8 +79,6 @@ type Walked = (BTreeSet<usize>, [BTreeSet<(usize, usize)>; 2]);
 fn walked_all(policy: &Policy) -> Walked {
     let lines: Lines = policy.lines();
     let dead = DecidedPolicy::new(policy).expect("small").unreached().expect("small");
-    let written = policy;
-    let policy = without(written, dead.iter().copied());
     let dead: HashSet<(usize, usize)> = dead.into_iter().collect();
     let line_of = |step: Step| match step {
         Step::Rule(group, index) => lines.iter().position(|line| line.contains(&(group, index))),
@@ -86,7 +88,7 @@ fn walked_all(policy: &Policy) -> Walked {
     let effect = |action| if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action };
     let mut redundant: BTreeMap<usize, bool> = BTreeMap::new();
     let mut opposed = BTreeSet::new();
-    for (point, before, alone) in hooks(&policy) {
+    for (point, before, alone) in hooks(policy) {
         let decide = |(group, index): &&(usize, usize)| alone.groups[*group].rules[*index].action.decides();
         let others: Vec<Policy> =
             lines.iter().map(|line| without(&alone, line.iter().filter(decide).copied())).collect();
@@ -102,8 +104,11 @@ fn walked_all(policy: &Policy) -> Walked {
             let Some((by, action)) = decider(&alone, packet) else { continue };
             let Some(line) = line_of(by) else { continue };
             let (other_by, other) = decider(&others[line], packet).expect("the hook is asked");
-            *redundant.entry(line).or_insert(true) &= effect(action) == effect(other);
+            let is_dead = matches!(other_by, Step::Rule(group, rule) if dead.contains(&(group, rule)));
+            let alike = effect(action) == effect(other) && !is_dead && !remembers_by(policy, other_by);
+            *redundant.entry(line).or_insert(true) &= alike;
             if let Some(second) = line_of(other_by)
+                && !is_dead
                 && action.passes() != other.passes()
             {
                 opposed.insert((line, second));
@@ -112,17 +117,16 @@ fn walked_all(policy: &Policy) -> Walked {
     }
     let only_decides = |line: usize| {
         lines[line].iter().all(|(group, index)| {
-            let rule = &written.groups[*group].rules[*index];
-            rule.action.decides() && !format!("{:?}", rule.condition).contains("Remembered")
+            policy.groups[*group].rules[*index].action.decides()
+                && !remembers_by(policy, Step::Rule(*group, *index))
         })
     };
     let redundant = redundant.into_iter().filter(|(line, alike)| *alike && only_decides(*line));
     let matched = |line: usize| -> Vec<bool> {
-        let live = || lines[line].iter().filter(|rule| !dead.contains(rule));
         let here = |packet: &WitnessPacket| {
             policy.hooks.iter().any(|hook| {
                 packet.path.points().contains(&hook.point)
-                    && live().any(|rule| matches(&policy, hook.group, packet, *rule, 4))
+                    && lines[line].iter().any(|rule| matches(policy, hook.group, packet, *rule, 4))
             })
         };
         PACKETS.iter().map(here).collect()
@@ -164,12 +168,24 @@ fn a_line_is_redundant_if_others_treat_its_packets_alike() {
     // A rule of the opposite stands between, or the second one never decides.
     assert_eq!(first(vec![web(), rule(port(0, 99), RuleAction::Block), some()]), []);
     assert_eq!(first(vec![web(), web()]), []);
+    // Without the first line, the second one would decide, which never did.
+    let ssh = |action| rule(port(22, 22), action);
+    let ports = || rule(port(0, 1023), RuleAction::Block);
+    assert_eq!(first(vec![ssh(RuleAction::Block), ssh(RuleAction::Pass), ports()]), by(2, Step::Default(0)));
     // What logs, or asks about earlier packets, does more than decide.
     assert_eq!(first(vec![PolicyRule { log: true, ..web() }, some()]), []);
     let rate = || RuleCondition::All(vec![port(80, 80), RuleCondition::Remembered(0)]);
     let memory = Memory { place: RulePlace::default(), text: "rate".into() };
     let limited = listed(vec![rule(rate(), RuleAction::Pass), some()]);
-    assert_eq!(found(&Policy { memories: vec![memory], ..limited }).redundant, []);
+    let limited = Policy { memories: vec![memory], ..limited };
+    assert_eq!(found(&limited).redundant, []);
+    // Packets of a line that goes would be among those that a rate counts.
+    let mut counted = limited.clone();
+    counted.groups[0].rules.insert(0, web());
+    assert_eq!(found(&counted).redundant, []);
+    counted.groups[0].rules[1].log = true;
+    counted.groups[0].rules[1].condition = port(80, 80);
+    assert_eq!(found(&counted).redundant, []);
     // The parts of a line go together.
     let mut parts = listed(vec![web(), rule(port(80, 81), RuleAction::Pass)]);
     parts.groups[0].rules[1].place = parts.groups[0].rules[0].place;
@@ -202,10 +218,7 @@ fn the_order_of_lines_decides_where_they_overlap_and_do_the_opposite() {
 #[test]
 fn groups_that_jump_in_a_circle_are_refused_also_if_no_packet_goes_around() {
     let jump = |low, high, group| rule(port(low, high), RuleAction::Jump(group));
-    let mut circle = forwarding(vec![vec![jump(0, 9, 1)], vec![jump(10, 19, 0)]]);
-    assert!(DecidedPolicy::new(&circle).expect("small").order_findings(0).is_ok());
-    circle.hooks.push(Hook { group: 1, default: RuleAction::Pass, ..circle.hooks[0].clone() });
-    circle.hooks[0].default = RuleAction::Pass;
+    let circle = forwarding(vec![vec![jump(0, 9, 1)], vec![jump(10, 19, 0)]]);
     let refused = DecidedPolicy::new(&circle).expect("small").order_findings(0);
     assert_eq!(refused, Err(AnalysisFault::Walk(PolicyFault::TooDeep)));
 }

@@ -133,12 +133,16 @@ impl Formulas<'_> {
         self.named("Int", &format!("(let ((by {by})) (ite (= by (- 1)) {} {actions}))", code(default)))
     }
 
-    /// Where a line decides, and other rules than those that are gone and than it would do something else.
-    fn needed(&mut self, line: &[(usize, usize)], hooks: &[HookFormulas]) -> String {
+    /// Where a line decides, and without it something else would be done, or by one of the rules of `unfit`.
+    fn needed(
+        &mut self,
+        line: &[(usize, usize)],
+        unfit: &[(usize, usize)],
+        hooks: &[HookFormulas],
+    ) -> String {
         let keeps = self.policy.remembers.asks(HookPoint::In).is_some();
         let effect =
             |action: &str| if keeps { action.to_owned() } else { format!("(ite (= {action} 1) 0 {action})") };
-        let gone = self.gone.clone();
         self.gone.extend(line);
         let mut needed = String::from("(or false");
         for hook in hooks {
@@ -148,10 +152,14 @@ impl Formulas<'_> {
             let of_line =
                 line.iter().map(|(group, rule)| format!("(= {} {})", hook.by, number(*group, *rule)));
             let of_line = of_line.collect::<Vec<String>>().join(" ");
-            let differs = format!("(not (= {} {}))", effect(&hook.action), effect(&action));
+            let mut differs = format!("(or (not (= {} {}))", effect(&hook.action), effect(&action));
+            for (group, rule) in unfit {
+                let _ = write!(differs, " (= {by} {})", number(*group, *rule));
+            }
+            differs.push(')');
             let _ = write!(needed, " (and {} (or false {of_line}) {differs})", hook.asked);
         }
-        self.gone = gone;
+        self.gone.clear();
         needed + ")"
     }
 
@@ -260,15 +268,19 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide_or_are_redunda
         }
         let lines = old.lines();
         let told = DecidedPolicy::new(&old).expect("small").order_findings(0).expect("small").redundant;
-        let gone = unreached.iter().copied().collect();
-        let mut formulas = Formulas { policy: &old, lead: "c", text: String::new(), next: 0, gone };
+        let mut formulas =
+            Formulas { policy: &old, lead: "c", text: String::new(), next: 0, gone: HashSet::new() };
+        let depends = |(group, rule): &(usize, usize)| {
+            old.groups[*group].rules[*rule].condition.depends_on_earlier_packets()
+        };
+        let rules_of = lines.iter().flatten().copied();
+        let unfit: Vec<(usize, usize)> =
+            rules_of.filter(|rule| unreached.contains(rule) || depends(rule)).collect();
         for (index, line) in lines.iter().enumerate() {
-            let only_decides = line.iter().all(|(group, rule)| {
-                let rule = &old.groups[*group].rules[*rule];
-                rule.action.decides() && !rule.condition.depends_on_earlier_packets()
-            });
+            let decides = |(group, rule): &(usize, usize)| old.groups[*group].rules[*rule].action.decides();
+            let only_decides = line.iter().all(|rule| decides(rule) && !depends(rule));
             if only_decides && line.iter().any(|rule| !unreached.contains(rule)) {
-                let needed = formulas.needed(line, &deciding[0]);
+                let needed = formulas.needed(line, &unfit, &deciding[0]);
                 script.push_str(&std::mem::take(&mut formulas.text));
                 let _ = writeln!(script, "(push) (assert {needed}) (check-sat) (pop)");
                 let alike = told.iter().any(|told| told.line == index);
