@@ -317,7 +317,7 @@ proptest! {
 
     #[test]
     fn two_policies_differ_where_packets_are_treated_otherwise(old in policies(), new in policies()) {
-        let both_keep = [&old, &new].iter().all(|policy| policy.remembers.asks(HookPoint::In).is_some());
+        let both_keep = [&old, &new].iter().all(|policy| policy.remembers.keeps());
         let effect = |action| if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action };
         let mut expected = BTreeSet::new();
         for packet in PACKETS.iter() {

@@ -259,7 +259,7 @@ impl Remembers {
     }
 
     /// Whether [`RuleAction::Keep`] is another treatment of packets than [`RuleAction::Pass`].
-    pub(crate) fn keeps(self) -> bool {
+    pub fn keeps(self) -> bool {
         !matches!(self, Remembers::Nothing | Remembers::Passed)
     }
 }

@@ -13,7 +13,7 @@ use crate::diagram::{Diagram, NONE, Operation};
 use crate::evaluate::{PolicyFault, Step};
 use crate::limits::{DEEPEST_JUMPS, MOST_COVERS};
 use crate::lines::RuleIndex;
-use crate::model::{HookPoint, MatchOrder, RuleAction};
+use crate::model::{MatchOrder, RuleAction};
 use crate::packet_space::WitnessPacket;
 use crate::why::DecidedPolicy;
 use std::collections::hash_map::Entry;
@@ -308,7 +308,7 @@ impl Ranking<'_, '_> {
 
     /// What counts as the same treatment of a packet.
     fn effect(&self, action: RuleAction) -> RuleAction {
-        let keeps = self.decided.policy.remembers.asks(HookPoint::In).is_some();
+        let keeps = self.decided.policy.remembers.keeps();
         if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action }
     }
 

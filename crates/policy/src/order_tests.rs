@@ -4,7 +4,7 @@ use crate::analysis_tests::{PACKETS, forwarding, holds, hooks, rule, walked};
 use crate::decisions::AnalysisFault;
 use crate::evaluate::{PolicyFault, Step, evaluate};
 use crate::field::{PacketField, Values};
-use crate::model::{HookPoint, Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace};
+use crate::model::{Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace};
 use crate::order::{OrderFindings, RedundantLine};
 use crate::packet_space::WitnessPacket;
 use crate::toy::policies;
@@ -84,7 +84,7 @@ fn walked_all(policy: &Policy) -> Walked {
         Step::Rule(group, index) => lines.iter().position(|line| line.contains(&(group, index))),
         _ => None,
     };
-    let keeps = policy.remembers.asks(HookPoint::In).is_some();
+    let keeps = policy.remembers.keeps();
     let effect = |action| if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action };
     let mut redundant: BTreeMap<usize, bool> = BTreeMap::new();
     let mut opposed = BTreeSet::new();
@@ -172,6 +172,15 @@ fn a_line_is_redundant_if_others_treat_its_packets_alike() {
     let ssh = |action| rule(port(22, 22), action);
     let ports = || rule(port(0, 1023), RuleAction::Block);
     assert_eq!(first(vec![ssh(RuleAction::Block), ssh(RuleAction::Pass), ports()]), by(2, Step::Default(0)));
+    // What is kept is treated otherwise than what passes, where the policy remembers what it keeps.
+    let kept = listed(vec![rule(port(80, 80), RuleAction::Keep), some()]);
+    for (remembers, told) in [
+        (Remembers::Passed, by(0, Step::Rule(0, 1))),
+        (Remembers::KeptAndAsked, Vec::new()),
+        (Remembers::Kept, Vec::new()),
+    ] {
+        assert_eq!(found(&Policy { remembers, ..kept.clone() }).redundant, told);
+    }
     // What logs, or asks about earlier packets, does more than decide.
     assert_eq!(first(vec![PolicyRule { log: true, ..web() }, some()]), []);
     let rate = || RuleCondition::All(vec![port(80, 80), RuleCondition::Remembered(0)]);

@@ -140,7 +140,7 @@ impl Formulas<'_> {
         unfit: &[(usize, usize)],
         hooks: &[HookFormulas],
     ) -> String {
-        let keeps = self.policy.remembers.asks(HookPoint::In).is_some();
+        let keeps = self.policy.remembers.keeps();
         let effect =
             |action: &str| if keeps { action.to_owned() } else { format!("(ite (= {action} 1) 0 {action})") };
         self.gone.extend(line);
@@ -242,7 +242,7 @@ fn z3_says_the_same_of_differences_and_of_rules_that_never_decide_or_are_redunda
         } else {
             new = drawn();
         }
-        let both_keep = [&old, &new].iter().all(|policy| policy.remembers.asks(HookPoint::In).is_some());
+        let both_keep = [&old, &new].iter().all(|policy| policy.remembers.keeps());
         let mut script = PACKET.to_owned();
         let mut totals = Vec::new();
         let mut deciding = Vec::new();

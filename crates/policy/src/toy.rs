@@ -201,8 +201,13 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
         default,
         place: ORDINARY,
     });
-    let remembers =
-        prop_oneof![Just(Remembers::Nothing), Just(Remembers::Kept), Just(Remembers::KeptByDirection)];
+    let remembers = prop_oneof![
+        Just(Remembers::Nothing),
+        Just(Remembers::Passed),
+        Just(Remembers::KeptAndAsked),
+        Just(Remembers::Kept),
+        Just(Remembers::KeptByDirection)
+    ];
     let remembers = (remembers, any::<bool>());
     (proptest::collection::vec(hook, 1..4), (group(0), group(1), group(2)), remembers).prop_map(
         |(hooks, (first, second, third), (remembers, follows_icmp))| {
