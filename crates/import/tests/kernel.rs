@@ -13,10 +13,10 @@ mod dumps;
 mod exported;
 #[path = "export/files.rs"]
 mod files;
-#[path = "export/made.rs"]
-mod made_policies;
 #[path = "kernel/gateway.rs"]
 mod gateway;
+#[path = "export/made.rs"]
+mod made_policies;
 #[path = "kernel/packets.rs"]
 mod packets;
 #[path = "kernel/random.rs"]

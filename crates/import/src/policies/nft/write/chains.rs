@@ -297,7 +297,7 @@ impl<'a> Writer<'a> {
         let mut height = 0;
         let mut target = None;
         let verdict = match rule.action {
-            RuleAction::Keep if self.policy.remembers.asks(HookPoint::In).is_some() => {
+            RuleAction::Keep if self.policy.remembers.keeps() => {
                 return Err(refuse(rule.place, KEPT));
             }
             RuleAction::Pass | RuleAction::Keep => Some(json!({"accept": null})),

@@ -95,6 +95,7 @@ fn what_nftables_cannot_say_is_refused_at_its_rule() {
     for (policy, what) in [
         (kept(Remembers::Kept), "connections that single rules keep"),
         (kept(Remembers::KeptAtPort), "connections that single rules keep"),
+        (kept(Remembers::KeptAndAsked), "connections that single rules keep"),
         (forward(vec![rule(state(), RuleAction::Pass)]), "states of connections where none is remembered"),
         (
             with(forward(vec![rule(later(), RuleAction::Pass)]), Remembers::Passed),
