@@ -119,6 +119,31 @@ web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
 }
 
 #[test]
+fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stand() {
+    use std::fmt::Write;
+    let desk = Desk::new();
+    let mut rules = String::from("*filter\n:FORWARD ACCEPT [0:0]\n");
+    for number in 0..320 {
+        let _ = writeln!(rules, "-A FORWARD -s 10.0.{}.{} -j DROP", number / 256, number % 256);
+    }
+    for port in 1..=320 {
+        let _ = writeln!(rules, "-A FORWARD -p udp -m udp --dport {port} -j ACCEPT");
+    }
+    rules.push_str("-A FORWARD -p udp -m udp --dport 7 -j DROP\n-A FORWARD -p udp -j DROP\nCOMMIT\n");
+    desk.write("many", &rules);
+    let (told, _) = desk.run(&["check", "many"], 1);
+    assert!(told.starts_with("many:643: "), "{told}");
+    let end = "many: 642 rules; 1 never decide, 0 redundant
+  pairs were not looked for: more than 100000 pairs of its rules overlap and do the opposite: ask about a part of it
+";
+    assert!(told.ends_with(end), "{told}");
+    let found = document(&desk.run(&["check", "many", "--json"], 1).0);
+    assert_eq!(found["unreached"]["count"], 1);
+    assert_eq!(found["correlated"]["count"], serde_json::Value::Null);
+    assert!(found["exceptions"]["not_looked_for"].is_string(), "{found}");
+}
+
+#[test]
 fn what_a_change_opens_is_told_with_the_lines_of_both_files_and_a_packet() {
     let desk = Desk::new();
     let (told, _) = desk.run(&["diff", "old", "new"], 1);

@@ -31,6 +31,18 @@ pub enum AnalysisFault {
         crate::limits::MOST_MEMORIES
     )]
     TooManyMemories,
+    /// Its lists of rules that would decide are more than [`crate::limits::MOST_RANKS`].
+    #[error(
+        "more than {} pairs of its rules overlap, one behind the other: ask about a part of it",
+        crate::limits::MOST_RANKS
+    )]
+    TooManyRanks,
+    /// It has more pairs of lines that do the opposite than [`crate::limits::MOST_PAIRS`].
+    #[error(
+        "more than {} pairs of its rules overlap and do the opposite: ask about a part of it",
+        crate::limits::MOST_PAIRS
+    )]
+    TooManyPairs,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,

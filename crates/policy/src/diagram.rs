@@ -254,6 +254,27 @@ impl Diagrams {
         self.choose(other, NONE, one)
     }
 
+    /// Whether all of the first set is in the second one; makes no nodes.
+    pub(crate) fn is_inside(&self, one: Diagram, other: Diagram) -> Result<bool, TooManyNodes> {
+        let (mut seen, mut open) = (HashSet::new(), vec![(one, other)]);
+        while let Some((one, other)) = open.pop() {
+            if one == NONE || other == ALL || one == other {
+                continue;
+            }
+            if one == ALL || other == NONE {
+                return Ok(false);
+            }
+            if seen.insert((one, other)) {
+                if seen.len() > self.most {
+                    return Err(TooManyNodes);
+                }
+                let level = self.level(one).min(self.level(other));
+                open.extend(self.parts(one, level).into_iter().zip(self.parts(other, level)));
+            }
+        }
+        Ok(true)
+    }
+
     /// What is in one of many sets, brought together in pairs: sets that were small stay small for long.
     pub(crate) fn any(&mut self, sets: &[Diagram]) -> Result<Diagram, TooManyNodes> {
         match sets {

@@ -24,6 +24,7 @@ mod order;
 mod order_tests;
 mod packet_space;
 mod packet_text;
+mod ranks;
 #[cfg(test)]
 mod solver_tests;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub use model::{
     Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
-pub use order::{OpposedLines, OrderFindings, RedundantLine};
+pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;
 pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
 pub use unreached::{CoverEffect, UnreachedCause};

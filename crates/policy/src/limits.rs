@@ -10,7 +10,8 @@ pub const DEEPEST_JUMPS: usize = 64;
 pub const MOST_STEPS: usize = 4_000_000;
 
 /// The most nodes of the diagrams of one analysis, of 12 bytes each, and up to 16 bytes for finding it
-/// again: less than 2 GiB. No search remembers more pairs of diagrams than this.
+/// again: less than 2 GiB. No search remembers more pairs of diagrams than this. Lists of ranks and pairs of
+/// rules have limits of their own.
 pub const MOST_NODES: usize = 64_000_000;
 
 /// The most conditions on earlier packets of a policy that is analysed. Each is a bit of packets, and
@@ -25,3 +26,10 @@ pub(crate) const MOST_BOXES: usize = 4;
 
 /// The most rules and defaults that are named as those that cover another rule; the others are counted.
 pub(crate) const MOST_COVERS: usize = 64;
+
+/// The most lists of the first two lines that would decide, of less than 256 bytes each.
+pub(crate) const MOST_RANKS: usize = 1_000_000;
+
+/// The most pairs of lines that do the opposite, of less than 64 bytes each. Of each it is looked whether one
+/// line matches all packets of the other.
+pub(crate) const MOST_PAIRS: usize = 100_000;

@@ -11,27 +11,34 @@
 use crate::decisions::{AnalysisFault, HookDecisions, LONGEST_RUN};
 use crate::diagram::{Diagram, NONE, Operation};
 use crate::evaluate::{PolicyFault, Step};
-use crate::limits::{DEEPEST_JUMPS, MOST_COVERS};
+use crate::limits::{DEEPEST_JUMPS, MOST_COVERS, MOST_PAIRS, MOST_RANKS};
 use crate::lines::RuleIndex;
 use crate::model::{MatchOrder, RuleAction};
 use crate::packet_space::WitnessPacket;
+use crate::ranks::{RankLists, Ranked, Ranks};
 use crate::why::DecidedPolicy;
+use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// What is found out about the order of lines of a policy as it is written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderFindings {
     /// The lines without any of which alone every hook decides the same about every packet.
     pub redundant: Vec<RedundantLine>,
-    /// The pairs of lines that do the opposite, of which neither matches all packets of the other: those that
-    /// are told.
+    /// The pairs of lines that do the opposite, or why none was looked for.
+    pub pairs: Result<OpposedPairs, AnalysisFault>,
+}
+
+/// The pairs of lines of which the first decides about a packet and the second would do the opposite.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpposedPairs {
+    /// The pairs of which neither line matches all packets of the other: those that are told.
     pub correlated: Vec<OpposedLines>,
     /// How many such pairs there are.
     pub correlated_count: usize,
-    /// The pairs of lines that do the opposite, of which the second matches all packets of the first: those
-    /// that are told.
+    /// The pairs of which the second line matches all packets of the first: those that are told.
     pub exceptions: Vec<OpposedLines>,
     /// How many such pairs there are.
     pub exceptions_count: usize,
@@ -60,86 +67,6 @@ pub struct OpposedLines {
     pub witness: WitnessPacket,
     /// The texts of conditions on earlier packets that hold for it.
     pub may: Vec<String>,
-}
-
-/// What would decide at a hook, the first of which does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Ranks {
-    first: Option<Ranked>,
-    /// Of another line than the first.
-    second: Option<Ranked>,
-}
-
-/// A rule in its rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Ranked {
-    rule: RuleIndex,
-    /// Whether no later rule of a group of the last match that jumped here can change it.
-    at_once: bool,
-}
-
-/// The lists that a diagram has at its ends, by their numbers; 0 is the empty one.
-struct RankLists {
-    lists: Vec<Ranks>,
-    numbers: HashMap<Ranks, u32>,
-    /// The line of each rule.
-    lines: HashMap<RuleIndex, usize>,
-}
-
-impl RankLists {
-    fn number(&mut self, ranks: Ranks) -> u32 {
-        *self.numbers.entry(ranks).or_insert_with(|| {
-            self.lists.push(ranks);
-            self.lists.len() as u32 - 1
-        })
-    }
-
-    /// The first two of different lines among many.
-    fn first_two(&mut self, ranked: impl IntoIterator<Item = Ranked>) -> u32 {
-        let mut ranks = Ranks::default();
-        for next in ranked {
-            match ranks.first {
-                None => ranks.first = Some(next),
-                Some(first) if self.same_line(first.rule, next.rule) => {}
-                Some(_) => {
-                    ranks.second = Some(next);
-                    break;
-                }
-            }
-        }
-        self.number(ranks)
-    }
-
-    fn same_line(&self, one: RuleIndex, other: RuleIndex) -> bool {
-        one == other || self.lines.get(&one).is_some_and(|line| self.lines.get(&other) == Some(line))
-    }
-
-    fn all_of(&self, number: u32) -> impl Iterator<Item = Ranked> + use<> {
-        let Ranks { first, second } = self.lists[number as usize];
-        first.into_iter().chain(second)
-    }
-
-    /// The first list, and the second one behind it.
-    fn behind(&mut self, front: u32, back: u32) -> u32 {
-        if self.lists[front as usize].second.is_some() {
-            return front;
-        }
-        self.first_two(self.all_of(front).chain(self.all_of(back)))
-    }
-
-    /// What a group of the last match makes of the list of a group that it jumps to and of its later rules.
-    fn around(&mut self, inner: u32, later: u32) -> u32 {
-        let at_once = self.all_of(inner).filter(|ranked| ranked.at_once);
-        let so_far = self.all_of(inner).filter(|ranked| !ranked.at_once);
-        self.first_two(at_once.chain(self.all_of(later)).chain(so_far))
-    }
-
-    /// The same list for a group of the first match, in which nothing later changes it.
-    fn at_once(&mut self, number: u32) -> u32 {
-        let at_once = |ranked: Ranked| Ranked { at_once: true, ..ranked };
-        let Ranks { first, second } = self.lists[number as usize];
-        self.number(Ranks { first: first.map(at_once), second: second.map(at_once) })
-    }
 }
 
 /// The operations on lists, each of which gives the same for the same numbers.
@@ -183,14 +110,23 @@ impl DecidedPolicy<'_> {
     /// # Errors
     /// It is too much, or groups jump in a circle, even if no packet goes all around.
     pub fn order_findings(&mut self, most: usize) -> Result<OrderFindings, AnalysisFault> {
+        self.order_findings_within(most, MOST_RANKS, MOST_PAIRS)
+    }
+
+    /// The same with so many lists of ranks and so many pairs.
+    pub(crate) fn order_findings_within(
+        &mut self,
+        most: usize,
+        ranks: usize,
+        pairs: usize,
+    ) -> Result<OrderFindings, AnalysisFault> {
         let lines = self.policy.lines();
         let mut of_rule = HashMap::new();
         for (line, rules) in lines.iter().enumerate() {
             of_rule.extend(rules.iter().map(|rule| (*rule, line)));
         }
         let dead = self.unreached()?.into_iter().collect();
-        let mut lists = RankLists { lists: Vec::new(), numbers: HashMap::new(), lines: of_rule };
-        lists.number(Ranks::default());
+        let lists = RankLists::with_limit(ranks, of_rule);
         let diagrams = &mut self.space.diagrams;
         let operations = RankOperations {
             behind: diagrams.operation(true),
@@ -198,14 +134,15 @@ impl DecidedPolicy<'_> {
             at_once: diagrams.operation(false),
         };
         let (groups, made) = (HashMap::new(), Vec::new());
-        Ranking { decided: self, lines, dead, lists, operations, groups, made }.findings(most)
+        Ranking { decided: self, lines, dead, lists, operations, groups, made }.findings(most, pairs)
     }
 }
 
 impl Ranking<'_, '_> {
-    fn findings(mut self, most: usize) -> Result<OrderFindings, AnalysisFault> {
+    fn findings(mut self, most: usize, most_pairs: usize) -> Result<OrderFindings, AnalysisFault> {
         let mut redundant: BTreeMap<usize, Option<BTreeSet<Step>>> = BTreeMap::new();
         let mut opposed: BTreeMap<(usize, usize), Overlap> = BTreeMap::new();
+        let mut too_many_pairs = false;
         for index in 0..self.decided.decisions.hooks.len() {
             let HookDecisions { hook, asked, .. } = self.decided.decisions.hooks[index];
             let (group, default) = {
@@ -216,9 +153,9 @@ impl Ranking<'_, '_> {
             let diagrams = &mut self.decided.space.diagrams;
             let function = diagrams.choose(asked, function, NONE)?;
             for list in diagrams.numbers(asked, function)? {
-                let Ranks { first, second } = self.lists.lists[list as usize];
+                let Ranks { first, second } = self.lists.list(list);
                 let Some((first, line)) =
-                    first.and_then(|first| Some((first.rule, *self.lists.lines.get(&first.rule)?)))
+                    first.and_then(|first| Some((first.rule, self.lists.line(first.rule)?)))
                 else {
                     continue;
                 };
@@ -240,27 +177,32 @@ impl Ranking<'_, '_> {
                     }
                     _ => *found = None,
                 }
-                if let Some(second) = behind.and_then(|rule| self.lists.lines.get(&rule))
+                if let Some(second) = behind.and_then(|rule| self.lists.line(rule))
                     && self.action(first).passes() != other.passes()
                 {
-                    opposed.entry((line, *second)).or_insert(Overlap { function, list });
+                    let known = opposed.len();
+                    match opposed.entry((line, second)) {
+                        BTreeEntry::Vacant(_) if known == most_pairs => too_many_pairs = true,
+                        pair => {
+                            pair.or_insert(Overlap { function, list });
+                        }
+                    }
                 }
             }
         }
-        let mut found = OrderFindings::default();
+        let mut told = Vec::new();
         for (line, by) in redundant {
             let Some(by) = by.filter(|_| self.lines[line].iter().all(|rule| self.only_decides(*rule))) else {
                 continue;
             };
             let more = by.len().saturating_sub(MOST_COVERS);
-            found.redundant.push(RedundantLine {
-                line,
-                by: by.into_iter().take(MOST_COVERS).collect(),
-                more,
-            });
+            told.push(RedundantLine { line, by: by.into_iter().take(MOST_COVERS).collect(), more });
         }
-        self.opposed(opposed, most, &mut found)?;
-        Ok(found)
+        let pairs = match too_many_pairs {
+            true => Err(AnalysisFault::TooManyPairs),
+            false => self.opposed(opposed, most),
+        };
+        Ok(OrderFindings { redundant: told, pairs })
     }
 
     /// Tells pairs apart by whether the second line matches all packets of the first one.
@@ -268,8 +210,8 @@ impl Ranking<'_, '_> {
         &mut self,
         pairs: BTreeMap<(usize, usize), Overlap>,
         most: usize,
-        found: &mut OrderFindings,
-    ) -> Result<(), AnalysisFault> {
+    ) -> Result<OpposedPairs, AnalysisFault> {
+        let mut found = OpposedPairs::default();
         let scopes = self.scopes()?;
         let mut matched: HashMap<usize, Diagram> = HashMap::new();
         for ((first, second), overlap) in pairs {
@@ -280,10 +222,10 @@ impl Ranking<'_, '_> {
             }
             let diagrams = &mut self.decided.space.diagrams;
             let (told, count) = match () {
-                () if diagrams.without(matched[&first], matched[&second])? == NONE => {
+                () if diagrams.is_inside(matched[&first], matched[&second])? => {
                     (&mut found.exceptions, &mut found.exceptions_count)
                 }
-                () if diagrams.without(matched[&second], matched[&first])? == NONE => continue,
+                () if diagrams.is_inside(matched[&second], matched[&first])? => continue,
                 () => (&mut found.correlated, &mut found.correlated_count),
             };
             *count += 1;
@@ -299,7 +241,7 @@ impl Ranking<'_, '_> {
                 told.push(OpposedLines { first, second, witness, may });
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     fn action(&self, rule: RuleIndex) -> RuleAction {
@@ -405,20 +347,27 @@ impl Ranking<'_, '_> {
     }
 
     fn behind(&mut self, front: Diagram, back: Diagram) -> Result<Diagram, AnalysisFault> {
-        let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
-        Ok(diagrams
-            .combine(self.operations.behind, front, back, &mut |front, back| lists.behind(front, back))?)
+        self.combined(self.operations.behind, front, back, RankLists::behind)
     }
 
     fn around(&mut self, inner: Diagram, later: Diagram) -> Result<Diagram, AnalysisFault> {
-        let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
-        Ok(diagrams
-            .combine(self.operations.around, inner, later, &mut |inner, later| lists.around(inner, later))?)
+        self.combined(self.operations.around, inner, later, RankLists::around)
     }
 
     fn at_once(&mut self, list: Diagram) -> Result<Diagram, AnalysisFault> {
+        self.combined(self.operations.at_once, list, NONE, |lists, list, _| lists.at_once(list))
+    }
+
+    fn combined(
+        &mut self,
+        operation: Operation,
+        one: Diagram,
+        other: Diagram,
+        made: impl Fn(&mut RankLists, u32, u32) -> u32,
+    ) -> Result<Diagram, AnalysisFault> {
         let (diagrams, lists) = (&mut self.decided.space.diagrams, &mut self.lists);
-        Ok(diagrams.combine(self.operations.at_once, list, NONE, &mut |list, _| lists.at_once(list))?)
+        let combined = diagrams.combine(operation, one, other, &mut |one, other| made(lists, one, other))?;
+        if lists.are_too_many() { Err(AnalysisFault::TooManyRanks) } else { Ok(combined) }
     }
 
     fn condition(&mut self, rule: RuleIndex) -> Result<Diagram, AnalysisFault> {

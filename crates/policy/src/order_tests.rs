@@ -206,7 +206,8 @@ fn the_order_of_lines_decides_where_they_overlap_and_do_the_opposite() {
     let udp = || holds(PacketField::Protocol, Values::exact(17));
     let low = || rule(port(0, 1023), RuleAction::Block);
     let overlap = listed(vec![rule(udp(), RuleAction::Pass), low()]);
-    let told = found(&overlap);
+    let pairs = |policy: &Policy| found(policy).pairs.expect("few");
+    let told = pairs(&overlap);
     assert_eq!((told.correlated_count, told.exceptions_count), (1, 0));
     let [pair] = &told.correlated[..] else { panic!("{told:?}") };
     assert_eq!((pair.first, pair.second), (0, 1));
@@ -214,14 +215,35 @@ fn the_order_of_lines_decides_where_they_overlap_and_do_the_opposite() {
     let swapped = listed(vec![low(), rule(udp(), RuleAction::Pass)]);
     assert_eq!(decider(&swapped, &pair.witness), Some((Step::Rule(0, 0), RuleAction::Block)));
     // An exception before a general rule is what order is for.
-    let told = found(&listed(vec![rule(port(80, 80), RuleAction::Pass), low()]));
+    let told = pairs(&listed(vec![rule(port(80, 80), RuleAction::Pass), low()]));
     assert_eq!((told.correlated_count, told.exceptions_count), (0, 1));
     // A rule that does the same stands between, and its order decides.
     let between = rule(port(0, 2000), RuleAction::Pass);
-    let told = found(&listed(vec![rule(udp(), RuleAction::Pass), between, low()]));
+    let told = pairs(&listed(vec![rule(udp(), RuleAction::Pass), between, low()]));
     assert_eq!(told.correlated, []);
-    let none_told = DecidedPolicy::new(&overlap).expect("small").order_findings(0).expect("small");
+    let none_told = DecidedPolicy::new(&overlap).expect("small").order_findings(0).expect("small").pairs;
+    let none_told = none_told.expect("few");
     assert_eq!((none_told.correlated.len(), none_told.correlated_count), (0, 1));
+}
+
+#[test]
+fn beyond_a_limit_pairs_are_not_looked_for_and_then_no_redundant_lines() {
+    let blocked = |number| rule(holds(PacketField::Protocol, Values::exact(number)), RuleAction::Block);
+    let mut rules: Vec<PolicyRule> = (1..=10).map(blocked).collect();
+    rules.push(rule(holds(PacketField::Length, Values::Range { low: 0, high: 99 }), RuleAction::Pass));
+    rules.push(rule(holds(PacketField::Dscp, Values::exact(1)), RuleAction::Block));
+    let policy = listed(rules);
+    let within = |ranks, pairs| {
+        DecidedPolicy::new(&policy).expect("small").order_findings_within(usize::MAX, ranks, pairs)
+    };
+    let all = within(usize::MAX, 11).expect("few lists");
+    let redundant = [RedundantLine { line: 11, by: vec![Step::Default(0)], more: 0 }];
+    assert_eq!((&all.redundant[..], all.pairs.map(|pairs| pairs.correlated_count)), (&redundant[..], Ok(11)));
+    let fewer = within(usize::MAX, 10).expect("few lists");
+    assert_eq!((&fewer.redundant[..], fewer.pairs), (&redundant[..], Err(AnalysisFault::TooManyPairs)));
+    // A list for each rule, the ten pairs before the rule that lets pass, and others with the last rule.
+    assert_eq!(within(12, 11), Err(AnalysisFault::TooManyRanks));
+    assert!(within(64, 11).is_ok());
 }
 
 #[test]
@@ -239,13 +261,14 @@ proptest! {
     fn lines_are_redundant_and_opposed_as_the_walk_of_every_packet_says(policy in policies()) {
         let found = found(&policy);
         let (redundant, [correlated, exceptions]) = walked_all(&policy);
+        let opposed = found.pairs.expect("few");
         let pairs = |pairs: &[crate::OpposedLines]| -> BTreeSet<(usize, usize)> {
             pairs.iter().map(|pair| (pair.first, pair.second)).collect()
         };
         prop_assert_eq!(found.redundant.iter().map(|line| line.line).collect::<BTreeSet<usize>>(), redundant);
-        prop_assert_eq!(pairs(&found.correlated), correlated);
-        prop_assert_eq!(pairs(&found.exceptions), exceptions);
-        prop_assert_eq!(found.correlated.len(), found.correlated_count);
-        prop_assert_eq!(found.exceptions.len(), found.exceptions_count);
+        prop_assert_eq!(pairs(&opposed.correlated), correlated);
+        prop_assert_eq!(pairs(&opposed.exceptions), exceptions);
+        prop_assert_eq!(opposed.correlated.len(), opposed.correlated_count);
+        prop_assert_eq!(opposed.exceptions.len(), opposed.exceptions_count);
     }
 }

@@ -6,7 +6,8 @@ use crate::arguments::policy::PolicyCheckArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
-    CoverEffect, DecidedPolicy, OpposedLines, OrderFindings, RedundantLine, Step, UnreachedCause, packet_text,
+    AnalysisFault, CoverEffect, DecidedPolicy, OpposedLines, OpposedPairs, RedundantLine, Step,
+    UnreachedCause, packet_text,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -19,7 +20,10 @@ struct Found {
     unreached: usize,
     /// Those of them that are told.
     told: Vec<(usize, UnreachedCause)>,
-    order: OrderFindings,
+    /// The redundant lines, or why none was looked for.
+    redundant: Result<Vec<RedundantLine>, AnalysisFault>,
+    /// The pairs whose order decides, or why none was looked for.
+    pairs: Result<OpposedPairs, AnalysisFault>,
 }
 
 /// Runs the command.
@@ -27,7 +31,7 @@ pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Fa
     let (mut told, mut documents, mut is_clean) = (String::new(), Vec::new(), true);
     for source in sources(&arguments.file, &arguments.source, 0)? {
         let found = find(&source, arguments.most).map_err(|fault| source.fault(fault))?;
-        is_clean &= found.unreached == 0 && found.order.redundant.is_empty();
+        is_clean &= found.unreached == 0 && found.redundant.as_ref().is_ok_and(Vec::is_empty);
         told.push_str(&text(&source, &found, arguments));
         documents.push(source.document(document(&source, &found, arguments.most)));
     }
@@ -39,7 +43,7 @@ pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Fa
     if is_clean { Ok(()) } else { Err(Failure::Told) }
 }
 
-fn find(source: &Source, most: usize) -> Result<Found, policy::AnalysisFault> {
+fn find(source: &Source, most: usize) -> Result<Found, AnalysisFault> {
     let lines = source.policy.lines();
     let mut decided = DecidedPolicy::new(&source.policy)?;
     let rules: HashSet<(usize, usize)> = decided.unreached()?.into_iter().collect();
@@ -50,8 +54,11 @@ fn find(source: &Source, most: usize) -> Result<Found, policy::AnalysisFault> {
     for line in unreached.iter().take(most) {
         told.push((*line, decided.why_unreached(&lines[*line])?));
     }
-    let order = decided.order_findings(most)?;
-    Ok(Found { lines, unreached: unreached.len(), told, order })
+    let (redundant, pairs) = match decided.order_findings(most) {
+        Ok(order) => (Ok(order.redundant), order.pairs),
+        Err(fault) => (Err(fault), Err(fault)),
+    };
+    Ok(Found { lines, unreached: unreached.len(), told, redundant, pairs })
 }
 
 impl Found {
@@ -67,40 +74,52 @@ fn text(source: &Source, found: &Found, arguments: &PolicyCheckArguments) -> Str
     for (line, cause) in &found.told {
         tell_unreached(&mut text, source, found.step(*line), cause);
     }
-    let order = &found.order;
-    let redundant = order.redundant.len().min(arguments.most);
-    for line in &order.redundant[..redundant] {
-        let _ = writeln!(text, "{}", source.step_text(found.step(line.line)));
-        text.push_str("  redundant: without it, these decide about all of its packets, and do the same:\n");
-        tell_steps(&mut text, source, &line.by, line.more);
-    }
-    for pair in &order.correlated {
-        tell_pair(&mut text, source, found, pair, "correlated: both match this packet and do the opposite:");
-    }
-    if arguments.exceptions {
-        for pair in &order.exceptions {
-            tell_pair(&mut text, source, found, pair, "exception: the other one does the opposite, also to:");
-        }
-    }
     let count = |number: usize| quantity::count(number as u64);
-    let _ = writeln!(
-        text,
-        "{}: {}; {} never decide{}, {} redundant{}, {} correlated{}, {}{}",
+    let mut counts = format!(
+        "{}: {}; {} never decide{}",
         source.called(),
         quantity::of(found.lines.len() as u64, "rule"),
         count(found.unreached),
         more(found.told.len(), found.unreached),
-        count(order.redundant.len()),
-        more(redundant, order.redundant.len()),
-        quantity::of(order.correlated_count as u64, "pair"),
-        more(order.correlated.len(), order.correlated_count),
-        quantity::of(order.exceptions_count as u64, "exception"),
-        match arguments.exceptions {
-            true => more(order.exceptions.len(), order.exceptions_count),
-            false => String::new(),
-        },
     );
-    text
+    let mut not_looked_for = String::new();
+    match &found.redundant {
+        Ok(redundant) => {
+            let shown = redundant.len().min(arguments.most);
+            for line in &redundant[..shown] {
+                let _ = writeln!(text, "{}", source.step_text(found.step(line.line)));
+                text.push_str(
+                    "  redundant: without it, these decide about all of its packets, and do the same:\n",
+                );
+                tell_steps(&mut text, source, &line.by, line.more);
+            }
+            let _ = write!(counts, ", {} redundant{}", count(redundant.len()), more(shown, redundant.len()));
+        }
+        Err(fault) => {
+            let _ = writeln!(not_looked_for, "  redundant rules were not looked for: {fault}");
+        }
+    }
+    match &found.pairs {
+        Ok(pairs) => {
+            tell_pairs(&mut text, source, found, pairs, arguments.exceptions);
+            let _ = write!(
+                counts,
+                ", {} correlated{}, {}{}",
+                quantity::of(pairs.correlated_count as u64, "pair"),
+                more(pairs.correlated.len(), pairs.correlated_count),
+                quantity::of(pairs.exceptions_count as u64, "exception"),
+                match arguments.exceptions {
+                    true => more(pairs.exceptions.len(), pairs.exceptions_count),
+                    false => String::new(),
+                },
+            );
+        }
+        Err(fault) => {
+            let _ = writeln!(not_looked_for, "  pairs were not looked for: {fault}");
+        }
+    }
+    let _ = writeln!(text, "{counts}");
+    text + &not_looked_for
 }
 
 /// How many of a list are shown, where that is not all.
@@ -148,6 +167,17 @@ fn tell_steps(text: &mut String, source: &Source, steps: &[Step], more: usize) {
     }
 }
 
+fn tell_pairs(text: &mut String, source: &Source, found: &Found, pairs: &OpposedPairs, exceptions: bool) {
+    for pair in &pairs.correlated {
+        tell_pair(text, source, found, pair, "correlated: both match this packet and do the opposite:");
+    }
+    if exceptions {
+        for pair in &pairs.exceptions {
+            tell_pair(text, source, found, pair, "exception: the other one does the opposite, also to:");
+        }
+    }
+}
+
 fn tell_pair(text: &mut String, source: &Source, found: &Found, pair: &OpposedLines, what: &str) {
     let _ = writeln!(text, "{}", source.step_text(found.step(pair.first)));
     let _ = writeln!(text, "{}", source.step_text(found.step(pair.second)));
@@ -159,29 +189,38 @@ fn tell_pair(text: &mut String, source: &Source, found: &Found, pair: &OpposedLi
 
 fn document(source: &Source, found: &Found, most: usize) -> Value {
     let step = |line: usize| source.step_document(found.step(line));
-    let pairs = |pairs: &[OpposedLines], count: usize| {
-        let shown = pairs.iter().map(|pair| {
-            json!({
-                "first": step(pair.first), "second": step(pair.second), "may": pair.may,
-                "witness": packet_text(&pair.witness, &source.policy.interfaces),
-            })
-        });
-        json!({ "count": count, "shown": shown.collect::<Vec<Value>>() })
+    let pairs = |shown: fn(&OpposedPairs) -> (&[OpposedLines], usize)| {
+        let shown = found.pairs.as_ref().map(shown);
+        looked_for(shown.map(|(pairs, count)| {
+            let shown = pairs.iter().map(|pair| {
+                json!({
+                    "first": step(pair.first), "second": step(pair.second), "may": pair.may,
+                    "witness": packet_text(&pair.witness, &source.policy.interfaces),
+                })
+            });
+            (count, shown.collect())
+        }))
     };
     let redundant = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
-    let order = &found.order;
     let unreached = found.told.iter().map(|(line, cause)| unreached_document(source, step(*line), cause));
     json!({
         "file": source.file,
         "rules": found.lines.len(),
         "unreached": { "count": found.unreached, "shown": unreached.collect::<Vec<Value>>() },
-        "redundant": {
-            "count": order.redundant.len(),
-            "shown": order.redundant.iter().take(most).map(redundant).collect::<Vec<Value>>(),
-        },
-        "correlated": pairs(&order.correlated, order.correlated_count),
-        "exceptions": pairs(&order.exceptions, order.exceptions_count),
+        "redundant": looked_for(found.redundant.as_ref().map(|lines| {
+            (lines.len(), lines.iter().take(most).map(redundant).collect())
+        })),
+        "correlated": pairs(|pairs| (&pairs.correlated, pairs.correlated_count)),
+        "exceptions": pairs(|pairs| (&pairs.exceptions, pairs.exceptions_count)),
     })
+}
+
+/// How many there are and those that are shown, or why none was looked for.
+fn looked_for(found: Result<(usize, Vec<Value>), &AnalysisFault>) -> Value {
+    match found {
+        Ok((count, shown)) => json!({ "count": count, "shown": shown }),
+        Err(fault) => json!({ "count": null, "shown": [], "not_looked_for": fault.to_string() }),
+    }
 }
 
 fn steps(source: &Source, steps: &[Step]) -> Vec<Value> {
