@@ -4,7 +4,7 @@ use crate::address::AddressFamily;
 use crate::region::{Region, Set};
 use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
-use policy::{MAPPED, RuleCondition, Values};
+use policy::{MAPPED, PacketField, RuleCondition, State, Values};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,6 +171,12 @@ fn any_of(family: AddressFamily, alternatives: &[Vec<(Part, Set)>]) -> RuleCondi
 fn holds(family: AddressFamily, part: Part, set: Set) -> RuleCondition {
     let values = vec![values(family, part, set)];
     part.field().map_or(RuleCondition::Any(Vec::new()), |field| RuleCondition::Holds(field, values))
+}
+
+/// The packet is in one of these states.
+pub(crate) fn in_states(states: &[State]) -> RuleCondition {
+    let values = states.iter().map(|state| Values::exact(*state as u128)).collect();
+    RuleCondition::Holds(PacketField::State, values)
 }
 
 /// The values of a field that a set of a column means: addresses of IPv4 are among those of IPv6.

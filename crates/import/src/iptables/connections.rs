@@ -13,11 +13,12 @@ use super::values::{self, address_set, one_port};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
+use crate::conditions::in_states;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::services;
 use crate::text::shown;
-use policy::{Memory, PacketField, RuleCondition, RulePlace, State, Values};
+use policy::{Memory, PacketField, RuleCondition, RulePlace, State};
 
 /// Options of the match `conntrack`.
 const OPTIONS: [&str; 13] = [
@@ -120,11 +121,6 @@ pub(super) fn read(
         });
     }
     Ok(())
-}
-
-fn in_states(states: &[State]) -> RuleCondition {
-    let values = states.iter().map(|state| Values::exact(*state as u128)).collect();
-    RuleCondition::Holds(PacketField::State, values)
 }
 
 /// What Linux says of the fate of a connection.

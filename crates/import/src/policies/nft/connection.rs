@@ -7,8 +7,9 @@
 use super::conditions::any;
 use super::fields::Context;
 use super::matches::{Asked, Matcher};
+use crate::conditions::in_states;
 use crate::nft::operands::{Refusal, is_not};
-use policy::{PacketField, RuleCondition, State, Values};
+use policy::{RuleCondition, State};
 use serde_json::{Value, json};
 
 /// What Linux says of the fate of a connection, but for translated addresses.
@@ -82,13 +83,6 @@ impl Matcher {
         let remembered = self.remembered(text, context.place);
         Ok(RuleCondition::All(vec![in_states(states), remembered]))
     }
-}
-
-fn in_states(states: &[State]) -> RuleCondition {
-    RuleCondition::Holds(
-        PacketField::State,
-        states.iter().map(|state| Values::exact(*state as u128)).collect(),
-    )
 }
 
 /// Whether it is a number, a range of numbers, or a set of both.
