@@ -37,7 +37,8 @@ pub(crate) struct NpfArguments {
   ravelin export ruleset rules.v4 --interface eth0=1 --interface eth1=2 | nft -c -f -
   ravelin export ruleset router.conf --as ios --interface Gi0/1=1 --as-json
 
-A rule that nftables cannot say is refused at its line; what is written decides the same about every packet.")]
+A rule that nftables cannot say is refused at its line; what is written decides the same about every packet. It becomes \
+the table `inet ravelin` in place of what was in it. Tables of others are not touched, and their chains still decide, too.")]
 pub(crate) struct RulesetArguments {
     /// The policy; `-` is standard input
     #[arg(value_name = "FILE")]

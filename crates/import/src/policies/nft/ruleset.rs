@@ -100,7 +100,11 @@ impl<'a> Ruleset<'a> {
         let (mut dormant, mut bodies) = (BTreeSet::new(), Vec::new());
         for raw in &document.nftables {
             let object: BTreeMap<String, &'a RawValue> = source.object(raw, "object of a ruleset")?;
-            let (kind, body) = source.only(raw, object, "object of a ruleset")?;
+            let (mut kind, mut body) = source.only(raw, object, "object of a ruleset")?;
+            if matches!(&*kind, "add" | "delete") {
+                let is_first = bodies.is_empty() && dormant.is_empty();
+                (kind, body) = ("table".to_owned(), made_anew(source, body, is_first)?);
+            }
             match &*kind {
                 "table" => {
                     let table: TableObject = source.object(body, "table")?;
@@ -398,6 +402,17 @@ impl<'a> Ruleset<'a> {
         }
         refused
     }
+}
+
+/// The table that a command makes or deletes before there is anything else, so that it changes nothing.
+fn made_anew<'a>(source: Source<'_>, raw: &'a RawValue, is_first: bool) -> Result<&'a RawValue, ImportError> {
+    let object: BTreeMap<String, &'a RawValue> = source.object(raw, "object of a ruleset")?;
+    let (kind, body) = source.only(raw, object, "object of a ruleset")?;
+    if kind == "table" && is_first && source.object::<TableObject>(body, "table")?.flags.is_none() {
+        return Ok(body);
+    }
+    let what = "only tables without flags are added and deleted here, before all other objects";
+    Err(source.error(raw, what, PRINT_AGAIN))
 }
 
 /// Why a statement that translates addresses is refused.

@@ -441,3 +441,24 @@ fn rejecting_says_how_and_to_whom() {
         assert_eq!(decides(&policy, &first_segment(1)), wanted.map_or(RuleAction::Block, RuleAction::Reject));
     }
 }
+
+#[test]
+fn tables_are_made_anew_before_all_other_objects_alone() {
+    let table = r#"{"table": {"family": "inet", "name": "t"}}"#;
+    let command = |word: &str, object: &str| format!("{{\"{word}\": {object}}}");
+    let [add, delete] = ["add", "delete"].map(|word| command(word, table));
+    let rules = one_chain(&[forward(ACCEPT)]);
+    let anew = [&[add.clone(), delete.clone(), add.clone()][..], &rules].concat();
+    assert_eq!(whole(&anew).groups.len(), whole(&rules).groups.len());
+    let dormant = table.replace("\"t\"", "\"t\", \"flags\": \"dormant\"");
+    for (objects, line) in [
+        ([&rules[..], &[delete.clone()]].concat(), 4),
+        (vec![dormant.clone(), delete, add.clone()], 3),
+        (vec![command("add", &dormant)], 2),
+        (vec![add, command("delete", &chain("t", "forward"))], 3),
+    ] {
+        let error = read(json(&objects).as_bytes(), &PolicyOptions::default()).err();
+        let error = error.expect("it is no ruleset that is printed");
+        assert!(error.line == line && error.what.contains("without flags"), "{error}");
+    }
+}

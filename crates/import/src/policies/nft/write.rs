@@ -1,6 +1,6 @@
 //! Policies as rulesets of nftables, for those policies that nftables can say.
 //!
-//! Everything goes into one table of `inet`. Each hook becomes a base chain, the first at a point with
+//! Everything goes into one table of `inet`, in place of what was in it. Each hook becomes a base chain, the first at a point with
 //! priority 0, the next one with 1; groups that rules jump to become chains. Where rules tell later fragments
 //! from other packets, base chains send them to chains of their own, as nftables would look for ports in
 //! their payload. A group whose last match decides is turned round: first the rules that decide at once, then
@@ -20,8 +20,8 @@ use reach::Reach;
 use serde_json::json;
 use ways::Unsayable;
 
-/// The table that everything goes into.
-const TABLE: &str = "filter";
+/// The table that everything goes into. It is no usual name, since what was in a table of this name is deleted.
+const TABLE: &str = "ravelin";
 
 /// Writes a policy as a ruleset that `nft -f` takes and that decides the same about every packet.
 ///
@@ -38,7 +38,10 @@ pub fn write_nft(policy: &Policy) -> Result<String, ImportError> {
 /// As [`write_nft`].
 pub fn write_nft_json(policy: &Policy) -> Result<String, ImportError> {
     let chains = chains(policy, Form::Json)?;
-    let mut text = json!({"table": {"family": "inet", "name": TABLE}}).to_string();
+    let table = json!({"table": {"family": "inet", "name": TABLE}});
+    // Only what is there can be deleted.
+    let begin = ["add", "delete", "add"].map(|command| json!({command: table}).to_string());
+    let mut text = begin.join(",\n");
     for chain in &chains {
         let mut object = json!({"family": "inet", "table": TABLE, "name": chain.name});
         if let Some(base) = &chain.base {

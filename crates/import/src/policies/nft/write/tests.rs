@@ -159,7 +159,9 @@ fn later_fragments_are_compared_with_no_port() {
         write_nft(&forward(vec![rule(holds(PacketField::DestinationPort, &[(22, 22)]), RuleAction::Pass)]));
     assert_eq!(
         text.expect("nftables can say this"),
-        "table inet filter {
+        "table inet ravelin
+delete table inet ravelin
+table inet ravelin {
 \tchain forward_later {
 \t}
 \tchain forward {

@@ -3,9 +3,10 @@
 use super::chains::WrittenChain;
 use serde_json::Value;
 
-/// The text of a table with these chains.
+/// The text of a table with these chains, in place of what was in it.
 pub(super) fn ruleset(table: &str, chains: &[WrittenChain]) -> String {
-    let mut text = format!("table inet {table} {{\n");
+    // Only what is there can be deleted.
+    let mut text = format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n");
     for chain in chains {
         text += &format!("\tchain {} {{\n", chain.name);
         if let Some(base) = &chain.base {
