@@ -241,3 +241,20 @@ fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
     desk.write("unclear", "pass in all\n");
     assert!(desk.run(&["check", "unclear"], 2).1.contains("--as"));
 }
+
+#[test]
+fn no_weaker_policy_is_written() {
+    let desk = Desk::new();
+    let owned = OLD.replace("-j DROP", "-m owner --uid-owner 0 -j DROP");
+    assert_ne!(owned, OLD);
+    desk.write("owned", &owned);
+    for format in ["ruleset", "npf", "nft"] {
+        for (more, code, why) in [(&["--lenient"][..], 2, "leave --lenient out"), (&[], 1, "owned: line")] {
+            let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+            let run = command.current_dir(desk.0.path()).args(["export", format, "owned"]).args(more);
+            let output = run.assert().code(code).get_output().clone();
+            let said = String::from_utf8(output.stderr).expect("text");
+            assert!(output.stdout.is_empty() && said.contains(why), "{said}");
+        }
+    }
+}

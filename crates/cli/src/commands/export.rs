@@ -23,6 +23,15 @@ pub(crate) fn run(kind: &ExportKind, json: bool) -> Result<(), Failure> {
         let what = "what is written is for nft or NPF; for nft there is --as-json instead of --json";
         return Err(Failure::Usage(what.into()));
     }
+    let lenient = match kind {
+        ExportKind::Nft(arguments) => arguments.source.lenient,
+        ExportKind::Ruleset(arguments) => arguments.source.lenient,
+        ExportKind::Npf(arguments) => arguments.source.lenient,
+    };
+    if lenient {
+        let what = "what is written without lines of the file lets other packets pass than the file does; leave --lenient out, and take the refused lines out of the file";
+        return Err(Failure::Usage(what.into()));
+    }
     match kind {
         ExportKind::Nft(arguments) => nft(arguments, json),
         ExportKind::Ruleset(arguments) => {

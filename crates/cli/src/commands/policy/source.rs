@@ -63,7 +63,7 @@ impl Source {
         }
         if !read.refused.is_empty() && !source.lenient {
             return Err(Failure::Finding(format!(
-                "{file}: {} kept and {} refused, so nothing can be said of all packets; --lenient leaves these lines out",
+                "{file}: {} kept and {} refused, so nothing can be said of all packets; `ravelin policy` leaves these lines out with --lenient",
                 quantity::of(read.kept as u64, "line"),
                 quantity::of(read.refused.len() as u64, "line")
             )));
