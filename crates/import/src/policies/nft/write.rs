@@ -1,7 +1,7 @@
 //! Policies as rulesets of nftables, for those policies that nftables can say.
 //!
-//! Everything goes into one table of `inet`, in place of what was in it. Each hook becomes a base chain, the first at a point with
-//! priority 0, the next one with 1; groups that rules jump to become chains. Where rules tell later fragments
+//! Everything goes into one table of `inet`, in place of what was in it. Each hook becomes a base chain,
+//! before Linux translates addresses; groups that rules jump to become chains. Where rules tell later fragments
 //! from other packets, base chains send them to chains of their own, as nftables would look for ports in
 //! their payload. A group whose last match decides is turned round: first the rules that decide at once, then
 //! the others from the last to the first.

@@ -18,6 +18,7 @@ use policy::{
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The longest part of a chain's name that comes from the name of a group.
 const LONGEST_NAME: usize = 64;
@@ -41,7 +42,7 @@ pub(super) struct WrittenChain {
 /// Where a base chain is asked.
 pub(super) struct Base {
     pub(super) hook: &'static str,
-    pub(super) priority: usize,
+    pub(super) priority: i64,
     pub(super) accepts: bool,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Writer<'a> {
 
     /// Writes the base chains of these hooks, and the chains that their rules lead to.
     pub(super) fn hooks(&mut self, hooks: &[Hook], fragments: Fragments) -> Result<(), ImportError> {
-        let mut numbers: HashMap<HookPoint, usize> = HashMap::new();
+        let mut numbers: HashMap<HookPoint, i64> = HashMap::new();
         for hook in hooks {
             let number = numbers.entry(hook.point).or_default();
             self.hook(hook, *number, fragments)?;
@@ -137,7 +138,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn hook(&mut self, hook: &Hook, number: usize, fragments: Fragments) -> Result<(), ImportError> {
+    fn hook(&mut self, hook: &Hook, number: i64, fragments: Fragments) -> Result<(), ImportError> {
         let kind = hook_name(hook.point);
         let name = self.name(kind);
         let mut body = Body::default();
@@ -160,7 +161,15 @@ impl<'a> Writer<'a> {
             return Err(refuse(hook.place, TOO_DEEP));
         }
         let accepts = matches!(hook.default, RuleAction::Pass | RuleAction::Keep);
-        let base = Some(Base { hook: kind, priority: number, accepts });
+        let priorities = priorities(hook.point, fragments == Fragments::Together);
+        let priority = priorities.start + number;
+        if !priorities.contains(&priority) {
+            return Err(refuse(
+                hook.place,
+                "so many hooks before the place where Linux translates addresses",
+            ));
+        }
+        let base = Some(Base { hook: kind, priority, accepts });
         self.chains.push(WrittenChain { name, base, rules: body.rules });
         Ok(())
     }
@@ -500,6 +509,32 @@ fn hook_name(point: HookPoint) -> &'static str {
         HookPoint::Out => "postrouting",
     }
 }
+
+/// The priorities of chains at a point: from that of the first one to where Linux translates addresses. On
+/// the way in what asks for states comes behind the look-up of connections, and what asks for none before it.
+fn priorities(point: HookPoint, asks_states: bool) -> Range<i64> {
+    match point {
+        HookPoint::In | HookPoint::FromGateway if asks_states => MANGLE..DESTINATIONS,
+        HookPoint::In | HookPoint::FromGateway => RAW..DESTINATIONS,
+        HookPoint::ToGateway | HookPoint::Out => FILTER..SOURCES,
+        HookPoint::Forward => FILTER..i64::from(i32::MAX),
+    }
+}
+
+/// Before connections are looked up, at -200 (`NF_IP_PRI_RAW`).
+const RAW: i64 = -300;
+
+/// Behind that (`NF_IP_PRI_MANGLE`).
+const MANGLE: i64 = -150;
+
+/// Where destinations are translated (`NF_IP_PRI_NAT_DST`).
+const DESTINATIONS: i64 = -100;
+
+/// Where most filters stand (`NF_IP_PRI_FILTER`).
+const FILTER: i64 = 0;
+
+/// Where sources are translated (`NF_IP_PRI_NAT_SRC`).
+const SOURCES: i64 = 100;
 
 /// What later fragments match, of IPv4 and of IPv6.
 fn is_later() -> [Vec<Value>; 2] {

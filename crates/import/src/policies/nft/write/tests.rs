@@ -174,3 +174,33 @@ table inet ravelin {
 "
     );
 }
+
+#[test]
+fn chains_stand_before_addresses_are_translated() {
+    let hooks = |point: HookPoint, count: usize, asked: RuleCondition| {
+        let mut policy = policy(point, vec![vec![rule(asked, RuleAction::Pass)]]);
+        policy.hooks = vec![Hook { place: PLACE, ..policy.hooks[0].clone() }; count];
+        Policy { remembers: Remembers::Passed, ..policy }
+    };
+    let tcp = || holds(PacketField::Protocol, &[(6, 6)]);
+    let new = || holds(PacketField::State, &[(0, 0)]);
+    for (point, asked, first, most) in [
+        (HookPoint::In, tcp(), -300, 200),
+        (HookPoint::In, new(), -150, 50),
+        (HookPoint::FromGateway, tcp(), -300, 200),
+        (HookPoint::FromGateway, new(), -150, 50),
+        (HookPoint::Forward, new(), 0, 300),
+        (HookPoint::ToGateway, new(), 0, 100),
+        (HookPoint::Out, tcp(), 0, 100),
+    ] {
+        let text = write_nft(&hooks(point, most, asked.clone())).expect("all of them have a place");
+        for number in 0..most {
+            let priority = format!(" priority {};", first + i64::try_from(number).expect("a small number"));
+            assert_eq!(text.matches(&priority).count(), 1, "{priority} {point:?}");
+        }
+        if point != HookPoint::Forward {
+            let error = write_nft(&hooks(point, most + 1, asked)).expect_err("the last one has no place");
+            assert!(error.line == 7 && error.what.contains("so many hooks"), "{error}");
+        }
+    }
+}
