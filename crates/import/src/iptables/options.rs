@@ -104,7 +104,7 @@ const REMEMBERING: [OptionSet; 7] = [
             turned("--remove", OptionValue::Nothing),
             known("--seconds", OptionValue::Number(1, U32)),
             known("--reap", OptionValue::Nothing),
-            // Linux remembers up to 65,535 packets of an address (255 before Linux 6.12).
+            // Linux remembers up to 65,535 packets of an address; older versions up to 255.
             known("--hitcount", OptionValue::Number(1, 0xffff)),
             known("--rttl", OptionValue::Nothing),
             known("--name", OptionValue::Text(199)),
