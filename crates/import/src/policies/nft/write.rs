@@ -1,10 +1,10 @@
 //! Policies as rulesets of nftables, for those policies that nftables can say.
 //!
 //! Everything goes into one table of `inet`, in place of what was in it. Each hook becomes a base chain,
-//! before Linux translates addresses; groups that rules jump to become chains. Where rules tell later fragments
-//! from other packets, base chains send them to chains of their own, as nftables would look for ports in
-//! their payload. A group whose last match decides is turned round: first the rules that decide at once, then
-//! the others from the last to the first.
+//! before Linux translates addresses; groups that rules jump to become chains. Where rules tell later
+//! fragments from other packets, base chains send them to chains of their own, as nftables would look for
+//! ports in their payload. A group whose last match decides is turned round: first the rules that decide at
+//! once, then the others from the last to the first.
 
 mod chains;
 mod matches;
@@ -20,7 +20,7 @@ use reach::Reach;
 use serde_json::json;
 use ways::Unsayable;
 
-/// The table that everything goes into. It is no usual name, since what was in a table of this name is deleted.
+/// The table that everything goes into. Its name is no usual one, since what was in such a table is deleted.
 const TABLE: &str = "ravelin";
 
 /// Writes a policy as a ruleset that `nft -f` takes and that decides the same about every packet.
