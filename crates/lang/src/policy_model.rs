@@ -34,7 +34,8 @@ pub struct CheckedPolicy {
     pub hooks: Vec<Span>,
     /// The tables of the hooks.
     pub tables: Vec<String>,
-    /// The file that its rules come from, if they do not stand in the program. They have their texts and places.
+    /// The file that its rules come from, if they do not stand in the program. They have their texts and
+    /// places.
     pub from: Option<FileId>,
 }
 
