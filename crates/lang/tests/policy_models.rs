@@ -2,7 +2,9 @@
 
 use lang::pipeline::{CompileOptions, compile};
 use lang::policy_model::PolicyModel;
-use policy::{Packet, PacketField, Path, Policy, Remembers, RuleAction, Step, evaluate};
+use policy::{
+    AnalysisFault, Packet, PacketField, Path, Policy, Remembers, RuleAction, Step, difference, evaluate,
+};
 
 fn models(text: &str) -> Vec<PolicyModel> {
     let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
@@ -102,6 +104,21 @@ fn a_policy_over_addresses_of_ipv4_says_nothing_about_ipv6() {
     assert_eq!(decides(&policy, &from(4, mapped(0x0b00_0001))), (RuleAction::Block, Some(Step::Rule(0, 1))));
     assert_eq!(decides(&policy, &from(4, mapped(0x0a00_0001))), (RuleAction::Pass, Some(Step::Rule(0, 2))));
     assert_eq!(decides(&policy, &from(4, mapped(0x0a00_0002))), (RuleAction::Block, Some(Step::Default(0))));
+}
+
+#[test]
+fn a_policy_about_ipv4_alone_is_compared_with_no_policy_about_all_packets() {
+    let of = |columns: &str, rules: &str, asked: &str| {
+        with(columns, FORWARD, rules, asked).policy.expect("columns are fields")
+    };
+    let narrow = of("src: ip4", "pass src 10.0.0.1", "edge.forward(1.2.3.4)");
+    let wide = of("src: ip6", "pass", "edge.forward(::1)");
+    for (old, new) in [(&narrow, &wide), (&wide, &narrow)] {
+        assert_eq!(difference(old, new, 9), Err(AnalysisFault::Families));
+    }
+    let more = of("src: ip4", "pass src 10.0.0.0/31", "edge.forward(1.2.3.4)");
+    assert_eq!(difference(&narrow, &more, 9).expect("both are about IPv4").opened, 1);
+    assert_eq!(difference(&wide, &wide, 9).expect("both are about all packets").opened, 0);
 }
 
 #[test]

@@ -43,6 +43,11 @@ pub enum AnalysisFault {
         crate::limits::MOST_PAIRS
     )]
     TooManyPairs,
+    /// Of two policies one is [`crate::AskedFamilies::Version4Alone`], and the other one is asked about both.
+    #[error(
+        "one is about IPv4 alone, and the other one is asked about IPv6, too: declare `src` and `dst` as `ip6` in both, and ask about all packets"
+    )]
+    Families,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,

@@ -4,7 +4,7 @@
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions};
 use crate::diagram_description::{PacketBox, boxes};
 use crate::limits::{MOST_BOXES, MOST_NODES};
-use crate::model::{Policy, RuleAction};
+use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
 /// Compares two policies for every possible packet, and tells at most `most` classes.
 ///
 /// # Errors
-/// One of them cannot be walked, or it is too much.
+/// One of them cannot be walked, only one of them is about IPv4 alone, or it is too much.
 pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDifference, AnalysisFault> {
     difference_within(old, new, most, MOST_NODES)
 }
@@ -60,13 +60,17 @@ pub fn difference(old: &Policy, new: &Policy, most: usize) -> Result<PolicyDiffe
 /// The same with diagrams of at most so many nodes.
 ///
 /// # Errors
-/// One of them cannot be walked, or it is too much.
+/// One of them cannot be walked, only one of them is about IPv4 alone, or it is too much.
 pub fn difference_within(
     old: &Policy,
     new: &Policy,
     most: usize,
     nodes: usize,
 ) -> Result<PolicyDifference, AnalysisFault> {
+    let families = [old.families, new.families];
+    if families.contains(&AskedFamilies::Version4Alone) && families.contains(&AskedFamilies::Both) {
+        return Err(AnalysisFault::Families);
+    }
     let mut space = PacketSpace::with_limit(nodes)?;
     let (of_old, of_new) = (decisions(&mut space, old)?, decisions(&mut space, new)?);
     let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());

@@ -39,8 +39,8 @@ pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
-    Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers, RuleAction,
-    RuleCondition, RuleGroup, RulePlace, Unreachable,
+    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers,
+    RuleAction, RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;

@@ -19,6 +19,21 @@ pub struct Policy {
     pub follows_icmp: bool,
     /// The names of interfaces, and the port that each is bound to.
     pub interfaces: Vec<(String, u16)>,
+    /// The packets that it is asked about.
+    pub families: AskedFamilies,
+}
+
+/// The versions of IP that a policy is asked about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AskedFamilies {
+    /// Both.
+    #[default]
+    Both,
+    /// IPv4, by a file that is about it alone: packets of IPv6 pass, unless another file blocks them.
+    Version4,
+    /// IPv4 alone, by a program whose columns hold nothing else. What becomes of packets of IPv6 is not
+    /// known; rules in front let them pass. Not compared with a policy that is asked about both.
+    Version4Alone,
 }
 
 /// Where a rule stands.

@@ -222,7 +222,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
                 memories: vec![Memory { place: ORDINARY, text: "rate".into() }],
                 remembers,
                 follows_icmp,
-                interfaces: Vec::new(),
+                ..Policy::default()
             }
         },
     )

@@ -17,8 +17,8 @@ use crate::cisco::list::List;
 use crate::conditions::{Interfaces, Naming};
 use crate::text::shown;
 use policy::{
-    Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, RuleAction, RuleCondition,
-    RuleGroup, RulePlace, Values,
+    AskedFamilies, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, RuleAction,
+    RuleCondition, RuleGroup, RulePlace, Values,
 };
 use std::collections::HashMap;
 
@@ -29,7 +29,8 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         let what = format!("the lists have {count} rules");
         return Err(ImportError::new(1, 1, what, format!("a policy has at most {MOST_RULES}")));
     }
-    let mut policy = Policy { interfaces: options.interfaces.clone(), ..Policy::default() };
+    let interfaces = options.interfaces.clone();
+    let mut policy = Policy { interfaces, families: AskedFamilies::Version4, ..Policy::default() };
     let mut refused = configuration.refused;
     let mut kept = 0;
     for list in &configuration.lists {

@@ -22,8 +22,8 @@ use crate::iptables::rule::{ChainPlace, Context, Purpose};
 use crate::iptables::sets::AddressSets;
 use crate::text::{Line, shown};
 use policy::{
-    DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, PolicyRule, Remembers, RuleAction,
-    RuleCondition, RuleGroup, RulePlace, Values,
+    AskedFamilies, DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, PolicyRule,
+    Remembers, RuleAction, RuleCondition, RuleGroup, RulePlace, Values,
 };
 use std::collections::BTreeSet;
 
@@ -224,6 +224,9 @@ impl Reader {
             rules.for_each(|rule| put_together(&mut rule.condition));
         }
         imported.policy.interfaces = options.interfaces.clone();
+        if self.family == AddressFamily::V4 {
+            imported.policy.families = AskedFamilies::Version4;
+        }
         imported.refused.sort();
         imported
     }

@@ -85,6 +85,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         follows_icmp: true,
         memories: matcher.memories,
         interfaces: options.interfaces.clone(),
+        ..Policy::default()
     };
     Ok(ImportedPolicy { policy, kept, refused, skipped: None })
 }

@@ -8,8 +8,8 @@ use crate::policy_model::CheckedPolicy;
 use crate::source::{FileId, Span};
 use crate::tree::limit_text;
 use policy::{
-    Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers, RuleAction,
-    RuleCondition, RuleGroup, RulePlace, State, Values,
+    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
+    RuleAction, RuleCondition, RuleGroup, RulePlace, State, Values,
 };
 use std::collections::HashMap;
 
@@ -93,7 +93,10 @@ impl Checker<'_> {
         CheckedPolicy {
             span: declared.span,
             name: declared.name.text.clone(),
-            policy: fields.collect::<Result<(), String>>().map(|()| policy),
+            // A file about IPv4 says of packets of IPv6 that they pass, and the program asks about them.
+            policy: fields
+                .collect::<Result<(), String>>()
+                .map(|()| Policy { families: AskedFamilies::Both, ..policy }),
             rules: Vec::new(),
             hooks: Vec::new(),
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
@@ -299,8 +302,10 @@ fn decision(decided: &RuleDecision) -> Option<RuleAction> {
     }
 }
 
-/// A program that hands over addresses of IPv4 asks about no packets of IPv6: they pass the model.
+/// A program that hands over addresses of IPv4 asks about no packets of IPv6: they pass the model, which is
+/// compared with no policy that is asked about them.
 fn about_version_4(policy: &mut Policy, rules: &mut [Vec<Option<Span>>]) {
+    policy.families = AskedFamilies::Version4Alone;
     let mut first: Vec<usize> = policy.hooks.iter().map(|hook| hook.group).collect();
     first.sort_unstable();
     first.dedup();
