@@ -452,7 +452,7 @@ fn tables_are_made_anew_before_all_other_objects_alone() {
     assert_eq!(whole(&anew).groups.len(), whole(&rules).groups.len());
     let dormant = table.replace("\"t\"", "\"t\", \"flags\": \"dormant\"");
     for (objects, line) in [
-        ([&rules[..], &[delete.clone()]].concat(), 4),
+        ([&rules[..], std::slice::from_ref(&delete)].concat(), 4),
         (vec![dormant.clone(), delete, add.clone()], 3),
         (vec![command("add", &dormant)], 2),
         (vec![add, command("delete", &chain("t", "forward"))], 3),
