@@ -25,19 +25,19 @@ pub enum AnalysisFault {
         PolicyFault::TooLong => "jumps lead through the same groups too often: jump less",
     })]
     Walk(PolicyFault),
-    /// It has more conditions on earlier packets than [`crate::limits::MOST_MEMORIES`].
+    /// It has more conditions on earlier packets than `MOST_MEMORIES`.
     #[error(
         "more than {} of its conditions depend on earlier packets, such as rates: ask about a part of it",
         crate::limits::MOST_MEMORIES
     )]
     TooManyMemories,
-    /// Its lists of rules that would decide are more than [`crate::limits::MOST_RANKS`].
+    /// Its lists of rules that would decide are more than `MOST_RANKS`.
     #[error(
         "more than {} pairs of its rules overlap, one behind the other: ask about a part of it",
         crate::limits::MOST_RANKS
     )]
     TooManyRanks,
-    /// It has more pairs of lines that do the opposite than [`crate::limits::MOST_PAIRS`].
+    /// It has more pairs of lines that do the opposite than `MOST_PAIRS`.
     #[error(
         "more than {} pairs of its rules overlap and do the opposite: ask about a part of it",
         crate::limits::MOST_PAIRS

@@ -49,7 +49,7 @@ pub struct OpposedPairs {
 pub struct RedundantLine {
     /// The line: an index of [`crate::Policy::lines`].
     pub line: usize,
-    /// The rules and defaults that would decide: the first ones, at most [`MOST_COVERS`].
+    /// The rules and defaults that would decide: the first ones, at most `MOST_COVERS`.
     pub by: Vec<Step>,
     /// How many more would.
     pub more: usize,

@@ -18,7 +18,7 @@ pub enum UnreachedCause {
     NoneArrives(Vec<usize>),
     /// Others decide about all packets of their groups that they match.
     Covered {
-        /// Who decides about them together: the first ones, at most [`MOST_COVERS`].
+        /// Who decides about them together: the first ones, at most `MOST_COVERS`.
         by: Vec<Step>,
         /// How many more do.
         more: usize,
