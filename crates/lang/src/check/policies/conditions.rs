@@ -1,20 +1,21 @@
-//! Conditions of rules that come from a file, as the regions of packets that they hold for.
+//! Conditions as the regions of packets that they hold for: of one column, and of rules that come from a file.
 
 use super::KeyColumn;
 use super::region::{Part, RangeUnderMask, Region, meet_values, none_of};
 use policy::{PacketField, RuleCondition, Values};
 
 /// The columns of a policy by the fields that they are called like.
-pub(super) struct FieldColumns([Option<FieldColumn>; PacketField::ALL.len()]);
+pub(super) struct FieldColumns([Option<ColumnPlace>; PacketField::ALL.len()]);
 
+/// Where regions say what they hold of a column.
 #[derive(Clone, Copy)]
-struct FieldColumn {
+pub(super) struct ColumnPlace {
     /// The place of its part in a region.
-    place: usize,
+    pub(super) place: usize,
     /// Where a region says whether the packet has it.
-    presence: Option<usize>,
+    pub(super) presence: Option<usize>,
     /// The largest value.
-    largest: u128,
+    pub(super) largest: u128,
 }
 
 /// Why a condition becomes no regions.
@@ -46,13 +47,12 @@ impl FieldColumns {
             if column.ty.width().is_none_or(|width| width < field.width()) {
                 return Err((column, field.width()));
             }
-            let &KeyColumn { place, presence, .. } = column;
-            found[field as usize] = Some(FieldColumn { place, presence, largest: column.ty.largest() });
+            found[field as usize] = Some(column.place());
         }
         Ok(FieldColumns(found))
     }
 
-    fn of_field(&self, field: PacketField) -> Result<FieldColumn, ConditionFault> {
+    fn of_field(&self, field: PacketField) -> Result<ColumnPlace, ConditionFault> {
         self.0[field as usize].ok_or(ConditionFault::NoColumn(field))
     }
 
@@ -65,18 +65,17 @@ impl FieldColumns {
         holds: bool,
         work: &mut usize,
     ) -> Result<Vec<Region>, ConditionFault> {
+        *work = work.checked_sub(within.len()).ok_or(ConditionFault::Work)?;
         let mut narrowed = match condition {
+            RuleCondition::Holds(field, values) if holds => {
+                return self.of_field(*field)?.with_values(&within, values, work);
+            }
             RuleCondition::Holds(field, values) => {
                 let column = self.of_field(*field)?;
-                if holds {
-                    column.with_values(&within, values, work)?
-                } else {
-                    let others = none_of(values, column.largest, work)?.ok_or(ConditionFault::Work)?;
-                    let mut narrowed = column.with_values(&within, &others, work)?;
-                    // What the packet does not have holds nothing.
-                    narrowed.extend(column.with_presence(&within, false));
-                    narrowed
-                }
+                let mut narrowed = column.without_values(&within, values, work)?;
+                // What the packet does not have holds nothing.
+                narrowed.extend(column.with_presence(&within, false));
+                narrowed
             }
             RuleCondition::Absent(field) => self.of_field(*field)?.with_presence(&within, !holds),
             RuleCondition::Not(inner) => return self.narrowed(within, inner, !holds, work),
@@ -85,7 +84,6 @@ impl FieldColumns {
             RuleCondition::All(parts) | RuleCondition::Any(parts) => {
                 let mut one_of = Vec::new();
                 for part in parts {
-                    *work = work.checked_sub(within.len()).ok_or(ConditionFault::Work)?;
                     one_of.extend(self.narrowed(within.clone(), part, holds, work)?);
                 }
                 one_of
@@ -108,9 +106,9 @@ impl FieldColumns {
     }
 }
 
-impl FieldColumn {
+impl ColumnPlace {
     /// The packets of these regions that have the field, or those that have not.
-    fn with_presence(self, within: &[Region], there: bool) -> Vec<Region> {
+    pub(super) fn with_presence(self, within: &[Region], there: bool) -> Vec<Region> {
         let Some(place) = self.presence else { return if there { within.to_vec() } else { Vec::new() } };
         let wanted: Part = Some(Values::exact(there.into()));
         let narrowed = within.iter().filter(|region| region[place].is_none() || region[place] == wanted);
@@ -118,7 +116,7 @@ impl FieldColumn {
     }
 
     /// The packets of these regions that hold one of the values.
-    fn with_values(
+    pub(super) fn with_values(
         self,
         within: &[Region],
         values: &[Values],
@@ -134,6 +132,20 @@ impl FieldColumn {
                 narrowed.extend(met.map(|values| super::with(region, self.place, Some(values))));
             }
         }
+        // Two values, or two ways out of a mask, may say the same.
+        narrowed.sort_unstable();
+        narrowed.dedup();
         Ok(narrowed)
+    }
+
+    /// The packets of these regions that have a value, and none of these.
+    pub(super) fn without_values(
+        self,
+        within: &[Region],
+        values: &[Values],
+        work: &mut usize,
+    ) -> Result<Vec<Region>, ConditionFault> {
+        let others = none_of(values, self.largest, work)?.ok_or(ConditionFault::Work)?;
+        self.with_values(within, &others, work)
     }
 }

@@ -20,10 +20,11 @@ use crate::limits::{
     DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_RATES, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS,
 };
 use crate::source::Span;
+use conditions::{ColumnPlace, ConditionFault};
 use model::POINTS;
-use policy::{MatchOrder, Reject, Values};
+use policy::{MAPPED, MatchOrder, Reject, Values};
 pub(crate) use rates::rates_of;
-use region::{RangeUnderMask, Region, meet_values, none_of, part_of_row};
+use region::{Region, part_of_row};
 use std::collections::HashMap;
 use unroll::{Effect, Listed, UnrollFault, unroll};
 
@@ -173,6 +174,13 @@ struct KeyColumn<'p> {
     presence: Option<usize>,
 }
 
+impl KeyColumn<'_> {
+    /// Where regions say what they hold of it.
+    fn place(&self) -> ColumnPlace {
+        ColumnPlace { place: self.place, presence: self.presence, largest: self.ty.largest() }
+    }
+}
+
 impl<'a> Checker<'a> {
     /// Fills the tables of a policy.
     pub(super) fn define_policy(&mut self, policy: &'a ast::PolicyDeclaration) {
@@ -197,7 +205,7 @@ impl<'a> Checker<'a> {
             let says_presence = |other: &ast::PolicyColumn| {
                 other.presence == ColumnPresence::Optional && presence_of(&other.param.name.text) == name
             };
-            if ["rule", "kind", BELOW].contains(&name)
+            if ["rule", "kind", "reach", BELOW].contains(&name)
                 || policy.columns[..at].iter().any(|other| other.param.name.text == name)
                 || policy.columns.iter().any(says_presence)
             {
@@ -336,54 +344,29 @@ impl<'a> Checker<'a> {
             self.unknown("column", &name.text, name.span, known.into_iter());
             return None;
         };
-        let at = column.place;
-        let presence = |there: bool| Some(Values::exact(there.into()));
+        let place = column.place();
         let Some(values) = &condition.values else {
-            let Some(place) = column.presence else {
+            if column.presence.is_none() {
                 let headline = format!("every packet has a value in `{}`", name.text);
                 let fault = Diagnostic::error("E0551", headline, condition.span, "so it is never absent");
                 self.report(fault.help(format!("declare it as `{}: … absent`", name.text)));
                 return None;
-            };
-            let absent = |region: &Region| match region[place] {
-                None => Some(with(region, place, presence(false))),
-                part => (part == presence(false)).then(|| region.clone()),
-            };
-            return Some(regions.iter().filter_map(absent).collect());
+            }
+            return Some(place.with_presence(regions, false));
         };
         let mut runs = Vec::with_capacity(values.len());
         for value in values {
             runs.push(self.rule_values(value, &column.ty)?);
         }
-        let largest = column.ty.largest();
-        let allowed = if condition.negated { none_of(&runs, largest, work) } else { Ok(Some(runs)) };
-        let allowed = match allowed {
-            Ok(Some(allowed)) => allowed,
-            Ok(None) => return self.too_large(condition.span),
-            Err(RangeUnderMask) => return self.mask_met(condition.span),
+        let narrowed = match condition.negated {
+            true => place.without_values(regions, &runs, work),
+            false => place.with_values(regions, &runs, work),
         };
-        let pairs = regions.len().saturating_mul(allowed.len());
-        let Some(after) = work.checked_sub(pairs) else { return self.too_large(condition.span) };
-        *work = after;
-        let mut narrowed = Vec::new();
-        for region in regions {
-            let region = match column.presence {
-                Some(place) if region[place] == presence(false) => continue,
-                Some(place) => with(region, place, presence(true)),
-                None => region.clone(),
-            };
-            for values in &allowed {
-                let met = region[at].map_or(Ok(Some(*values)), |part| meet_values(part, *values));
-                match met {
-                    Ok(values) => narrowed.extend(values.map(|values| with(&region, at, Some(values)))),
-                    Err(RangeUnderMask) => return self.mask_met(condition.span),
-                }
-            }
+        match narrowed {
+            Ok(narrowed) => Some(narrowed),
+            Err(ConditionFault::Mask) => self.mask_met(condition.span),
+            Err(_) => self.too_large(condition.span),
         }
-        // Two values, or two ways out of a mask, may say the same.
-        narrowed.sort_unstable();
-        narrowed.dedup();
-        Some(narrowed)
     }
 
     /// The values that a part of a condition names.
@@ -474,7 +457,6 @@ impl<'a> Checker<'a> {
 
     /// Makes the rows of a table.
     fn fill(&mut self, id: TableId, list: &[Listed], default: Decided, shape: RowShape, place: Span) {
-        let row = |does: Decided, rule: u32, below: u32, over: [u32; 2]| shape.row(does, rule, below, over);
         let table = &self.program.tables[id.0];
         let widths: Vec<u8> = table.keys.iter().map(|(_, ty)| ty.width().unwrap_or(128)).collect();
         let priority = |at: usize| (list.len() - at) as u32 * STEP;
@@ -483,12 +465,14 @@ impl<'a> Checker<'a> {
         for (at, Listed { regions, effect, rule, span }) in list.iter().enumerate() {
             // What goes on goes behind the row above the one that it goes on with.
             let value = match *effect {
-                Effect::Decide(decided) => row(decided, *rule, 0, [0, 0]),
-                Effect::Log => row(goes_on(RowAction::Log), *rule, priority(at), [0, 0]),
-                Effect::Count => row(goes_on(RowAction::Count), *rule, priority(at), [0, 0]),
-                Effect::Leave(next) => row(goes_on(RowAction::Return), *rule, priority(next - 1), [0, 0]),
+                Effect::Decide(decided) => shape.row(decided, *rule, 0, [0, 0]),
+                Effect::Log => shape.row(goes_on(RowAction::Log), *rule, priority(at), [0, 0]),
+                Effect::Count => shape.row(goes_on(RowAction::Count), *rule, priority(at), [0, 0]),
+                Effect::Leave(next) => {
+                    shape.row(goes_on(RowAction::Return), *rule, priority(next - 1), [0, 0])
+                }
                 Effect::Limit(limit, next) => {
-                    row(goes_on(RowAction::Limit), *rule, priority(at), [priority(next - 1), limit])
+                    shape.row(goes_on(RowAction::Limit), *rule, priority(at), [priority(next - 1), limit])
                 }
             };
             for region in regions {
@@ -499,7 +483,7 @@ impl<'a> Checker<'a> {
             }
         }
         let every = vec![Match::Any; widths.len()];
-        entries.push((Entry { key: every, value: row(default, 0, 0, [0, 0]), priority: 0 }, place));
+        entries.push((Entry { key: every, value: shape.row(default, 0, 0, [0, 0]), priority: 0 }, place));
         let table = &mut self.program.tables[id.0];
         table.capacity = table.capacity.max(entries.len() as u32);
         (table.entries, table.entry_spans) = entries.into_iter().unzip();
@@ -593,9 +577,6 @@ impl<'a> Checker<'a> {
         self.error("E0557", headline, span, label);
     }
 }
-
-/// The addresses of IPv4 among those of IPv6.
-const MAPPED: u128 = 0xffff << 32;
 
 /// The same region with another part.
 fn with(region: &Region, at: usize, part: region::Part) -> Region {

@@ -2,10 +2,10 @@
 //! the last match decides, the last rule comes first.
 //!
 //! The list has two parts. In the first one are, in the order in which a packet meets them, the rules that
-//! decide at once, and those that go on: they count, log, return
-//! or ask a limit. The second one is for packets that none
-//! of these has decided about: the other rules of groups with `last`, from the last to the first. Where a
-//! group without `last` jumps to one with it, the second part of that one stands at once behind its first.
+//! decide at once, and those that go on: they count, log, return or ask a limit. The second one is for
+//! packets that none of these has decided about: the other rules of groups with `last`, from the last to the
+//! first. Where a group without `last` jumps to one with it, the second part of that one stands at once
+//! behind its first.
 //!
 //! ```text
 //! group a { count dport 22   jump b proto 6   pass dport 22 }        1 count, 2 block final (proto 6),
