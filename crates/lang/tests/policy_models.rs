@@ -3,7 +3,8 @@
 use lang::pipeline::{CompileOptions, compile};
 use lang::policy_model::PolicyModel;
 use policy::{
-    AnalysisFault, Packet, PacketField, Path, Policy, Remembers, RuleAction, Step, difference, evaluate,
+    AnalysisFault, Packet, PacketField, Path, Policy, Remembers, RuleAction, State, Step, difference,
+    evaluate,
 };
 
 fn models(text: &str) -> Vec<PolicyModel> {
@@ -131,9 +132,29 @@ fn a_wider_column_holds_no_more_than_the_field_does() {
 }
 
 #[test]
-fn what_is_kept_passes_unless_the_policy_is_handed_the_state() {
-    let remembers =
-        |columns: &str, asked: &str| with(columns, FORWARD, "keep", asked).policy.expect("fields").remembers;
-    assert_eq!(remembers("proto: u8", "edge.forward(6)"), Remembers::Kept);
-    assert_eq!(remembers("state: u3", "edge.forward(1)"), Remembers::KeptAndAsked);
+fn packets_of_connections_that_are_kept_are_compared_with_rules() {
+    let of = |columns: &str, asked: &str| with(columns, FORWARD, "block proto 17  keep", asked);
+    for (columns, asked) in [("proto: u8", "edge.forward(6)"), ("proto: u8, state: u3", "edge.forward(6, 1)")]
+    {
+        let policy = of(columns, asked).policy.expect("fields");
+        assert_eq!(policy.remembers, Remembers::KeptAndAsked);
+        let established = Packet::default()
+            .with(PacketField::Protocol, Some(17))
+            .with(PacketField::State, Some(State::Established as u128));
+        let verdict = evaluate(&policy, Path::Forwarded, &established, &|_| false).expect("it ends");
+        assert_eq!((verdict.action, verdict.steps), (RuleAction::Block, vec![Step::Rule(0, 0)]));
+    }
+}
+
+#[test]
+fn columns_that_some_packets_lack_say_so() {
+    let sentence = |columns: &str, point: &str, asked: &str| {
+        let hook = format!("hook {point} {{ group g default block }}");
+        with(columns, &hook, "pass", asked).policy.expect_err("not every packet has it")
+    };
+    let own = "not every packet has a value for the column";
+    let card = "edge.from_gateway(02:00:00:00:00:07)";
+    assert!(sentence("src_mac: mac", "from_gateway", card).starts_with(own));
+    assert!(sentence("out_state: u3", "to_gateway", "edge.to_gateway(1)").starts_with(own));
+    assert!(with("out_state: u3", FORWARD, "pass", "edge.forward(1)").policy.is_ok());
 }

@@ -2,13 +2,13 @@
 
 use super::super::Checker;
 use super::super::types::Type;
-use super::{KeyColumn, MAPPED, table_of};
+use super::{KeyColumn, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::CheckedPolicy;
 use crate::source::{FileId, Span};
 use crate::tree::limit_text;
 use policy::{
-    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
+    AskedFamilies, Hook, HookPoint, MAPPED, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
     RuleAction, RuleCondition, RuleGroup, RulePlace, State, Values,
 };
 use std::collections::HashMap;
@@ -24,15 +24,6 @@ pub(super) const POINTS: [(&str, HookPoint); 5] = [
 
 /// The lowest bits, which an IPv4 address has of one of IPv6.
 const LOW_32: u128 = 0xffff_ffff;
-
-/// The states of connections by the names that an enum of a program has for them.
-const STATES: [(&str, State); 5] = [
-    ("new", State::New),
-    ("established", State::Established),
-    ("related", State::Related),
-    ("invalid", State::Invalid),
-    ("untracked", State::Untracked),
-];
 
 /// A column as a field of packets.
 #[derive(Clone, Copy)]
@@ -70,7 +61,7 @@ impl Checker<'_> {
             // The program has an error that was told before.
             return CheckedPolicy { policy: Err("its rules are not right".to_owned()), ..checked };
         };
-        policy.remembers = remembers(declared, &fields);
+        policy.remembers = remembers(declared);
         policy.interfaces = self.ports_named();
         if fields.values().any(|field| field.version_4) {
             about_version_4(&mut policy, &mut checked.rules);
@@ -160,7 +151,7 @@ impl Checker<'_> {
             Type::Mac => field == PacketField::SourceMac,
             Type::Time | Type::Option(_) | Type::Tuple(_) | Type::Variants(..) | Type::View => false,
             Type::Enum(id, ..) if is_state => self.enums[id.0].members.iter().all(|(member, number)| {
-                STATES.iter().any(|(known, state)| known == member && *state as u128 == *number)
+                State::ALL.iter().any(|state| state.name() == member && *state as u128 == *number)
             }),
             ty => !is_address && ty.width().is_some_and(|width| width >= field.width()),
         };
@@ -176,10 +167,10 @@ impl Checker<'_> {
             | PacketField::IcmpType
             | PacketField::IcmpCode
             | PacketField::TcpFlags => true,
-            PacketField::InPort => {
+            PacketField::InPort | PacketField::SourceMac => {
                 points.iter().any(|point| matches!(point, HookPoint::FromGateway | HookPoint::Out))
             }
-            PacketField::OutPort => {
+            PacketField::OutPort | PacketField::OutState => {
                 points.iter().any(|point| matches!(point, HookPoint::In | HookPoint::ToGateway))
             }
             _ => false,
@@ -271,15 +262,12 @@ fn point(hook: &ast::PolicyHook) -> Option<HookPoint> {
     POINTS.into_iter().find(|(name, _)| *name == hook.point.text).map(|(_, point)| point)
 }
 
-/// Which connections a program keeps that does so by its policy. Packets of such connections come to the
-/// policy only where it has a column for their state.
-fn remembers(declared: &ast::PolicyDeclaration, fields: &HashMap<&str, ModelField>) -> Remembers {
-    let states = [PacketField::State, PacketField::OutState];
-    let asks = fields.values().any(|field| states.contains(&field.field));
+/// Which connections a program keeps that does so by its policy. Whether it asks about the packets of these
+/// is not known: the model says what the policy does if it is asked.
+fn remembers(declared: &ast::PolicyDeclaration) -> Remembers {
     match declared.outcomes.iter().any(|outcome| outcome.word.text == "keep") {
         false => Remembers::Nothing,
-        true if asks => Remembers::KeptAndAsked,
-        true => Remembers::Kept,
+        true => Remembers::KeptAndAsked,
     }
 }
 
