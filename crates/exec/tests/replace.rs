@@ -643,3 +643,27 @@ fn entries_that_went_over_raise_the_event_of_the_new_program_when_they_end() {
         assert_eq!((outputs.raised.len(), next.entries(1).len()), (1, 0));
     }
 }
+
+#[test]
+fn the_first_limit_of_a_policy_lets_its_table_begin_anew() {
+    let text = "
+        policy edge(dport: u16) {
+            hook forward { group web default block }
+            pass => flood
+            block => drop no
+            group web { pass dport 80 }
+        }
+        reason no \"a rule, or the default\"
+        start stage all() { goto edge.forward(80) }";
+    let limited = text.replace("{ pass dport 80 }", "{ limit 1/s burst 1 pass dport 80  block dport 81 }");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let (old, new) = (program(text), program(&limited));
+        let mut running = loaded(&old, back_end);
+        let mut next = loaded(&new, back_end);
+        let carried =
+            carry_over(running.as_mut(), &old, next.as_mut(), &new, &[], 0).expect("it begins anew");
+        let anew: Vec<&str> = carried.anew.iter().map(|(_, name, ..)| name.as_str()).collect();
+        assert_eq!(anew, ["edge.forward"]);
+        assert_eq!(next.entries_held(0), new.tables[0].entries.len() as u64);
+    }
+}

@@ -4,7 +4,8 @@
 //! kind, whether it is secret, and the widths and kinds of all columns in their order; where it differs,
 //! somebody has to say that the old entries are given up: nothing is guessed. Groups and their members are
 //! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less
-//! than a program that can be replaced: where a shape differs, it begins anew, and that is said.
+//! than a program that can be replaced: where a shape differs, it begins anew, and that is said. So does the
+//! table of a hook of a policy: packets make no rows in it, and its first rule with a limit changes its shape.
 
 use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
 
@@ -154,16 +155,20 @@ pub enum Fate {
 /// only the old one has. `discard` names what is given up.
 pub fn replacement(old: &Program, new: &Program, discard: &[String]) -> Replacement {
     let of = |shapes: &dyn Fn(&Program) -> Vec<(String, String)>| fates(&shapes(old), &shapes(new), discard);
-    let anew = |mut fates: Vec<(String, Fate)>| {
-        for (_, fate) in &mut fates {
-            if let Fate::Misfit { old, new } = fate {
+    let anew_if = |mut fates: Vec<(String, Fate)>, may: &dyn Fn(&str) -> bool| {
+        for (name, fate) in &mut fates {
+            if let Fate::Misfit { old, new } = fate
+                && may(name)
+            {
                 *fate = Fate::Anew { old: std::mem::take(old), new: std::mem::take(new) };
             }
         }
         fates
     };
+    let anew = |fates| anew_if(fates, &|_| true);
+    let tables = of(&|program| shapes(&program.tables, |table| (&table.name, table.shape())));
     Replacement {
-        tables: of(&|program| shapes(&program.tables, |table| (&table.name, table.shape()))),
+        tables: anew_if(tables, &is_of_policy),
         groups: of(&|program| shapes(&program.groups, |group| (&group.name, group.shape()))),
         meters: anew(of(&|program| shapes(&program.meters, |meter| (&meter.name, meter.shape())))),
         registers: anew(of(&|program| shapes(&program.registers, |one| (&one.name, one.shape())))),
@@ -171,6 +176,11 @@ pub fn replacement(old: &Program, new: &Program, discard: &[String]) -> Replacem
         counters: anew(of(&|program| shapes(&program.counters, |one| (&one.name, one.shape())))),
         events: anew(of(&|program| shapes(&program.events, |event| (&event.name, event.shape())))),
     }
+}
+
+/// Whether a table is that of a hook of a policy: no declaration has a dot in its name.
+fn is_of_policy(table: &str) -> bool {
+    table.contains('.')
 }
 
 fn shapes<T>(all: &[T], of: impl Fn(&T) -> (&String, String)) -> Vec<(String, String)> {
