@@ -62,15 +62,24 @@ impl<'a> Checker<'a> {
                 Rates::Two { committed, burst, peak, peak_burst }
             }
             _ => {
-                self.report(
-                    Diagnostic::error(
+                // No declaration has a dot in its name: it is the meter of a policy's limits.
+                let fault = match item.name.text.contains('.') {
+                    true => Diagnostic::error(
+                        "E0524",
+                        "a limit of 0 lets nothing through",
+                        item.name.span,
+                        "rate and burst are at least 1",
+                    )
+                    .help("the smallest is `limit 1/s burst 1`; to let nothing through, write no rule"),
+                    false => Diagnostic::error(
                         "E0524",
                         format!("the rates of `{}` make no meter", item.name.text),
                         item.name.span,
                         "these do not go together",
                     )
                     .help("one rate: `committed 125k burst 64k excess 64k` (RFC 2697); two: `committed 125k burst 64k peak 250k peak_burst 64k`, the peak not below the committed rate (RFC 2698); none is zero"),
-                );
+                };
+                self.report(fault);
                 Rates::Single { committed: 1, burst: 1, excess: 0 }
             }
         };
