@@ -1,8 +1,8 @@
 //! `ravelin policy`, as its users call it.
 
-use assert_cmd::Command;
-use serde_json::Value;
-use std::fs;
+mod policy_desk;
+
+use policy_desk::{Desk, document};
 
 const OLD: &str = "*filter
 :FORWARD DROP [0:0]
@@ -18,41 +18,15 @@ const OLD: &str = "*filter
 COMMIT
 ";
 
-/// A directory with the old policy and a new one, and the commands run there.
-struct Desk(tempfile::TempDir);
-
-impl Desk {
-    fn new() -> Desk {
-        let desk = Desk(tempfile::tempdir().expect("directory"));
-        desk.write("old", OLD);
-        desk.write(
-            "new",
-            &OLD.replace("--dport 53 ", "--dport 53:54 ").replace("22 -j DROP", "22 -j ACCEPT"),
-        );
-        desk
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.path().join(name), text).expect("a file can be written");
-    }
-
-    /// Runs to the expected exit code: standard output, standard error.
-    fn run(&self, arguments: &[&str], code: i32) -> (String, String) {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
-        let run = command.current_dir(self.0.path()).arg("policy").args(arguments);
-        let output = run.args(["--interface", "lan=1"]).assert().code(code).get_output().clone();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        (text(output.stdout), text(output.stderr))
-    }
-}
-
-fn document(text: &str) -> Value {
-    serde_json::from_str(text).expect("one JSON document")
+/// A directory with the old policy and a new one.
+fn desk() -> Desk {
+    let new = OLD.replace("--dport 53 ", "--dport 53:54 ").replace("22 -j DROP", "22 -j ACCEPT");
+    Desk::new(&[("old", OLD), ("new", &new)], &["--interface", "lan=1"])
 }
 
 #[test]
 fn rules_that_never_decide_are_told_with_those_that_do_and_with_what_these_do() {
-    let desk = Desk::new();
+    let desk = desk();
     let (told, _) = desk.run(&["check", "old"], 1);
     assert_eq!(
         told,
@@ -80,7 +54,7 @@ old: 6 rules; 2 never decide, 1 redundant, 0 pairs correlated, 0 exceptions
 
 #[test]
 fn a_line_that_became_several_rules_is_told_once_and_only_if_none_of_them_decides() {
-    let desk = Desk::new();
+    let desk = desk();
     // A reset for packets that are no TCP is impossible, and no fault of the line.
     desk.write("pf.conf", "block return-rst proto tcp\n");
     let (told, _) = desk.run(&["check", "pf.conf", "--as", "pf"], 0);
@@ -93,7 +67,7 @@ fn a_line_that_became_several_rules_is_told_once_and_only_if_none_of_them_decide
 
 #[test]
 fn pairs_whose_order_decides_are_told_with_a_packet_and_exit_with_0() {
-    let desk = Desk::new();
+    let desk = desk();
     let rules = "*filter\n:FORWARD ACCEPT [0:0]
 -A FORWARD -s 10.0.0.0/8 -p tcp -j ACCEPT
 -A FORWARD -d 192.0.2.0/24 -p tcp -m tcp --dport 80 -j ACCEPT
@@ -121,7 +95,7 @@ web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
 #[test]
 fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stand() {
     use std::fmt::Write;
-    let desk = Desk::new();
+    let desk = desk();
     let mut rules = String::from("*filter\n:FORWARD ACCEPT [0:0]\n");
     for number in 0..320 {
         let _ = writeln!(rules, "-A FORWARD -s 10.0.{}.{} -j DROP", number / 256, number % 256);
@@ -145,7 +119,7 @@ fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stan
 
 #[test]
 fn what_a_change_opens_is_told_with_the_lines_of_both_files_and_a_packet() {
-    let desk = Desk::new();
+    let desk = desk();
     let (told, _) = desk.run(&["diff", "old", "new"], 1);
     for part in [
         "opened: tcp 192.0.2.0:49152 > 198.51.100.0:22",
@@ -164,7 +138,7 @@ fn what_a_change_opens_is_told_with_the_lines_of_both_files_and_a_packet() {
 
 #[test]
 fn the_line_that_decides_about_a_packet_is_told() {
-    let desk = Desk::new();
+    let desk = desk();
     let (told, _) = desk.run(&["why", "old", "tcp 10.1.2.3:1024 > 192.0.2.1:80 in lan"], 0);
     assert!(told.contains("old:10: -A web -p tcp -m tcp --dport 80 -j ACCEPT"), "{told}");
     let answers = document(&desk.run(&["why", "old", "tcp 10.1.2.3 > 192.0.2.1", "--json"], 0).0);
@@ -175,7 +149,7 @@ fn the_line_that_decides_about_a_packet_is_told() {
 
 #[test]
 fn tests_beside_the_rules_pass_or_name_a_packet() {
-    let desk = Desk::new();
+    let desk = desk();
     assert_eq!(desk.run(&["test", "old"], 0).0, "old: 2 tests, 0 failed\n");
     desk.write(
         "more",
@@ -194,44 +168,34 @@ fn tests_beside_the_rules_pass_or_name_a_packet() {
 
 #[test]
 fn a_policy_is_written_as_npf_and_decides_the_same() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("pf.conf", "block\npass in quick inet proto tcp from 192.0.2.0/24 to any port 22 no state\n");
-    let export = |arguments: &[&str], code: i32| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
-        let run = command.current_dir(desk.0.path()).args(["export", "npf"]).args(arguments);
-        let output = run.assert().code(code).get_output().clone();
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"))
-    };
-    let [written, _] = export(&["pf.conf", "--as", "pf"], 0);
+    let export = |arguments: &[&str], code| desk.ravelin(&[&["export", "npf"], arguments].concat(), code);
+    let (written, _) = export(&["pf.conf", "--as", "pf"], 0);
     desk.write("npf.conf", &written);
     let same = ["diff", "pf.conf", "npf.conf", "--as", "pf", "--as", "npf"];
     assert_eq!(desk.run(&same, 0).0, "every packet is treated alike\n", "{written}");
     desk.write("pf.conf", "block flags S/SA\n");
-    assert!(export(&["pf.conf", "--as", "pf"], 1)[1].contains("pf.conf: line 1"));
-    assert!(export(&["old", "--as", "pf", "--json"], 2)[1].contains("--as-json"));
+    assert!(export(&["pf.conf", "--as", "pf"], 1).1.contains("pf.conf: line 1"));
+    assert!(export(&["old", "--as", "pf", "--json"], 2).1.contains("--as-json"));
 }
 
 #[test]
 fn a_policy_is_written_as_a_ruleset_of_nftables_and_decides_the_same() {
-    let desk = Desk::new();
-    let export = |arguments: &[&str], code: i32| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
-        let run = command.current_dir(desk.0.path()).args(["export", "ruleset"]).args(arguments);
-        let output = run.assert().code(code).get_output().clone();
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"))
-    };
-    desk.write("written", &export(&["old", "--as-json"], 0)[0]);
+    let desk = desk();
+    let export = |arguments: &[&str], code| desk.ravelin(&[&["export", "ruleset"], arguments].concat(), code);
+    desk.write("written", &export(&["old", "--as-json"], 0).0);
     assert_eq!(desk.run(&["diff", "old", "written"], 0).0, "every packet is treated alike\n");
-    let [text, _] = export(&["old"], 0);
+    let (text, _) = export(&["old"], 0);
     let jump = "\t\tip saddr 10.0.0.0/8 jump group_filter_web comment \"line 6\"\n";
     assert!(text.contains(jump) && text.contains("hook forward priority 0; policy drop;"), "{text}");
     desk.write("limited", &OLD.replace("-j web", "-m limit --limit 5/sec -j web"));
-    assert!(export(&["limited"], 1)[1].contains("limited: line 6"));
+    assert!(export(&["limited"], 1).1.contains("limited: line 6"));
 }
 
 #[test]
 fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("owned", &OLD.replace("-j web", "-m owner --uid-owner 0 -j web"));
     let (_, why) = desk.run(&["check", "owned"], 1);
     assert!(why.contains("refused: owned: line 6") && why.contains("1 line refused"), "{why}");
@@ -244,17 +208,14 @@ fn nothing_is_said_of_a_file_whose_lines_are_not_all_kept() {
 
 #[test]
 fn no_weaker_policy_is_written() {
-    let desk = Desk::new();
+    let desk = desk();
     let owned = OLD.replace("-j DROP", "-m owner --uid-owner 0 -j DROP");
     assert_ne!(owned, OLD);
     desk.write("owned", &owned);
     for format in ["ruleset", "npf", "nft"] {
         for (more, code, why) in [(&["--lenient"][..], 2, "leave --lenient out"), (&[], 1, "owned: line")] {
-            let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
-            let run = command.current_dir(desk.0.path()).args(["export", format, "owned"]).args(more);
-            let output = run.assert().code(code).get_output().clone();
-            let said = String::from_utf8(output.stderr).expect("text");
-            assert!(output.stdout.is_empty() && said.contains(why), "{said}");
+            let (written, said) = desk.ravelin(&[&["export", format, "owned"], more].concat(), code);
+            assert!(written.is_empty() && said.contains(why), "{said}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `ravelin policy` about the policies of programs, as its users call it.
 
-use assert_cmd::Command;
-use serde_json::Value;
-use std::fs;
+mod policy_desk;
+
+use policy_desk::{Desk, document};
 
 const OLD: &str = r#"// Passes what the policy lets pass.
 import std.net.{ethernet, ipv4, tcp}
@@ -34,38 +34,15 @@ decoder packet(ip: ipv4) {
 decoder segment(t: tcp) { goto edge.forward(ip.src, ip.proto, t.dst, true, in_port) }
 "#;
 
-/// A directory with the old program and a new one, and the commands run there.
-struct Desk(tempfile::TempDir);
-
-impl Desk {
-    fn new() -> Desk {
-        let desk = Desk(tempfile::tempdir().expect("directory"));
-        desk.write("old.rav", OLD);
-        desk.write("new.rav", &OLD.replace("80 | 443", "80..81").replace("block dport 22", "pass dport 22"));
-        desk
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.path().join(name), text).expect("a file can be written");
-    }
-
-    /// Runs to the expected exit code: standard output, standard error.
-    fn run(&self, arguments: &[&str], code: i32) -> (String, String) {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
-        let run = command.current_dir(self.0.path()).arg("policy").args(arguments);
-        let output = run.assert().code(code).get_output().clone();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        (text(output.stdout), text(output.stderr))
-    }
-}
-
-fn document(text: &str) -> Value {
-    serde_json::from_str(text).expect("one JSON document")
+/// A directory with the old program and a new one.
+fn desk() -> Desk {
+    let new = OLD.replace("80 | 443", "80..81").replace("block dport 22", "pass dport 22");
+    Desk::new(&[("old.rav", OLD), ("new.rav", &new)], &[])
 }
 
 #[test]
 fn rules_of_a_program_are_told_by_their_lines() {
-    let desk = Desk::new();
+    let desk = desk();
     let (told, _) = desk.run(&["check", "old.rav"], 1);
     let begin = "old.rav:16: pass src 10.0.0.7, proto 6, dport 80, in_port LAN
   never decides: these decide about all of its packets, and do the same:
@@ -90,7 +67,7 @@ old.rav:14: block dport 22
 
 #[test]
 fn two_programs_are_compared_and_a_program_with_the_dump_that_it_came_from() {
-    let desk = Desk::new();
+    let desk = desk();
     let (told, _) = desk.run(&["diff", "old.rav", "new.rav"], 1);
     let all = "3 cases: 2 opened, 1 closed, 0 dropped in another way\n";
     assert!(
@@ -117,7 +94,7 @@ COMMIT
 
 #[test]
 fn tests_in_comments_of_a_program_are_run() {
-    let desk = Desk::new();
+    let desk = desk();
     assert_eq!(desk.run(&["test", "old.rav"], 0).0, "old.rav: policy edge: 2 tests, 0 failed\n");
     desk.write("wrong.rav", &OLD.replace("10.0.0.1 > any:80", "10.0.0.1 > any:22"));
     assert_eq!(
@@ -132,7 +109,7 @@ wrong.rav: policy edge: 2 tests, 1 failed
 
 #[test]
 fn of_several_policies_each_is_told_and_one_can_be_named() {
-    let desk = Desk::new();
+    let desk = desk();
     let second =
         "\npolicy other(proto: u8) { hook in { group all default pass } pass => flood group all { } }
 stage more() { goto other.in(6) }\n";
@@ -156,7 +133,7 @@ stage more() { goto other.in(6) }\n";
 
 #[test]
 fn a_policy_over_other_columns_than_fields_is_refused_with_what_to_write() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("zones.rav", &OLD.replace("in_port: port)", "zone: port)").replace("in_port LAN", "zone LAN"));
     let (told, refused) = desk.run(&["check", "zones.rav"], 1);
     assert!(told.is_empty(), "{told}");
@@ -168,4 +145,31 @@ fn a_policy_over_other_columns_than_fields_is_refused_with_what_to_write() {
     desk.write("none.rav", "start stage all() { flood }\n");
     let (_, refused) = desk.run(&["test", "none.rav"], 1);
     assert!(refused.contains("none.rav: the program declares no policy"), "{refused}");
+}
+
+const FIREWALL: &str = include_str!("../../../programs/rules/firewall.rav");
+const RULES: &str = include_str!("../../../programs/rules/rules.v4");
+
+#[test]
+fn a_program_whose_rules_come_from_a_file_is_told_by_the_lines_of_the_file() {
+    let rules = format!("# expect pass tcp 192.0.2.9 > 10.0.0.80:80 in ext0\n{RULES}");
+    let desk = Desk::new(&[("firewall.rav", FIREWALL), ("rules.v4", &rules)], &[]);
+    let packet = "tcp 192.0.2.9:1024 > 10.0.0.80:80 in ext0";
+    let (told, _) = desk.run(&["why", "firewall.rav", packet], 0);
+    assert!(
+        told.contains("rules.v4:16: -A services -p tcp -m multiport --dports 80,443 -j ACCEPT"),
+        "{told}"
+    );
+    assert_eq!(desk.run(&["test", "firewall.rav"], 0).0, "rules.v4: policy edge: 1 test, 0 failed\n");
+    desk.write("rules.v4", &rules.replace("80,443", "443"));
+    assert!(
+        desk.run(&["test", "firewall.rav"], 1).0.contains("rules.v4:1: pass tcp 192.0.2.9 > 10.0.0.80:80")
+    );
+    // A test in the program would be about lines that stand elsewhere.
+    desk.write(
+        "firewall.rav",
+        &FIREWALL.replace("    hook in\n", "    // expect block udp any > any\n    hook in\n"),
+    );
+    let (_, told) = desk.run(&["check", "firewall.rav"], 1);
+    assert!(told.contains("so do its tests: write them as comments there"), "{told}");
 }
