@@ -1,7 +1,7 @@
 //! The policies of a program as models that other policies can be compared with.
 
 use crate::source::{FileId, Sources, Span};
-use policy::{Policy, RulePlace};
+use policy::{Policy, RulePlace, comments};
 
 /// A policy of a program, as what it decides about all packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,8 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
                 Err("its rules come from a file, and so do its tests: write them as comments there"
                     .to_owned());
         }
-        expectations = expectations_beside(&sources.file(from).text);
+        let beside = comments(&sources.file(from).text).filter(|(_, words)| words.starts_with("expect "));
+        expectations = beside.map(|(line, words)| (line, words.to_owned())).collect();
     }
     PolicyModel {
         name: checked.name.clone(),
@@ -83,15 +84,6 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
         expectations,
         tables: checked.tables.clone(),
     }
-}
-
-/// The comments with expectations in a file of another firewall.
-fn expectations_beside(text: &str) -> Vec<(u32, String)> {
-    let comment = |line: &str| {
-        let words = line.trim().strip_prefix(['#', '!', ';'])?.trim_start_matches(['#', '!', ';']).trim();
-        words.starts_with("expect ").then(|| words.to_owned())
-    };
-    (1..).zip(text.lines()).filter_map(|(line, words)| Some((line, comment(words)?))).collect()
 }
 
 /// The comments with expectations in the file of a policy that do not stand in another policy.

@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod analysis_tests;
+mod comments;
 mod decisions;
 mod diagram;
 mod diagram_description;
@@ -32,6 +33,7 @@ mod toy;
 mod unreached;
 mod why;
 
+pub use comments::{comment, comments};
 pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};

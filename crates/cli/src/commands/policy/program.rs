@@ -52,6 +52,5 @@ pub(super) fn of_model(model: &PolicyModel) -> Result<Source, Failure> {
     let policy = policy.clone().map_err(|sentence| {
         Failure::Finding(format!("{file}: policy {name} cannot be analysed: {sentence}"))
     })?;
-    let comments = expectations.iter().map(|(line, words)| (*line as usize, words.clone())).collect();
-    Ok(Source { file: file.clone(), name: Some(name.clone()), comments, policy })
+    Ok(Source { file: file.clone(), name: Some(name.clone()), comments: expectations.clone(), policy })
 }

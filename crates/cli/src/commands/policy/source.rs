@@ -5,7 +5,7 @@ use crate::commands::table::files::{import_failure, read};
 use crate::failure::Failure;
 use crate::render::quantity;
 use import::policies::{self, PolicyOptions};
-use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable};
+use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable, comments};
 use serde_json::{Value, json};
 
 /// A policy and the file that it comes from.
@@ -14,7 +14,7 @@ pub(crate) struct Source {
     /// Its name, if it is one of a program.
     pub(super) name: Option<String>,
     /// The lines of comments in the file, from 1, without the marks of a comment.
-    pub(super) comments: Vec<(usize, String)>,
+    pub(super) comments: Vec<(u32, String)>,
     pub(crate) policy: Policy,
 }
 
@@ -68,8 +68,9 @@ impl Source {
                 quantity::of(read.refused.len() as u64, "line")
             )));
         }
-        let read =
-            Source { file: file.to_owned(), name: None, comments: comments(&text), policy: read.policy };
+        let words = String::from_utf8_lossy(&text);
+        let comments = comments(&words).map(|(line, words)| (line, words.to_owned())).collect();
+        let read = Source { file: file.to_owned(), name: None, comments, policy: read.policy };
         Ok(read.with_interfaces(&source.interfaces))
     }
 
@@ -208,19 +209,4 @@ pub(super) fn one_or_all(mut documents: Vec<Value>) -> Value {
         1 => documents.remove(0),
         _ => json!({ "policies": documents }),
     }
-}
-
-/// The comments of a file, in whatever format it is.
-fn comments(text: &[u8]) -> Vec<(usize, String)> {
-    let text = String::from_utf8_lossy(text);
-    let lines = (1..).zip(text.lines());
-    lines.filter_map(|(line, words)| Some((line, comment(words)?.to_owned()))).collect()
-}
-
-/// What a line says that is a comment.
-pub(super) fn comment(line: &str) -> Option<&str> {
-    let words = line.trim();
-    let marks = |letter: char| letter.is_whitespace() || matches!(letter, '#' | '!' | '/' | ';');
-    let is_comment = words.starts_with(['#', '!', ';']) || words.starts_with("//");
-    is_comment.then(|| words.trim_start_matches(marks))
 }

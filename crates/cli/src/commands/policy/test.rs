@@ -1,19 +1,21 @@
 //! `ravelin policy test`: what is expected of packets, in lines beside the rules.
 
 use super::program::sources;
-use super::source::{Source, comment, one_or_all};
+use super::source::{Source, one_or_all};
 use crate::arguments::policy::PolicyTestArguments;
 use crate::commands::table::files::read;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
-use policy::{DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, packet_text, read_packets};
+use policy::{
+    DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, comment, packet_text, read_packets,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One expectation of a file.
 pub(super) struct Expectation {
     file: String,
-    line: usize,
+    line: u32,
     text: String,
     expected: ExpectedVerdict,
     packets: DescribedPackets,
@@ -114,7 +116,7 @@ fn of_file(file: &str, source: &Source) -> Result<Vec<Expectation>, Failure> {
 }
 
 /// Reads what stands behind `expect`.
-fn expectation(file: &str, line: usize, test: &str, source: &Source) -> Result<Expectation, Failure> {
+fn expectation(file: &str, line: u32, test: &str, source: &Source) -> Result<Expectation, Failure> {
     let wrong = |what: String| Failure::Finding(format!("{file}:{line}: {what}"));
     let (expected, packets) = test.trim_start().split_once(' ').unwrap_or((test, ""));
     Ok(Expectation {
