@@ -244,8 +244,8 @@ pub enum Remembers {
     Nothing,
     /// Every connection whose first packet passed; rules ask for the state of packets (Linux).
     Passed,
-    /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; all packets are compared with rules,
-    /// as of a program about which no more is known.
+    /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; all packets are compared with
+    /// rules, as of a program about which no more is known.
     KeptAndAsked,
     /// Those whose first packet a rule with [`RuleAction::Keep`] let pass; their packets pass without being
     /// compared with rules, and so does the first one at the points behind that rule (`stateful-all` of NPF).

@@ -4,8 +4,9 @@
 //! kind, whether it is secret, and the widths and kinds of all columns in their order; where it differs,
 //! somebody has to say that the old entries are given up: nothing is guessed. Groups and their members are
 //! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less
-//! than a program that can be replaced: where a shape differs, it begins anew, and that is said. So does the
-//! table of a hook of a policy: packets make no rows in it, and its first rule with a limit changes its shape.
+//! than a program that can be replaced: where a shape differs, it begins anew, and that is said. So does
+//! the table of a hook of a policy: packets make no rows in it, and its first rule with a limit changes its
+//! shape.
 
 use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
 

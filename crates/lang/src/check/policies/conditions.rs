@@ -1,4 +1,5 @@
-//! Conditions as the regions of packets that they hold for: of one column, and of rules that come from a file.
+//! Conditions as the regions of packets that they hold for: those of one column, and those of rules that come
+//! from a file.
 
 use super::KeyColumn;
 use super::region::{Part, RangeUnderMask, Region, meet_values, none_of};
