@@ -289,14 +289,9 @@ fn ports() -> Naming {
 
 #[test]
 fn dumps_of_iptables_are_read_as_the_kernel_means_them() {
-    let programs = ["nft", "iptables-legacy-restore"];
-    let (Some(mut router), Some(mut other)) = (Router::new(&programs), Router::new(&programs)) else {
+    let (Some(mut router), Some(mut other)) = (Router::with_iptables(&[]), Router::with_iptables(&[])) else {
         return;
     };
-    if !router.run("iptables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
-        println!("this kernel has no iptables of its own: nothing was judged");
-        return;
-    }
     let mut random = Random(seed());
     let dump = DUMP.replace(":x - [0:0]\n", ":x - [0:0]\n:y - [0:0]\n");
     let options = iptables::ChainOptions { interfaces: ports(), ..iptables::ChainOptions::default() };
@@ -369,14 +364,9 @@ fn made_dump(random: &mut Random) -> String {
 
 #[test]
 fn made_dumps_are_read_and_exported_as_the_kernel_means_them() {
-    let programs = ["nft", "iptables-legacy-restore"];
-    let (Some(mut router), Some(mut other)) = (Router::new(&programs), Router::new(&programs)) else {
+    let (Some(mut router), Some(mut other)) = (Router::with_iptables(&[]), Router::with_iptables(&[])) else {
         return;
     };
-    if !router.run("iptables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
-        println!("this kernel has no iptables of its own: nothing was judged");
-        return;
-    }
     let mut random = Random(seed());
     let (mut passing, mut count) = (0, 0);
     for _ in 0..8 {

@@ -2,11 +2,10 @@
 
 use super::random::Random;
 use policy::{
-    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers, RuleAction,
+    Hook, HookPoint, MAPPED, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Unreachable, Values,
 };
 
-const MAPPED: u128 = 0xffff_0000_0000;
 const VERSION_6: u128 = 0x2001_0db8 << 96;
 
 /// What a random policy may have.

@@ -125,12 +125,7 @@ fn packets_of_the_router_itself_meet_the_rules_of_nftables() {
 
 #[test]
 fn packets_of_the_router_itself_meet_the_rules_of_iptables() {
-    let programs = ["nft", "python3", "iptables-legacy-restore", "ip6tables-legacy-restore"];
-    let Some(mut router) = Router::new(&programs) else { return };
-    if !router.run("ip6tables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
-        println!("this kernel has no iptables of its own: nothing was judged");
-        return;
-    }
+    let Some(mut router) = Router::with_iptables(&["python3"]) else { return };
     let mut random = Random(seed());
     let (mut count, mut passing) = (0, 0);
     for _ in 0..rounds().div_ceil(3) {

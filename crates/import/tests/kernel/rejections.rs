@@ -187,12 +187,7 @@ fn senders_are_told_what_nftables_tells_them() {
 
 #[test]
 fn senders_are_told_what_iptables_tells_them() {
-    let programs = ["nft", "iptables-legacy-restore", "ip6tables-legacy-restore"];
-    let Some(mut router) = Router::new(&programs) else { return };
-    if !router.run("ip6tables-legacy-save", &[], "").is_ok_and(|output| output.status.success()) {
-        println!("this kernel has no iptables of its own: nothing was judged");
-        return;
-    }
+    let Some(mut router) = Router::with_iptables(&[]) else { return };
     router.knows_clients();
     let (mut random, mut number, mut answers) = (Random(seed()), 0, HashMap::new());
     for _ in 0..rounds() {

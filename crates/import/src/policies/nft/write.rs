@@ -7,6 +7,7 @@
 //! once, then the others from the last to the first.
 
 mod chains;
+mod json;
 mod matches;
 mod reach;
 mod text;
@@ -17,7 +18,6 @@ use chains::{Form, Writer, WrittenChain, refuse};
 use matches::Fragments;
 use policy::{Hook, HookPoint, MatchOrder, PacketField, Policy, RuleAction, RuleCondition};
 use reach::Reach;
-use serde_json::json;
 use ways::Unsayable;
 
 /// The table that everything goes into. Its name is no usual one, since what was in such a table is deleted.
@@ -37,31 +37,7 @@ pub fn write_nft(policy: &Policy) -> Result<String, ImportError> {
 /// # Errors
 /// As [`write_nft`].
 pub fn write_nft_json(policy: &Policy) -> Result<String, ImportError> {
-    let chains = chains(policy, Form::Json)?;
-    let table = json!({"table": {"family": "inet", "name": TABLE}});
-    // Only what is there can be deleted.
-    let begin = ["add", "delete", "add"].map(|command| json!({command: table}).to_string());
-    let mut text = begin.join(",\n");
-    for chain in &chains {
-        let mut object = json!({"family": "inet", "table": TABLE, "name": chain.name});
-        if let Some(base) = &chain.base {
-            object["type"] = json!("filter");
-            object["hook"] = json!(base.hook);
-            object["prio"] = json!(base.priority);
-            object["policy"] = json!(if base.accepts { "accept" } else { "drop" });
-        }
-        text += &format!(",\n{}", json!({"chain": object}));
-    }
-    for chain in &chains {
-        for rule in &chain.rules {
-            let (name, statements) = (&chain.name, &rule.statements);
-            let comment =
-                if rule.line > 0 { format!(r#""comment": "line {}", "#, rule.line) } else { String::new() };
-            let place = format!(r#""family": "inet", "table": "{TABLE}", "chain": "{name}""#);
-            text += &format!(",\n{{\"rule\": {{{place}, {comment}\"expr\": {statements}}}}}");
-        }
-    }
-    Ok(format!("{{\"nftables\": [\n{text}\n]}}\n"))
+    Ok(json::ruleset(TABLE, &chains(policy, Form::Json)?))
 }
 
 fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError> {

@@ -7,7 +7,7 @@
 use crate::address::{AddressFamily, host_mask};
 use crate::conditions::WITH_PORTS;
 use crate::policies::limits::MOST_RULES_OF_ONE;
-use policy::{PacketField, RuleCondition, Values};
+use policy::{MAPPED, PacketField, RuleCondition, Values};
 use std::rc::Rc;
 
 /// What nftables cannot say.
@@ -289,9 +289,6 @@ pub(super) fn most(field: PacketField, family: AddressFamily) -> u128 {
         _ => field.most(),
     }
 }
-
-/// An address of IPv4 is one of IPv6 below ::ffff:0:0/96.
-const MAPPED: u128 = 0xffff_0000_0000;
 
 /// The fields that nftables compares under a mask.
 const MASKABLE: [PacketField; 6] = [
