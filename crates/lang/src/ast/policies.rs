@@ -93,6 +93,8 @@ pub struct PolicyGroup {
     pub order: MatchOrder,
     /// The rules.
     pub rules: Vec<DeclaredRule>,
+    /// The whole of it.
+    pub span: Span,
 }
 
 /// `limit 10/s burst 20 log block final proto 17, dport 80 | 443`

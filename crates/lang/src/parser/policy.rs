@@ -130,7 +130,7 @@ impl Parser<'_> {
                 let begins = |parser: &Self| RULE_WORDS.contains(&parser.word());
                 let skip = |parser: &mut Self, begin| parser.skip_to(begin, begins);
                 let rules = self.braced(open, Self::policy_rule, skip)?;
-                policy.groups.push(PolicyGroup { name, order, rules });
+                policy.groups.push(PolicyGroup { name, order, rules, span: self.since(start) });
             }
             _ => {
                 self.expect(Sign::Gives, &format!("behind `{word}`, as in `{word} => drop blocked`"))?;

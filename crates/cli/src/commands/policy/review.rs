@@ -10,7 +10,7 @@ use lang::ast::Item;
 use lang::lexer::lex;
 use lang::parser::parse;
 use lang::policy_model::PolicyModel;
-use lang::source::FileId;
+use lang::source::{FileId, Span};
 use lang::token::{Token, TokenKind};
 use policy::difference_within;
 use serde_json::{Value, json};
@@ -196,52 +196,27 @@ fn elsewhere(old: &ReviewedProgram, new: &ReviewedProgram) -> Vec<String> {
 fn outside_of_rules(text: &str) -> Vec<String> {
     let file = FileId::default();
     let (tree, _) = parse(file, text);
-    let mut tests = Vec::new();
-    let mut policies = Vec::new();
+    let mut inside: Vec<Span> = Vec::new();
     for item in &tree.items {
         match item {
-            Item::Test(test) => tests.push(test.span),
-            Item::Policy(policy) => policies.push(policy.span),
+            Item::Test(test) => inside.push(test.span),
+            Item::Policy(policy) => {
+                inside.extend(policy.groups.iter().map(|group| group.span));
+                // A hook without a group takes its rules from a file.
+                let hooks = policy.hooks.iter().filter(|hook| hook.group.is_some());
+                inside.extend(hooks.map(|hook| hook.span));
+            }
             _ => {}
         }
     }
-    let word =
-        |token: &Token| text.get(token.span.start as usize..token.span.end as usize).unwrap_or_default();
-    let within = |spans: &[lang::source::Span], token: &Token| {
-        spans.iter().any(|span| (span.start..span.end).contains(&token.span.start))
+    let is_outside = |token: &Token| {
+        let begins = token.span.start;
+        token.kind != TokenKind::Comment
+            && !inside.iter().any(|span| (span.start..span.end).contains(&begins))
     };
-    let tokens: Vec<Token> =
-        lex(file, text).0.into_iter().filter(|token| token.kind != TokenKind::Comment).collect();
-    let (mut words, mut depth, mut skipped) = (Vec::new(), 0_usize, false);
-    for (at, token) in tokens.iter().enumerate() {
-        if within(&tests, token) {
-            continue;
-        }
-        if !within(&policies, token) {
-            (depth, skipped) = (0, false);
-            words.push(word(token).to_owned());
-            continue;
-        }
-        let ahead = |more: usize| tokens.get(at + more).map_or("", word);
-        let begins = match word(token) {
-            "group" => ahead(2) == "{" || ahead(2) == "last" && ahead(3) == "{",
-            "hook" => ahead(2) == "{",
-            _ => false,
-        };
-        skipped |= depth == 1 && begins;
-        match word(token) {
-            "{" => depth += 1,
-            "}" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if !skipped {
-            words.push(word(token).to_owned());
-        }
-        if depth == 1 && word(token) == "}" {
-            skipped = false;
-        }
-    }
-    words
+    let word =
+        |token: Token| text.get(token.span.start as usize..token.span.end as usize).unwrap_or_default();
+    lex(file, text).0.into_iter().filter(is_outside).map(|token| word(token).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -262,7 +237,7 @@ test \"one\" { ports 1 }
     fn only_rules_hooks_comments_and_tests_may_change() {
         let words = outside_of_rules(TEXT);
         for (from, to) in [
-            ("block proto A", "pass proto 7 // seven"),
+            ("block proto A", "pass proto 7 // seven\n"),
             ("group g {", "group h { } group g last {"),
             ("default pass", "default block"),
             ("ports 1", "ports 2"),
@@ -276,6 +251,7 @@ test \"one\" { ports 1 }
             ("pass => flood", "pass => send 1"),
             ("drop no", "flood"),
             ("p(proto: u8)", "p(proto: u8, dscp: u6)"),
+            ("hook in {", "hook out hook in {"),
         ] {
             assert!(TEXT.contains(from));
             assert_ne!(outside_of_rules(&TEXT.replace(from, to)), words, "{from}");
