@@ -209,10 +209,12 @@ fn outside_of_rules(text: &str) -> Vec<String> {
             _ => {}
         }
     }
+    // No two of them share a word, so at most the last one that begins before a word holds it.
+    inside.sort_unstable_by_key(|span| span.start);
     let is_outside = |token: &Token| {
         let begins = token.span.start;
-        token.kind != TokenKind::Comment
-            && !inside.iter().any(|span| (span.start..span.end).contains(&begins))
+        let before = inside.partition_point(|span| span.start <= begins);
+        token.kind != TokenKind::Comment && inside[..before].last().is_none_or(|span| span.end <= begins)
     };
     let word =
         |token: Token| text.get(token.span.start as usize..token.span.end as usize).unwrap_or_default();
