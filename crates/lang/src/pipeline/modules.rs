@@ -44,8 +44,8 @@ pub(super) fn modules(
         let path: Vec<&str> = import.path.iter().map(|name| name.text.as_str()).collect();
         let path = path.join("/");
         if !loader.loaded.contains_key(&path) {
-            if loader.is_full() {
-                loader.report_full(&import);
+            if is_full(loader.sources) {
+                loader.diagnostics.report(one_too_many(import.span).of_kind(DiagnosticKind::Import));
                 break;
             }
             if !loader.fetch(&path, &import) {
@@ -81,23 +81,20 @@ struct Loader<'l> {
     likeness: Likeness,
 }
 
+/// Whether a program is made of as much as it may be.
+pub(super) fn is_full(sources: &Sources) -> bool {
+    sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM
+}
+
+/// The fault of what names one file too many.
+pub(super) fn one_too_many(span: Span) -> Diagnostic {
+    let headline = "this is more than a program may be made of";
+    let most = LONGEST_PROGRAM >> 20;
+    Diagnostic::error("E0108", headline, span, "one file too many")
+        .help(format!("a program has at most {MOST_FILES} files, of {most} MiB together"))
+}
+
 impl Loader<'_> {
-    fn is_full(&self) -> bool {
-        self.sources.iter().len() >= MOST_FILES || self.sources.bytes() > LONGEST_PROGRAM
-    }
-
-    fn report_full(&mut self, import: &ast::Import) {
-        let headline = "this is more than a program may be made of";
-        self.diagnostics.report(
-            Diagnostic::error("E0108", headline, import.span, "one file too many")
-                .of_kind(DiagnosticKind::Import)
-                .help(format!(
-                    "a program has at most {MOST_FILES} files, of {} MiB together",
-                    LONGEST_PROGRAM >> 20
-                )),
-        );
-    }
-
     /// Reads a module; false if there is none.
     fn fetch(&mut self, path: &str, import: &ast::Import) -> bool {
         if let Some(file) = module(path, self.sources, self.load, self.diagnostics) {

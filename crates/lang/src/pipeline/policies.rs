@@ -7,12 +7,13 @@
 //! goto edge.forward --> edge.forward (asks the table) --> edge.pass, edge.keep, edge.block, edge.reject
 //! ```
 
+use super::modules::{is_full, one_too_many};
 use crate::ast::*;
 use crate::check::policies::{
     BELOW, KeepReach, RowAction, asks_again, has_limits, presence_of, rates_of, reject_number, table_of,
 };
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::limits::{LONGEST_PROGRAM, MOST_FILES, MOST_POLICY_ROUNDS};
+use crate::limits::MOST_POLICY_ROUNDS;
 use crate::source::{Sources, Span};
 use tables::meter::Colour;
 
@@ -38,9 +39,8 @@ pub(super) fn load_rules(
 ) {
     for item in files.iter_mut().flat_map(|file| &mut file.items) {
         let Item::Policy(PolicyDeclaration { file: Some(file), .. }) = item else { continue };
-        if sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM {
-            let headline = "this is more than a program may be made of";
-            diagnostics.error("E0108", headline, file.span, "one file too many");
+        if is_full(sources) {
+            diagnostics.report(one_too_many(file.span));
         } else if let Some(text) = load(&file.path) {
             file.text = Some((sources.add(file.path.clone(), text.clone()), text));
         } else {
