@@ -10,6 +10,7 @@
 //! own     word 0         taken       the first ticket that no worker has                                   workers
 //!         word 32        known       `published`, as the dispatcher saw it last                            dispatcher
 //!         word 64        closing     the number of the launch that ends once nothing known is left         dispatcher
+//!         word 96 …      republished the entries of tickets before `known`, where workers do not share the host's memory     dispatcher
 //!
 //! host        fills a slot ─► writes the entry ─► raises `published` (release)     …     `done` is its ticket + 1 (acquire) ─► reads the slot
 //!                                                   │                                        ▲
@@ -28,6 +29,10 @@
 //! not ordered is no question of which thread goes when: loom, whose threads read as they go, does not ask
 //! it.
 //!
+//! Where the host's memory is behind a bus, the dispatcher copies entries into memory of the device before it
+//! raises `known`, and workers read the copies: else each of them reads each entry over the bus. A copy is
+//! written anew after the entry, so what holds for reading the entry holds for reading the copy.
+//!
 //! The words of one side lie in a line of 128 bytes of their own, but for `begun`, which a launch writes
 //! once. What workers do is also written in the text of persistent kernels (`exec::kernel`), step for step.
 
@@ -37,7 +42,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const FIRST: u32 = 0_u32.wrapping_sub(300);
 /// Words of a line.
 pub const LINE: usize = 32;
-/// Words of the device's own.
+/// Words of the device's own, without copies of entries.
 pub const OWN_WORDS: usize = 3 * LINE;
 /// Slots that an entry can name.
 const SLOTS: usize = 1 << 16;
@@ -105,6 +110,11 @@ impl RingShape {
         self.entries
     }
 
+    /// Words of the device's own, with copies of entries.
+    pub fn republishing_words(self) -> usize {
+        OWN_WORDS + self.entries
+    }
+
     /// Its shared words.
     pub fn words(self) -> usize {
         LINE + self.entries + self.slots
@@ -159,8 +169,12 @@ impl<'a, W: Word> Ring<'a, W> {
         self.begun.acquire() == launch
     }
 
+    fn place(&self, ticket: u32) -> usize {
+        ticket as usize & (self.entries.len() - 1)
+    }
+
     fn entry(&self, ticket: u32) -> &'a W {
-        &self.entries[ticket as usize & (self.entries.len() - 1)]
+        &self.entries[self.place(ticket)]
     }
 }
 
@@ -248,15 +262,28 @@ pub struct RingWorkers<'a, W = AtomicU32> {
     taken: &'a W,
     known: &'a W,
     closing: &'a W,
+    /// Copies of entries; without them workers read the entries themselves.
+    republished: Option<&'a [W]>,
 }
 
 impl<'a, W: Word> RingWorkers<'a, W> {
-    /// Workers with [`OWN_WORDS`] words of their own.
+    /// Workers with [`OWN_WORDS`] words of their own, who read entries where the host writes them.
     ///
     /// # Panics
     /// There are fewer.
     pub fn new(ring: Ring<'a, W>, own: &'a [W]) -> RingWorkers<'a, W> {
-        RingWorkers { ring, taken: &own[0], known: &own[LINE], closing: &own[2 * LINE] }
+        let [taken, known, closing] = [0, LINE, 2 * LINE].map(|word| &own[word]);
+        RingWorkers { ring, taken, known, closing, republished: None }
+    }
+
+    /// Workers with [`republishing_words`](RingShape::republishing_words) of their own, who read copies of
+    /// entries. They have one dispatcher.
+    ///
+    /// # Panics
+    /// There are fewer.
+    pub fn republishing(ring: Ring<'a, W>, own: &'a [W]) -> RingWorkers<'a, W> {
+        let copies = &own[OWN_WORDS..][..ring.entries.len()];
+        RingWorkers { republished: Some(copies), ..RingWorkers::new(ring, own) }
     }
 
     /// Writes what stands in their own words before anything has happened. No launch has the number 0, nor
@@ -281,7 +308,15 @@ impl<'a, W: Word> RingWorkers<'a, W> {
     pub fn dispatch(&self) -> bool {
         // In this order: what was published before the host said so is known before they end.
         let stop = self.ring.stop.acquire() != 0;
-        self.known.release(self.ring.published.acquire());
+        let published = self.ring.published.acquire();
+        if let Some(copies) = self.republished {
+            let mut ticket = self.known.read();
+            while ticket != published {
+                copies[self.ring.place(ticket)].write(self.ring.entry(ticket).read());
+                ticket = ticket.wrapping_add(1);
+            }
+        }
+        self.known.release(published);
         stop
     }
 
@@ -293,7 +328,7 @@ impl<'a, W: Word> RingWorkers<'a, W> {
     /// A worker: whether this launch ends once nothing known is left. It is asked before
     /// [`claim`](RingWorkers::claim).
     pub fn is_closing(&self, launch: u32) -> bool {
-        self.closing.acquire() == launch
+        self.closing.read() == launch && self.closing.acquire() == launch
     }
 
     /// A worker: a slot that is its own from now on, if one is there.
@@ -310,10 +345,13 @@ impl<'a, W: Word> RingWorkers<'a, W> {
     fn look(&self) -> Option<Task> {
         let ticket = self.taken.read();
         // Less than half of all numbers apart, tickets stand in order even where they wrap.
-        if self.known.acquire().wrapping_sub(ticket) as i32 <= 0 {
+        let is_before = |known: u32| known.wrapping_sub(ticket) as i32 > 0;
+        // Only who sees a ticket acquires: on a graphics card that empties the cache of all its neighbours, too.
+        if !is_before(self.known.read()) || !is_before(self.known.acquire()) {
             return None;
         }
-        let entry = self.ring.entry(ticket).read();
+        let copies = self.republished.unwrap_or(self.ring.entries);
+        let entry = copies[self.ring.place(ticket)].read();
         Some(Task { ticket, slot: entry as u16, packets: (entry >> 16) as u16 })
     }
 

@@ -22,3 +22,6 @@ static __device__ __forceinline__ unsigned __shfl_sync(unsigned lanes, unsigned 
 }
 static __device__ __forceinline__ void __syncwarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 static __device__ __forceinline__ void __nanosleep(unsigned time) { asm volatile("nanosleep.u32 %0;" :: "r"(time)); }
+#define __shared__ __attribute__((shared))
+struct __attribute__((aligned(16))) uint4 { unsigned x, y, z, w; };
+__device__ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return { x, y, z, w }; }

@@ -69,16 +69,19 @@ const WRONG: [(&str, &str); 2] = [
 ];
 
 /// What the PTX of a persistent kernel has of the words that order memory, and how often.
-const PERSISTENT: [(&str, usize); 8] = [
+const PERSISTENT: [(&str, usize); 9] = [
     (".visible .entry serve_packets(", 1),
     ("ld.acquire.sys", 2),
+    ("ld.acquire.sys.v2", 1),
+    ("ld.relaxed.sys", 1),
     ("st.release.sys", 2),
     ("ld.acquire.gpu", 2),
     ("st.release.gpu", 2),
     ("atom.acq_rel.gpu.cas", 1),
     ("nanosleep", 2),
-    ("bar.warp.sync", 2),
 ];
+/// How often warps meet in it; once more where they fetch their packets, and once more where they give them back.
+const MEETINGS: usize = 4;
 
 /// The program that a test needs, or a line that says what it leaves out.
 fn found(program: &str, package: &str) -> bool {
@@ -161,11 +164,15 @@ fn cuda_text_compiles_to_ptx() {
                 return Err(format!("{name}: the PTX has no entry point `run_packets`"));
             }
             let file = folder.0.join(format!("{name}-{number}-persistent.cu"));
-            let ptx = ptx::of(&kernel.persistent_text(Dialect::Cuda), &file);
+            let text = kernel.persistent_text(Dialect::Cuda);
+            let fetches = text.contains("#define STAGED 1\n");
+            let gives_back = fetches && text.contains("#define WRITES 1\n");
+            let meetings = MEETINGS + usize::from(fetches) + usize::from(gives_back);
+            let ptx = ptx::of(&text, &file);
             let ptx = ptx.map_err(|log| format!("{name}, persistent: {log}"))?;
-            // How often each stands there: what the host writes is read twice by the dispatcher, who tells
-            // workers of both, and so on.
-            for (words, times) in PERSISTENT {
+            // How often each stands there: both words of the host are read at once, and what is published again
+            // where the host stops the kernel; only the dispatcher reads entries; and so on.
+            for (words, times) in PERSISTENT.into_iter().chain([("bar.warp.sync", meetings)]) {
                 if ptx.matches(words).count() != times {
                     return Err(format!(
                         "{name}: `{words}` is not {times} times in the persistent kernel's PTX"

@@ -130,7 +130,7 @@ fn threads_take_every_slot_once_and_nothing_is_read_before_it_is_written() {
         let (source, built) = (folder.join(format!("{name}.c")), folder.join(name));
         // Where the ring comes round soonest, a worker takes its time.
         let text = kernel.persistent_text(Dialect::Plain);
-        let entry = "const u32 entry = read_host(";
+        let entry = "const u32 entry = ENTRY(";
         assert_eq!(text.matches(entry).count(), 1, "{name}: the entry is read once");
         let text = text.replace(entry, &format!("if (ticket % 3 == 0) sched_yield();\n        {entry}"));
         fs::write(&source, format!("#include <sched.h>\n{text}{HOST}")).expect("it can be written");

@@ -85,7 +85,7 @@ impl Kernel {
             (Dialect::Plain, false) => include_str!("text/plain_end.h"),
             (Dialect::Plain, true) => include_str!("text/plain_bits.h"),
         };
-        self.packet_text(dialect) + end
+        self.packet_text(dialect, self.plan.stride) + end
     }
 
     /// The text of a persistent kernel, which takes slots from a ring of tickets (`gpu::ring`). Its one entry
@@ -99,20 +99,26 @@ impl Kernel {
             Dialect::Cuda => (include_str!("text/cuda_ring.h"), include_str!("text/cuda_persistent.h")),
             Dialect::Plain => (include_str!("text/plain_ring.h"), include_str!("text/plain_persistent.h")),
         };
-        let KernelPlan { stride, columns, record_words, results, .. } = &self.plan;
+        let KernelPlan { stride, columns, record_words, results, writes, .. } = &self.plan;
+        let staged = dialect == Dialect::Cuda && self.plan.fits_staged();
+        // An odd number of words, so that the packets of a warp begin in different banks.
+        let step = if staged { stride + 4 } else { *stride };
         let sizes = format!(
             "\n#define STRIDE {stride}u\n#define COLUMNS {}u\n#define RECORD_WORDS {record_words}u\n#define BITS {}\n\
+             #define STAGED {}\n#define WRITES {}\n\
              #define SERVED GLOBAL u8 *all_bytes, GLOBAL const u32 *all_columns, GLOBAL RESULT *all_verdicts, GLOBAL u32 *all_records, \
              GLOBAL WORD *ring, GLOBAL WORD *own, const u32 entries, const u32 room, const u32 launch, const u32 quantum, const u32 idle{}\n",
             columns.len(),
             results.back.bits(),
-            self.tables("GLOBAL const u32 *"),
+            u8::from(staged),
+            u8::from(*writes),
+            self.tables("TABLE "),
         );
-        self.packet_text(dialect) + words + include_str!("text/ring.h") + &sizes + end
+        self.packet_text(dialect, step) + words + include_str!("text/ring.h") + &sizes + end
     }
 
-    /// The text that runs one packet, which comes before an entry point.
-    fn packet_text(&self, dialect: Dialect) -> String {
+    /// The text that runs one packet, which comes before an entry point; packets begin `step` bytes apart.
+    fn packet_text(&self, dialect: Dialect, step: u32) -> String {
         let words = match dialect {
             Dialect::OpenCl => include_str!("text/opencl.h"),
             Dialect::Cuda => include_str!("text/cuda.h"),
@@ -122,10 +128,10 @@ impl Kernel {
         text.push_str(&self.searches);
         let _ = writeln!(
             text,
-            "\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
+            "\n#define STEP {step}u\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
              GLOBAL u32 *records, const u32 packets{}\n#define ARGUMENTS bytes, columns, verdicts, records, packets{}\n",
             if self.plan.results.back == Back::Half { "u16" } else { "u32" },
-            self.tables("GLOBAL const u32 *"),
+            self.tables("TABLE "),
             self.tables(""),
         );
         text + &self.body

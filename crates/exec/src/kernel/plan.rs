@@ -13,6 +13,10 @@ pub const FRAME_BYTES: u32 = 2048;
 /// Bytes of a packet's buffer in the study of 2012.
 pub const PAGE_BYTES: u32 = 4096;
 
+/// The most bytes of a packet that a warp of a persistent kernel copies before it runs the packet: 32 packets and
+/// their columns then take less than a fifth of the memory that the warps of a block can share (48 KiB).
+const STAGED_BYTES: u32 = 256;
+
 /// Data of every packet in addition to its bytes: a column has one 32-bit word for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketColumn {
@@ -165,6 +169,11 @@ impl KernelPlan {
     /// Whether the host runs all shorter packets, so that the kernel needs no test of the length.
     pub fn has_least(&self) -> bool {
         *self.lengths.start() > 0
+    }
+
+    /// Whether a warp of a persistent kernel copies the bytes of its 32 packets before it runs them.
+    pub(super) fn fits_staged(&self) -> bool {
+        self.over != CopiedPart::InPlace && self.stride.is_multiple_of(16) && self.stride <= STAGED_BYTES
     }
 
     /// Whether the kernel gives up a packet if the program reads beyond the copied bytes.

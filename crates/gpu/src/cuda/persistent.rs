@@ -22,7 +22,7 @@ use super::served::Served;
 use super::spans::{Spans, WARP, can};
 use super::waiting::{is_lost, is_under_way, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Setup, SlotOutput, wait};
-use crate::ring::{FIRST, OWN_WORDS, Publisher, Ring, RingShape, RingWorkers};
+use crate::ring::{FIRST, Publisher, Ring, RingShape, RingWorkers};
 use crate::watch::{GRACE, Notice, Watch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -96,8 +96,8 @@ impl CudaPersistent {
         let held = Served::new(&name, memory, shape, &geometry, stream, ended, kernel)?;
         let ring = Ring::new(shape, held.ring.shared());
         ring.clear(FIRST);
-        let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
-        RingWorkers::new(ring, &own).clear(FIRST);
+        let own: Vec<AtomicU32> = (0..shape.republishing_words()).map(|_| AtomicU32::new(0)).collect();
+        RingWorkers::republishing(ring, &own).clear(FIRST);
         let own: Vec<u32> = own.into_iter().map(AtomicU32::into_inner).collect();
         let written = write(&name, &held.own, 0, &own, &held.stream, &held.ended);
         let mut made = CudaPersistent {

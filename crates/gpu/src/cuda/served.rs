@@ -7,7 +7,7 @@ use super::handles::{Context, Event, Function, Stream};
 use super::memory::{Region, Table};
 use crate::device::{DeviceError, Geometry, SlotMemory};
 use crate::number::Number;
-use crate::ring::{OWN_WORDS, RingShape};
+use crate::ring::RingShape;
 use cudarc::driver::result::DriverError;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Served {
             verdicts: at.region(slots * geometry.verdict_words(packets), "verdicts")?,
             records: at.region(slots * packets * record_words, "records")?,
             ring: at.region(shape.words(), "a ring")?,
-            own: at.table(OWN_WORDS, "a ring")?,
+            own: at.table(shape.republishing_words(), "a ring")?,
             tables: (0..geometry.tables).map(|_| at.table(1, "a table")).collect::<Result<_, _>>()?,
             ended,
             stream,

@@ -10,7 +10,7 @@ word!(loom::sync::atomic::AtomicU32);
 /// Words of a ring of two slots and two entries, without those that only fill lines, and what lies in the
 /// slots.
 struct Small {
-    words: [loom::sync::atomic::AtomicU32; 10],
+    words: [loom::sync::atomic::AtomicU32; 12],
     inputs: [loom::sync::atomic::AtomicU32; 2],
     results: [loom::sync::atomic::AtomicU32; 2],
 }
@@ -22,7 +22,7 @@ const SHAPE: RingShape = RingShape { slots: 2, entries: 2 };
 impl Small {
     fn new() -> loom::sync::Arc<Small> {
         let zero = |_| loom::sync::atomic::AtomicU32::new(0);
-        let small = Small { words: [0; 10].map(zero), inputs: [0; 2].map(zero), results: [0; 2].map(zero) };
+        let small = Small { words: [0; 12].map(zero), inputs: [0; 2].map(zero), results: [0; 2].map(zero) };
         small.ring().clear(BEGIN);
         small.workers().clear(BEGIN);
         loom::sync::Arc::new(small)
@@ -35,12 +35,12 @@ impl Small {
 
     fn workers(&self) -> RingWorkers<'_, loom::sync::atomic::AtomicU32> {
         let [.., taken, known, closing] = &self.words;
-        RingWorkers { ring: self.ring(), taken, known, closing }
+        RingWorkers { ring: self.ring(), taken, known, closing, republished: Some(&self.words[7..9]) }
     }
 
     /// Workers that look at what is published themselves, as the one group of an OpenCL kernel does.
     fn without_dispatcher(&self) -> RingWorkers<'_, loom::sync::atomic::AtomicU32> {
-        RingWorkers { known: &self.words[0], ..self.workers() }
+        RingWorkers { known: &self.words[0], republished: None, ..self.workers() }
     }
 
     /// The host fills a slot for the `number`th time in all, and hands it over.
@@ -170,7 +170,7 @@ struct Words {
 impl Words {
     fn new(shape: RingShape, first: u32) -> Words {
         let words = |count| (0..count).map(|_| AtomicU32::new(0x5555)).collect();
-        let words = Words { shape, shared: words(shape.words()), own: words(OWN_WORDS) };
+        let words = Words { shape, shared: words(shape.words()), own: words(shape.republishing_words()) };
         words.ring().clear(first);
         words.workers().clear(first);
         words
@@ -181,7 +181,7 @@ impl Words {
     }
 
     fn workers(&self) -> RingWorkers<'_> {
-        RingWorkers::new(self.ring(), &self.own)
+        RingWorkers::republishing(self.ring(), &self.own)
     }
 }
 

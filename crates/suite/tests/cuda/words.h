@@ -9,6 +9,11 @@
 #define __forceinline__ inline
 #define __restrict__
 #define __launch_bounds__(...)
+// A block is a warp, and a warp a thread of the machine.
+#define __shared__ static thread_local
+
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return uint4{x, y, z, w}; }
 
 // What a lane asks the others of its warp, and the machine, for; the driver gives it before it runs anything.
 struct machine {

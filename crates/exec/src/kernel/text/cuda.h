@@ -6,3 +6,4 @@ typedef unsigned long u64;
 #define GLOBAL
 #define INLINE static __device__ __forceinline__
 #define mul_high64(a, b) __umul64hi((a), (b))
+#define TABLE const u32 *__restrict__

@@ -20,3 +20,4 @@ INLINE u32 raise_own(GLOBAL WORD *word, u32 from)
 {
     return atomic_compare_exchange_strong_explicit(word, &from, from + 1u, memory_order_acq_rel, memory_order_relaxed, memory_scope_device);
 }
+#define ENTRY(ticket) read_host(ring + ENTRIES + ((ticket) & (entries - 1u)))

@@ -6,3 +6,4 @@ typedef unsigned long u64;
 #define GLOBAL
 #define INLINE static inline
 #define mul_high64(a, b) ((u64)((unsigned __int128)(a) * (b) >> 64))
+#define TABLE const u32 *restrict

@@ -11,3 +11,4 @@ INLINE u32 raise_own(u32 *word, u32 from)
 {
     return __atomic_compare_exchange_n(word, &from, from + 1u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
+#define ENTRY(ticket) read_host(ring + ENTRIES + ((ticket) & (entries - 1u)))

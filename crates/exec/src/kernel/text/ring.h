@@ -1,5 +1,5 @@
 
-/* A ring of tickets, step for step as in gpu::hermes::ring, which says why. Of the shared words the host writes what is published, whether to
+/* A ring of tickets, step for step as in gpu::ring, which says why. Of the shared words the host writes what is published, whether to
    stop, and from word 32 on an entry a ticket; behind them workers write a word a slot. In word 2 a launch says that it goes. */
 #define PUBLISHED 0u
 #define STOP 1u
@@ -8,6 +8,7 @@
 #define TAKEN 0u
 #define KNOWN 32u
 #define CLOSING 64u
+#define REPUBLISHED 96u
 
 typedef struct { u32 ticket, slot, packets; } task;
 
@@ -29,10 +30,12 @@ INLINE u32 dispatch(GLOBAL WORD *ring, GLOBAL WORD *own, u32 known)
 INLINE u32 claim(GLOBAL WORD *ring, GLOBAL WORD *own, u32 entries, task *next)
 {
     for (;;) {
-        const u32 ticket = read_own(own + TAKEN), known = acquire_own(own + KNOWN);
-        if ((int)(known - ticket) <= 0) return 0;
+        const u32 ticket = read_own(own + TAKEN);
+        /* Only who sees a ticket acquires: on a graphics card that empties the cache of all its neighbours, too. */
+        if ((int)(read_own(own + KNOWN) - ticket) <= 0) return 0;
+        if ((int)(acquire_own(own + KNOWN) - ticket) <= 0) return 0;
         /* It is read before the ticket is taken, which is ordered: the host may write the entry anew once a later ticket is done. */
-        const u32 entry = read_host(ring + ENTRIES + (ticket & (entries - 1u)));
+        const u32 entry = ENTRY(ticket);
         if (!raise_own(own + TAKEN, ticket)) continue;
         next->ticket = ticket;
         next->slot = entry & 0xffffu;
