@@ -146,7 +146,19 @@ fn all_about_a_device_is_written_into_files_with_what_was_left_out() {
     assert!(survey["took_s"].as_f64() < Some(12.0) || !left_out.is_empty());
     let summary = std::fs::read_to_string(out.join("gpu-imitation.txt")).expect("it was written");
     assert!(summary.contains("0 programs with differences"), "{summary}");
-    assert!(std::fs::read_to_string(out.join("gpu-imitation.html")).is_ok_and(|page| page.contains("<html")));
+    let page = std::fs::read_to_string(out.join("gpu-imitation.html")).expect("it was written");
+    assert!(page.contains("<html"));
+    let again = out.join("again.html");
+    let report = out.join("gpu-imitation.json");
+    ravelin().args(["lab", "--draw"]).arg(report).arg("--html").arg(&again).assert().success();
+    let drawn = std::fs::read_to_string(&again).expect("it was written");
+    for part in ["<svg", "<tr", "<h2"] {
+        assert_eq!(
+            drawn.matches(part).count(),
+            page.matches(part).count(),
+            "{part}: the report is drawn as it was"
+        );
+    }
     // Without a folder to write to nothing begins.
     assert_eq!(ravelin().args(["lab", "gpu"]).output().expect("it runs").status.code(), Some(2));
 }

@@ -8,7 +8,9 @@ use crate::program;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
-use lab::{Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan, TrafficCapture};
+use lab::{
+    Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, Survey, TablesPlan, TrafficCapture,
+};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -90,12 +92,13 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the page of reports that were measured before.
+/// Writes the page of reports that were measured before, those of `lab gpu` among them.
 fn draw(reports: &[PathBuf], page: &Path) -> Result<(), Failure> {
     let mut experiments = Vec::new();
     for report in reports {
         let text = program::read(report)?;
         let read = serde_json::from_str::<Vec<Experiment>>(&text)
+            .or_else(|_| serde_json::from_str::<Survey>(&text).map(|survey| survey.experiments))
             .or_else(|_| serde_json::from_str(&text).map(|one| vec![one]));
         experiments.extend(read.map_err(|error| {
             Failure::Usage(format!("{} is no report of `ravelin lab --json`: {error}", report.display()))

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         let path = out.join(format!("{stem}.{ending}"));
         fs::write(&path, content).map_err(|error| cannot_write(&path, &error))
     };
-    let written = serde_json::to_string_pretty(&survey);
+    let written = serde_json::to_string(&survey);
     write("json", written.map_err(|error| Failure::Finding(error.to_string()))? + "\n")?;
     write("html", lab::page(&survey.experiments))?;
     write("txt", summary.clone())?;

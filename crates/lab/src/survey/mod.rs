@@ -15,7 +15,7 @@ use crate::programs::PROGRAMS;
 use crate::schedule::burst::RATE;
 use crate::traffic::LabError;
 use crate::transfer::OVER;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Packets that all programs together run at least.
@@ -45,7 +45,7 @@ pub struct SurveyPlan {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// The device's model.
     pub model: String,
