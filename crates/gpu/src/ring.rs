@@ -346,7 +346,7 @@ impl<'a, W: Word> RingWorkers<'a, W> {
         let ticket = self.taken.read();
         // Less than half of all numbers apart, tickets stand in order even where they wrap.
         let is_before = |known: u32| known.wrapping_sub(ticket) as i32 > 0;
-        // Only who sees a ticket acquires: on a graphics card that empties the cache of all its neighbours, too.
+        // Only who sees a ticket acquires: on a graphics card that empties the cache of its neighbours, too.
         if !is_before(self.known.read()) || !is_before(self.known.acquire()) {
             return None;
         }

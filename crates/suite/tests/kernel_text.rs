@@ -80,7 +80,7 @@ const PERSISTENT: [(&str, usize); 9] = [
     ("atom.acq_rel.gpu.cas", 1),
     ("nanosleep", 2),
 ];
-/// How often warps meet in it; once more where they fetch their packets, and once more where they give them back.
+/// How often warps meet in it; once more where they fetch their packets, and where they give them back.
 const MEETINGS: usize = 4;
 
 /// The program that a test needs, or a line that says what it leaves out.
@@ -170,8 +170,8 @@ fn cuda_text_compiles_to_ptx() {
             let meetings = MEETINGS + usize::from(fetches) + usize::from(gives_back);
             let ptx = ptx::of(&text, &file);
             let ptx = ptx.map_err(|log| format!("{name}, persistent: {log}"))?;
-            // How often each stands there: both words of the host are read at once, and what is published again
-            // where the host stops the kernel; only the dispatcher reads entries; and so on.
+            // How often each stands there: both words of the host are read at once, and what is published
+            // again where the host stops the kernel; only the dispatcher reads entries; and so on.
             for (words, times) in PERSISTENT.into_iter().chain([("bar.warp.sync", meetings)]) {
                 if ptx.matches(words).count() != times {
                     return Err(format!(

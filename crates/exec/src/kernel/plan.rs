@@ -13,8 +13,8 @@ pub const FRAME_BYTES: u32 = 2048;
 /// Bytes of a packet's buffer in the study of 2012.
 pub const PAGE_BYTES: u32 = 4096;
 
-/// The most bytes of a packet that a warp of a persistent kernel copies before it runs the packet: 32 packets and
-/// their columns then take less than a fifth of the memory that the warps of a block can share (48 KiB).
+/// The most bytes of a packet that a warp of a persistent kernel copies before it runs the packet: 32 packets
+/// and their columns then take less than a fifth of the memory that the warps of a block can share (48 KiB).
 const STAGED_BYTES: u32 = 256;
 
 /// Data of every packet in addition to its bytes: a column has one 32-bit word for each packet.
