@@ -98,11 +98,11 @@ impl Known {
         if self.count >= MOST_KNOWN && !self.make_room(now) {
             return Err(Crowded);
         }
-        let is_new = !self.of.contains_key(&initiator);
-        let of = self.of.entry(initiator).or_default();
-        if is_new {
+        let of = self.of.entry(initiator).or_insert_with(|| {
             self.waiting.push_back(initiator);
-        }
+            // Most initiators wait for one host; the first push of a vector makes room for four.
+            Vec::with_capacity(1)
+        });
         let (before, mut renews) = (of.len(), None);
         of.retain(|(at, one)| {
             let gives_way = *at == address && one.conflicts(&promised.ask);
