@@ -168,22 +168,23 @@ impl PathEntries {
         now: u64,
         changes: &mut Vec<PathChange>,
     ) -> Result<(), NoRoom> {
-        let before = self.held.get(&key).copied();
         let Some(entry) = waypoint.promised(&key, now) else {
-            if before.is_some() {
+            if self.held.contains_key(&key) {
                 self.forget(&key, changes);
             }
             return Ok(());
         };
-        match before {
-            Some(before) => self.unlist(&before),
-            None => self.make_room(now, changes)?,
+        if self.held.len() >= self.most && !self.held.contains_key(&key) {
+            self.make_room(now, changes)?;
         }
         let number = self.next;
         self.next += 1;
+        let before = self.held.insert(key, Held { entry, number });
+        if let Some(before) = &before {
+            self.unlist(before);
+        }
         self.ends.insert((entry.until, number), key);
         self.shared_from.insert((entry.exclusive_until, number), key);
-        self.held.insert(key, Held { entry, number });
         if before.is_none_or(|before| before.entry.responder != entry.responder) {
             changes.push(PathChange::Set(key, entry.responder));
         }
