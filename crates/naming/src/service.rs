@@ -79,6 +79,14 @@ impl Services {
         if all.len() > MOST_SERVICES { Err(TooManyServices(all.len())) } else { Ok(Services(all.into())) }
     }
 
+    /// Services that are in order already, each once; none if they are not, or if they are more than
+    /// [`MOST_SERVICES`].
+    pub(crate) fn in_order(services: impl ExactSizeIterator<Item = Service> + Clone) -> Option<Services> {
+        let is_good =
+            services.len() <= MOST_SERVICES && services.clone().is_sorted_by(|one, next| one < next);
+        is_good.then(|| Services(services.collect()))
+    }
+
     /// Whether this service is one of them.
     pub fn contains(&self, service: Service) -> bool {
         self.0.binary_search(&service).is_ok()

@@ -281,17 +281,15 @@ impl Fields<'_> {
     }
 
     fn services(&mut self, count: u16) -> Result<Services, ControlCodecError> {
-        let wrong = ControlCodecError::Value("services");
-        let mut all = Vec::new();
-        for _ in 0..count {
-            let [protocol, zero, high, low] = self.take()?;
-            let service = Service { protocol, port: u16::from_be_bytes([high, low]) };
-            if zero != 0 || all.last().is_some_and(|last| *last >= service) {
-                return Err(wrong);
-            }
-            all.push(service);
-        }
-        Services::new(all).map_err(|_| wrong)
+        let (taken, rest) =
+            self.rest.split_at_checked(4 * usize::from(count)).ok_or(ControlCodecError::Length)?;
+        self.rest = rest;
+        let (fields, _) = taken.as_chunks::<4>();
+        let service =
+            |&[protocol, _, high, low]: &[u8; 4]| Service { protocol, port: u16::from_be_bytes([high, low]) };
+        let are_zero = fields.iter().all(|[_, zero, ..]| *zero == 0);
+        let services = are_zero.then(|| Services::in_order(fields.iter().map(service))).flatten();
+        services.ok_or(ControlCodecError::Value("services"))
     }
 
     /// The name of a gateway, which is all that is left.
