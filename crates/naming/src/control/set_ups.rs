@@ -92,9 +92,8 @@ impl SetUpAsker {
     pub fn ask(&mut self, set_up: SetUp, now: u64) -> u64 {
         self.last += 1;
         let (number, until) = (self.last, now.saturating_add(ASK_WAITS));
-        let is_silent = |index: &usize| self.waypoints[*index].silent_until > now;
-        let (silent, speaks): (Vec<_>, Vec<_>) = (0..self.waypoints.len()).rev().partition(is_silent);
-        let left = [silent, speaks].concat();
+        let mut left: Vec<usize> = (0..self.waypoints.len()).rev().collect();
+        left.sort_by_key(|index| self.waypoints[*index].silent_until <= now);
         let question = Question { set_up, until, due: until, open: Vec::new(), left, why: None };
         self.questions.insert(number, question);
         self.due.insert((until, number));
@@ -211,9 +210,11 @@ impl SetUpAsker {
         }
         let patience = now.saturating_add(WAYPOINT_PATIENCE).min(question.until);
         let due = if question.left.is_empty() { question.until } else { patience };
-        self.due.remove(&(question.due, number));
-        question.due = due;
-        self.due.insert((due, number));
+        if question.due != due {
+            self.due.remove(&(question.due, number));
+            question.due = due;
+            self.due.insert((due, number));
+        }
     }
 
     fn settle(&mut self, number: u64, outcome: SetUpOutcome) {
