@@ -609,6 +609,7 @@ mod tests {
     use super::*;
     use exec::{BackendKind, load};
     use lang::pipeline::{CompileOptions, compile};
+    use packet::{BATCH, Frames};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -648,6 +649,52 @@ mod tests {
         // What comes more often than a loop may wake comes late by the grain, and none is left out.
         let (wakes, made) = woken(&beacon("100us"), 1);
         assert!(wakes <= SECOND / GRAIN + 2 && made >= 9_900, "{wakes}, {made}");
+    }
+
+    /// How many entries are left of 4,096 that live for a second, after a gap of so many milliseconds: at its
+    /// end, and after the packet that follows it.
+    fn left_by_a_gap(milliseconds: u64, is_idle: bool) -> (u64, u64) {
+        let program = "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 8k  idle 1s  evict lru  expires gone }\nevent gone(who: mac, at: port) {}\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }";
+        let program =
+            compile("p.rav", program, &|_| None, &CompileOptions::default()).program.expect("compiles");
+        let mut backend = load(&program, BackendKind::Interpreter, 2, 0).expect("loads");
+        let (mut frames, mut batch, mut outputs) = (Frames::default(), Batch::new(), Outputs::default());
+        for number in 0..=4_096u16 {
+            let frame = [&[2; 10][..], &number.to_be_bytes(), &[0x88, 0xb5], &[0; 46]].concat();
+            // The last one comes behind the gap.
+            let gap = if number == 4_096 { milliseconds * 1_000_000 } else { 0 };
+            frames.push(&frame, 60, SECOND + u64::from(number) * 1_000 + gap);
+        }
+        let mut run = |backend: &mut dyn exec::Backend, range| {
+            let filled = frames.fill(&mut batch, range);
+            batch.port[..filled].fill(1);
+            outputs.clear();
+            backend.run(frames.memory_mut(), &mut batch, &mut outputs);
+        };
+        for first in (0..4_096).step_by(BATCH) {
+            run(backend.as_mut(), first..first + BATCH);
+        }
+        let (mut now, end) = (SECOND + 4_095_000, SECOND + 4_096_000 + milliseconds * 1_000_000);
+        while is_idle {
+            now += Dues { ports: None, program: backend.due(), left: None }.patience(now);
+            if now >= end {
+                break;
+            }
+            backend.advance(now, &mut Outputs::default());
+        }
+        let left = |backend: &dyn exec::Backend| backend.tables()[0].entries;
+        let before = left(backend.as_ref());
+        run(backend.as_mut(), 4_096..4_097);
+        (before, left(backend.as_ref()))
+    }
+
+    #[test]
+    fn what_ends_in_a_gap_is_handled_by_the_idle_loop_and_not_by_the_packet_behind_it() {
+        assert_eq!(left_by_a_gap(900, true), (4_096, 4_097), "nothing has ended yet");
+        // The packet itself is learnt.
+        assert_eq!(left_by_a_gap(1_100, true), (0, 1));
+        let (before, after) = left_by_a_gap(1_100, false);
+        assert!(before == 4_096 && after < 4_096, "{after}");
     }
 
     #[test]
