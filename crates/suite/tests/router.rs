@@ -58,6 +58,24 @@ struct Question {
     discovery: bool,
 }
 
+/// The ports of a server of DHCP and of who asks it (RFC 2131, 4.1).
+const LEASE: (u16, u16) = (67, 68);
+
+impl Question {
+    /// What the header of IPv4 says; ports and payload stand behind it.
+    fn of_four(ip: &Ipv4HeaderSlice<'_>) -> Question {
+        Question {
+            src: u32::from(ip.source_addr()).into(),
+            dst: u32::from(ip.destination_addr()).into(),
+            ports: (0, 0),
+            proto: ip.protocol().0,
+            answered: ip.fragments_offset().value() == 0,
+            payload: (0, 0),
+            discovery: false,
+        }
+    }
+}
+
 /// A fate, and where the packet ends, if it got as far as being cut there.
 type Fated = (Fate, Option<usize>);
 
@@ -100,13 +118,20 @@ impl Second<'_> {
     /// Why a source is refused.
     fn refused(&self, routes: &str, src: u128, port: u16) -> Option<&'static str> {
         let asked = self.asked(port);
-        match self.route(routes, src) {
+        let route = self.route(routes, src);
+        match route {
             Some(65533) if routes == "routes" => return Some("martian"),
             Some(65535) => return (asked != "any").then_some("own_source"),
             _ => {}
         }
         let behind = self.behind(routes, src);
+        let group = route.filter(|hop| behind.is_none() && (65_100..65_532).contains(hop));
+        let leads_by_group = group.is_some_and(|group| {
+            let key = [Match::Exact(group), Match::Exact(port.into())];
+            asked == "loose" || self.entries("group_ports").iter().any(|entry| entry.key == key)
+        });
         let good = behind == Some(port.into())
+            || leads_by_group
             || matches!((asked, behind), ("any" | "not_own", _) | ("loose", Some(_)));
         (!good).then_some("reverse_path")
     }
@@ -118,7 +143,7 @@ impl Second<'_> {
         match (frame[12], frame[13]) {
             (8, 0) => match self.four_before(frame, wire, port) {
                 Err(fate) => (fate, None),
-                Ok(end) => (self.four(&frame[..end.min(frame.len())]), Some(end)),
+                Ok(end) => (self.four(&frame[..end.min(frame.len())], port), Some(end)),
             },
             (0x86, 0xdd) => match self.six_before(frame, wire, port) {
                 Err(fate) => (fate, None),
@@ -146,13 +171,21 @@ impl Second<'_> {
             let proto = ip.protocol().0;
             return Err(if local { punted("link_only", proto, (0, 0)) } else { Fate::Drop("to_group") });
         }
-        if frame[0] & 1 == 1 {
-            return Err(Fate::Drop("to_group"));
-        }
         let martian = |address: Ipv4Addr| {
             let first = address.octets()[0];
             first == 0 || first >= 240 || address.is_loopback() || address.is_link_local()
         };
+        if frame[0] & 1 == 1 {
+            let is_broadcast =
+                dst.is_broadcast() || self.route("routes", u32::from(dst).into()) == Some(65533);
+            let is_source =
+                frame[6] & 1 == 0 && !src.is_multicast() && (src.is_unspecified() || !martian(src));
+            return Err(match (is_broadcast, is_source) {
+                (false, _) => Fate::Drop("to_group"),
+                (true, false) => Fate::Drop("martian"),
+                (true, true) => Fate::Punt("link_only"),
+            });
+        }
         if frame[6] & 1 == 1 || martian(src) || src.is_multicast() || martian(dst) {
             return Err(Fate::Drop("martian"));
         }
@@ -161,31 +194,43 @@ impl Second<'_> {
             Some(true) => return Err(Fate::Drop("source_routed")),
             Some(false) => {}
         }
-        match self.refused("routes", u32::from(src).into(), port) {
-            Some(reason) => Err(Fate::Drop(reason)),
-            None => Ok(14 + total),
+        let Some(reason) = self.refused("routes", u32::from(src).into(), port) else { return Ok(14 + total) };
+        let is_datagram = ip.protocol().0 == 17 && ip.fragments_offset().value() == 0 && total >= header + 8;
+        if reason != "reverse_path" || !is_datagram {
+            return Err(Fate::Drop(reason));
         }
+        // Who has no address yet has no route to the server that leases one (RFC 2131, 4.1).
+        let mut question = Question::of_four(&ip);
+        if !transport(frame, 14 + header, 14 + total, 17, &mut question) {
+            return Err(Fate::Malformed);
+        }
+        let is_lease = question.ports == LEASE;
+        Err(if is_lease { self.lease(frame, question) } else { Fate::Drop(reason) })
     }
 
-    fn four(&self, frame: &[u8]) -> Fate {
+    /// A packet from a server of DHCP to who has no address yet.
+    fn lease(&self, frame: &[u8], question: Question) -> Fate {
+        let question = Question { answered: false, payload: (0, 0), ..question };
+        self.decide(frame, &question, "acl", "routes", |_| unreachable!("it goes to the host"))
+    }
+
+    fn four(&self, frame: &[u8], port: u16) -> Fate {
         let ip = Ipv4HeaderSlice::from_slice(&frame[14..]).expect("it was read before");
         let header = usize::from(ip.ihl()) * 4;
         let total = usize::from(ip.total_len());
-        let (src, dst) = (ip.source_addr(), ip.destination_addr());
         let first = ip.fragments_offset().value() == 0;
         let proto = ip.protocol().0;
         let end = 14 + total;
-        let mut question = Question {
-            src: u32::from(src).into(),
-            dst: u32::from(dst).into(),
-            ports: (0, 0),
-            proto,
-            answered: first,
-            payload: (0, 0),
-            discovery: false,
-        };
+        let mut question = Question::of_four(&ip);
         if first && matches!(proto, 1 | 6 | 17) && !transport(frame, 14 + header, end, proto, &mut question) {
             return Fate::Malformed;
+        }
+        if proto == 17 && question.ports == LEASE {
+            // Not for a host elsewhere.
+            let leads = self.route("routes", question.dst).map(|hop| self.row("behind", hop));
+            if leads.is_none_or(|behind| behind.is_some_and(|row| row[0] == port.into())) {
+                return self.lease(frame, question);
+            }
         }
         self.decide(frame, &question, "acl", "routes", |hop| {
             if ip.ttl() <= 1 {
@@ -280,6 +325,9 @@ impl Second<'_> {
         if self.entries(acl).iter().find(fits_rule).is_some_and(|entry| entry.value == *denies) {
             let (kind, code) = if four { (3, 13) } else { (1, 1) };
             return pick(Fate::Drop("prohibited"), Fate::Answer("prohibited", kind, code, 0));
+        }
+        if !question.answered && question.ports == LEASE {
+            return Fate::Punt("link_only");
         }
         let (from, bytes) = question.payload;
         let payload = frame.get(from..).unwrap_or_default();
@@ -770,6 +818,9 @@ fn made(seed: u64) -> Arrivals {
                 let at = ports + *control.pick(&[0, 2]);
                 frame[at..at + 2].copy_from_slice(&control.pick(&[179u16, 3784, 4784]).to_be_bytes());
             }
+            if four && frame[23] == 17 && control.one_in(8) && frame.len() >= ports + 4 {
+                frame[ports..ports + 4].copy_from_slice(&[0, 67, 0, 68]);
+            }
         }
         arrivals.push(
             &frame,
@@ -797,11 +848,58 @@ fn made_packets_meet_the_fate_that_a_second_router_gives_them() {
         ("malformed", 50),
         ("ours", 20),
         ("control", 10),
+        ("link_only", 15),
         ("unresolved", 20),
         ("own_source", 20),
         ("reverse_path", 200),
         ("directed_broadcast", 10),
     ] {
+        assert!(met(fate) >= least, "{fate}: {tally:?}");
+    }
+}
+
+/// A first fragment of IPv4 with this payload from a source, and bytes that stand behind its end.
+fn first_fragment(src: [u8; 4], proto: u8, payload: &[u8], behind: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 20 + payload.len() as u8, 0, 7, 0x20, 0, 64, proto, 0, 0]);
+    frame.extend(src.into_iter().chain([10, 2, 0, 1]));
+    let check = sum(&frame[14..]).to_be_bytes();
+    frame[24..26].copy_from_slice(&check);
+    frame.extend(payload.iter().chain(behind));
+    frame
+}
+
+#[test]
+fn a_first_fragment_of_any_length_meets_the_fate_that_a_second_router_gives_it() {
+    let mut tally = Tally::default();
+    let program = plain();
+    // From where a route leads back, and from a stranger.
+    for src in [[10, 9, 0, 1], [203, 0, 113, 1]] {
+        for (proto, offset, ports) in [1, 6, 17, 47]
+            .into_iter()
+            .flat_map(|proto| [(proto, 4, 80), (proto, 5, 68), (proto, 9, 68), (proto, 15, 80)])
+        {
+            let mut whole = [0; 64];
+            whole[..4].copy_from_slice(&[0, 67, 0, ports]);
+            whole[12] = offset << 4;
+            let mut arrivals = Arrivals::default();
+            for length in 0..=whole.len() {
+                // What the link adds behind a short packet, and a capture that is cut.
+                for (behind, cut) in [(0, 0), (26, 0), (0, 1), (0, 5)] {
+                    let (payload, behind) =
+                        (&whole[..length], &whole[length..][..behind.min(whole.len() - length)]);
+                    let frame = first_fragment(src, proto, payload, behind);
+                    let captured = frame.len() - cut.min(length);
+                    // So that each error is sent.
+                    let time = arrivals.ports.len() as u64 * 1_000_000_000;
+                    arrivals.push(&frame[..captured], frame.len() as u32, time, 1);
+                }
+            }
+            compare(&program, &arrivals, &mut tally);
+        }
+    }
+    let met = |fate: &str| tally.fates.get(fate).copied().unwrap_or(0);
+    for (fate, least) in [("malformed", 500), ("sent", 2_000), ("reverse_path", 2_000), ("link_only", 200)] {
         assert!(met(fate) >= least, "{fate}: {tally:?}");
     }
 }
