@@ -276,7 +276,7 @@ fn controlled(
                 None => {
                     let (index, _) = control::table(program, &check.name)
                         .map_err(|_| format!("the program has no counter or table `{}`", check.name))?;
-                    backend.entries(index).get(check.index).map(|(_, count)| *count)
+                    backend.entries(index).get(check.index).map(|(_, count)| (count.packets, count.bytes))
                 }
             };
             let (packets, bytes) =

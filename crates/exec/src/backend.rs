@@ -6,7 +6,7 @@ use crate::errors::EntryError;
 use crate::interpret::Observer;
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
-use crate::reports::{BackendKind, EntryCount, EntryPlace, TableReport};
+use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use lang::ir::{Entry, Match, Program};
@@ -209,8 +209,7 @@ pub trait Statistics {
     /// The number of entries of a table, as [`Statistics::running_tables`] counts them.
     fn entries_held(&self, table: u32) -> u64;
 
-    /// Every entry of a table with the packets whose lookups found it, and their bytes (zero if the table
-    /// does not count): exact entries and prefixes sorted by key, rules and patterns in the order of
+    /// Every entry of a table with what it counted: exact entries and prefixes sorted by key, rules and patterns in the order of
     /// matching.
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
 
@@ -218,7 +217,13 @@ pub trait Statistics {
     /// after the last part. The first part begins at the default place. The time of a call grows with `most`
     /// only. An entry that is changed between two calls may be listed twice or not at all. Entries of an
     /// exact table move when others come and go, so any of them may be.
-    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>);
+    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        let (entries, next) = self.counted_part(table, from, most);
+        (entries.into_iter().map(|(entry, _)| entry).collect(), next)
+    }
+
+    /// As [`Statistics::entries_part`], with what each entry counted.
+    fn counted_part(&self, table: u32, from: EntryPlace, most: usize) -> CountedPart;
 
     /// The entry of a table with exactly this key and priority; `None` if there is none, or it has expired.
     /// The key suits the columns of the table.

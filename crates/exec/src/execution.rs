@@ -8,7 +8,7 @@ use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
-use crate::reports::{BackendKind, EntryCount, EntryPlace, TableReport};
+use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use crate::state::table_set::{TableFamily, TableSet};
@@ -141,8 +141,8 @@ impl<F: TableFamily, E: Engine<F> + 'static> Statistics for Execution<F, E> {
         self.state.tables.entries(table)
     }
 
-    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
-        self.state.tables.entries_part(table, from, most)
+    fn counted_part(&self, table: u32, from: EntryPlace, most: usize) -> CountedPart {
+        self.state.tables.counted_part(table, from, most)
     }
 
     fn entry(&self, table: u32, key: &[Match], priority: u32) -> Option<Entry> {

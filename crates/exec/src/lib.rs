@@ -35,7 +35,7 @@ pub use load::{load, load_measurable};
 pub use native::{Draft, Measured};
 pub use open_checksums::OpenProof;
 pub use outputs::{Output, Outputs, Raised, Resized};
-pub use reports::{BackendKind, EntryCount, EntryPlace, TableReport};
+pub use reports::{BackendKind, CountedPart, EntryCount, EntryPlace, HitTimes, TableReport};
 pub use segments::{SegmentProof, SegmentRefusal};
 pub use stages::{Site, StageClock, StageCost};
 pub use state::may_default;

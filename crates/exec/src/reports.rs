@@ -1,5 +1,6 @@
 //! Reports on a loaded program and its tables: plain data.
 
+use lang::ir::Entry;
 use tables::lpm::Prefix;
 
 /// The kinds of back ends that run on the host.
@@ -11,8 +12,40 @@ pub enum BackendKind {
     Native,
 }
 
-/// The packets whose lookups found an entry, and their bytes.
-pub type EntryCount = (u64, u64);
+/// What an entry was found for; all zero where entries do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryCount {
+    /// The packets whose lookups found it.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// When they did, if the table keeps that and one has found it.
+    pub times: Option<HitTimes>,
+}
+
+impl EntryCount {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: EntryCount) {
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+        self.times = match (self.times, other.times) {
+            (Some(one), Some(other)) => {
+                let (first, last) = (one.first.min(other.first), one.last.max(other.last));
+                Some(HitTimes { first, last })
+            }
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// When an entry was found, in the program's time (ns).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HitTimes {
+    /// The first time.
+    pub first: u64,
+    /// The last time.
+    pub last: u64,
+}
 
 /// A place in a table from which entries are listed; the default is the first place. Only the table knows
 /// what it consists of.
@@ -41,6 +74,9 @@ impl EntryPlace {
         EntryPlace(Prefix { bits: number.into(), length: 0 })
     }
 }
+
+/// Entries of a table with what they counted, and the place of the next ones.
+pub type CountedPart = (Vec<(Entry, EntryCount)>, Option<EntryPlace>);
 
 /// The state of one table, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]

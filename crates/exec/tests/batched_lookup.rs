@@ -53,7 +53,7 @@ fn check(rest: &str, ports: &[u16]) {
         let sent = seen.verdicts.iter().filter(|verdict| **verdict == packet::Verdict::send(*port)).count();
         assert!(sent > 0, "port {port}");
     }
-    assert!(seen.entries[0].iter().any(|(_, count)| count.0 > 0), "no rule was found");
+    assert!(seen.entries[0].iter().any(|(_, count)| count.packets > 0), "no rule was found");
 }
 
 #[test]

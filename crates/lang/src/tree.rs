@@ -186,7 +186,9 @@ impl Listing {
                     Property::Evict(name) => list.line(format!("evict {}", name.text)),
                     Property::Choose(name) => list.line(format!("choose {}", name.text)),
                     Property::Answer(name) => list.line(format!("answer {}", name.text)),
-                    Property::Counted(_) => list.line("counted"),
+                    Property::Counted(counted) => {
+                        list.line(if counted.times { "counted times" } else { "counted" });
+                    }
                     Property::Secret(_) => list.line("secret"),
                     Property::Expires(name) => list.line(format!("expires {}", name.text)),
                     Property::Releases(name) => list.line(format!("releases {}", name.text)),

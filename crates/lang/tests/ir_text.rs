@@ -147,6 +147,7 @@ impl Maker {
     }
 
     fn table(&mut self) -> Table {
+        let counted = self.coin();
         Table {
             name: self.name(),
             kind: self.table_kind(),
@@ -156,7 +157,8 @@ impl Maker {
             idle: self.maybe(Self::next),
             age: self.maybe(Self::next),
             evict: if self.coin() { Eviction::Lru } else { Eviction::Refuse },
-            counted: self.coin(),
+            counted,
+            times: counted && self.coin(),
             secret: self.coin(),
             releases: self.maybe(Self::word),
             expires: self.maybe(Self::word),

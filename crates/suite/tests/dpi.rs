@@ -38,7 +38,7 @@ fn literals(text: &str) -> Program {
 
 /// How often each pattern was found, in the order of the list.
 fn counts(bench: &PacketBench<'_>) -> Vec<u64> {
-    bench.backend().entries(0).into_iter().map(|(_, (packets, _))| packets).collect()
+    bench.backend().entries(0).into_iter().map(|(_, count)| count.packets).collect()
 }
 
 /// What `found` said about a packet: how many occurrences.

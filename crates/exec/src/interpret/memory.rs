@@ -2,6 +2,7 @@
 //! groups.
 
 use super::*;
+use crate::state::rows::Hit;
 use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
 
 impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
@@ -9,19 +10,19 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     pub(super) fn find(&mut self, table: u32, key: &[Value]) -> Option<Vec<u128>> {
         let (words, length) = self.key(table, key);
         let columns = self.all(key);
-        let (now, wire) = (self.state.now, u64::from(self.wire()));
+        let hit = self.hit();
         let tables = &mut self.state.tables;
         let packing = &tables.shapes[table as usize].value;
         let found = match tables.places[table as usize] {
             TablePlace::Exact(place) => {
-                tables.exact[place].find(&words[..length], now).map(|words| packing.unpack(words))
+                tables.exact[place].find(&words[..length], hit.time).map(|words| packing.unpack(words))
             }
             TablePlace::Prefixes(place) => {
                 let prefixes = &mut tables.prefixes[place];
                 let address = prefixes.address(columns);
                 let row = prefixes.find(address);
                 row.map(|row| {
-                    prefixes.rows_mut().count(row, wire);
+                    prefixes.rows_mut().count(row, hit);
                     packing.unpack(prefixes.rows().words(row))
                 })
             }
@@ -29,7 +30,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
                 let rules = &mut tables.rules[place];
                 let row = rules.find(&words[..length]);
                 row.map(|row| {
-                    rules.rows_mut().count(row, wire);
+                    rules.rows_mut().count(row, hit);
                     packing.unpack(rules.rows().words(row))
                 })
             }
@@ -37,6 +38,11 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
         };
         let default = &self.state.defaults[table as usize];
         found.or_else(|| (default.present == 1).then(|| packing.unpack(&default.words)))
+    }
+
+    /// The packet as one that finds an entry.
+    fn hit(&self) -> Hit {
+        Hit { bytes: self.wire().into(), time: self.state.now }
     }
 
     /// Whether an exact table holds a key.
@@ -64,15 +70,15 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     fn scan(&mut self, table: u32, start: Value, end: Value) -> Vec<u128> {
         let TablePlace::Patterns(place) = self.state.tables.places[table as usize] else { return Vec::new() };
         let bytes = self.view(start, end).to_vec();
-        let wire = u64::from(self.wire());
+        let hit = self.hit();
         let set = &mut self.state.tables.patterns[place];
         match self.program.tables[table as usize].kind {
-            TableKind::Patterns(Answer::All) => vec![u128::from(set.all(&bytes, wire))],
-            TableKind::Patterns(Answer::Set) => vec![set.set(&bytes, wire)],
+            TableKind::Patterns(Answer::All) => vec![u128::from(set.all(&bytes, hit))],
+            TableKind::Patterns(Answer::Set) => vec![set.set(&bytes, hit)],
             _ => {
                 let packing = &self.state.tables.shapes[table as usize].value;
                 let set = &mut self.state.tables.patterns[place];
-                let columns = set.first(&bytes, wire).map(|row| packing.unpack(set.rows().words(row)));
+                let columns = set.first(&bytes, hit).map(|row| packing.unpack(set.rows().words(row)));
                 let width = packing.places.len();
                 self.optional(columns, width)
             }

@@ -13,6 +13,7 @@ use super::early_lookups::{EarlyLookup, KEPT_WORDS, Searched};
 use super::{CompiledNative, MANY_ENTRIES, PREFETCH_DISTANCE, prefetch};
 use crate::outputs::Outputs;
 use crate::state::ProgramState;
+use crate::state::rows::Hit;
 use crate::state::table_set::Fast;
 use packet::batch::Batch;
 use packet::verdict::Verdict;
@@ -199,11 +200,18 @@ impl CompiledNative {
             let found = &mut found[..asked.packets.len()];
             rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
             let rows = rules.rows_mut();
+            // The time of a packet is the latest one of those up to it.
+            let (mut time, mut times) = (before, batch.time[packets.clone()].iter());
+            let mut seen = 0;
             for (&packet, &row) in asked.packets.iter().zip(&*found) {
                 let packet = packet as usize;
                 kept[packet][0] = 0;
+                if rows.keep_times() {
+                    time = times.by_ref().take(packet + 1 - seen).fold(time, |time, own| time.max(*own));
+                    seen = packet + 1;
+                }
                 if row != ::tables::rules::NONE {
-                    rows.count(row, batch.wire[packets.start + packet].into());
+                    rows.count(row, Hit { bytes: batch.wire[packets.start + packet].into(), time });
                     kept[packet][0] = rows.words(row).as_ptr() as u64;
                 }
             }

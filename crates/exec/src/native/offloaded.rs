@@ -7,6 +7,7 @@
 use super::Native;
 use crate::outputs::{Output, Outputs};
 use crate::state::ProgramState;
+use crate::state::rows::Hit;
 use crate::state::table_set::{Fast, TablePlace};
 use packet::batch::Batch;
 use tables::exact::Exact;
@@ -69,11 +70,12 @@ impl Native {
     /// Counts a packet of so many bytes for a row of a table with prefixes, rules or patterns.
     #[inline]
     pub fn count_row(&mut self, table: u32, row: u32, bytes: u64) {
+        let hit = Hit { bytes, time: self.state.now };
         let tables = &mut self.state.tables;
         match tables.places[table as usize] {
-            TablePlace::Prefixes(place) => tables.prefixes[place].rows_mut().count(row, bytes),
-            TablePlace::Rules(place) => tables.rules[place].rows_mut().count(row, bytes),
-            TablePlace::Patterns(place) => tables.patterns[place].rows_mut().count(row, bytes),
+            TablePlace::Prefixes(place) => tables.prefixes[place].rows_mut().count(row, hit),
+            TablePlace::Rules(place) => tables.rules[place].rows_mut().count(row, hit),
+            TablePlace::Patterns(place) => tables.patterns[place].rows_mut().count(row, hit),
             TablePlace::Exact(_) => {}
         }
     }

@@ -10,7 +10,7 @@ use super::host::{found, host_functions};
 use super::words::{Pair, split, whole};
 use crate::pack::MAX_WORDS;
 use crate::state::ProgramState;
-use crate::state::rows::Rows;
+use crate::state::rows::{Hit, Rows};
 use crate::state::table_set::Fast;
 use ::tables::exact::Learned;
 use lang::ir::Entry;
@@ -74,48 +74,57 @@ unsafe extern "C" fn remove_releasing(context: *mut Context<'_>, table: u64, key
 
 unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u64) -> *const u64 {
     // SAFETY: as for `raise`; nothing else refers to the state during this call.
-    let (state, wire) = unsafe { (&mut *(*context).state, (*context).wire) };
+    let (state, hit) = unsafe { (&mut *(*context).state, hit(context)) };
     let prefixes = &mut state.tables.prefixes[place as usize];
     let row = prefixes.find32(address as u32);
     let row = (row != ::tables::lpm::NONE).then_some(row);
-    row_of(prefixes.rows_mut(), row, wire)
+    row_of(prefixes.rows_mut(), row, hit)
 }
 
 unsafe extern "C" fn prefix(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
     // SAFETY: as for `prefix32`; the key has as many words as its columns apart.
-    let (state, wire, key) = unsafe {
+    let (state, hit, key) = unsafe {
         let state = &mut *(*context).state;
         let words = state.tables.prefixes[place as usize].key_words();
-        (state, (*context).wire, std::slice::from_raw_parts(key, words))
+        (state, hit(context), std::slice::from_raw_parts(key, words))
     };
     let prefixes = &mut state.tables.prefixes[place as usize];
     let address = prefixes.address_of(key);
     let row = prefixes.find(address);
-    row_of(prefixes.rows_mut(), row, wire)
+    row_of(prefixes.rows_mut(), row, hit)
 }
 
 unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
     // SAFETY: as for `prefix`.
-    let (state, wire, key) = unsafe {
+    let (state, hit, key) = unsafe {
         let state = &mut *(*context).state;
         let words = state.tables.rules[place as usize].key_words();
-        (state, (*context).wire, std::slice::from_raw_parts(key, words))
+        (state, hit(context), std::slice::from_raw_parts(key, words))
     };
     let rules = &mut state.tables.rules[place as usize];
     let row = rules.find_value(key);
     let row = (row != ::tables::rules::NONE).then_some(row);
-    row_of(rules.rows_mut(), row, wire)
+    row_of(rules.rows_mut(), row, hit)
+}
+
+/// The packet of a context as one that finds an entry.
+///
+/// # Safety
+/// The context is the one that compiled code was called with.
+unsafe fn hit(context: *const Context<'_>) -> Hit {
+    // SAFETY: compiled code waits, and nobody else refers to these two numbers.
+    unsafe { Hit { bytes: (*context).wire, time: (*context).now } }
 }
 
 /// The address of a row's words, which is never zero, not even for a row without words; zero if there is no
 /// row.
-fn row_of(rows: &mut Rows, row: Option<u32>, wire: u64) -> *const u64 {
+fn row_of(rows: &mut Rows, row: Option<u32>, hit: Hit) -> *const u64 {
     let Some(row) = row else { return std::ptr::null() };
-    rows.count(row, wire);
+    rows.count(row, hit);
     rows.words(row).as_ptr()
 }
 
-/// The context's state and wire length, and the packet's bytes from `start` up to `end`, limited to the
+/// The context's state and its packet as one that finds an entry, and the packet's bytes from `start` up to `end`, limited to the
 /// captured ones.
 ///
 /// # Safety
@@ -125,26 +134,26 @@ unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
     end: u64,
-) -> (&'a mut ProgramState<Fast>, u64, &'a [u8]) {
+) -> (&'a mut ProgramState<Fast>, Hit, &'a [u8]) {
     // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls;
     // state and frame are different objects, and the caller lets go of both before it returns.
-    let (state, wire, packet) = unsafe {
+    let (state, hit, packet) = unsafe {
         let packet: &[u8] = if (*context).frame.is_null() {
             &[]
         } else {
             std::slice::from_raw_parts((*context).frame, (*context).captured as usize)
         };
-        (&mut *(*context).state, (*context).wire, packet)
+        (&mut *(*context).state, hit(context), packet)
     };
     let end = (end as usize).min(packet.len());
-    (state, wire, packet.get(start as usize..end).unwrap_or_default())
+    (state, hit, packet.get(start as usize..end).unwrap_or_default())
 }
 
 unsafe extern "C" fn scan_first(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> *const u64 {
     // SAFETY: as for `raise`.
-    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
+    let (state, hit, bytes) = unsafe { scanned(context, start, end) };
     let set = &mut state.tables.patterns[place as usize];
-    match set.first(bytes, wire) {
+    match set.first(bytes, hit) {
         Some(row) => set.rows().words(row).as_ptr(),
         None => std::ptr::null(),
     }
@@ -152,14 +161,14 @@ unsafe extern "C" fn scan_first(context: *mut Context<'_>, place: u64, start: u6
 
 unsafe extern "C" fn scan_all(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> u64 {
     // SAFETY: as for `raise`.
-    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
-    state.tables.patterns[place as usize].all(bytes, wire).into()
+    let (state, hit, bytes) = unsafe { scanned(context, start, end) };
+    state.tables.patterns[place as usize].all(bytes, hit).into()
 }
 
 unsafe extern "C" fn scan_set(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> Pair {
     // SAFETY: as for `raise`.
-    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
-    split(state.tables.patterns[place as usize].set(bytes, wire))
+    let (state, hit, bytes) = unsafe { scanned(context, start, end) };
+    split(state.tables.patterns[place as usize].set(bytes, hit))
 }
 
 unsafe extern "C" fn insert(context: *mut Context<'_>, number: u64, values: *const [u64; 2]) -> u64 {

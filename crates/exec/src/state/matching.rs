@@ -13,7 +13,7 @@ pub use patterns::{PatternSearch, ProgramPatterns};
 use super::rows::Rows;
 use crate::errors::EntryError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::reports::{EntryCount, EntryPlace};
+use crate::reports::{CountedPart, EntryCount, EntryPlace};
 pub(super) use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 
 use lang::ir::{self, Entry, Match, TableKind};
@@ -43,7 +43,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
         let value = Packing::new(&table.values);
         ProgramPrefixes {
             search,
-            rows: Rows::new(value.words, table.counted),
+            rows: Rows::new(value.words, table),
             widths: table.keys.iter().map(|column| column.width).collect(),
             value,
             capacity: table.capacity as usize,
@@ -283,10 +283,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
     }
 
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let counted = |(prefix, row): (Prefix, u32)| {
-            let cell = self.rows.counted(row);
-            (self.entry(prefix, row), (cell.packets, cell.bytes))
-        };
+        let counted = |(prefix, row): (Prefix, u32)| (self.entry(prefix, row), self.rows.counted(row));
         let held = self.search.entries_from(EntryPlace::default().0);
         let mut entries: Vec<_> =
             held.filter(|(prefix, _)| !self.expiry.has_ended(prefix)).map(counted).collect();
@@ -305,12 +302,12 @@ impl<L: Lpm> ProgramPrefixes<L> {
         (found == prefix).then(|| self.entry(prefix, row))
     }
 
-    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of prefixes. Looks at
+    /// As [`Statistics::counted_part`](crate::Statistics::counted_part), in the order of prefixes. Looks at
     /// `most` entries, of which some may have expired.
-    pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+    pub(super) fn counted_part(&self, from: EntryPlace, most: usize) -> CountedPart {
         let mut held = self.search.entries_from(from.0);
         let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
-        let part = part.map(|(prefix, row)| self.entry(prefix, row)).collect();
+        let part = part.map(|(prefix, row)| (self.entry(prefix, row), self.rows.counted(row))).collect();
         (part, held.next().map(|(prefix, _)| EntryPlace(prefix)))
     }
 }
@@ -343,8 +340,8 @@ impl<R: Rules> ProgramRules<R> {
             key_words: Packing::apart(&table.keys).words,
             search,
             rows: match table.age {
-                Some(_) => Rows::apart(value.words, table.counted),
-                None => Rows::new(value.words, table.counted),
+                Some(_) => Rows::apart(value.words, table),
+                None => Rows::new(value.words, table),
             },
             value,
             by_priority: table.kind == TableKind::Rules { by_priority: true },
@@ -641,8 +638,7 @@ impl<R: Rules> ProgramRules<R> {
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
         let counted = |place| {
             let (entry, row) = self.entry(place)?;
-            let cell = self.rows.counted(row);
-            Some((entry, (cell.packets, cell.bytes)))
+            Some((entry, self.rows.counted(row)))
         };
         self.keys.iter().filter_map(counted).collect()
     }
@@ -660,12 +656,15 @@ impl<R: Rules> ProgramRules<R> {
         orders.iter().find_map(|order| self.entry((order, place))).map(|(entry, _)| entry)
     }
 
-    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order of matching. Looks at
+    /// As [`Statistics::counted_part`](crate::Statistics::counted_part), in the order of matching. Looks at
     /// `most` rules, of which some may have expired.
-    pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+    pub(super) fn counted_part(&self, from: EntryPlace, most: usize) -> CountedPart {
         let mut held = self.keys.range(from.0.bits as u64..);
         let part = held.by_ref().take(most).filter_map(|place| self.entry(place));
-        (part.map(|(entry, _)| entry).collect(), held.next().map(|(&order, _)| EntryPlace::at(order)))
+        (
+            part.map(|(entry, row)| (entry, self.rows.counted(row))).collect(),
+            held.next().map(|(&order, _)| EntryPlace::at(order)),
+        )
     }
 }
 

@@ -1,9 +1,75 @@
 //! The values of entries in tables with prefixes, rules and patterns: rows of words, of which a search
 //! returns the number.
 
+use crate::reports::{EntryCount, HitTimes};
 use crate::state::cells::Cell;
+use lang::ir;
 use std::collections::BTreeMap;
 use tables::sizes;
+
+/// A packet that has found a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Hit {
+    /// Its bytes on the wire.
+    pub bytes: u64,
+    /// The program's time (ns).
+    pub time: u64,
+}
+
+/// What rows count.
+#[derive(Clone, Debug, Default)]
+enum Counts {
+    /// Nothing.
+    #[default]
+    None,
+    /// Packets and bytes.
+    Packets(Vec<Cell>),
+    /// Packets and bytes, and when they came. One line of a cache holds two of these.
+    Times(Vec<TimedCell>),
+}
+
+/// What a row counts that keeps times.
+#[derive(Clone, Copy, Debug)]
+struct TimedCell {
+    cell: Cell,
+    first: u64,
+    last: u64,
+}
+
+/// No hit is later than the first one and none is earlier than the last one, as long as there is none.
+const UNHIT: TimedCell = TimedCell { cell: Cell { packets: 0, bytes: 0 }, first: u64::MAX, last: 0 };
+
+impl Cell {
+    fn add(&mut self, bytes: u64) {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes);
+    }
+}
+
+impl Counts {
+    fn of(table: &ir::Table) -> Counts {
+        match (table.counted, table.times) {
+            (false, _) => Counts::None,
+            (true, false) => Counts::Packets(Vec::new()),
+            (true, true) => Counts::Times(Vec::new()),
+        }
+    }
+
+    /// Begins to count for a row among so many.
+    fn begin(&mut self, row: u32, rows: usize) {
+        match self {
+            Counts::None => {}
+            Counts::Packets(cells) => {
+                cells.resize(rows, Cell::default());
+                cells[row as usize] = Cell::default();
+            }
+            Counts::Times(cells) => {
+                cells.resize(rows, UNHIT);
+                cells[row as usize] = UNHIT;
+            }
+        }
+    }
+}
 
 /// Rows with the same number of words. Equal rows are stored once, unless each entry counts or expires for
 /// itself.
@@ -13,8 +79,7 @@ pub struct Rows {
     /// Whether each entry has a row of its own.
     apart: bool,
     words: Vec<u64>,
-    /// The packets and bytes for which each row was found, if they are counted.
-    counts: Option<Vec<Cell>>,
+    counts: Counts,
     /// How many entries use each row; zero for a free row.
     holders: Vec<u32>,
     free: Vec<u32>,
@@ -23,14 +88,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// An empty set of rows of `stride` words each.
-    pub fn new(stride: usize, counted: bool) -> Rows {
-        Rows { stride, apart: counted, counts: counted.then(Vec::new), ..Rows::default() }
+    /// An empty set of rows of `stride` words each, for the entries of a table.
+    pub fn new(stride: usize, table: &ir::Table) -> Rows {
+        Rows { stride, apart: table.counted, counts: Counts::of(table), ..Rows::default() }
     }
 
     /// An empty set of rows, of which each will belong to one entry.
-    pub fn apart(stride: usize, counted: bool) -> Rows {
-        Rows { apart: true, ..Rows::new(stride, counted) }
+    pub fn apart(stride: usize, table: &ir::Table) -> Rows {
+        Rows { apart: true, ..Rows::new(stride, table) }
     }
 
     /// The number of a row with these words, for one more entry.
@@ -49,10 +114,7 @@ impl Rows {
         let start = row as usize * self.stride;
         self.words[start..start + self.stride].copy_from_slice(words);
         self.holders[row as usize] = 1;
-        if let Some(counts) = &mut self.counts {
-            counts.resize(self.holders.len(), Cell::default());
-            counts[row as usize] = Cell::default();
-        }
+        self.counts.begin(row, self.holders.len());
         if !self.apart {
             self.known.insert(words.to_vec(), row);
         }
@@ -74,7 +136,11 @@ impl Rows {
     pub fn allocated(&self) -> u64 {
         let words = (self.known.len() * self.stride * size_of::<u64>()) as u64;
         sizes::vector(&self.words)
-            + self.counts.as_ref().map_or(0, sizes::vector)
+            + match &self.counts {
+                Counts::None => 0,
+                Counts::Packets(cells) => sizes::vector(cells),
+                Counts::Times(cells) => sizes::vector(cells),
+            }
             + sizes::vector(&self.holders)
             + sizes::vector(&self.free)
             + sizes::ordered::<Vec<u64>, u32>(self.known.len() as u64)
@@ -85,7 +151,11 @@ impl Rows {
     pub fn shrink(&mut self) {
         self.words.shrink_to_fit();
         self.holders.shrink_to_fit();
-        self.counts.iter_mut().for_each(Vec::shrink_to_fit);
+        match &mut self.counts {
+            Counts::None => {}
+            Counts::Packets(cells) => cells.shrink_to_fit(),
+            Counts::Times(cells) => cells.shrink_to_fit(),
+        }
         // A map that is built at once is smaller than one that has grown.
         self.known = std::mem::take(&mut self.known).into_iter().collect();
     }
@@ -102,18 +172,36 @@ impl Rows {
         &self.words
     }
 
-    /// Counts a packet of so many bytes for a row, if rows are counted.
+    /// Counts a packet for a row, if rows are counted.
     #[inline]
-    pub fn count(&mut self, row: u32, bytes: u64) {
-        if let Some(counts) = &mut self.counts {
-            let cell = &mut counts[row as usize];
-            cell.packets = cell.packets.wrapping_add(1);
-            cell.bytes = cell.bytes.wrapping_add(bytes);
+    pub fn count(&mut self, row: u32, hit: Hit) {
+        match &mut self.counts {
+            Counts::None => {}
+            Counts::Packets(cells) => cells[row as usize].add(hit.bytes),
+            Counts::Times(cells) => {
+                let counted = &mut cells[row as usize];
+                counted.cell.add(hit.bytes);
+                counted.first = counted.first.min(hit.time);
+                counted.last = counted.last.max(hit.time);
+            }
         }
     }
 
-    /// The packets and bytes for which a row was found; zero if rows are not counted.
-    pub fn counted(&self, row: u32) -> Cell {
-        self.counts.as_ref().map_or(Cell::default(), |counts| counts[row as usize])
+    /// Whether rows keep when they were found.
+    pub fn keep_times(&self) -> bool {
+        matches!(self.counts, Counts::Times(_))
+    }
+
+    /// What a row was found for.
+    pub fn counted(&self, row: u32) -> EntryCount {
+        let of = |Cell { packets, bytes }: Cell, times| EntryCount { packets, bytes, times };
+        match &self.counts {
+            Counts::None => EntryCount::default(),
+            Counts::Packets(cells) => of(cells[row as usize], None),
+            Counts::Times(cells) => {
+                let TimedCell { cell, first, last } = cells[row as usize];
+                of(cell, (first <= last).then_some(HitTimes { first, last }))
+            }
+        }
     }
 }

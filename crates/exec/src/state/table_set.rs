@@ -7,7 +7,7 @@ use super::ending::learn_listed;
 use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::reports::{EntryCount, EntryPlace, TableReport};
+use crate::reports::{CountedPart, EntryCount, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
 use tables::deadlines::Deadlines;
 use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Learned};
@@ -372,7 +372,8 @@ impl<F: TableFamily> TableSet<F> {
         if self.fixed[index] || other.fixed[of_other] {
             return false;
         }
-        let counted = |set: &TableSet<F>, index: usize| set.declared[index].counted;
+        let counted =
+            |set: &TableSet<F>, index: usize| (set.declared[index].counted, set.declared[index].times);
         let alike = self.lives(index) == other.lives(of_other);
         let exchanged = match (self.places[index], other.places[of_other]) {
             // What has ended and is not yet taken out would never raise its event.
@@ -616,7 +617,10 @@ impl<F: TableFamily> TableSet<F> {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
                 let entries = self.exact[place].entries();
-                entries.iter().map(|held| (self.shapes[table as usize].entry(held), (0, 0))).collect()
+                entries
+                    .iter()
+                    .map(|held| (self.shapes[table as usize].entry(held), EntryCount::default()))
+                    .collect()
             }
             TablePlace::Prefixes(place) => self.prefixes[place].entries(),
             TablePlace::Rules(place) => self.rules[place].entries(),
@@ -624,22 +628,19 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// At most `most` entries of a table from a place on, and the place of the next part, if there is one.
-    pub fn entries_part(
-        &self,
-        table: u32,
-        from: EntryPlace,
-        most: usize,
-    ) -> (Vec<Entry>, Option<EntryPlace>) {
+    /// At most `most` entries of a table from a place on, with what they counted, and the place of the next
+    /// part, if there is one.
+    pub fn counted_part(&self, table: u32, from: EntryPlace, most: usize) -> CountedPart {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
                 let (held, next) = self.exact[place].entries_part(from.0.bits as usize, most);
-                let entries = held.iter().map(|held| self.shapes[table as usize].entry(held)).collect();
+                let shape = &self.shapes[table as usize];
+                let entries = held.iter().map(|held| (shape.entry(held), EntryCount::default())).collect();
                 (entries, next.map(|next| EntryPlace::at(next as u64)))
             }
-            TablePlace::Prefixes(place) => self.prefixes[place].entries_part(from, most),
-            TablePlace::Rules(place) => self.rules[place].entries_part(from, most),
-            TablePlace::Patterns(place) => self.patterns[place].entries_part(from, most),
+            TablePlace::Prefixes(place) => self.prefixes[place].counted_part(from, most),
+            TablePlace::Rules(place) => self.rules[place].counted_part(from, most),
+            TablePlace::Patterns(place) => self.patterns[place].counted_part(from, most),
         }
     }
 }

@@ -130,6 +130,7 @@ pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Eviction) -> Tabl
         evict,
         kind: lang::ir::TableKind::Exact,
         counted: false,
+        times: false,
         secret: false,
         releases: None,
         expires: None,

@@ -14,8 +14,8 @@ pub use mac_switch::MacSwitch;
 use exec::native::{PREFETCH_DISTANCE, prefetch};
 use exec::state::handover::Handover;
 use exec::{
-    AsyncBackend, Backend, BackendKind, BuiltTable, EntryCount, EntryError, EntryPlace, Inspect, OnDevice,
-    Outputs, ProgramControl, Statistics, TableDraft, TableReport,
+    AsyncBackend, Backend, BackendKind, BuiltTable, CountedPart, EntryCount, EntryError, EntryPlace, Inspect,
+    OnDevice, Outputs, ProgramControl, Statistics, TableDraft, TableReport,
 };
 use lang::ir::{Entry, Match, Program};
 use packet::{Batch, Verdict};
@@ -174,10 +174,10 @@ impl<W: TableView> Statistics for State<W> {
         let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect::<Vec<u128>>();
         let entries = self.work.view().entries();
         let entry = |held: &tables::exact::ExactEntry| Entry::exact(&wide(&held.key), &wide(&held.value));
-        entries.iter().map(|held| (entry(held), (0, 0))).collect()
+        entries.iter().map(|held| (entry(held), EntryCount::default())).collect()
     }
 
-    fn entries_part(&self, _: u32, _: EntryPlace, _: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+    fn counted_part(&self, _: u32, _: EntryPlace, _: usize) -> CountedPart {
         (Vec::new(), None)
     }
 

@@ -15,6 +15,8 @@ pub struct PolicyDeclaration {
     pub file: Option<RulesFile>,
     /// How many rows the table of each hook holds.
     pub capacity: Option<Expr>,
+    /// `counted times`: its rows keep when they were found first and last.
+    pub counted_times: Option<Span>,
     /// Where it is asked.
     pub hooks: Vec<PolicyHook>,
     /// What happens to packets.

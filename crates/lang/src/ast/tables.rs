@@ -32,6 +32,15 @@ pub enum TableValue {
     Variants(Vec<(Name, Vec<Param>)>),
 }
 
+/// `counted` or `counted times`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedProperty {
+    /// Entries keep when they were found first and last, too.
+    pub times: bool,
+    /// The whole property.
+    pub span: Span,
+}
+
 /// A property of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Property {
@@ -47,8 +56,8 @@ pub enum Property {
     Choose(Name),
     /// `answer first`, `answer all` or `answer set`, in a table of patterns
     Answer(Name),
-    /// `counted`: every entry counts what it was found for
-    Counted(Span),
+    /// `counted` or `counted times`: every entry counts what it was found for
+    Counted(CountedProperty),
     /// `secret`: the process shows the entries to nobody
     Secret(Span),
     /// `releases NAME`: an entry that goes gives its value back to the pool

@@ -152,6 +152,8 @@ pub struct Table {
     /// As the IR holds it.
     pub counted: bool,
     /// As the IR holds it.
+    pub times: bool,
+    /// As the IR holds it.
     pub secret: bool,
     /// The pool that gets an entry's value back.
     pub releases: Option<u32>,

@@ -147,6 +147,7 @@ impl Checker<'_> {
             age: None,
             evict: Eviction::Refuse,
             counted: false,
+            times: false,
             secret: false,
             releases: None,
             expires: None,
@@ -200,7 +201,7 @@ impl Checker<'_> {
     fn property(&mut self, table: &mut hir::Table, property: &Property, id: TableId, bounds: &mut Bounds) {
         match property {
             Property::Choose(_) | Property::Answer(_) => {}
-            Property::Counted(_) => table.counted = true,
+            Property::Counted(counted) => (table.counted, table.times) = (true, counted.times),
             Property::Secret(_) => table.secret = true,
             Property::Releases(name) => table.releases = self.released_pool(table, name),
             // Events are declared behind tables.
@@ -411,7 +412,7 @@ fn written(property: &Property, item: &ast::Table) -> (&'static str, Span) {
         Property::Evict(name) => ("evict", name.span),
         Property::Choose(name) => ("choose", name.span),
         Property::Answer(name) => ("answer", name.span),
-        Property::Counted(span) => ("counted", *span),
+        Property::Counted(counted) => ("counted", counted.span),
         Property::Secret(span) => ("secret", *span),
         Property::Releases(name) => ("releases", name.span),
         Property::Expires(name) => ("expires", name.span),

@@ -21,6 +21,8 @@ use tables::sizes;
 
 /// Bytes of a cell of a counter, and of a number that an entry counts by.
 const COUNTER_BYTES: u64 = 16;
+/// Bytes of when an entry was found first and last.
+const TIMES_BYTES: u64 = 16;
 
 /// What one declaration takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,7 +195,8 @@ fn rows(table: &Table, entries: u64) -> u64 {
     let (rows, words) = (entries + 1, words(&table.values) as u64);
     let kept = sizes::grown::<u64>(rows.saturating_mul(words)).saturating_add(2 * sizes::grown::<u32>(rows));
     if table.counted {
-        return kept.saturating_add(2 * rows.saturating_mul(COUNTER_BYTES));
+        let count = if table.times { COUNTER_BYTES + TIMES_BYTES } else { COUNTER_BYTES };
+        return kept.saturating_add(2 * rows.saturating_mul(count));
     }
     kept.saturating_add(sizes::ordered_at_most::<Vec<u64>, u32>(rows)).saturating_add(rows * 8 * words)
 }

@@ -375,7 +375,7 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     writeln!(out, "  evict {}", if table.evict == Eviction::Lru { "lru" } else { "refuse" })?;
     let numbers = |columns: &[u128]| list(columns.iter().map(|&number| Number(number)));
     if table.counted {
-        writeln!(out, "  counted")?;
+        writeln!(out, "  counted{}", if table.times { " times" } else { "" })?;
     }
     if table.secret {
         writeln!(out, "  secret")?;

@@ -26,6 +26,8 @@ pub struct Table {
     pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.
     pub counted: bool,
+    /// Every entry keeps when it was found first and last, too; only where entries count.
+    pub times: bool,
     /// Nobody outside the process is shown an entry, nor what a packet computes behind a hit; none raises an
     /// event at its end.
     pub secret: bool,

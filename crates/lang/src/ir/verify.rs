@@ -129,6 +129,7 @@ fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
     }
     let searched = matches!(table.kind, TableKind::Patterns(_));
     if exact && table.counted
+        || table.times && !table.counted
         || !exact && (table.idle.is_some() || table.releases.is_some())
         || !exact && table.kind != TableKind::Lpm && table.expires.is_some()
         || searched && (table.age.is_some() || table.default.is_some() || !memory::answer_fits(table))

@@ -424,6 +424,7 @@ fn table(table: &hir::Table, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Tab
         age: table.age,
         evict: table.evict,
         counted: table.counted,
+        times: table.times,
         secret: table.secret,
         releases: table.releases,
         expires: table.expires,

@@ -22,6 +22,7 @@ impl Parser<'_> {
             columns,
             file: None,
             capacity: None,
+            counted_times: None,
             hooks: Vec::new(),
             outcomes: Vec::new(),
             groups: Vec::new(),
@@ -56,6 +57,16 @@ impl Parser<'_> {
         Ok(PolicyColumn { param, presence })
     }
 
+    /// `times` behind `counted`: rows of policies count without a word.
+    fn counted_times(&mut self, start: Span) -> Parsed<Span> {
+        if self.take_word("times") {
+            return Ok(self.since(start));
+        }
+        let what = "The rows of every policy are counted.";
+        let fault = Diagnostic::error("E0084", what, self.span(), "`times` is needed here");
+        self.fail(fault.help("write `counted times` for the first and the last hit of each row, or nothing"))
+    }
+
     fn policy_part(&mut self, policy: &mut PolicyDeclaration) -> Parsed<()> {
         let (start, word) = (self.span(), self.word());
         if !POLICY_PARTS.contains(&word) {
@@ -63,17 +74,22 @@ impl Parser<'_> {
         }
         let twice = match word {
             "capacity" => policy.capacity.is_some(),
+            "counted" => policy.counted_times.is_some(),
             "from" => policy.file.is_some(),
             _ => false,
         };
         if twice {
-            let what =
-                if word == "from" { "A policy comes from one file." } else { "A policy has one capacity." };
+            let what = match word {
+                "from" => "A policy comes from one file.",
+                "counted" => "A policy says once what its rows keep.",
+                _ => "A policy has one capacity.",
+            };
             return self.fail(Diagnostic::error("E0084", what, start, "a second one"));
         }
         let name = self.any_word("A part of a policy", "here")?;
         match word {
             "capacity" => policy.capacity = Some(self.expression()?),
+            "counted" => policy.counted_times = Some(self.counted_times(start)?),
             "from" => policy.file = Some(self.rules_file(start)?),
             "hook" => {
                 let point = self.any_word("The name of a hook", "behind `hook`")?;

@@ -52,8 +52,8 @@ pub(super) const PROPERTIES: [&str; 13] = [
 pub(super) const GROUP_PROPERTIES: [&str; 4] = ["buckets", "capacity", "from", "members"];
 
 /// Words that begin a part of a policy.
-pub(super) const POLICY_PARTS: [&str; 9] =
-    ["capacity", "from", "hook", "group", "pass", "keep", "block", "reject", "log"];
+pub(super) const POLICY_PARTS: [&str; 10] =
+    ["capacity", "counted", "from", "hook", "group", "pass", "keep", "block", "reject", "log"];
 
 /// What a rule of a policy decides.
 pub(super) const DECISIONS: [&str; 4] = ["pass", "keep", "block", "reject"];

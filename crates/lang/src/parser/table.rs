@@ -109,7 +109,9 @@ impl Parser<'_> {
             }
             "choose" => Property::Choose(self.one_of("choose", &["first", "priority"])?),
             "answer" => Property::Answer(self.one_of("answer", &["first", "all", "set"])?),
-            "counted" => Property::Counted(span),
+            "counted" => {
+                Property::Counted(CountedProperty { times: self.take_word("times"), span: self.since(span) })
+            }
             "secret" => Property::Secret(span),
             "releases" => Property::Releases(self.name("The name of a pool", "behind `releases`")?),
             "expires" => Property::Expires(self.name("The name of an event", "behind `expires`")?),

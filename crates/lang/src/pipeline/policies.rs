@@ -170,7 +170,8 @@ impl Asking<'_> {
         let span = self.hook.point.span;
         let mut keys: Vec<(Option<Name>, Type)> =
             self.columns().into_iter().map(|Param { name, ty }| (Some(name), ty)).collect();
-        let mut properties = vec![Property::Choose(named("priority", span)), Property::Counted(span)];
+        let counted = CountedProperty { times: self.policy.counted_times.is_some(), span };
+        let mut properties = vec![Property::Choose(named("priority", span)), Property::Counted(counted)];
         properties.extend(self.policy.capacity.clone().map(Property::Capacity));
         let mut value = vec![kind(RULE_ACTION, span), kind(REJECT_KIND, span), uint(32, span)];
         if asks_again(self.policy) {

@@ -22,6 +22,7 @@ impl Listing {
                 list.nested(|list| options.iter().for_each(|option| file_option(list, option)));
             }
             it.capacity.iter().for_each(|capacity| list.line(format!("capacity {}", words::expr(capacity))));
+            it.counted_times.iter().for_each(|_| list.line("counted times"));
             for hook in &it.hooks {
                 let group = hook.group.as_ref().map(|group| format!(" group {}", group.text));
                 let default = hook.default.as_ref().map(|default| format!(" default {}", decision(default)));

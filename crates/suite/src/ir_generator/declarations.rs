@@ -190,6 +190,7 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
         let releases = (number == 1).then_some(0);
         let searched = matches!(kind, Patterns(_));
         let time = |random: &mut SuiteRandom| random.one_in(2).then(|| random.between(1, 50) * 1_000_000);
+        let counted = kind != Exact && random.one_in(2);
         let mut table = Table {
             name: format!("t{number}"),
             kind,
@@ -202,7 +203,8 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
             idle: time(random).filter(|_| kind == Exact),
             age: time(random).filter(|_| !searched),
             evict: if releases.is_some() || random.one_in(2) { Eviction::Refuse } else { Eviction::Lru },
-            counted: kind != Exact && random.one_in(2),
+            counted,
+            times: counted && random.one_in(2),
             secret: random.one_in(4),
             releases,
             expires: None,

@@ -2,8 +2,8 @@
 
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::reports::{EntryCount, EntryPlace};
-use crate::state::rows::Rows;
+use crate::reports::{CountedPart, EntryCount, EntryPlace};
+use crate::state::rows::{Hit, Rows};
 use lang::ir::{self, Answer, Entry, Match};
 use tables::patterns::SearchPattern;
 use tables::sizes;
@@ -65,7 +65,7 @@ impl<S: PatternSearch> ProgramPatterns<S> {
         let search = S::build(&[]).map_err(|cause| refused(cause.to_string()))?;
         let mut set = ProgramPatterns {
             search,
-            rows: Rows::new(value.words, table.counted),
+            rows: Rows::new(value.words, table),
             row_of: Vec::new(),
             entries: Vec::new(),
             value,
@@ -96,30 +96,30 @@ impl<S: PatternSearch> ProgramPatterns<S> {
     }
 
     /// The row of the pattern that ends first.
-    pub fn first(&mut self, bytes: &[u8], wire: u64) -> Option<u32> {
+    pub fn first(&mut self, bytes: &[u8], hit: Hit) -> Option<u32> {
         let row = self.row_of[self.search.first(bytes)? as usize];
-        self.rows.count(row, wire);
+        self.rows.count(row, hit);
         Some(row)
     }
 
     /// How many occurrences there are.
-    pub fn all(&mut self, bytes: &[u8], wire: u64) -> u32 {
+    pub fn all(&mut self, bytes: &[u8], hit: Hit) -> u32 {
         let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut count = 0_u32;
         search.each(bytes, &mut |pattern| {
             count = count.saturating_add(1);
-            rows.count(row_of[pattern as usize], wire);
+            rows.count(row_of[pattern as usize], hit);
         });
         count
     }
 
     /// The bits of the entries that occur.
-    pub fn set(&mut self, bytes: &[u8], wire: u64) -> u128 {
+    pub fn set(&mut self, bytes: &[u8], hit: Hit) -> u128 {
         let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut bits = 0_u128;
         search.each(bytes, &mut |pattern| {
             let row = row_of[pattern as usize];
-            rows.count(row, wire);
+            rows.count(row, hit);
             bits |= 1_u128.checked_shl(rows.words(row).first().map_or(0, |word| *word as u32)).unwrap_or(0);
         });
         bits
@@ -171,10 +171,7 @@ impl<S: PatternSearch> ProgramPatterns<S> {
     }
 
     pub(in crate::state) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let counted = |(entry, row): (&Entry, &u32)| {
-            let cell = self.rows.counted(*row);
-            (entry.clone(), (cell.packets, cell.bytes))
-        };
+        let counted = |(entry, row): (&Entry, &u32)| (entry.clone(), self.rows.counted(*row));
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
 
@@ -183,17 +180,16 @@ impl<S: PatternSearch> ProgramPatterns<S> {
         self.entries.iter().find(|entry| entry.key == key).cloned()
     }
 
-    /// As [`Statistics::entries_part`](crate::Statistics::entries_part), in the order in which
+    /// As [`Statistics::counted_part`](crate::Statistics::counted_part), in the order in which
     /// they are tried.
-    pub(in crate::state) fn entries_part(
-        &self,
-        from: EntryPlace,
-        most: usize,
-    ) -> (Vec<Entry>, Option<EntryPlace>) {
-        let rest = self.entries.get(from.0.bits as usize..).unwrap_or_default();
+    pub(in crate::state) fn counted_part(&self, from: EntryPlace, most: usize) -> CountedPart {
+        let from = from.0.bits as usize;
+        let rest = self.entries.get(from..).unwrap_or_default();
         let part = &rest[..rest.len().min(most)];
-        let next = (part.len() < rest.len()).then(|| EntryPlace::at(from.0.bits as u64 + most as u64));
-        (part.to_vec(), next)
+        let next = (part.len() < rest.len()).then(|| EntryPlace::at((from + most) as u64));
+        let rows = self.row_of.get(from..).unwrap_or_default();
+        let counted = |(entry, row): (&Entry, &u32)| (entry.clone(), self.rows.counted(*row));
+        (part.iter().zip(rows).map(counted).collect(), next)
     }
 }
 

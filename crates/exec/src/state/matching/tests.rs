@@ -117,12 +117,13 @@ impl Lpm for Passing {
 /// All entries, told in parts of this size, of which `part` makes one; `between` happens behind each.
 fn in_parts<T>(
     table: &mut T,
-    part: impl Fn(&T, EntryPlace) -> (Vec<Entry>, Option<EntryPlace>),
+    part: impl Fn(&T, EntryPlace) -> CountedPart,
     mut between: impl FnMut(&mut T, &[Entry]),
 ) -> Vec<Entry> {
     let (mut told, mut next) = (Vec::new(), Some(EntryPlace::default()));
     while let Some(from) = next {
         let (entries, further) = part(table, from);
+        let entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
         between(table, &entries);
         told.extend(entries);
         next = further;
@@ -149,7 +150,7 @@ fn a_part_of_a_table_of_prefixes_passes_what_it_tells_and_no_more() {
         set.insert(&entry, at).expect("room");
     }
     let listed = |set: &mut ProgramPrefixes<Passing>| -> Vec<Entry> {
-        in_parts(set, |set, from| set.entries_part(from, 100), |_, _| {})
+        in_parts(set, |set, from| set.counted_part(from, 100), |_, _| {})
     };
     let all = |set: &ProgramPrefixes<Passing>| -> Vec<Entry> {
         set.entries().into_iter().map(|(entry, _)| entry).collect()
@@ -169,7 +170,7 @@ fn a_part_of_a_table_of_prefixes_passes_what_it_tells_and_no_more() {
         part.iter().for_each(|entry| assert!(set.remove(&entry.key)));
     };
     let before = all(&set);
-    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 100), gone), before);
+    assert_eq!(in_parts(&mut set, |set, from| set.counted_part(from, 100), gone), before);
     assert_eq!(set.held(), 1667, "those that have ended are left");
 }
 
@@ -181,6 +182,6 @@ fn what_goes_between_two_parts_of_a_table_of_rules_hides_nothing_that_stays() {
     let gone = |set: &mut ProgramRules<Linear>, part: &[Entry]| {
         part.iter().for_each(|entry| assert!(set.remove(&entry.key, entry.priority)));
     };
-    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 3), |_, _| {}), entries);
-    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 3), gone), entries);
+    assert_eq!(in_parts(&mut set, |set, from| set.counted_part(from, 3), |_, _| {}), entries);
+    assert_eq!(in_parts(&mut set, |set, from| set.counted_part(from, 3), gone), entries);
 }
