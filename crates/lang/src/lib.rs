@@ -19,6 +19,7 @@ pub mod mend;
 pub mod parser;
 pub mod pipeline;
 pub mod policy_model;
+pub mod policy_rows;
 pub mod rules_file;
 pub mod settings;
 pub mod source;

@@ -1,7 +1,9 @@
 //! The policies of a program as models that other policies can be compared with.
 
 use crate::source::{FileId, Sources, Span};
-use policy::{Policy, RulePlace, comments};
+use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, comments};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A policy of a program, as what it decides about all packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,26 @@ pub struct PolicyModel {
     pub expectations: Vec<(u32, String)>,
     /// The tables of its hooks, by their names in the program.
     pub tables: Vec<String>,
+    /// Its rules, by the numbers that rows of its tables hold.
+    pub rules: Vec<NumberedRule>,
+    /// The words behind which the program says what happens to packets.
+    pub outcomes: Vec<String>,
+    /// Whether its rules come from a file.
+    pub from_file: bool,
+}
+
+/// A rule by the number that rows hold; the number is the line where rules come from a file, and several
+/// rules may have it then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedRule {
+    /// The number.
+    pub number: u32,
+    /// Where it stands.
+    pub place: RulePlace,
+    /// Its text.
+    pub text: Arc<str>,
+    /// Its limit: an index of [`Policy::memories`].
+    pub memory: Option<usize>,
 }
 
 /// A policy that was checked, with the places of what it says.
@@ -37,6 +59,47 @@ pub struct CheckedPolicy {
     /// The file that its rules come from, if they do not stand in the program. They have their texts and
     /// places.
     pub from: Option<FileId>,
+    /// The places of the rules by their numbers, from 1 on, each with whether it has a limit; none if they
+    /// come from a file.
+    pub numbered: Vec<(Span, bool)>,
+    /// The words behind which the program says what happens to packets.
+    pub outcomes: Vec<String>,
+}
+
+/// A column as a field of packets.
+#[derive(Clone, Copy)]
+pub(crate) struct ModelField {
+    pub(crate) field: PacketField,
+    /// Its values are addresses of IPv4.
+    pub(crate) version_4: bool,
+}
+
+/// The lowest bits, which an IPv4 address has of one of IPv6.
+const LOW_32: u128 = 0xffff_ffff;
+
+impl ModelField {
+    /// Values of the column as values of the field; `None` if the field never has one of them.
+    pub(crate) fn values(self, values: Values) -> Option<Values> {
+        let most = self.field.most();
+        match values {
+            Values::Range { low, high } if self.version_4 => {
+                Some(Values::Range { low: low | MAPPED, high: high | MAPPED })
+            }
+            Values::Masked { value, mask } if self.version_4 => {
+                Some(Values::Masked { value: value | MAPPED, mask: mask | !LOW_32 })
+            }
+            Values::Range { low, high } => {
+                (low <= most).then_some(Values::Range { low, high: high.min(most) })
+            }
+            Values::Masked { value, mask } => {
+                (value <= most).then_some(Values::Masked { value, mask: mask & most })
+            }
+        }
+    }
+}
+
+pub(crate) fn family(version: u128) -> RuleCondition {
+    RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])
 }
 
 /// The models of checked policies, with texts and places from the files.
@@ -51,13 +114,16 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
         RulePlace { line, column }
     };
     let mut policy = checked.policy.clone();
+    let rules = match (&policy, checked.from) {
+        (Ok(policy), Some(_)) => rules_of_lines(policy),
+        _ => numbered(checked, sources),
+    };
     if let Ok(policy) = &mut policy {
         for (group, spans) in policy.groups.iter_mut().zip(&checked.rules) {
             for (rule, span) in group.rules.iter_mut().zip(spans) {
                 rule.place = place(span.unwrap_or(checked.span));
                 let Some(span) = span else { continue };
-                let words: Vec<&str> = sources.text(*span).split_whitespace().collect();
-                rule.text = words.join(" ").into();
+                rule.text = rule_text(*span, sources);
             }
         }
         for (hook, span) in policy.hooks.iter_mut().zip(&checked.hooks) {
@@ -83,7 +149,45 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
         policy,
         expectations,
         tables: checked.tables.clone(),
+        rules,
+        outcomes: checked.outcomes.clone(),
+        from_file: checked.from.is_some(),
     }
+}
+
+/// A rule on one line.
+fn rule_text(span: Span, sources: &Sources) -> Arc<str> {
+    let words: Vec<&str> = sources.text(span).split_whitespace().collect();
+    words.join(" ").into()
+}
+
+/// The rules of a declaration by their numbers.
+fn numbered(checked: &CheckedPolicy, sources: &Sources) -> Vec<NumberedRule> {
+    let mut limits = 0..;
+    let rules = (1..).zip(&checked.numbered).map(|(number, (span, limited))| {
+        let (line, column) = sources.line_column(*span);
+        NumberedRule {
+            number,
+            place: RulePlace { line, column },
+            text: rule_text(*span, sources),
+            memory: limited.then(|| limits.next()).flatten(),
+        }
+    });
+    rules.collect()
+}
+
+/// The rules of a file by their lines.
+fn rules_of_lines(policy: &Policy) -> Vec<NumberedRule> {
+    let mut seen = HashSet::new();
+    let rules = policy.groups.iter().flat_map(|group| &group.rules);
+    let new = rules.filter(|rule| seen.insert((rule.place, rule.text.clone())));
+    let numbered = |rule: &policy::PolicyRule| NumberedRule {
+        number: rule.place.line,
+        place: rule.place,
+        text: rule.text.clone(),
+        memory: None,
+    };
+    new.map(numbered).collect()
 }
 
 /// The comments with expectations in the file of a policy that do not stand in another policy.

@@ -1,12 +1,14 @@
 //! The fields of a packet that rules compare, sets of their values, and one packet as its fields.
 
+use serde::{Deserialize, Serialize};
+
 /// What stands before the bits of an IPv4 address where it is one of IPv6: ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
 pub const MAPPED: u128 = 0xffff_0000_0000;
 
 /// A field of a packet, or what the gateway knows of it.
 ///
 /// Addresses are those of IPv6; an IPv4 address stands behind [`MAPPED`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PacketField {
     /// 4 or 6: the version of IP.
     Family,

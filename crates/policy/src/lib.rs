@@ -28,6 +28,7 @@ mod packet_text;
 mod ranks;
 #[cfg(test)]
 mod solver_tests;
+mod told;
 #[cfg(test)]
 mod toy;
 mod unreached;
@@ -47,5 +48,6 @@ pub use model::{
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;
 pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
+pub use told::ToldFault;
 pub use unreached::{CoverEffect, UnreachedCause};
 pub use why::{DecidedPolicy, ExpectedVerdict, WhyAnswer};

@@ -1,10 +1,11 @@
 //! What a policy consists of: hooks, groups, rules, conditions and actions.
 
 use crate::field::{PacketField, Values};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What a file, or a declaration of a program, says about packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Where base groups are asked, in the order in which a packet meets them at one point.
     pub hooks: Vec<Hook>,
@@ -24,7 +25,7 @@ pub struct Policy {
 }
 
 /// The versions of IP that a policy is asked about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AskedFamilies {
     /// Both.
     #[default]
@@ -37,7 +38,7 @@ pub enum AskedFamilies {
 }
 
 /// Where a rule stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RulePlace {
     /// The line, from 1.
     pub line: u32,
@@ -46,7 +47,7 @@ pub struct RulePlace {
 }
 
 /// A base group, asked about every packet that comes to a point of the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// The point.
     pub point: HookPoint,
@@ -64,7 +65,7 @@ pub struct Hook {
 /// received ─► In ─┬─► Forward ───────────────────────┬─► Out ─► sent
 ///                 └─► ToGateway ─► the machine ─► FromGateway ─┘
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum HookPoint {
     /// Every packet that comes in by a port; `prerouting` of Linux, `in` of NPF and pf.
     In,
@@ -101,7 +102,7 @@ impl Path {
 }
 
 /// Rules under one name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleGroup {
     /// Its name.
     pub name: String,
@@ -112,7 +113,7 @@ pub struct RuleGroup {
 }
 
 /// Which rule of a group decides where several match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MatchOrder {
     /// The first one.
     First,
@@ -121,7 +122,7 @@ pub enum MatchOrder {
 }
 
 /// A rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule {
     /// Where it stands.
     pub place: RulePlace,
@@ -140,7 +141,7 @@ pub struct PolicyRule {
 }
 
 /// What happens to the packets of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RuleAction {
     /// They pass this hook.
     Pass,
@@ -161,7 +162,7 @@ pub enum RuleAction {
 }
 
 /// What the sender of a dropped packet is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Reject {
     /// A TCP reset (RFC 9293, 3.10.7.1).
     TcpReset,
@@ -176,7 +177,7 @@ pub enum Reject {
 }
 
 /// A reason of "destination unreachable" that both families have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Unreachable {
     /// No route: code 0 of ICMP and of ICMPv6.
     NoRoute,
@@ -189,7 +190,7 @@ pub enum Unreachable {
 }
 
 /// Which packets a rule matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RuleCondition {
     /// The packet has the field, and it holds one of the values. False for a packet without the field, also
     /// where the file asks that the field does *not* hold something.
@@ -227,7 +228,7 @@ impl RuleCondition {
 }
 
 /// A condition that depends on earlier packets, such as a rate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Where it stands.
     pub place: RulePlace,
@@ -237,7 +238,7 @@ pub struct Memory {
 
 /// Which connections a policy remembers. A packet of a remembered connection has the state "established", or
 /// "related" if it reports an error about one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Remembers {
     /// None.
     #[default]

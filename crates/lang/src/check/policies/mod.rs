@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::source::Span;
 use conditions::{ColumnPlace, ConditionFault};
-use model::POINTS;
+pub(crate) use model::POINTS;
 use policy::{MAPPED, MatchOrder, Reject, Values};
 pub(crate) use rates::rates_of;
 use region::{Region, part_of_row};
@@ -58,7 +58,7 @@ impl RowAction {
     ];
 
     /// Its word.
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         RowAction::ALL[self as usize].1
     }
 }
@@ -123,6 +123,16 @@ pub(crate) fn reject_number(reject: Reject) -> u128 {
         Reject::Icmp(code) => 256 + u128::from(code),
         Reject::Icmpv6(code) => 512 + u128::from(code),
         plain => ast::REJECTS.iter().take_while(|(_, known)| *known != plain).count() as u128,
+    }
+}
+
+/// What a number of `reject_kind` tells the sender.
+pub(crate) fn reject_of(number: u128) -> Option<Reject> {
+    match number {
+        0..=255 => ast::REJECTS.get(number as usize).map(|(_, reject)| *reject),
+        256..=511 => Some(Reject::Icmp((number - 256) as u8)),
+        512..=767 => Some(Reject::Icmpv6((number - 512) as u8)),
+        _ => None,
     }
 }
 

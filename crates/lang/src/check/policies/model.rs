@@ -4,34 +4,23 @@ use super::super::Checker;
 use super::super::types::Type;
 use super::{KeyColumn, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
-use crate::policy_model::CheckedPolicy;
+use crate::policy_model::{CheckedPolicy, ModelField, family};
 use crate::source::{FileId, Span};
 use crate::tree::limit_text;
 use policy::{
-    AskedFamilies, Hook, HookPoint, MAPPED, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
+    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
     RuleAction, RuleCondition, RuleGroup, RulePlace, State, Values,
 };
 use std::collections::HashMap;
 
 /// The points of a gateway where a policy is asked, by their names.
-pub(super) const POINTS: [(&str, HookPoint); 5] = [
+pub(crate) const POINTS: [(&str, HookPoint); 5] = [
     ("in", HookPoint::In),
     ("forward", HookPoint::Forward),
     ("to_gateway", HookPoint::ToGateway),
     ("from_gateway", HookPoint::FromGateway),
     ("out", HookPoint::Out),
 ];
-
-/// The lowest bits, which an IPv4 address has of one of IPv6.
-const LOW_32: u128 = 0xffff_ffff;
-
-/// A column as a field of packets.
-#[derive(Clone, Copy)]
-struct ModelField {
-    field: PacketField,
-    /// Its values are addresses of IPv4.
-    version_4: bool,
-}
 
 impl Checker<'_> {
     /// What a policy without faults decides.
@@ -49,6 +38,8 @@ impl Checker<'_> {
             hooks: declared.hooks.iter().map(|hook| hook.span).collect(),
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
             from: None,
+            numbered: numbered(&declared.groups),
+            outcomes: outcomes(declared),
         };
         let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
         let fields = columns.iter().map(|column| Ok((column.name, self.model_field(column, &points)?)));
@@ -92,6 +83,8 @@ impl Checker<'_> {
             hooks: Vec::new(),
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
             from: Some(from),
+            numbered: Vec::new(),
+            outcomes: outcomes(declared),
         }
     }
 
@@ -229,29 +222,13 @@ impl Checker<'_> {
     }
 }
 
-impl ModelField {
-    /// Values of the column as values of the field; `None` if the field never has one of them.
-    fn values(self, values: Values) -> Option<Values> {
-        let most = self.field.most();
-        match values {
-            Values::Range { low, high } if self.version_4 => {
-                Some(Values::Range { low: low | MAPPED, high: high | MAPPED })
-            }
-            Values::Masked { value, mask } if self.version_4 => {
-                Some(Values::Masked { value: value | MAPPED, mask: mask | !LOW_32 })
-            }
-            Values::Range { low, high } => {
-                (low <= most).then_some(Values::Range { low, high: high.min(most) })
-            }
-            Values::Masked { value, mask } => {
-                (value <= most).then_some(Values::Masked { value, mask: mask & most })
-            }
-        }
-    }
+/// The places of all rules in the order of the text, each with whether it has a limit.
+fn numbered(groups: &[ast::PolicyGroup]) -> Vec<(Span, bool)> {
+    groups.iter().flat_map(|group| &group.rules).map(|rule| (rule.span, rule.limit.is_some())).collect()
 }
 
-fn family(version: u128) -> RuleCondition {
-    RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])
+fn outcomes(declared: &ast::PolicyDeclaration) -> Vec<String> {
+    declared.outcomes.iter().map(|outcome| outcome.word.text.clone()).collect()
 }
 
 fn spans(rules: &[ast::DeclaredRule]) -> Vec<Option<Span>> {
