@@ -9,10 +9,12 @@
 //! punt              133  reason u16, worker u16, port u16, time u64, length u32, bytes
 //! lost              134  count u64
 //! values            135  count u32, each: worker u16, columns u16, 16 bytes for each column
+//! counts            136  cursor (length u8, bytes), count u32, each: worker u16, entry, packets u64, bytes u64,
+//!                        times u8, and if it is 1: first u64, last u64
 //! error             255  code u8, place u8, entry u32, index u32, text
 //! ```
 
-use crate::entry::{self, BodyReader, ListedEntry};
+use crate::entry::{self, BodyReader, CountedEntry, EntryCount, ListedEntry};
 use crate::frame::{self, LONGEST_ANSWER, TableFrame};
 use crate::message::{
     RefusalCode, RefusalPart, RefusalPlace, RequestRefusal, cursor, push_cursor, table, text,
@@ -35,6 +37,13 @@ pub enum TableAnswer {
         cursor: Vec<u8>,
         /// The entries.
         entries: Vec<ListedEntry>,
+    },
+    /// Entries with what they have counted.
+    Counts {
+        /// Where to go on; empty at the end.
+        cursor: Vec<u8>,
+        /// The entries.
+        entries: Vec<CountedEntry>,
     },
     /// Default entries, or members of a group.
     Values(Vec<ListedValue>),
@@ -111,6 +120,7 @@ impl TableAnswer {
             TableAnswer::Punt(_) => 133,
             TableAnswer::Lost { .. } => 134,
             TableAnswer::Values(_) => 135,
+            TableAnswer::Counts { .. } => 136,
             TableAnswer::Error(_) => 255,
         };
         let (begin, mut pushed) = (into.len(), Ok(()));
@@ -145,6 +155,20 @@ impl TableAnswer {
                 for (place, listed) in (0..).zip(entries) {
                     into.extend(listed.worker.to_be_bytes());
                     entry::push(into, entries_table(schema, of)?, &listed.entry, place)?;
+                }
+            }
+            TableAnswer::Counts { cursor, entries } => {
+                push_cursor(into, cursor)?;
+                into.extend((entries.len() as u32).to_be_bytes());
+                for (place, CountedEntry { worker, entry, count }) in (0..).zip(entries) {
+                    into.extend(worker.to_be_bytes());
+                    entry::push(into, entries_table(schema, of)?, entry, place)?;
+                    into.extend(count.packets.to_be_bytes());
+                    into.extend(count.bytes.to_be_bytes());
+                    into.push(count.times.is_some().into());
+                    for time in count.times.into_iter().flat_map(|(first, last)| [first, last]) {
+                        into.extend(time.to_be_bytes());
+                    }
                 }
             }
             TableAnswer::Event(told) => {
@@ -214,6 +238,24 @@ impl TableAnswer {
                     })
                     .collect();
                 TableAnswer::Entries { cursor, entries: entries? }
+            }
+            136 => {
+                let cursor = cursor(&mut bytes)?;
+                let table = entries_table(schema, of)?;
+                let entries: Result<Vec<CountedEntry>, RequestRefusal> = (0..bytes.word()?)
+                    .map(|index| {
+                        let (worker, entry) = (bytes.short()?, entry::entry(&mut bytes, table, index)?);
+                        let (packets, octets) = (bytes.number(8)? as u64, bytes.number(8)? as u64);
+                        let times = match bytes.byte()? {
+                            0 => None,
+                            1 => Some((bytes.number(8)? as u64, bytes.number(8)? as u64)),
+                            other => return Err(malformed(format!("there are 0 or 1 times, not {other}"))),
+                        };
+                        let count = EntryCount { packets, bytes: octets, times };
+                        Ok(CountedEntry { worker, entry, count })
+                    })
+                    .collect();
+                TableAnswer::Counts { cursor, entries: entries? }
             }
             132 => {
                 let (event, worker) = (bytes.short()?, bytes.short()?);

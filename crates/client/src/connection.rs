@@ -5,7 +5,7 @@
 
 use crate::VERSION;
 use crate::answer::{ListedValue, TableAnswer};
-use crate::entry::{self, KeyMatch, ListedEntry, TableEntry};
+use crate::entry::{self, CountedEntry, KeyMatch, ListedEntry, TableEntry};
 use crate::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
 use crate::message::{RefusalCode, RefusalPlace, RequestRefusal, TableRequest};
 use crate::schema::ProgramSchema;
@@ -186,6 +186,24 @@ impl TableClient {
         cursor: Vec<u8>,
     ) -> Result<(Vec<ListedEntry>, Vec<u8>), ClientError> {
         self.entries(&TableRequest::List { table, worker, most, cursor })
+    }
+
+    /// At most `most` entries of a table from a cursor on, with what each has counted at a worker (from 1),
+    /// and the cursor for the next ones, which is empty at the end.
+    ///
+    /// # Errors
+    /// As for every request; also the entries of the table do not count.
+    pub fn counts(
+        &mut self,
+        table: u16,
+        worker: u16,
+        most: u32,
+        cursor: Vec<u8>,
+    ) -> Result<(Vec<CountedEntry>, Vec<u8>), ClientError> {
+        match self.ask(&TableRequest::Counts { table, worker, most, cursor })? {
+            TableAnswer::Counts { cursor, entries } => Ok((entries, cursor)),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// The entries with this key, one for each different value that workers have for it.
@@ -594,6 +612,7 @@ fn unexpected(answer: &TableAnswer) -> ClientError {
         TableAnswer::Event(_) => "an event",
         TableAnswer::Punt(_) => "a packet",
         TableAnswer::Lost { .. } => "a loss",
+        TableAnswer::Counts { .. } => "counts",
         TableAnswer::Error(_) => "an error",
     };
     ClientError::Answer(format!("{name} was not asked for"))

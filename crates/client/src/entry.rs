@@ -17,7 +17,7 @@ use crate::message::{RefusalCode, RefusalPlace, RequestRefusal};
 use crate::schema::{ColumnSchema, TableSchema};
 
 /// What a column of a key matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMatch {
     /// Anything.
     Any,
@@ -58,7 +58,7 @@ pub enum KeyMatch {
 }
 
 /// An entry of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableEntry {
     /// One part for each column of the key.
     pub key: Vec<KeyMatch>,
@@ -75,6 +75,41 @@ pub struct ListedEntry {
     pub worker: u16,
     /// The entry.
     pub entry: TableEntry,
+}
+
+/// An entry with what it has counted at a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedEntry {
+    /// The worker, from 1.
+    pub worker: u16,
+    /// The entry.
+    pub entry: TableEntry,
+    /// What it has counted there.
+    pub count: EntryCount,
+}
+
+/// What an entry was found for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryCount {
+    /// The packets that found it.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// When the first and the last of them came, in nanoseconds since 1970-01-01 UTC; `None` if none has, or
+    /// the table does not keep that.
+    pub times: Option<(u64, u64)>,
+}
+
+impl EntryCount {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: EntryCount) {
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+        self.times = match (self.times, other.times) {
+            (Some((first, last)), Some((begin, end))) => Some((first.min(begin), last.max(end))),
+            (one, other) => one.or(other),
+        };
+    }
 }
 
 /// Bytes that are read from their beginning.

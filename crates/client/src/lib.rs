@@ -14,11 +14,11 @@ pub mod schema;
 pub mod text;
 
 pub use connection::{ClientError, Pushed, TableClient, connect};
-pub use entry::{KeyMatch, ListedEntry, TableEntry};
+pub use entry::{CountedEntry, EntryCount, KeyMatch, ListedEntry, TableEntry};
 pub use message::{RefusalCode, RefusalPlace, RequestRefusal};
 pub use schema::{
-    ColumnSchema, ColumnType, EventSchema, GroupSchema, ProgramSchema, ReasonSchema, RefusedChanges,
-    TableSchema,
+    ColumnSchema, ColumnType, CountsKept, EventSchema, GroupSchema, ProgramSchema, ReasonSchema,
+    RefusedChanges, TableSchema,
 };
 
 /// The version of the protocol.

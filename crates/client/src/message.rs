@@ -21,6 +21,7 @@
 //! members            17  group u16, index u32
 //! join               18  group u16, index u32, one value for each column
 //! leave              19  group u16, index u32, one value for each column
+//! counts             20  table u16, worker u16 (from 1), most u32, cursor (length u8, bytes)
 //!
 //! name              length u8, bytes in UTF-8
 //! ```
@@ -262,6 +263,17 @@ pub enum TableRequest {
         /// Its columns.
         member: Vec<u128>,
     },
+    /// Entries with what they have counted at one worker.
+    Counts {
+        /// The table.
+        table: u16,
+        /// The worker, from 1.
+        worker: u16,
+        /// At most so many entries.
+        most: u32,
+        /// Where to go on; empty at the beginning.
+        cursor: Vec<u8>,
+    },
     /// End a subscription.
     Unsubscribe {
         /// The number of the request that began it.
@@ -363,7 +375,8 @@ impl TableRequest {
     fn push_body(&self, into: &mut Vec<u8>, schema: &ProgramSchema) -> Result<(), RequestRefusal> {
         match self {
             TableRequest::Schema | TableRequest::Commit | TableRequest::Abandon => {}
-            TableRequest::List { table, worker, most, cursor } => {
+            TableRequest::List { table, worker, most, cursor }
+            | TableRequest::Counts { table, worker, most, cursor } => {
                 into.extend(table.to_be_bytes());
                 into.extend(worker.to_be_bytes());
                 into.extend(most.to_be_bytes());
@@ -425,6 +438,7 @@ impl TableRequest {
     pub fn table(&self) -> Option<u16> {
         match self {
             TableRequest::List { table, .. }
+            | TableRequest::Counts { table, .. }
             | TableRequest::Find { table, .. }
             | TableRequest::Read { table, .. } => Some(*table),
             _ => None,
@@ -452,6 +466,7 @@ impl TableRequest {
             TableRequest::Members { .. } => 17,
             TableRequest::Join { .. } => 18,
             TableRequest::Leave { .. } => 19,
+            TableRequest::Counts { .. } => 20,
         }
     }
 
@@ -482,10 +497,14 @@ impl TableRequest {
         };
         Ok(match kind {
             1 => TableRequest::Schema,
-            2 => {
+            2 | 20 => {
                 let (number, worker, most) = (bytes.short()?, bytes.short()?, bytes.word()?);
                 table(schema, number)?;
-                TableRequest::List { table: number, worker, most, cursor: cursor(bytes)? }
+                let cursor = cursor(bytes)?;
+                match kind {
+                    2 => TableRequest::List { table: number, worker, most, cursor },
+                    _ => TableRequest::Counts { table: number, worker, most, cursor },
+                }
             }
             3 => keyed(bytes).map(|(table, key, priority)| TableRequest::Find { table, key, priority })?,
             4 => {
@@ -542,7 +561,7 @@ impl TableRequest {
                 }
             }
             kind => {
-                let message = format!("there is no request of kind {kind}; there are 1 to 19");
+                let message = format!("there is no request of kind {kind}; there are 1 to 20");
                 return Err(RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message));
             }
         })

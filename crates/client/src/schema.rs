@@ -55,9 +55,22 @@ pub struct TableSchema {
     pub idle: Option<u64>,
     /// Nanoseconds after its learning at which a learned entry ends.
     pub age: Option<u64>,
+    /// What each entry counts; `None` where entries do not count.
+    #[serde(default)]
+    pub counts: Option<CountsKept>,
     /// What cannot be changed from outside.
     #[serde(default)]
     pub refuses: RefusedChanges,
+}
+
+/// What the entries of a table count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CountsKept {
+    /// The packets that found it, and their bytes.
+    Packets,
+    /// The same, and when the first and the last of them came.
+    Times,
 }
 
 /// Why some changes of a table are refused, each with what to do instead; `None` where they are possible.

@@ -28,6 +28,7 @@ fn schema(generation: u64, arguments: usize) -> ProgramSchema {
         capacity: 1000,
         idle: None,
         age: None,
+        counts: None,
         refuses: RefusedChanges::default(),
     };
     ProgramSchema {

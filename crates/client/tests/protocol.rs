@@ -5,8 +5,9 @@ use client::answer::{EventTold, ListedValue, PuntTold, TableAnswer};
 use client::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
 use client::message::TableRequest;
 use client::{
-    ColumnSchema, ColumnType, EventSchema, GroupSchema, KeyMatch, ListedEntry, ProgramSchema, RefusalCode,
-    RefusalPlace, RefusedChanges, RequestRefusal, TableClient, TableEntry, TableSchema, text,
+    ColumnSchema, ColumnType, CountedEntry, EntryCount, EventSchema, GroupSchema, KeyMatch, ListedEntry,
+    ProgramSchema, RefusalCode, RefusalPlace, RefusedChanges, RequestRefusal, TableClient, TableEntry,
+    TableSchema, text,
 };
 use proptest::prelude::*;
 use std::io::{Read, Write};
@@ -27,6 +28,7 @@ fn table(name: &str, kind: &str, keys: Vec<ColumnSchema>, values: Vec<ColumnSche
         capacity: 100,
         idle: None,
         age: Some(5),
+        counts: None,
         refuses: RefusedChanges::default(),
     }
 }
@@ -164,6 +166,8 @@ fn request() -> impl Strategy<Value = TableRequest> {
             reasons
         }),
         any::<u32>().prop_map(|number| TableRequest::Unsubscribe { number }),
+        (0_u16..3, any::<u16>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..=64))
+            .prop_map(|(table, worker, most, cursor)| TableRequest::Counts { table, worker, most, cursor }),
     ]
 }
 
@@ -186,6 +190,15 @@ proptest! {
     #[test]
     fn entries_come_back_as_they_were((table, entry) in entry(), worker: u16, cursor in prop::collection::vec(any::<u8>(), 0..=64)) {
         let answer = TableAnswer::Entries { cursor, entries: vec![ListedEntry { worker, entry }; 2] };
+        let mut bytes = Vec::new();
+        answer.push(&mut bytes, 9, &schema(), Some(table));
+        prop_assert_eq!(TableAnswer::read(whole(&bytes, LONGEST_ANSWER), &schema(), Some(table)), Ok(answer));
+    }
+
+    #[test]
+    fn counts_come_back_as_they_were((table, entry) in entry(), worker: u16, packets: u64, bytes: u64, times: Option<(u64, u64)>) {
+        let counted = CountedEntry { worker, entry, count: EntryCount { packets, bytes, times } };
+        let answer = TableAnswer::Counts { cursor: vec![1, 2], entries: vec![counted; 2] };
         let mut bytes = Vec::new();
         answer.push(&mut bytes, 9, &schema(), Some(table));
         prop_assert_eq!(TableAnswer::read(whole(&bytes, LONGEST_ANSWER), &schema(), Some(table)), Ok(answer));

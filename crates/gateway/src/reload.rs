@@ -81,6 +81,14 @@ impl Reloading {
         }
     }
 
+    /// Does something while no reload is under way; `None` if one does not come to its end.
+    pub(crate) fn between<T>(&self, what: impl FnOnce() -> T) -> Option<T> {
+        let turn = self.turn(Instant::now() + self.limit)?;
+        let done = what();
+        drop(turn);
+        Some(done)
+    }
+
     /// Waits until it is this reload's turn, at most until `end`.
     fn turn(&self, end: Instant) -> Option<MutexGuard<'_, u64>> {
         loop {

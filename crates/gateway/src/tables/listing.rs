@@ -11,10 +11,12 @@
 use super::changes::changed;
 use super::limits::{ENTRIES, LISTED, LISTED_BYTES, LISTED_STEPS};
 use super::schema::{Known, ended, to_client};
-use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
+use client::{CountedEntry, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableSchema};
 use engine::live::Remote;
-use exec::EntryPlace;
+use exec::{CountedPart, EntryCount, EntryPlace};
 use lang::ir::{Entry, Match};
+use ports::live::clock::{Clock, MachineClock, Now};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a list goes on.
@@ -52,30 +54,23 @@ pub(super) struct Listing {
 /// Entries, and the bytes of the cursor for the next ones.
 pub(super) type Part = (Vec<ListedEntry>, Vec<u8>);
 
+/// Entries with what they have counted, and the bytes of the cursor for the next ones.
+pub(super) type CountsPart = (Vec<CountedEntry>, Vec<u8>);
+
 /// Entries of a table from the cursor on. There may be none, although a cursor says that more follow.
 pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Part, RequestRefusal> {
     known.may_be_told(asked.table)?;
     let workers = known.schema.workers;
-    if asked.worker > workers {
-        let message = format!("there is no worker {}; there are {workers}", asked.worker);
-        return Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message));
-    }
+    is_there(asked.worker, workers)?;
     // No packet changes a table of patterns, so all workers have the same ones.
     let workers = if known.table(asked.table)?.0.kind == "patterns" { 1 } else { workers };
     let (first, end) = if asked.worker == 0 { (0, workers) } else { (asked.worker - 1, asked.worker) };
-    let mut cursor = match asked.cursor.as_slice() {
-        [] => Cursor { worker: first, place: EntryPlace::default() },
-        bytes => {
-            Cursor::read(bytes).filter(|cursor| (first..end).contains(&cursor.worker)).ok_or_else(|| {
-                let message = "the cursor is none of this list: send the one of the last answer, or none";
-                RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message)
-            })?
-        }
-    };
+    let mut cursor = begin(asked, first..end)?;
     let most = (asked.most as usize).clamp(1, LISTED);
     let (mut listed, mut bytes) = (Vec::new(), 0);
     for step in 1.. {
         let (part, next) = part(remote, known, asked.table, cursor, most - listed.len())?;
+        let part = part.into_iter().map(|(entry, _)| entry).collect();
         let part = if cursor.worker > first {
             others(remote, known, asked.table, first, cursor, part)?
         } else {
@@ -99,6 +94,90 @@ pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Pa
     Ok((listed, cursor.bytes()))
 }
 
+/// Refuses a worker that is not there.
+fn is_there(worker: u16, workers: u16) -> Result<(), RequestRefusal> {
+    if worker <= workers {
+        return Ok(());
+    }
+    let message = format!("there is no worker {worker}; there are {workers}");
+    Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message))
+}
+
+/// Where a list of entries of these workers (from 0) begins or goes on.
+fn begin(asked: &Listing, workers: Range<u16>) -> Result<Cursor, RequestRefusal> {
+    match asked.cursor.as_slice() {
+        [] => Ok(Cursor { worker: workers.start, place: EntryPlace::default() }),
+        bytes => Cursor::read(bytes).filter(|cursor| workers.contains(&cursor.worker)).ok_or_else(|| {
+            let message = "the cursor is none of this list: send the one of the last answer, or none";
+            RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message)
+        }),
+    }
+}
+
+/// Entries of a table from the cursor on, with what each has counted at one worker. There may be none,
+/// although a cursor says that more follow.
+pub(super) fn counts(remote: &Remote, known: &Known, asked: &Listing) -> Result<CountsPart, RequestRefusal> {
+    known.may_be_told(asked.table)?;
+    let (schema, table) = known.table(asked.table)?;
+    let refused = |message: String| RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message);
+    if schema.counts.is_none() {
+        let name = &table.name;
+        return Err(refused(format!("the entries of `{name}` count nothing: declare it as `counted`")));
+    }
+    let Some(worker) = asked.worker.checked_sub(1) else {
+        return Err(refused("each worker counts by itself: ask one of them, from 1 on".to_owned()));
+    };
+    is_there(asked.worker, known.schema.workers)?;
+    let mut cursor = begin(asked, worker..asked.worker)?;
+    let most = (asked.most as usize).clamp(1, LISTED);
+    let (mut counted, mut bytes) = (Vec::new(), 0);
+    for step in 1.. {
+        let (part, next) = part(remote, known, asked.table, cursor, most - counted.len())?;
+        let now = MachineClock.now();
+        for (entry, count) in part {
+            bytes += weight(&entry);
+            let (entry, count) = (to_client(entry), count_on_wall(count, now));
+            counted.push(CountedEntry { worker: asked.worker, entry, count });
+        }
+        match next {
+            Some(place) => cursor.place = place,
+            None => return Ok((counted, Vec::new())),
+        }
+        if counted.len() >= most || bytes >= LISTED_BYTES || step >= LISTED_STEPS {
+            break;
+        }
+    }
+    Ok((counted, cursor.bytes()))
+}
+
+/// What an entry has counted, with times for clients.
+fn count_on_wall(count: EntryCount, now: Now) -> client::EntryCount {
+    let EntryCount { packets, bytes, times } = count;
+    let times = times.map(|times| (now.on_wall(times.first), now.on_wall(times.last)));
+    client::EntryCount { packets, bytes, times }
+}
+
+/// All entries of a table with what they have counted at one worker (from 0).
+pub(crate) fn whole_table(
+    remote: &Remote,
+    known: &Known,
+    table: u16,
+    worker: u16,
+) -> Result<Vec<(Entry, EntryCount)>, RequestRefusal> {
+    let (mut all, mut next) = (Vec::new(), Some(EntryPlace::default()));
+    while let Some(place) = next {
+        let (entries, further) = part(remote, known, table, Cursor { worker, place }, LISTED)?;
+        all.extend(entries);
+        next = further;
+    }
+    Ok(all)
+}
+
+/// An entry as people write it.
+pub(crate) fn row_text(schema: &TableSchema, entry: &Entry) -> String {
+    client::text::entry(schema, &to_client(entry.clone()))
+}
+
 /// A few entries of one worker.
 fn part(
     remote: &Remote,
@@ -106,7 +185,7 @@ fn part(
     table: u16,
     cursor: Cursor,
     most: usize,
-) -> Result<(Vec<Entry>, Option<EntryPlace>), RequestRefusal> {
+) -> Result<CountedPart, RequestRefusal> {
     let (number, most) = (known.schema.generation, most.min(ENTRIES));
     // Patterns may be long, so each is looked at.
     let at_once = if known.table(table)?.0.kind == "patterns" { 1 } else { ENTRIES };
@@ -114,11 +193,12 @@ fn part(
         (generation.number == number).then(|| {
             // A table passes as many empty places as it is asked for entries.
             let (mut entries, mut next, mut asked, mut bytes) = (Vec::new(), Some(cursor.place), 0, 0);
-            let is_full = |entries: &[Entry], bytes| entries.len() >= most || bytes >= LISTED_BYTES;
+            let is_full =
+                |entries: &[(Entry, EntryCount)], bytes| entries.len() >= most || bytes >= LISTED_BYTES;
             while let Some(place) = next.filter(|_| !is_full(&entries, bytes) && asked < ENTRIES) {
                 let wanted = at_once.min(most - entries.len());
-                let (part, further) = generation.backend.entries_part(table.into(), place, wanted);
-                bytes += part.iter().map(weight).sum::<usize>();
+                let (part, further) = generation.backend.counted_part(table.into(), place, wanted);
+                bytes += part.iter().map(|(entry, _)| weight(entry)).sum::<usize>();
                 entries.extend(part);
                 (next, asked) = (further, asked + wanted);
             }

@@ -28,6 +28,7 @@ use defaults::Member;
 use engine::live::{Remote, SubscriptionWish};
 use limits::{ANSWERS, CHANGES_TOGETHER, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use listing::Listing;
+pub(crate) use listing::{row_text, whole_table};
 use output::{Output, Waits};
 use replacing::Replacement;
 use schema::ended;
@@ -272,6 +273,11 @@ impl<'a> Session<'a> {
                 let asked = Listing { table, worker, most, cursor };
                 let (entries, cursor) = listing::list(remote, known, &asked)?;
                 Ok(TableAnswer::Entries { cursor, entries })
+            }
+            TableRequest::Counts { table, worker, most, cursor } => {
+                let asked = Listing { table, worker, most, cursor };
+                let (entries, cursor) = listing::counts(remote, known, &asked)?;
+                Ok(TableAnswer::Counts { cursor, entries })
             }
             TableRequest::Find { table, key, priority } => {
                 let key = known.key(table, key, priority, 0)?;

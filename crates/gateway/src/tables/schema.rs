@@ -6,8 +6,8 @@ use crate::names::FILLED;
 use crate::routing::Routing;
 use client::message::table;
 use client::{
-    ColumnSchema, ColumnType, EventSchema, GroupSchema, KeyMatch, ProgramSchema, ReasonSchema, RefusalCode,
-    RefusalPlace, RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
+    ColumnSchema, ColumnType, CountsKept, EventSchema, GroupSchema, KeyMatch, ProgramSchema, ReasonSchema,
+    RefusalCode, RefusalPlace, RefusedChanges, RequestRefusal, TableEntry, TableSchema, VERSION,
 };
 use engine::live::Remote;
 use exec::EntryError;
@@ -66,6 +66,11 @@ impl Known {
                 RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, "no such table")
             })?,
         ))
+    }
+
+    /// A table by its number, as the program declares it.
+    pub(crate) fn declared(&self, number: u16) -> Option<&Table> {
+        self.program.tables.get(usize::from(number))
     }
 
     /// Refuses to tell entries of a table that is `secret`.
@@ -260,6 +265,11 @@ pub(super) fn describe(
         capacity: table.capacity,
         idle: table.idle,
         age: table.age,
+        counts: match (table.counted, table.times) {
+            (false, _) => None,
+            (true, false) => Some(CountsKept::Packets),
+            (true, true) => Some(CountsKept::Times),
+        },
         refuses: {
             let from = filled.iter().find(|(filled, _)| *filled == number).map(|(_, from)| *from);
             RefusedChanges {

@@ -141,6 +141,7 @@ mod tests {
             capacity: 1,
             idle: None,
             age: None,
+            counts: None,
             refuses: Default::default(),
         };
         let (port, ip4) = (column(ColumnType::Port, 16), column(ColumnType::Ip4, 32));
