@@ -7,6 +7,10 @@
 //! → {"ask":"reload"}                      reads program and tables again; entries that packets made stay if they fit
 //! ← {"review":{…}}                        what changes between the policies, if it is asked for (`"diff":true`)
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
+//! → {"ask":"policies"}                    the policies, as the tables of their hooks hold them now
+//! ← {"policies":[…]}
+//! → {"ask":"policycounts"}                what the rules of the policies have counted
+//! ← {"policycounts":[…]}
 //! → {"ask":"measure","seconds":1}         where the time of the packet loop goes over the next second
 //! ← {"measure":{…}}
 //! → {"ask":"routes"}                      the routes there are
@@ -38,6 +42,7 @@
 use crate::leases::LeasesView;
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::names::{NameWish, NamesView, WhyNameView, WhyNameWish};
+use crate::policies::{PolicyCounts, PolicyView};
 use crate::review::ReloadWish;
 use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
@@ -70,6 +75,10 @@ pub enum Asked {
         /// The duration of the measurement, 0.01 to 60 s.
         seconds: f64,
     },
+    /// The policies as the tables of their hooks hold them now.
+    Policies,
+    /// What the rules of the policies have counted.
+    PolicyCounts,
     /// The routes there are.
     Routes,
     /// The neighbours there are.
@@ -112,6 +121,10 @@ pub enum ControlAnswer {
     Picture(Box<GatewayView>),
     /// A measurement of where the time of the packet loop went.
     Measure(Box<Measurement>),
+    /// The policies as the tables of their hooks hold them now.
+    Policies(Vec<PolicyView>),
+    /// What the rules of the policies have counted.
+    PolicyCounts(Vec<PolicyCounts>),
     /// The routes there are.
     Routes(Box<RoutesView>),
     /// The neighbours there are.
@@ -278,7 +291,8 @@ pub fn listen_to<E: From<ControlError>>(
 /// How long a working gateway may need for an answer.
 fn patience(asked: &Asked) -> Duration {
     match asked {
-        Asked::Reload(_) => RELOADED,
+        // Whoever asks for policies waits until a reload is over.
+        Asked::Reload(_) | Asked::Policies | Asked::PolicyCounts => RELOADED,
         Asked::Measure { seconds } => {
             Duration::try_from_secs_f64(*seconds).map_or(PATIENCE, |measured| PATIENCE + measured)
         }

@@ -150,6 +150,8 @@ impl ControlServer {
             Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
             Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
             Asked::Reload(wish) => self.reload(&wish, say),
+            Asked::Policies => self.policies_now(),
+            Asked::PolicyCounts => self.policy_counts(),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
             Asked::WhyName(wish) if self.names.is_some() => self.why_name(&wish),

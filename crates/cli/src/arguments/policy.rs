@@ -1,6 +1,7 @@
 //! `ravelin policy`: its commands and options, their help and examples.
 
 use super::choices::{FAMILIES, one_of};
+use super::socket::Socket;
 use clap::{Args, Subcommand};
 use import::address::AddressFamily;
 
@@ -15,6 +16,8 @@ pub(crate) enum PolicyCommand {
     Why(PolicyWhyArguments),
     /// Run the tests that stand beside the rules
     Test(PolicyTestArguments),
+    /// Tell what the rules of a running gateway have counted
+    Counts(PolicyCountsArguments),
 }
 
 /// How the files of policies are read.
@@ -69,7 +72,7 @@ fn table(text: &str) -> Result<(String, String), String> {
 Exits with 1 if a rule decides about no packet or is redundant: without these rules the file decides the same. Pairs of \
 rules whose order decides are told, and change nothing in the exit code.")]
 pub(crate) struct PolicyCheckArguments {
-    /// The policy; `-` is standard input
+    /// The policy: a file, a program, or `unix:SOCKET` of a running gateway; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     #[command(flatten)]
@@ -87,13 +90,14 @@ pub(crate) struct PolicyCheckArguments {
 #[command(after_help = "Examples:
   ravelin policy diff rules.v4 rules.v4.new --interface eth0=1
   ravelin policy diff rules.v4 ruleset.json --as iptables --as nft
+  ravelin policy diff unix:/run/ravelin.sock edge.rav
 
 Exits with 1 if a packet is treated otherwise.")]
 pub(crate) struct PolicyDiffArguments {
-    /// The old policy
+    /// The old policy: a file, a program, or `unix:SOCKET` of a running gateway
     #[arg(value_name = "OLD")]
     pub(crate) old: String,
-    /// The new policy
+    /// The new policy: the same
     #[arg(value_name = "NEW")]
     pub(crate) new: String,
     #[command(flatten)]
@@ -114,7 +118,7 @@ What a line leaves out may be anything, but for four things: the state is new, t
 flags of a first segment, and the packet is no later fragment. Words behind the addresses are in, out, to gateway, from \
 gateway, state, out_state, flags, type, code, fragment, dscp, ttl, length and mac.")]
 pub(crate) struct PolicyWhyArguments {
-    /// The policy; `-` is standard input
+    /// The policy: a file, a program, or `unix:SOCKET` of a running gateway; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// The packet, or packets
@@ -135,7 +139,7 @@ A test is a comment of the policy, or a line of the file of tests:
   # expect block udp any > 10.0.0.0/8:53
 All packets that the line describes must be treated so. Exits with 1 if one is not.")]
 pub(crate) struct PolicyTestArguments {
-    /// The policy; `-` is standard input
+    /// The policy: a file, a program, or `unix:SOCKET` of a running gateway; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// A file of tests, beside those that stand in the policy
@@ -143,4 +147,20 @@ pub(crate) struct PolicyTestArguments {
     pub(crate) tests: Option<String>,
     #[command(flatten)]
     pub(crate) source: PolicySource,
+}
+
+/// `ravelin policy counts`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin policy counts
+  ravelin policy counts --policy edge --json
+
+Rules are told in the order of the text, with the sums of their rows at all workers. Times of the first and the last hit are those of policies with `counted \
+times`. With --json, times are nanoseconds since 1970-01-01 UTC.")]
+pub(crate) struct PolicyCountsArguments {
+    /// The policy with this name alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
   ravelin table show hosts
   ravelin table show hosts 02:00:00:00:00:01
   ravelin table show sessions --most 100
+  ravelin table show edge.forward --counts
 
 Without a table, all tables are described. With several workers, each of which has tables of its own, an entry is shown once; --worker shows what one of \
 them has. With --json each entry is an object on a line.")]
@@ -31,6 +32,10 @@ pub(crate) struct ShowTableArguments {
     /// What this worker has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) worker: Option<u16>,
+    /// With what each entry has counted, at all workers together; times are those of tables with `counted
+    /// times`
+    #[arg(long, requires = "table", conflicts_with_all = ["key", "most", "from"])]
+    pub(crate) counts: bool,
     #[command(flatten)]
     pub(crate) socket: Socket,
 }

@@ -1,6 +1,7 @@
 //! `ravelin table`: tables of a running gateway; and lookups in a table that is filled from a file, where
 //! each line of a file of queries gets a line as its answer.
 
+mod counts;
 mod defaults;
 mod figures;
 pub(super) mod files;

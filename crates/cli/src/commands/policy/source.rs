@@ -108,7 +108,11 @@ impl Source {
         match step {
             Step::Rule(group, index) => {
                 let rule = &self.policy.groups[group].rules[index];
-                format!("{}:{}: {}", self.file, rule.place.line, rule.text)
+                match rule.place.line {
+                    // A row of a running gateway, which stands in no file.
+                    0 => format!("{}: {}", self.file, rule.text),
+                    line => format!("{}:{line}: {}", self.file, rule.text),
+                }
             }
             Step::Default(hook) => {
                 let hook = &self.policy.hooks[hook];

@@ -1,6 +1,6 @@
 //! `ravelin table show`, `add`, `remove` and `replace`: the tables of a running gateway.
 
-use super::files;
+use super::{counts, files};
 use crate::arguments::table_live::{AddArguments, RemoveArguments, ReplaceArguments, ShowTableArguments};
 use crate::failure::Failure;
 use crate::render;
@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 
 /// How many entries are asked for at once.
-const PART: u64 = 2048;
+pub(super) const PART: u64 = 2048;
 /// The longest text that is sent to be read, in bytes: a request has a few more.
 const TEXT: usize = LONGEST_REQUEST - 16;
 
@@ -73,6 +73,9 @@ pub(super) fn show(arguments: &ShowTableArguments, json: bool) -> Result<(), Fai
             return Err(Failure::Finding(format!("`{name}` has no entry for {key}")));
         }
         return Ok(print(&schema, &found, json)?);
+    }
+    if arguments.counts {
+        return counts::show(&mut client, number, &schema, arguments.worker, json);
     }
     let mut cursor = arguments.from.as_deref().map_or(Ok(Vec::new()), bytes)?;
     let (mut left, mut shown) = (arguments.most.unwrap_or(u64::MAX), 0);
@@ -134,7 +137,7 @@ fn print(schema: &TableSchema, listed: &[ListedEntry], json: bool) -> io::Result
 }
 
 /// An entry for programs: its text, and its parts as numbers.
-fn document(schema: &TableSchema, listed: &ListedEntry) -> Value {
+pub(super) fn document(schema: &TableSchema, listed: &ListedEntry) -> Value {
     let number =
         |number: &u128| u64::try_from(*number).map_or_else(|_| json!(number.to_string()), Value::from);
     let part = |part: &KeyMatch| match part {
