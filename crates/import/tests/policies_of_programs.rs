@@ -6,10 +6,14 @@ mod texts;
 
 use exec::{Backend, BackendKind, Outputs, load};
 use import::policies::{PolicyOptions, RULES_READER, read};
+use lang::ir::{Entry, Program};
 use lang::pipeline::{CompileOptions, Compiled, compile};
+use lang::policy_model::PolicyModel;
+use lang::policy_rows::{HookRows, of_rows};
 use packet::Batch;
 use policy::{
-    HookPoint, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step, Unreachable, evaluate,
+    AskedFamilies, HookPoint, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step,
+    Unreachable, difference, evaluate,
 };
 use texts::{Random, iptables_dump, npf_file, pf_file};
 
@@ -227,6 +231,24 @@ fn expected(before: &[Vec<u64>], policy: &Policy, point: HookPoint, packet: &Pac
     counts
 }
 
+/// The policy of a file, as a program asks about it: about packets of both families.
+fn imported_as_program(policy: &Policy) -> Policy {
+    Policy { families: AskedFamilies::Both, ..policy.clone() }
+}
+
+/// The policy read back from the rows that the rules of a file became.
+fn policy_of_rows(compiled: &Compiled, program: &Program, imported: &Policy) -> Policy {
+    // Some packets have no port to come in by, which no column of this program says.
+    let model = PolicyModel { policy: Ok(imported_as_program(imported)), ..compiled.policies[0].clone() };
+    let text = |row: &Entry| format!("{row:?}");
+    let hook = |name: &String| {
+        let table = program.tables.iter().find(|table| table.name == *name).expect("a table of a hook");
+        HookRows { table, rows: table.entries.clone(), text: &text }
+    };
+    let hooks: Vec<HookRows<'_>> = model.tables.iter().map(hook).collect();
+    of_rows(&model, &hooks).expect("rows of rules can be said")
+}
+
 /// Runs packets through programs with random files; gives how many there were, and how often each action.
 fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize, Vec<u64>, u64) {
     let (mut compared, mut acts, mut logged) = (0, vec![0; 4], 0);
@@ -253,6 +275,9 @@ fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize,
             continue;
         };
         compared += 1;
+        let rows = policy_of_rows(&compiled, program, &imported.policy);
+        let found = difference(&imported_as_program(&imported.policy), &rows, 3).expect("it is small");
+        assert!(found.classes.is_empty(), "seed {seed}: {:#?}\n{rows:#?}\n{text}", found.classes);
         let mut backends = [BackendKind::Interpreter, BackendKind::Native]
             .map(|kind| load(program, kind, 5, seed).expect("it loads"));
         let mut before = counts(backends[0].as_ref());
