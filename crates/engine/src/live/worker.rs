@@ -675,9 +675,9 @@ mod tests {
             run(backend.as_mut(), first..first + BATCH);
         }
         let (mut now, end) = (SECOND + 4_095_000, SECOND + 4_096_000 + milliseconds * 1_000_000);
-        while is_idle {
+        loop {
             now += Dues { ports: None, program: backend.due(), left: None }.patience(now);
-            if now >= end {
+            if now >= end || !is_idle {
                 break;
             }
             backend.advance(now, &mut Outputs::default());
