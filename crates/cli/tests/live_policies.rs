@@ -117,7 +117,7 @@ fn a_running_gateway_is_asked_as_a_file_is_and_rows_from_outside_take_part() {
     ]);
     let differ = policy(&net, &["diff", &file, &gateway], 1);
     assert!(differ.contains("opened: udp ") && differ.contains("1 case: 1 opened, 0 closed"), "{differ}");
-    assert!(differ.contains("policy edge: 2 rows from outside, 0 of the program not there"), "{differ}");
+    assert!(differ.contains("policy edge: 2 rows from outside, 0 rows of the program are gone"), "{differ}");
     let row = "row from outside: 17 priority 150 => (pass, tcp_reset, 9)";
     assert!(differ.contains(row), "{differ}");
     let why = policy(&net, &["why", &gateway, "udp 10.0.0.1:5 > 10.0.0.2:7"], 0);

@@ -68,9 +68,9 @@ fn of_view(gateway: &str, view: &PolicyView) -> Result<Source, Failure> {
     })?;
     if rows_from_outside + rows_gone > 0 {
         anstream::eprintln!(
-            "{gateway}: policy {name}: {} from outside, {} of the program not there",
+            "{gateway}: policy {name}: {} from outside, {} of the program are gone",
             quantity::of(*rows_from_outside as u64, "row"),
-            quantity::count(*rows_gone as u64)
+            quantity::of(*rows_gone as u64, "row")
         );
     }
     Ok(Source { file: file.clone(), name: Some(name.clone()), comments: expectations.clone(), policy })
