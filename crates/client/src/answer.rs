@@ -14,7 +14,7 @@
 //! error             255  code u8, place u8, entry u32, index u32, text
 //! ```
 
-use crate::entry::{self, BodyReader, CountedEntry, EntryCount, ListedEntry};
+use crate::entry::{self, BodyReader, CountedEntry, EntryCountTold, ListedEntry};
 use crate::frame::{self, LONGEST_ANSWER, TableFrame};
 use crate::message::{
     RefusalCode, RefusalPart, RefusalPlace, RequestRefusal, cursor, push_cursor, table, text,
@@ -251,7 +251,7 @@ impl TableAnswer {
                             1 => Some((bytes.number(8)? as u64, bytes.number(8)? as u64)),
                             other => return Err(malformed(format!("there are 0 or 1 times, not {other}"))),
                         };
-                        let count = EntryCount { packets, bytes: octets, times };
+                        let count = EntryCountTold { packets, bytes: octets, times };
                         Ok(CountedEntry { worker, entry, count })
                     })
                     .collect();

@@ -85,12 +85,12 @@ pub struct CountedEntry {
     /// The entry.
     pub entry: TableEntry,
     /// What it has counted there.
-    pub count: EntryCount,
+    pub count: EntryCountTold,
 }
 
 /// What an entry was found for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EntryCount {
+pub struct EntryCountTold {
     /// The packets that found it.
     pub packets: u64,
     /// Their bytes on the wire.
@@ -100,9 +100,9 @@ pub struct EntryCount {
     pub times: Option<(u64, u64)>,
 }
 
-impl EntryCount {
+impl EntryCountTold {
     /// Adds what was counted elsewhere.
-    pub fn add(&mut self, other: EntryCount) {
+    pub fn add(&mut self, other: EntryCountTold) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);
         self.times = match (self.times, other.times) {

@@ -14,7 +14,7 @@ pub mod schema;
 pub mod text;
 
 pub use connection::{ClientError, Pushed, TableClient, connect};
-pub use entry::{CountedEntry, EntryCount, KeyMatch, ListedEntry, TableEntry};
+pub use entry::{CountedEntry, EntryCountTold, KeyMatch, ListedEntry, TableEntry};
 pub use message::{RefusalCode, RefusalPlace, RequestRefusal};
 pub use schema::{
     ColumnSchema, ColumnType, CountsKept, EventSchema, GroupSchema, ProgramSchema, ReasonSchema,

@@ -5,7 +5,7 @@ use client::answer::{EventTold, ListedValue, PuntTold, TableAnswer};
 use client::frame::{LONGEST_ANSWER, LONGEST_REQUEST, TableFrame};
 use client::message::TableRequest;
 use client::{
-    ColumnSchema, ColumnType, CountedEntry, EntryCount, EventSchema, GroupSchema, KeyMatch, ListedEntry,
+    ColumnSchema, ColumnType, CountedEntry, EntryCountTold, EventSchema, GroupSchema, KeyMatch, ListedEntry,
     ProgramSchema, RefusalCode, RefusalPlace, RefusedChanges, RequestRefusal, TableClient, TableEntry,
     TableSchema, text,
 };
@@ -197,7 +197,7 @@ proptest! {
 
     #[test]
     fn counts_come_back_as_they_were((table, entry) in entry(), worker: u16, packets: u64, bytes: u64, times: Option<(u64, u64)>) {
-        let counted = CountedEntry { worker, entry, count: EntryCount { packets, bytes, times } };
+        let counted = CountedEntry { worker, entry, count: EntryCountTold { packets, bytes, times } };
         let answer = TableAnswer::Counts { cursor: vec![1, 2], entries: vec![counted; 2] };
         let mut bytes = Vec::new();
         answer.push(&mut bytes, 9, &schema(), Some(table));

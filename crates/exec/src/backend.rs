@@ -209,8 +209,8 @@ pub trait Statistics {
     /// The number of entries of a table, as [`Statistics::running_tables`] counts them.
     fn entries_held(&self, table: u32) -> u64;
 
-    /// Every entry of a table with what it counted: exact entries and prefixes sorted by key, rules and patterns in the order of
-    /// matching.
+    /// Every entry of a table with what it counted: exact entries and prefixes sorted by key, rules and
+    /// patterns in the order of matching.
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
 
     /// At most `most` entries of a table from the place `from` on, and the place of the next part; `None`

@@ -1,5 +1,5 @@
-//! Policies read back from the rows of their tables: those of the program decide as its rules do, and those that
-//! were put in, exchanged and taken out from outside decide as the program does with them.
+//! Policies read back from the rows of their tables: those of the program decide as its rules do, and those
+//! that were put in, exchanged and taken out from outside decide as the program does with them.
 
 mod policy_draft;
 mod program;

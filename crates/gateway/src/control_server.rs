@@ -13,10 +13,12 @@ use crate::review::{Policies, Review};
 use crate::routing::Routing;
 use crate::serve::Telling;
 use crate::tables::{self, Known, TableAccess};
-use crate::{http, metrics, seeing};
+use crate::{http, metrics, policies, seeing};
+use client::{RefusalCode, RequestRefusal};
 use engine::live::look::{Counted, LossesSince};
 use engine::live::{Loaded, Remote};
 use engine::places;
+use lang::policy_model::PolicyModel;
 use ports::live::TunnelControl;
 use ports::live::clock::{Clock, MachineClock};
 use rustix::net::{Shutdown, shutdown};
@@ -150,8 +152,8 @@ impl ControlServer {
             Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
             Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
             Asked::Reload(wish) => self.reload(&wish, say),
-            Asked::Policies => self.policies_now(),
-            Asked::PolicyCounts => self.policy_counts(),
+            Asked::Policies => self.of_policies(&policies::view, ControlAnswer::Policies),
+            Asked::PolicyCounts => self.of_policies(&policies::counts, ControlAnswer::PolicyCounts),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
             Asked::WhyName(wish) if self.names.is_some() => self.why_name(&wish),
@@ -172,6 +174,25 @@ impl ControlServer {
                 Err(error) => ControlAnswer::Error(error),
             },
             Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
+        }
+    }
+
+    /// Asks about each policy of the program that runs, while no other one takes over.
+    fn of_policies<T>(
+        &self,
+        about: &dyn Fn(&Remote, &Known, &PolicyModel) -> Result<T, RequestRefusal>,
+        answer: fn(Vec<T>) -> ControlAnswer,
+    ) -> ControlAnswer {
+        let asked = self.reloading.between(|| {
+            let known = Known::now(&self.remote, &self.table_access.fillers, &self.program())?;
+            let models = self.policies().clone();
+            models.iter().map(|model| about(&self.remote, &known, model)).collect()
+        });
+        match asked {
+            Some(Ok(told)) => answer(told),
+            Some(Err(fault)) if fault.code == RefusalCode::Ended => ended(),
+            Some(Err(fault)) => ControlAnswer::Error(fault.message),
+            None => ControlAnswer::Error("a reload is under way and has not come to its end".to_owned()),
         }
     }
 

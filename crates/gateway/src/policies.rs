@@ -1,10 +1,9 @@
 //! The policies of the program that runs, for clients: as the tables of their hooks hold them now, and what
 //! their rules have counted.
 
-use crate::control::ControlAnswer;
-use crate::control_server::{ControlServer, ended};
 use crate::tables::{Known, row_text, whole_table};
 use client::RequestRefusal;
+use engine::live::Remote;
 use exec::{EntryCount, HitTimes};
 use lang::ir::{Entry, Table};
 use lang::policy_model::PolicyModel;
@@ -113,7 +112,7 @@ struct HookTable<'a> {
 
 /// The tables of a policy's hooks, as these workers (from 0) hold them.
 fn hook_tables<'a>(
-    server: &ControlServer,
+    remote: &Remote,
     known: &'a Known,
     model: &PolicyModel,
     workers: u16,
@@ -123,7 +122,7 @@ fn hook_tables<'a>(
         let mut rows: Vec<(Entry, EntryCount)> = Vec::new();
         let mut places: BTreeMap<Entry, usize> = BTreeMap::new();
         for worker in 0..workers {
-            for (entry, count) in whole_table(&server.remote, known, number, worker)? {
+            for (entry, count) in whole_table(remote, known, number, worker)? {
                 match places.get(&entry) {
                     Some(place) => rows[*place].1.add(count),
                     None => {
@@ -145,107 +144,82 @@ fn gone() -> RequestRefusal {
     RequestRefusal::new(client::RefusalCode::Unknown, client::RefusalPlace::NONE, message)
 }
 
-impl ControlServer {
-    /// The policies as their tables hold them.
-    pub(crate) fn policies_now(&self) -> ControlAnswer {
-        match self.of_policies(&|known, model| self.view_of(known, model)) {
-            Ok(views) => ControlAnswer::Policies(views),
-            Err(answer) => answer,
-        }
-    }
-
-    /// What the rules of the policies have counted.
-    pub(crate) fn policy_counts(&self) -> ControlAnswer {
-        match self.of_policies(&|known, model| self.counts_of(known, model)) {
-            Ok(counts) => ControlAnswer::PolicyCounts(counts),
-            Err(answer) => answer,
-        }
-    }
-
-    /// Asks about each policy, while no other program takes over.
-    fn of_policies<T>(
-        &self,
-        about: &dyn Fn(&Known, &PolicyModel) -> Result<T, RequestRefusal>,
-    ) -> Result<Vec<T>, ControlAnswer> {
-        let asked = self.reloading.between(|| {
-            let known = Known::now(&self.remote, &self.table_access.fillers, &self.program())?;
-            let models = self.policies().clone();
-            models.iter().map(|model| about(&known, model)).collect::<Result<Vec<T>, RequestRefusal>>()
-        });
-        let busy = || ControlAnswer::Error("a reload is under way and has not come to its end".to_owned());
-        asked.ok_or_else(busy)?.map_err(|fault| match fault.code {
-            client::RefusalCode::Ended => ended(),
-            _ => ControlAnswer::Error(fault.message),
+/// A policy as its tables hold it.
+pub(crate) fn view(
+    remote: &Remote,
+    known: &Known,
+    model: &PolicyModel,
+) -> Result<PolicyView, RequestRefusal> {
+    // Changes from outside are made at all workers.
+    let tables = hook_tables(remote, known, model, 1)?;
+    let hooks: Vec<HookRows<'_>> = tables
+        .iter()
+        .map(|HookTable { table, rows, text }| HookRows {
+            table,
+            rows: rows.iter().map(|(entry, _)| entry.clone()).collect(),
+            text,
         })
-    }
+        .collect();
+    let RowChanges { from_outside, gone } = changes(&hooks);
+    let policy = match from_outside + gone {
+        0 => model.policy.clone(),
+        _ => of_rows(model, &hooks),
+    };
+    let PolicyModel { name, file, expectations, .. } = model.clone();
+    Ok(PolicyView { name, file, policy, expectations, rows_from_outside: from_outside, rows_gone: gone })
+}
 
-    fn view_of(&self, known: &Known, model: &PolicyModel) -> Result<PolicyView, RequestRefusal> {
-        // Changes from outside are made at all workers.
-        let tables = hook_tables(self, known, model, 1)?;
-        let hooks: Vec<HookRows<'_>> = tables
-            .iter()
-            .map(|HookTable { table, rows, text }| HookRows {
-                table,
-                rows: rows.iter().map(|(entry, _)| entry.clone()).collect(),
-                text,
-            })
-            .collect();
-        let RowChanges { from_outside, gone } = changes(&hooks);
-        let policy = match from_outside + gone {
-            0 => model.policy.clone(),
-            _ => of_rows(model, &hooks),
-        };
-        let PolicyModel { name, file, expectations, .. } = model.clone();
-        Ok(PolicyView { name, file, policy, expectations, rows_from_outside: from_outside, rows_gone: gone })
+/// What the rules of a policy have counted.
+pub(crate) fn counts(
+    remote: &Remote,
+    known: &Known,
+    model: &PolicyModel,
+) -> Result<PolicyCounts, RequestRefusal> {
+    let tables = hook_tables(remote, known, model, known.schema.workers)?;
+    let now = MachineClock.now();
+    let mut rules: BTreeMap<u32, RuleCounts> = BTreeMap::new();
+    for rule in &model.rules {
+        let text = rule.text.to_string();
+        rules
+            .entry(rule.number)
+            .and_modify(|known| known.text += &format!("; {text}"))
+            .or_insert_with(|| RuleCounts::new(rule.number, rule.place.line, text));
     }
-
-    fn counts_of(&self, known: &Known, model: &PolicyModel) -> Result<PolicyCounts, RequestRefusal> {
-        let tables = hook_tables(self, known, model, known.schema.workers)?;
-        let now = MachineClock.now();
-        let mut rules: BTreeMap<u32, RuleCounts> = BTreeMap::new();
-        for rule in &model.rules {
-            let text = rule.text.to_string();
-            rules
-                .entry(rule.number)
-                .and_modify(|known| known.text += &format!("; {text}"))
-                .or_insert_with(|| RuleCounts::new(rule.number, rule.place.line, text));
-        }
-        let (mut defaults, mut rows_from_outside) = (Vec::new(), Vec::new());
-        for HookTable { table, rows, text } in &tables {
-            let declared: HashSet<&Entry> = table.entries.iter().collect();
-            let mut default =
-                RowCounts { table: table.name.clone(), row: String::new(), hits: HitCounts::default() };
-            for (entry, count) in rows {
-                let (number, role) = rule_of(entry);
-                if !declared.contains(entry) {
-                    let mut hits = HitCounts::default();
-                    hits.add(*count, now);
-                    rows_from_outside.push(RowCounts { table: table.name.clone(), row: text(entry), hits });
-                } else if number == 0 {
-                    default.hits.add(*count, now);
-                } else {
-                    let rule = rules.entry(number);
-                    // A policy that cannot be analysed tells lines of a file alone.
-                    let rule = rule.or_insert_with(|| RuleCounts::new(number, number, String::new()));
-                    let hits = match role {
-                        RowRole::Acts => &mut rule.hits,
-                        RowRole::Logs => &mut rule.logged,
-                        RowRole::Limits => &mut rule.asked_limit,
-                    };
-                    hits.get_or_insert_default().add(*count, now);
-                }
+    let (mut defaults, mut rows_from_outside) = (Vec::new(), Vec::new());
+    for HookTable { table, rows, text } in &tables {
+        let declared: HashSet<&Entry> = table.entries.iter().collect();
+        let mut default =
+            RowCounts { table: table.name.clone(), row: String::new(), hits: HitCounts::default() };
+        for (entry, count) in rows {
+            let (number, role) = rule_of(entry);
+            if !declared.contains(entry) {
+                let mut hits = HitCounts::default();
+                hits.add(*count, now);
+                rows_from_outside.push(RowCounts { table: table.name.clone(), row: text(entry), hits });
+            } else if number == 0 {
+                default.hits.add(*count, now);
+            } else {
+                let rule = rules.entry(number);
+                // A policy that cannot be analysed tells lines of a file alone.
+                let rule = rule.or_insert_with(|| RuleCounts::new(number, number, String::new()));
+                let hits = match role {
+                    RowRole::Acts => &mut rule.hits,
+                    RowRole::Logs => &mut rule.logged,
+                    RowRole::Limits => &mut rule.asked_limit,
+                };
+                hits.get_or_insert_default().add(*count, now);
             }
-            defaults.push(default);
         }
-        Ok(PolicyCounts {
-            name: model.name.clone(),
-            file: model.file.clone(),
-            times: tables.iter().any(|hook| hook.table.times),
-            rules: rules.into_values().collect(),
-            defaults,
-            rows_from_outside,
-        })
+        defaults.push(default);
     }
+    Ok(PolicyCounts {
+        name: model.name.clone(),
+        file: model.file.clone(),
+        times: tables.iter().any(|hook| hook.table.times),
+        rules: rules.into_values().collect(),
+        defaults,
+        rows_from_outside,
+    })
 }
 
 impl RuleCounts {

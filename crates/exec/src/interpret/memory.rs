@@ -2,7 +2,7 @@
 //! groups.
 
 use super::*;
-use crate::state::rows::Hit;
+use crate::state::rows::RowHit;
 use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
 
 impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
@@ -41,8 +41,8 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     }
 
     /// The packet as one that finds an entry.
-    fn hit(&self) -> Hit {
-        Hit { bytes: self.wire().into(), time: self.state.now }
+    fn hit(&self) -> RowHit {
+        RowHit { bytes: self.wire().into(), time: self.state.now }
     }
 
     /// Whether an exact table holds a key.

@@ -13,7 +13,7 @@ use super::early_lookups::{EarlyLookup, KEPT_WORDS, Searched};
 use super::{CompiledNative, MANY_ENTRIES, PREFETCH_DISTANCE, prefetch};
 use crate::outputs::Outputs;
 use crate::state::ProgramState;
-use crate::state::rows::Hit;
+use crate::state::rows::RowHit;
 use crate::state::table_set::Fast;
 use packet::batch::Batch;
 use packet::verdict::Verdict;
@@ -211,7 +211,7 @@ impl CompiledNative {
                     seen = packet + 1;
                 }
                 if row != ::tables::rules::NONE {
-                    rows.count(row, Hit { bytes: batch.wire[packets.start + packet].into(), time });
+                    rows.count(row, RowHit { bytes: batch.wire[packets.start + packet].into(), time });
                     kept[packet][0] = rows.words(row).as_ptr() as u64;
                 }
             }

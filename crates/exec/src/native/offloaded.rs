@@ -7,7 +7,7 @@
 use super::Native;
 use crate::outputs::{Output, Outputs};
 use crate::state::ProgramState;
-use crate::state::rows::Hit;
+use crate::state::rows::RowHit;
 use crate::state::table_set::{Fast, TablePlace};
 use packet::batch::Batch;
 use tables::exact::Exact;
@@ -70,7 +70,7 @@ impl Native {
     /// Counts a packet of so many bytes for a row of a table with prefixes, rules or patterns.
     #[inline]
     pub fn count_row(&mut self, table: u32, row: u32, bytes: u64) {
-        let hit = Hit { bytes, time: self.state.now };
+        let hit = RowHit { bytes, time: self.state.now };
         let tables = &mut self.state.tables;
         match tables.places[table as usize] {
             TablePlace::Prefixes(place) => tables.prefixes[place].rows_mut().count(row, hit),

@@ -10,7 +10,7 @@ use super::host::{found, host_functions};
 use super::words::{Pair, split, whole};
 use crate::pack::MAX_WORDS;
 use crate::state::ProgramState;
-use crate::state::rows::{Hit, Rows};
+use crate::state::rows::{RowHit, Rows};
 use crate::state::table_set::Fast;
 use ::tables::exact::Learned;
 use lang::ir::Entry;
@@ -111,21 +111,21 @@ unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64
 ///
 /// # Safety
 /// The context is the one that compiled code was called with.
-unsafe fn hit(context: *const Context<'_>) -> Hit {
+unsafe fn hit(context: *const Context<'_>) -> RowHit {
     // SAFETY: compiled code waits, and nobody else refers to these two numbers.
-    unsafe { Hit { bytes: (*context).wire, time: (*context).now } }
+    unsafe { RowHit { bytes: (*context).wire, time: (*context).now } }
 }
 
 /// The address of a row's words, which is never zero, not even for a row without words; zero if there is no
 /// row.
-fn row_of(rows: &mut Rows, row: Option<u32>, hit: Hit) -> *const u64 {
+fn row_of(rows: &mut Rows, row: Option<u32>, hit: RowHit) -> *const u64 {
     let Some(row) = row else { return std::ptr::null() };
     rows.count(row, hit);
     rows.words(row).as_ptr()
 }
 
-/// The context's state and its packet as one that finds an entry, and the packet's bytes from `start` up to `end`, limited to the
-/// captured ones.
+/// The context's state and its packet as one that finds an entry, and the packet's bytes from `start` up to
+/// `end`, limited to the captured ones.
 ///
 /// # Safety
 /// The context is the one that compiled code was called with, and the caller drops what it gets before it
@@ -134,7 +134,7 @@ unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
     end: u64,
-) -> (&'a mut ProgramState<Fast>, Hit, &'a [u8]) {
+) -> (&'a mut ProgramState<Fast>, RowHit, &'a [u8]) {
     // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls;
     // state and frame are different objects, and the caller lets go of both before it returns.
     let (state, hit, packet) = unsafe {

@@ -9,7 +9,7 @@ use tables::sizes;
 
 /// A packet that has found a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Hit {
+pub struct RowHit {
     /// Its bytes on the wire.
     pub bytes: u64,
     /// The program's time (ns).
@@ -174,7 +174,7 @@ impl Rows {
 
     /// Counts a packet for a row, if rows are counted.
     #[inline]
-    pub fn count(&mut self, row: u32, hit: Hit) {
+    pub fn count(&mut self, row: u32, hit: RowHit) {
         match &mut self.counts {
             Counts::None => {}
             Counts::Packets(cells) => cells[row as usize].add(hit.bytes),

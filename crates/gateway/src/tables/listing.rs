@@ -151,10 +151,10 @@ pub(super) fn counts(remote: &Remote, known: &Known, asked: &Listing) -> Result<
 }
 
 /// What an entry has counted, with times for clients.
-fn count_on_wall(count: EntryCount, now: Now) -> client::EntryCount {
+fn count_on_wall(count: EntryCount, now: Now) -> client::EntryCountTold {
     let EntryCount { packets, bytes, times } = count;
     let times = times.map(|times| (now.on_wall(times.first), now.on_wall(times.last)));
-    client::EntryCount { packets, bytes, times }
+    client::EntryCountTold { packets, bytes, times }
 }
 
 /// All entries of a table with what they have counted at one worker (from 0).

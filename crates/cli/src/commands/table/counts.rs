@@ -5,7 +5,7 @@ use crate::commands::policy::moment;
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::{bytes, of};
-use client::{EntryCount, TableClient, TableEntry, TableSchema, text};
+use client::{EntryCountTold, TableClient, TableEntry, TableSchema, text};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) fn show(
     json: bool,
 ) -> Result<(), Failure> {
     let workers = worker.map_or(1..=client.schema().workers, |worker| worker..=worker);
-    let mut sums: Vec<(u16, TableEntry, EntryCount)> = Vec::new();
+    let mut sums: Vec<(u16, TableEntry, EntryCountTold)> = Vec::new();
     let mut places: HashMap<(TableEntry, usize), usize> = HashMap::new();
     for worker in workers {
         // A table of rules may hold an entry several times.
@@ -65,7 +65,7 @@ pub(super) fn show(
 }
 
 /// What an entry has counted, for people.
-fn shown(EntryCount { packets, bytes: number, times }: EntryCount) -> String {
+fn shown(EntryCountTold { packets, bytes: number, times }: EntryCountTold) -> String {
     let times = times.map(|(first, last)| format!(", first {}, last {}", moment(first), moment(last)));
     format!("{}, {}{}", of(packets, "packet"), bytes(number), times.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{CountedPart, EntryCount, EntryPlace};
-use crate::state::rows::{Hit, Rows};
+use crate::state::rows::{RowHit, Rows};
 use lang::ir::{self, Answer, Entry, Match};
 use tables::patterns::SearchPattern;
 use tables::sizes;
@@ -96,14 +96,14 @@ impl<S: PatternSearch> ProgramPatterns<S> {
     }
 
     /// The row of the pattern that ends first.
-    pub fn first(&mut self, bytes: &[u8], hit: Hit) -> Option<u32> {
+    pub fn first(&mut self, bytes: &[u8], hit: RowHit) -> Option<u32> {
         let row = self.row_of[self.search.first(bytes)? as usize];
         self.rows.count(row, hit);
         Some(row)
     }
 
     /// How many occurrences there are.
-    pub fn all(&mut self, bytes: &[u8], hit: Hit) -> u32 {
+    pub fn all(&mut self, bytes: &[u8], hit: RowHit) -> u32 {
         let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut count = 0_u32;
         search.each(bytes, &mut |pattern| {
@@ -114,7 +114,7 @@ impl<S: PatternSearch> ProgramPatterns<S> {
     }
 
     /// The bits of the entries that occur.
-    pub fn set(&mut self, bytes: &[u8], hit: Hit) -> u128 {
+    pub fn set(&mut self, bytes: &[u8], hit: RowHit) -> u128 {
         let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut bits = 0_u128;
         search.each(bytes, &mut |pattern| {
