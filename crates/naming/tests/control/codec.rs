@@ -149,6 +149,33 @@ fn the_longest_message_is_as_long_as_the_limit_says() {
     assert!(services_fit(&mut random));
 }
 
+#[test]
+fn services_that_are_not_in_order_each_once_are_refused() {
+    let mut random = Random::new(51);
+    let AskBody::SetUp(ask) = set_up(&mut random) else { panic!("it is a SETUP") };
+    let two = [(6, 22), (17, 53)].map(|(protocol, port)| Service { protocol, port });
+    let body = AskBody::SetUp(SetUp { services: Services::new(two).expect("few"), ..ask });
+    let message = ControlMessage::Ask(ControlAsk { epoch: 1, serial: 1, body });
+    let mut bytes = Vec::new();
+    encode(&message, &mut bytes);
+    assert_eq!(bytes[48..56], [6, 0, 0, 22, 17, 0, 0, 53]);
+    assert_eq!(decode(&bytes), Ok(message));
+    let wrong = Err(ControlCodecError::Value("services"));
+    for services in [
+        [17, 0, 0, 53, 6, 0, 0, 22],
+        [6, 0, 0, 22, 6, 0, 0, 22],
+        [6, 0, 0, 23, 6, 0, 0, 22],
+        [6, 1, 0, 22, 17, 0, 0, 53],
+        [6, 0, 0, 22, 17, 1, 0, 53],
+    ] {
+        bytes[48..56].copy_from_slice(&services);
+        assert_eq!(decode(&bytes), wrong, "{services:?}");
+    }
+    // More than the message holds.
+    bytes[26..28].copy_from_slice(&u16::MAX.to_be_bytes());
+    assert_eq!(decode(&bytes), Err(ControlCodecError::Length));
+}
+
 /// One service more than there may be is refused, though its bytes are in order.
 fn services_fit(random: &mut Random) -> bool {
     let ask = SetUp {
