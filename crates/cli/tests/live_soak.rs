@@ -268,7 +268,8 @@ impl Soak {
             }
             Event::Killed(role) => {
                 self.talks.clear();
-                // What packets have done is kept within a second.
+                // What packets have done is written five times a second, and nothing tells when: where it
+                // takes longer than this, the judge finds a client at another host within its quarantine.
                 thread::sleep(Duration::from_secs(1));
                 self.home.kill(role);
                 self.home.serve(role);
