@@ -40,6 +40,7 @@ table policy: exact(u16) -> { pass, deny(code: u8), mark(level: u8) } { capacity
 pool numbers: u16 { 1..100 }
 table taken: exact(u16) -> u16 { capacity 200  age 60s  evict refuse  releases numbers }
 table filters: exact(u16) -> { pass, deny(code: u8) } { capacity 9  default => pass }
+table tallied: rules(u8) -> u8 { capacity 12  counted times }
 group servers[3]: (ip4, u3) { buckets 64  capacity 4  members { 1: (10.0.0.1, 2) } }
 group large: u8 { buckets 32k  capacity 4 }
 event gone(host: u16) {}
@@ -387,6 +388,46 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn counts_are_those_of_one_worker_and_come_in_parts() {
+    beside(2, BackendKind::Native, |remote, known| {
+        let table = known.schema.table("tallied").expect("it is declared").0;
+        let insert = |number: u128| {
+            let entry = Entry { key: vec![Match::Exact(number)], value: vec![1], priority: 0 };
+            Change { table: table.into(), action: Action::Insert, entry }
+        };
+        let made = make(remote, 1, (0..9).map(insert).collect());
+        assert!(made.into_iter().all(|made| made == Ok(1)));
+        let asked = |table, worker, cursor| {
+            listing::counts(remote, known, &Listing { table, worker, most: 2, cursor })
+        };
+        for worker in [1, 2] {
+            let (mut all, mut cursor) = (Vec::new(), Vec::new());
+            loop {
+                let (part, next) = asked(table, worker, cursor).expect("is told");
+                assert!(part.len() <= 2);
+                all.extend(part);
+                cursor = next;
+                if cursor.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(all.len(), 9);
+            let unhit = client::EntryCountTold::default();
+            assert!(all.iter().all(|counted| counted.worker == worker && counted.count == unhit));
+        }
+        let cursor = asked(table, 1, Vec::new()).expect("is told").1;
+        let refused = asked(table, 2, cursor).expect_err("a cursor of another worker");
+        assert_eq!(refused.code, RefusalCode::Malformed);
+        for (table, worker, why) in
+            [(0, 1, "count nothing"), (table, 0, "ask one of them"), (table, 3, "no worker 3")]
+        {
+            let refused = asked(table, worker, Vec::new()).expect_err("there is nothing to tell");
+            assert!(refused.code == RefusalCode::Unknown && refused.message.contains(why), "{refused}");
+        }
+    });
 }
 
 #[test]
