@@ -474,7 +474,7 @@ fn a_replacement_is_bounded_in_bytes_and_entries_and_one_is_made_at_a_time() {
     let begin = |table| Replacement::begin(&taken, &known, table);
     let code = |begun: Result<Replacement, RequestRefusal>| begun.err().map(|refused| refused.code);
     assert_eq!(code(begin(7)), Some(RefusalCode::Closed), "its entries hold items of a pool");
-    assert_eq!(code(begin(9)), Some(RefusalCode::Unknown));
+    assert_eq!(code(begin(99)), Some(RefusalCode::Unknown));
     let mut words = begin(3).expect("nobody else does");
     assert_eq!(code(begin(3)), Some(RefusalCode::Limit));
     let mut bytes = Vec::new();
