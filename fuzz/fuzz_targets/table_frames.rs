@@ -24,6 +24,7 @@ fn table(kind: &str, bits: &[u8]) -> TableSchema {
         capacity: 9,
         idle: None,
         age: None,
+        counts: None,
         refuses: Default::default(),
     }
 }
