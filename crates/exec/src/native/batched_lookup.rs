@@ -200,13 +200,14 @@ impl CompiledNative {
             let found = &mut found[..asked.packets.len()];
             rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
             let rows = rules.rows_mut();
+            let keeps_times = rows.keep_times();
             // The time of a packet is the latest one of those up to it.
             let (mut time, mut times) = (before, batch.time[packets.clone()].iter());
             let mut seen = 0;
             for (&packet, &row) in asked.packets.iter().zip(&*found) {
                 let packet = packet as usize;
                 kept[packet][0] = 0;
-                if rows.keep_times() {
+                if keeps_times {
                     time = times.by_ref().take(packet + 1 - seen).fold(time, |time, own| time.max(*own));
                     seen = packet + 1;
                 }
