@@ -165,8 +165,9 @@ impl TableAnswer {
                     entry::push(into, entries_table(schema, of)?, entry, place)?;
                     into.extend(count.packets.to_be_bytes());
                     into.extend(count.bytes.to_be_bytes());
-                    into.push(count.times.is_some().into());
-                    for time in count.times.into_iter().flat_map(|(first, last)| [first, last]) {
+                    let times = count.first.zip(count.last);
+                    into.push(times.is_some().into());
+                    for time in times.into_iter().flat_map(|(first, last)| [first, last]) {
                         into.extend(time.to_be_bytes());
                     }
                 }
@@ -246,12 +247,12 @@ impl TableAnswer {
                     .map(|index| {
                         let (worker, entry) = (bytes.short()?, entry::entry(&mut bytes, table, index)?);
                         let (packets, octets) = (bytes.number(8)? as u64, bytes.number(8)? as u64);
-                        let times = match bytes.byte()? {
-                            0 => None,
-                            1 => Some((bytes.number(8)? as u64, bytes.number(8)? as u64)),
+                        let [first, last] = match bytes.byte()? {
+                            0 => [None; 2],
+                            1 => [Some(bytes.number(8)? as u64), Some(bytes.number(8)? as u64)],
                             other => return Err(malformed(format!("there are 0 or 1 times, not {other}"))),
                         };
-                        let count = EntryCountTold { packets, bytes: octets, times };
+                        let count = EntryCountTold { packets, bytes: octets, first, last };
                         Ok(CountedEntry { worker, entry, count })
                     })
                     .collect();

@@ -15,6 +15,7 @@
 
 use crate::message::{RefusalCode, RefusalPlace, RequestRefusal};
 use crate::schema::{ColumnSchema, TableSchema};
+use serde::{Deserialize, Serialize};
 
 /// What a column of a key matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,16 +89,18 @@ pub struct CountedEntry {
     pub count: EntryCountTold,
 }
 
-/// What an entry was found for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What an entry was found for, or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryCountTold {
     /// The packets that found it.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// When the first and the last of them came, in nanoseconds since 1970-01-01 UTC; `None` if none has, or
-    /// the table does not keep that.
-    pub times: Option<(u64, u64)>,
+    /// When the first of them came, in nanoseconds since 1970-01-01 UTC; `None` if none has, or the table
+    /// does not keep that.
+    pub first: Option<u64>,
+    /// When the last of them came.
+    pub last: Option<u64>,
 }
 
 impl EntryCountTold {
@@ -105,10 +108,8 @@ impl EntryCountTold {
     pub fn add(&mut self, other: EntryCountTold) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);
-        self.times = match (self.times, other.times) {
-            (Some((first, last)), Some((begin, end))) => Some((first.min(begin), last.max(end))),
-            (one, other) => one.or(other),
-        };
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
     }
 }
 

@@ -197,7 +197,8 @@ proptest! {
 
     #[test]
     fn counts_come_back_as_they_were((table, entry) in entry(), worker: u16, packets: u64, bytes: u64, times: Option<(u64, u64)>) {
-        let counted = CountedEntry { worker, entry, count: EntryCountTold { packets, bytes, times } };
+        let (first, last) = times.unzip();
+        let counted = CountedEntry { worker, entry, count: EntryCountTold { packets, bytes, first, last } };
         let answer = TableAnswer::Counts { cursor: vec![1, 2], entries: vec![counted; 2] };
         let mut bytes = Vec::new();
         answer.push(&mut bytes, 9, &schema(), Some(table));
@@ -426,4 +427,17 @@ fn many_changes_are_in_flight_and_events_come_between_their_answers() {
     assert!(client.next(Duration::from_millis(1)).expect("goes on").is_none());
     drop(client);
     gateway.join().expect("no panic");
+}
+
+#[test]
+fn counts_of_workers_add_up_and_their_times_span_both() {
+    let count = |packets, bytes, first, last| EntryCountTold { packets, bytes, first, last };
+    let mut sum = EntryCountTold::default();
+    sum.add(EntryCountTold::default());
+    assert_eq!(sum, EntryCountTold::default(), "who has counted nothing has no times");
+    sum.add(count(2, 100, Some(7), Some(9)));
+    sum.add(count(0, 0, None, None));
+    assert_eq!(sum, count(2, 100, Some(7), Some(9)));
+    sum.add(count(1, 50, Some(5), Some(8)));
+    assert_eq!(sum, count(3, 150, Some(5), Some(9)));
 }

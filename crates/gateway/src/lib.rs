@@ -27,7 +27,7 @@ mod tables;
 pub use config::{Config, ConfigError};
 pub use control::{Asked, ControlAnswer, ControlError, GatewayView, PortView};
 pub use control_server::{ConfigReader, Load, ReadConfig};
-pub use policies::{HitCounts, PolicyCounts, PolicyView, RowCounts, RuleCounts};
+pub use policies::{PolicyCounts, PolicyView, RowCounts, RuleCounts};
 pub use remarks::Remarks;
 pub use review::{OnlyIf, Policies, PolicyReview, ReloadWish, Review, ReviewedProgram, Takeover};
 pub use seeing::{PacketView, WatchWish, Watched};

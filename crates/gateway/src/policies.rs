@@ -1,15 +1,15 @@
 //! The policies of the program that runs, for clients: as the tables of their hooks hold them now, and what
 //! their rules have counted.
 
-use crate::tables::{Known, row_text, whole_table};
-use client::RequestRefusal;
+use crate::tables::{Known, count_on_wall, row_text, whole_table};
+use client::{EntryCountTold, RequestRefusal};
 use engine::live::Remote;
-use exec::{EntryCount, HitTimes};
+use exec::EntryCount;
 use lang::ir::{Entry, Table};
 use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, RowChanges, RowRole, changes, of_rows, rule_of};
 use policy::Policy;
-use ports::live::clock::{Clock, MachineClock, Now};
+use ports::live::clock::{Clock, MachineClock};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -57,11 +57,11 @@ pub struct RuleCounts {
     /// Its text; several texts where a line has several rules.
     pub text: String,
     /// Of rows that decide, count or return; `None` if it has none, such as a jump.
-    pub hits: Option<HitCounts>,
+    pub hits: Option<EntryCountTold>,
     /// Of rows that log before; `None` if it has none.
-    pub logged: Option<HitCounts>,
+    pub logged: Option<EntryCountTold>,
     /// Of rows that ask the limit of the rule before, about packets beyond it, too; `None` if it has none.
-    pub asked_limit: Option<HitCounts>,
+    pub asked_limit: Option<EntryCountTold>,
 }
 
 /// What a row has counted, or several of a table.
@@ -72,34 +72,7 @@ pub struct RowCounts {
     /// The row as it is written; the table alone where it is a default.
     pub row: String,
     /// What it has counted.
-    pub hits: HitCounts,
-}
-
-/// What was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HitCounts {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-    /// When the first of them came, in nanoseconds since 1970-01-01 UTC; `None` if there is none, or that is
-    /// not kept.
-    pub first: Option<u64>,
-    /// When the last of them came.
-    pub last: Option<u64>,
-}
-
-impl HitCounts {
-    fn add(&mut self, count: EntryCount, now: Now) {
-        let HitCounts { packets, bytes, first, last } = self;
-        *packets = packets.wrapping_add(count.packets);
-        *bytes = bytes.wrapping_add(count.bytes);
-        if let Some(HitTimes { first: begin, last: end }) = count.times {
-            let (begin, end) = (now.on_wall(begin), now.on_wall(end));
-            *first = Some(first.map_or(begin, |first| first.min(begin)));
-            *last = Some(last.map_or(end, |last| last.max(end)));
-        }
-    }
+    pub hits: EntryCountTold,
 }
 
 /// A table of a hook, with the rows that it holds.
@@ -189,15 +162,14 @@ pub(crate) fn counts(
     for HookTable { table, rows, text } in &tables {
         let declared: HashSet<&Entry> = table.entries.iter().collect();
         let mut default =
-            RowCounts { table: table.name.clone(), row: String::new(), hits: HitCounts::default() };
+            RowCounts { table: table.name.clone(), row: String::new(), hits: EntryCountTold::default() };
         for (entry, count) in rows {
             let (number, role) = rule_of(entry);
             if !declared.contains(entry) {
-                let mut hits = HitCounts::default();
-                hits.add(*count, now);
+                let hits = count_on_wall(*count, now);
                 rows_from_outside.push(RowCounts { table: table.name.clone(), row: text(entry), hits });
             } else if number == 0 {
-                default.hits.add(*count, now);
+                default.hits.add(count_on_wall(*count, now));
             } else {
                 let rule = rules.entry(number);
                 // A policy that cannot be analysed tells lines of a file alone.
@@ -207,7 +179,7 @@ pub(crate) fn counts(
                     RowRole::Logs => &mut rule.logged,
                     RowRole::Limits => &mut rule.asked_limit,
                 };
-                hits.get_or_insert_default().add(*count, now);
+                hits.get_or_insert_default().add(count_on_wall(*count, now));
             }
         }
         defaults.push(default);

@@ -11,7 +11,9 @@
 use super::changes::changed;
 use super::limits::{ENTRIES, LISTED, LISTED_BYTES, LISTED_STEPS};
 use super::schema::{Known, ended, to_client};
-use client::{CountedEntry, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableSchema};
+use client::{
+    CountedEntry, EntryCountTold, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableSchema,
+};
 use engine::live::Remote;
 use exec::{CountedPart, EntryCount, EntryPlace};
 use lang::ir::{Entry, Match};
@@ -151,10 +153,11 @@ pub(super) fn counts(remote: &Remote, known: &Known, asked: &Listing) -> Result<
 }
 
 /// What an entry has counted, with times for clients.
-fn count_on_wall(count: EntryCount, now: Now) -> client::EntryCountTold {
+pub(crate) fn count_on_wall(count: EntryCount, now: Now) -> EntryCountTold {
     let EntryCount { packets, bytes, times } = count;
-    let times = times.map(|times| (now.on_wall(times.first), now.on_wall(times.last)));
-    client::EntryCountTold { packets, bytes, times }
+    let [first, last] = [times.map(|times| times.first), times.map(|times| times.last)];
+    let on_wall = |time: Option<u64>| time.map(|time| now.on_wall(time));
+    EntryCountTold { packets, bytes, first: on_wall(first), last: on_wall(last) }
 }
 
 /// All entries of a table with what they have counted at one worker (from 0).

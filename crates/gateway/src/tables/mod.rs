@@ -28,7 +28,7 @@ use defaults::Member;
 use engine::live::{Remote, SubscriptionWish};
 use limits::{ANSWERS, CHANGES_TOGETHER, SNAP, SUBSCRIBERS, SUBSCRIPTIONS};
 use listing::Listing;
-pub(crate) use listing::{row_text, whole_table};
+pub(crate) use listing::{count_on_wall, row_text, whole_table};
 use output::{Output, Waits};
 use replacing::Replacement;
 use schema::ended;

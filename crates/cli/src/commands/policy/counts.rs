@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::count;
 use crate::render::table::{Side, table};
-use gateway::{Asked, HitCounts, PolicyCounts, RowCounts, RuleCounts};
+use client::EntryCountTold;
+use gateway::{Asked, PolicyCounts, RowCounts, RuleCounts};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
@@ -64,12 +65,12 @@ fn text(policy: &PolicyCounts) -> String {
 }
 
 /// A line; a rule that has no rows, such as a jump, counts nothing.
-fn row(policy: &PolicyCounts, place: &str, hits: Option<&HitCounts>, text: &str) -> Vec<String> {
+fn row(policy: &PolicyCounts, place: &str, hits: Option<&EntryCountTold>, text: &str) -> Vec<String> {
     let nothing = || "-".to_owned();
-    let number = |of: fn(&HitCounts) -> u64| hits.map_or_else(nothing, |hits| count(of(hits)));
+    let number = |of: fn(&EntryCountTold) -> u64| hits.map_or_else(nothing, |hits| count(of(hits)));
     let mut row = vec![place.to_owned(), number(|hits| hits.packets), number(|hits| hits.bytes)];
     if policy.times {
-        let time = |of: fn(&HitCounts) -> Option<u64>| hits.and_then(of).map_or_else(nothing, moment);
+        let time = |of: fn(&EntryCountTold) -> Option<u64>| hits.and_then(of).map_or_else(nothing, moment);
         row.extend([time(|hits| hits.first), time(|hits| hits.last)]);
     }
     row.push(text.to_owned());

@@ -47,12 +47,11 @@ pub(super) fn show(
         if json {
             let listed = client::ListedEntry { worker, entry };
             let mut shown = document(schema, &listed);
-            let times = count.times;
             for (name, value) in [
                 ("packets", json!(count.packets)),
                 ("bytes", json!(count.bytes)),
-                ("first", json!(times.map(|(first, _)| first))),
-                ("last", json!(times.map(|(_, last)| last))),
+                ("first", json!(count.first)),
+                ("last", json!(count.last)),
             ] {
                 shown[name] = value;
             }
@@ -65,7 +64,8 @@ pub(super) fn show(
 }
 
 /// What an entry has counted, for people.
-fn shown(EntryCountTold { packets, bytes: number, times }: EntryCountTold) -> String {
-    let times = times.map(|(first, last)| format!(", first {}, last {}", moment(first), moment(last)));
+fn shown(EntryCountTold { packets, bytes: number, first, last }: EntryCountTold) -> String {
+    let times =
+        first.zip(last).map(|(first, last)| format!(", first {}, last {}", moment(first), moment(last)));
     format!("{}, {}{}", of(packets, "packet"), bytes(number), times.unwrap_or_default())
 }
