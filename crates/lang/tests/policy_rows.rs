@@ -134,6 +134,22 @@ fn a_row_that_cannot_be_said_is_refused_by_its_name() {
 }
 
 #[test]
+fn rows_that_pass_over_too_many_others_are_refused() {
+    // Each of them passes over all that follow, so what they are made of doubles with each.
+    let (table, model) = compiled(PROGRAM);
+    let passing = |at: u32| row(1_000 - at, [5, 0, 0, 1 + u128::from(at % 2), 0, 0]);
+    let read_with = |rows: u32| {
+        let mut table = table.clone();
+        table.entries.splice(0..0, (0..rows).map(passing));
+        let rows = table.entries.clone();
+        read(&table, &model, rows)
+    };
+    read_with(8).expect("it can be said");
+    let refused = read_with(30).expect_err("there is more than anybody reads");
+    assert!(refused.contains("`edge.in` pass over more than 1000000 others"), "{refused}");
+}
+
+#[test]
 fn a_column_that_is_no_field_may_be_compared_by_no_row() {
     let text = PROGRAM.replace("proto: u8", "zone: u8").replace("proto ", "zone ");
     let (table, model) = compiled(&text);
