@@ -8,26 +8,12 @@ mod net;
 use net::{Net, text};
 use serde_json::Value;
 
-const PROGRAM: &str = r#"// Pings pass.
-import std.net.{ethernet, ipv4}
-reason blocked "a rule of the policy, or its default"
+const PINGS: &str = include_str!("net/pings.rav");
 
-policy edge(proto: u8) {
-    capacity 8
-    counted times
-    hook forward { group lines default block }
-    pass => flood
-    block => drop blocked
-    // expect pass icmp any > any
-    group lines {
-        pass proto 1
-        pass proto 47
-    }
+/// The program, whose rules keep when they were found.
+fn program() -> String {
+    PINGS.replace("capacity 8", "capacity 8 counted times")
 }
-
-start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
-decoder packet(ip: ipv4) { goto edge.forward(ip.proto) }
-"#;
 
 /// The gateway, as a command about policies names it.
 fn named(net: &Net) -> String {
@@ -57,7 +43,7 @@ fn hits(counts: &Value, rule: usize) -> (u64, u64, Option<u64>, Option<u64>) {
 #[test]
 fn rules_of_a_running_gateway_tell_what_they_have_counted_and_when() {
     let test = "rules_of_a_running_gateway_tell_what_they_have_counted_and_when";
-    let Some(mut net) = Net::served(test, PROGRAM, "") else { return };
+    let Some(mut net) = Net::served(test, &program(), "") else { return };
     assert_eq!(net.pings("10.0.0.2"), 20);
     let before = net.ask(&["policy", "counts"]);
     assert_eq!((&before["name"], &before["times"]), (&"edge".into(), &true.into()), "{before}");
@@ -73,11 +59,11 @@ fn rules_of_a_running_gateway_tell_what_they_have_counted_and_when() {
     assert!(began.abs_diff(begins) < later, "the first hit stays\n{before}\n{after}");
     assert!(began < ended && begins < ends, "{before}\n{after}");
     assert_eq!(hits(&after, 1), (0, 0, None, None), "{after}");
-    assert_eq!((&after["rules"][0]["line"], &after["rules"][1]["line"]), (&13.into(), &14.into()), "{after}");
+    assert_eq!((&after["rules"][0]["line"], &after["rules"][1]["line"]), (&11.into(), &12.into()), "{after}");
 
     let control = net.path("control.sock").display().to_string();
     let told = policy(&net, &["counts", "--control", &control], 0);
-    assert!(told.contains("program.rav:13") && told.contains("pass proto 47"), "{told}");
+    assert!(told.contains("program.rav:11") && told.contains("pass proto 47"), "{told}");
     let refused = policy(&net, &["counts", "--control", &control, "--policy", "wall"], 1);
     assert!(refused.contains("has no policy `wall`; it has edge"), "{refused}");
 
@@ -96,7 +82,7 @@ fn rules_of_a_running_gateway_tell_what_they_have_counted_and_when() {
 #[test]
 fn a_running_gateway_is_asked_as_a_file_is_and_rows_from_outside_take_part() {
     let test = "a_running_gateway_is_asked_as_a_file_is_and_rows_from_outside_take_part";
-    let Some(mut net) = Net::served(test, PROGRAM, "") else { return };
+    let Some(mut net) = Net::served(test, &program(), "") else { return };
     let (gateway, file) = (named(&net), net.path("program.rav").display().to_string());
     let checked = policy(&net, &["check", &gateway], 0);
     assert!(checked.contains("policy edge: 2 rules; 0 never decide, 0 redundant"), "{checked}");

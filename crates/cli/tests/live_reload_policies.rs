@@ -9,24 +9,7 @@ use net::{Net, text};
 use serde_json::Value;
 use std::fs;
 
-const PROGRAM: &str = r#"// Pings pass.
-import std.net.{ethernet, ipv4}
-reason blocked "a rule of the policy, or its default"
-
-policy edge(proto: u8) {
-    capacity 8 hook forward { group lines default block }
-    pass => flood
-    block => drop blocked
-    // expect pass icmp any > any
-    group lines {
-        pass proto 1
-        pass proto 47
-    }
-}
-
-start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
-decoder packet(ip: ipv4) { goto edge.forward(ip.proto) }
-"#;
+const PROGRAM: &str = include_str!("net/pings.rav");
 
 /// A gateway that runs the program.
 fn served(test: &str) -> Option<Net> {
