@@ -42,7 +42,7 @@ fn whole(function: &Function, shape: &Shape, plan: &KernelPlan, steps: &str) -> 
     }
     let _ = match plan.over {
         CopiedPart::InPlace => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)place * 16;"),
-        _ => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)packet * STEP;"),
+        _ => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)packet * PITCH;"),
     };
     for word in 0..plan.mask_words() {
         let _ = writeln!(text, "    u32 done{word} = 0;");

@@ -102,7 +102,7 @@ impl Kernel {
         let KernelPlan { stride, columns, record_words, results, writes, .. } = &self.plan;
         let staged = dialect == Dialect::Cuda && self.plan.fits_staged();
         // An odd number of words, so that the packets of a warp begin in different banks.
-        let step = if staged { stride + 4 } else { *stride };
+        let pitch = if staged { stride + 4 } else { *stride };
         let sizes = format!(
             "\n#define STRIDE {stride}u\n#define COLUMNS {}u\n#define RECORD_WORDS {record_words}u\n#define BITS {}\n\
              #define STAGED {}\n#define WRITES {}\n\
@@ -114,11 +114,11 @@ impl Kernel {
             u8::from(*writes),
             self.tables("TABLE "),
         );
-        self.packet_text(dialect, step) + words + include_str!("text/ring.h") + &sizes + end
+        self.packet_text(dialect, pitch) + words + include_str!("text/ring.h") + &sizes + end
     }
 
-    /// The text that runs one packet, which comes before an entry point; packets begin `step` bytes apart.
-    fn packet_text(&self, dialect: Dialect, step: u32) -> String {
+    /// The text that runs one packet, which comes before an entry point; packets begin `pitch` bytes apart.
+    fn packet_text(&self, dialect: Dialect, pitch: u32) -> String {
         let words = match dialect {
             Dialect::OpenCl => include_str!("text/opencl.h"),
             Dialect::Cuda => include_str!("text/cuda.h"),
@@ -128,7 +128,7 @@ impl Kernel {
         text.push_str(&self.searches);
         let _ = writeln!(
             text,
-            "\n#define STEP {step}u\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
+            "\n#define PITCH {pitch}u\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
              GLOBAL u32 *records, const u32 packets{}\n#define ARGUMENTS bytes, columns, verdicts, records, packets{}\n",
             if self.plan.results.back == Back::Half { "u16" } else { "u32" },
             self.tables("TABLE "),

@@ -1,8 +1,8 @@
 
-#define WHOLE 0xffffffffu
+#define FULL_MASK 0xffffffffu
 #if STAGED
 /* A warp fetches bytes and columns of its slot at once, in pieces of 16 bytes side by side, and its lanes run over this copy: over the bus,
-   each byte that a lane reads would be a journey of its own. Packets begin STEP bytes apart in the copy, an odd number of words, so that lanes
+   each byte that a lane reads would be a transaction of its own. Packets begin PITCH bytes apart in the copy, an odd number of words, so that lanes
    read from different banks. */
 #define PIECES (STRIDE / 16u)
 INLINE void fetch(const u8 *bytes, const u32 *columns, u32 packets, u32 lane, u32 *copy, u32 *copied_columns)
@@ -17,16 +17,16 @@ INLINE void fetch(const u8 *bytes, const u32 *columns, u32 packets, u32 lane, u3
     #pragma unroll
     for (u32 i = 0; i < PIECES; i++) {
         const u32 piece = 32u * i + lane;
-        u32 *const to = copy + piece / PIECES * (STEP / 4u) + piece % PIECES * 4u;
+        u32 *const to = copy + piece / PIECES * (PITCH / 4u) + piece % PIECES * 4u;
         if (piece < packets * PIECES) to[0] = pieces[i].x, to[1] = pieces[i].y, to[2] = pieces[i].z, to[3] = pieces[i].w;
     }
     #pragma unroll
     for (u32 i = 0; i < COLUMNS; i++) if (32u * i + lane < packets * COLUMNS) copied_columns[32u * i + lane] = words[i];
 }
-INLINE void give_back(const u32 *copy, u32 packets, u32 lane, u8 *bytes)
+INLINE void write_back(const u32 *copy, u32 packets, u32 lane, u8 *bytes)
 {
     for (u32 piece = lane; piece < packets * PIECES; piece += 32u) {
-        const u32 *const from = copy + piece / PIECES * (STEP / 4u) + piece % PIECES * 4u;
+        const u32 *const from = copy + piece / PIECES * (PITCH / 4u) + piece % PIECES * 4u;
         ((uint4 *)bytes)[piece] = make_uint4(from[0], from[1], from[2], from[3]);
     }
 }
@@ -55,8 +55,8 @@ extern "C" __global__ void serve_packets(SERVED)
                 if (goes && published == known) __nanosleep(100);
             }
             __syncwarp();
-            published = __shfl_sync(WHOLE, published, 0);
-            goes = __shfl_sync(WHOLE, goes, 0);
+            published = __shfl_sync(FULL_MASK, published, 0);
+            goes = __shfl_sync(FULL_MASK, goes, 0);
             if (published == known) continue;
             for (u32 ticket = known + lane; (int)(published - ticket) > 0; ticket += 32u) {
                 const u32 place = ticket & (entries - 1u);
@@ -70,7 +70,7 @@ extern "C" __global__ void serve_packets(SERVED)
         return;
     }
 #if STAGED
-    __shared__ u32 copy[32u * STEP / 4u], copied_columns[32u * COLUMNS + 1u];
+    __shared__ u32 copy[32u * PITCH / 4u], copied_columns[32u * COLUMNS + 1u];
 #endif
     for (;;) {
         task next = { 0, 0, 0 };
@@ -82,9 +82,9 @@ extern "C" __global__ void serve_packets(SERVED)
         }
         /* The others see what the first lane has seen, and then run beside it. */
         __syncwarp();
-        found = __shfl_sync(WHOLE, found, 0);
+        found = __shfl_sync(FULL_MASK, found, 0);
         if (!found) return;
-        const u32 slot = __shfl_sync(WHOLE, next.slot, 0), packets = __shfl_sync(WHOLE, next.packets, 0);
+        const u32 slot = __shfl_sync(FULL_MASK, next.slot, 0), packets = __shfl_sync(FULL_MASK, next.packets, 0);
         OF_SLOT(slot)
 #if STAGED
         u8 *const home = bytes;
@@ -94,7 +94,7 @@ extern "C" __global__ void serve_packets(SERVED)
         __syncwarp();
 #endif
 #if BITS == 1
-        const u32 word = __ballot_sync(WHOLE, lane < packets && run_packet(ARGUMENTS, lane));
+        const u32 word = __ballot_sync(FULL_MASK, lane < packets && run_packet(ARGUMENTS, lane));
         if (lane == 0) *verdicts = word;
 #else
         if (lane < packets) verdicts[lane] = (RESULT)run_packet(ARGUMENTS, lane);
@@ -102,7 +102,7 @@ extern "C" __global__ void serve_packets(SERVED)
         /* What all lanes have written is before the release at the scope of the machine, which needs no fence besides. */
         __syncwarp();
 #if STAGED && WRITES
-        give_back(copy, packets, lane, home);
+        write_back(copy, packets, lane, home);
         __syncwarp();
 #endif
         if (lane == 0) complete(ring, entries, slot, next.ticket);

@@ -12,7 +12,7 @@ LOADED(read_own, "relaxed.gpu")
 LOADED(acquire_own, "acquire.gpu")
 STORED(release_own, "release.gpu")
 STORED(write_own, "relaxed.gpu")
-/* Both words of the host in one journey over the bus: what is published and whether to stop, neither before the other. */
+/* Both words of the host in one transaction over the bus: what is published and whether to stop, neither before the other. */
 INLINE void acquire_control(const u32 *ring, u32 *published, u32 *stop)
 {
     asm volatile("ld.acquire.sys.v2.u32 {%0, %1}, [%2];" : "=r"(*published), "=r"(*stop) : "l"(ring) : "memory");
