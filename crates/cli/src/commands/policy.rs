@@ -11,7 +11,6 @@ mod why;
 
 use crate::arguments::policy::PolicyCommand;
 use crate::failure::Failure;
-pub(crate) use counts::moment;
 
 /// Runs the command.
 pub(crate) fn run(command: &PolicyCommand, json: bool) -> Result<(), Failure> {

@@ -1,7 +1,14 @@
-//! Numbers with their units, as people read them.
+//! Numbers with their units, and times, as people read them.
 
 use engine::value::scaled;
 pub(crate) use engine::value::seconds;
+use std::time::{Duration, SystemTime};
+
+/// A time in UTC, from nanoseconds since 1970-01-01: `2026-01-31T08:15:00.250Z`.
+pub(crate) fn moment(nanoseconds: u64) -> String {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
+    humantime::format_rfc3339_millis(time).to_string()
+}
 
 /// A count with commas: `14,261`.
 pub(crate) fn count(number: u64) -> String {
@@ -65,6 +72,8 @@ mod tests {
         assert_eq!(share(1, 4), "25.0 %");
         assert_eq!(share(1, 1_000_000), "< 0.1 %");
         assert_eq!(share(0, 0), "–");
+        assert_eq!(moment(1_769_847_300_250_999_999), "2026-01-31T08:15:00.250Z");
+        assert_eq!(moment(u64::MAX), "2554-07-21T23:34:33.709Z");
         assert_eq!(seconds(0.0041), "4.1 ms");
         assert_eq!(seconds(12.0), "12.0 s");
         assert_eq!(bit_rate(312.41), "312.4 Gbit/s");

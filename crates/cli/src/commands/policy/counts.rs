@@ -4,12 +4,11 @@ use super::program::answered;
 use crate::arguments::policy::PolicyCountsArguments;
 use crate::failure::Failure;
 use crate::render;
-use crate::render::quantity::count;
+use crate::render::quantity::{count, moment};
 use crate::render::table::{Side, table};
 use client::EntryCountTold;
 use gateway::{Asked, PolicyCounts, RowCounts, RuleCounts};
 use serde_json::Value;
-use std::time::{Duration, SystemTime};
 
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyCountsArguments, json: bool) -> Result<(), Failure> {
@@ -75,10 +74,4 @@ fn row(policy: &PolicyCounts, place: &str, hits: Option<&EntryCountTold>, text: 
     }
     row.push(text.to_owned());
     row
-}
-
-/// A time in UTC, for people.
-pub(crate) fn moment(nanoseconds: u64) -> String {
-    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
-    humantime::format_rfc3339_millis(time).to_string()
 }

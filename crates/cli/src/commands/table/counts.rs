@@ -1,10 +1,9 @@
 //! `ravelin table show --counts`: what the entries of a table of a running gateway have counted.
 
 use super::live::{PART, document, failed};
-use crate::commands::policy::moment;
 use crate::failure::Failure;
 use crate::render;
-use crate::render::quantity::{bytes, of};
+use crate::render::quantity::{bytes, moment, of};
 use client::{EntryCountTold, TableClient, TableEntry, TableSchema, text};
 use serde_json::json;
 use std::collections::HashMap;

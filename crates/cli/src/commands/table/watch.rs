@@ -5,12 +5,12 @@ use crate::arguments::table_live::WatchArguments;
 use crate::failure::Failure;
 use crate::interruption;
 use crate::render;
-use crate::render::quantity::count;
+use crate::render::quantity::{count, moment};
 use client::answer::{EventTold, PuntTold, TableAnswer};
 use client::{ProgramSchema, text};
 use packet::describe::describe;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How often the command looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -76,8 +76,7 @@ fn reason(schema: &ProgramSchema, told: &PuntTold) -> String {
 
 /// A time of the day, in UTC.
 fn clock(time: u64) -> String {
-    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(time);
-    let text = humantime::format_rfc3339_millis(time).to_string();
+    let text = moment(time);
     text.get(11..23).unwrap_or(&text).to_owned()
 }
 
