@@ -80,7 +80,7 @@ const PERSISTENT: [(&str, usize); 9] = [
     ("atom.acq_rel.gpu.cas", 1),
     ("nanosleep", 2),
 ];
-/// How often warps meet in it; once more where they fetch their packets, and where they give them back.
+/// How often warps meet in it; once more where they fetch their packets, and where they write them back.
 const MEETINGS: usize = 4;
 
 /// The program that a test needs, or a line that says what it leaves out.
@@ -165,9 +165,11 @@ fn cuda_text_compiles_to_ptx() {
             }
             let file = folder.0.join(format!("{name}-{number}-persistent.cu"));
             let text = kernel.persistent_text(Dialect::Cuda);
-            let fetches = text.contains("#define STAGED 1\n");
-            let gives_back = fetches && text.contains("#define WRITES 1\n");
-            let meetings = MEETINGS + usize::from(fetches) + usize::from(gives_back);
+            // A warp copies packets of up to 256 bytes, in pieces of 16.
+            let plan = &kernel.plan;
+            let fetches = plan.over != CopiedPart::InPlace && plan.stride % 16 == 0 && plan.stride <= 256;
+            let writes_back = fetches && plan.writes;
+            let meetings = MEETINGS + usize::from(fetches) + usize::from(writes_back);
             let ptx = ptx::of(&text, &file);
             let ptx = ptx.map_err(|log| format!("{name}, persistent: {log}"))?;
             // How often each stands there: both words of the host are read at once, and what is published
