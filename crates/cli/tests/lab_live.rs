@@ -3,6 +3,7 @@
 mod net;
 
 use serde_json::Value;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -68,6 +69,50 @@ fn every_gateway_is_measured_or_named_as_absent() {
             assert!(found("ours") && found("other"), "{row}");
         }
     }
+}
+
+#[test]
+fn what_is_not_installed_is_said_before_or_beside_the_figures() {
+    let run = |programs: &[&str]| {
+        let directory = tempfile::tempdir().expect("a directory");
+        for program in programs {
+            let found = ["/usr/bin", "/bin", "/usr/sbin"].map(|directory| Path::new(directory).join(program));
+            let found = found.iter().find(|path| path.exists()).expect("an installed program");
+            std::os::unix::fs::symlink(found, directory.path().join(program)).expect("a link");
+        }
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Command::new(assert_cmd::cargo::cargo_bin!("ravelin"))
+            .args(["lab", "forwarding", "--rounds", "1", "--seconds", "0.1", "--json"])
+            .args(["--gateway", "Ravelin wire over af_packet"])
+            .env("PATH", directory.path())
+            .output()
+            .expect("ravelin runs")
+    };
+    if !net::installed("lab_live", &["ping"]) {
+        return;
+    }
+    let nothing = run(&[]);
+    let said = String::from_utf8_lossy(&nothing.stderr);
+    assert_eq!(nothing.status.code(), Some(2), "{said}");
+    assert!(said.contains("ping is not installed (in Debian: apt install iputils-ping)"), "{said}");
+    let without = run(&["ping"]);
+    let said = String::from_utf8_lossy(&without.stderr);
+    if said.contains("no networks can be made here") {
+        return;
+    }
+    assert!(without.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&without.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let with = |start: &str| -> Vec<&Value> {
+        let starts = |row: &&Value| row["case"].as_str().is_some_and(|case| case.starts_with(start));
+        rows.iter().filter(starts).collect()
+    };
+    let streams = with("TCP");
+    assert_eq!(streams.len(), 1, "{report}");
+    let why = "TCP payload: not here, since iperf3 is not installed (in Debian: apt install iperf3)";
+    assert_eq!(streams[0]["what"], why);
+    let floods = with("UDP");
+    assert!(!floods.is_empty() && floods.iter().all(|row| row["ours"].is_object()), "{report}");
 }
 
 #[test]

@@ -36,15 +36,21 @@ pub struct Row {
     pub paper: Option<f64>,
 }
 
-/// The middle and the range of several runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The middle and the range of several values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// The middle one, or the mean of the middle two.
+    /// The middle one, or the mean of the middle two; where `is_mean`, the mean of all.
     pub median: f64,
     /// The smallest.
     pub low: f64,
     /// The largest.
     pub high: f64,
+    /// The values in the order in which they were measured; empty where the figure is computed otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
+    /// Whether the middle is the mean, as a publication has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_mean: bool,
 }
 
 /// Something else that was measured in the same run.
@@ -58,6 +64,9 @@ pub struct Other {
     pub low: f64,
     /// The largest.
     pub high: f64,
+    /// The values in the order in which they were measured; empty where the figure is computed otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
 }
 
 /// Which way a unit is better.
@@ -72,20 +81,33 @@ pub(crate) enum Better {
 impl Figure {
     /// The figure of some runs; none where there were none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Figure> {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
+        let values: Vec<f64> = values.into_iter().collect();
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
         let median =
-            if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
-        Some(Figure { median, low, high })
+            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Some(Figure { median, low, high, values, is_mean: false })
+    }
+
+    /// The mean and the range of some values; none where there are none.
+    pub(crate) fn mean_of(values: Vec<f64>) -> Option<Figure> {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Figure::of(values).map(|figure| Figure { median: mean, is_mean: true, ..figure })
+    }
+
+    /// A figure that is computed, or of a single run.
+    pub fn exactly(value: f64) -> Figure {
+        Figure { median: value, low: value, high: value, values: Vec::new(), is_mean: false }
     }
 }
 
 impl Other {
     /// A named figure.
     pub fn of(name: &str, figure: Figure) -> Other {
-        Other { name: name.to_owned(), median: figure.median, low: figure.low, high: figure.high }
+        let Figure { median, low, high, values, is_mean: _ } = figure;
+        Other { name: name.to_owned(), median, low, high, values }
     }
 }
 
@@ -152,15 +174,20 @@ mod tests {
     #[test]
     fn a_figure_is_the_middle_and_the_range() {
         let odd = Figure::of([3.0, 1.0, 2.0]).expect("three values");
-        assert_eq!(odd, Figure { median: 2.0, low: 1.0, high: 3.0 });
+        assert_eq!(
+            odd,
+            Figure { median: 2.0, low: 1.0, high: 3.0, values: vec![3.0, 1.0, 2.0], is_mean: false }
+        );
         let even = Figure::of([4.0, 1.0, 2.0, 3.0]).expect("four values");
         assert_eq!(even.median, 2.5);
         assert_eq!(Figure::of([]), None);
+        let mean = Figure::mean_of(vec![4.0, 1.0, 1.0]).expect("three values");
+        assert!(mean.is_mean && mean.median == 2.0 && mean.values == [4.0, 1.0, 1.0]);
     }
 
     #[test]
     fn a_ratio_above_one_is_better_for_ours() {
-        let figure = |median| Figure { median, low: median, high: median };
+        let figure = Figure::exactly;
         let row = |better| {
             let other = Some(Other::of("other", figure(5.0)));
             Row::alone("c", "w", "u", Some(figure(10.0)), None).against(other, better).ratio

@@ -161,6 +161,7 @@ impl Samples {
 
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    crate::needed::require(&[crate::needed::PING, crate::needed::IPERF3])?;
     rig::become_root().map_err(no_networks)?;
     Net::new(Way::Routed, CableOffloads::On).map_err(no_networks)?;
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)?;

@@ -28,6 +28,8 @@ mod naming;
 pub mod naming_demo;
 #[cfg(target_os = "linux")]
 mod naming_path;
+#[cfg(target_os = "linux")]
+mod needed;
 mod operations;
 mod page;
 mod plan;

@@ -21,6 +21,13 @@ pub struct Machine {
     pub rust: String,
     /// How this program was built: `release` or `debug`.
     pub build: String,
+    /// The commit that it was built from, with `, changed` behind it if files differed from it; none where
+    /// that is not known, as in debug builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// How many threads ran or waited to run on the machine before the experiment, over a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
     /// How packets were run.
     pub mode: String,
     /// How many runs each figure is the median of.
@@ -77,20 +84,32 @@ impl Machine {
                 .collect(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: format!("{} {release}", std::env::consts::OS).trim().to_owned(),
-            rust: match option_env!("RUSTC_VERSION") {
-                Some(version) => version.to_owned(),
-                None => concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or later").to_owned(),
-            },
+            rust: env!("LAB_COMPILER").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            commit: option_env!("LAB_COMMIT").map(str::to_owned),
             ..Machine::default()
         }
+    }
+
+    /// The same with the load that the machine has now, as Linux says it in `/proc/loadavg`.
+    #[must_use]
+    pub fn with_load(self, loadavg: &str) -> Machine {
+        let load = loadavg.split_whitespace().next().and_then(|load| load.parse().ok());
+        Machine { load, ..self }
+    }
+
+    /// The build in words: its kind, compiler and commit.
+    pub fn built(&self) -> String {
+        let commit = self.commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        format!("{} build, {}{commit}", self.build, self.rust)
     }
 
     /// One line for people.
     pub fn line(&self) -> String {
         let mhz = self.mhz.map(|mhz| format!(" at {mhz:.0} MHz")).unwrap_or_default();
         let pinned = self.pinned.map(|core| format!(", thread held on processor {core}")).unwrap_or_default();
-        format!("{}{mhz}, {} processors{pinned}, {}", self.cpu, self.cores, self.kernel)
+        let load = self.load.map(|load| format!(", load average {load:.1} before")).unwrap_or_default();
+        format!("{}{mhz}, {} processors{pinned}, {}{load}", self.cpu, self.cores, self.kernel)
     }
 }
 
@@ -114,6 +133,11 @@ mod tests {
         assert_eq!(machine.features, ["avx2", "avx512f"]);
         assert!(machine.kernel.ends_with("6.1.0"));
         assert!(machine.line().contains("AMD EPYC") && machine.line().contains("2596 MHz"));
+        assert!(machine.rust.starts_with("rustc 1."), "{}", machine.rust);
+        assert!(!machine.line().contains("load"));
+        let loaded = machine.with_load("1.25 0.71 0.41 2/66 4653\n");
+        assert_eq!(loaded.load, Some(1.25));
+        assert!(loaded.line().ends_with(", load average 1.2 before"), "{}", loaded.line());
     }
 
     #[test]

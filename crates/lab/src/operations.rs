@@ -55,7 +55,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
         let case = format!("{PACKETS} TCP segments, {}", operation.name);
         match measure(&operation, plan) {
             Ok(figure) => {
-                let median = figure.map(|figure| figure.median);
+                let median = figure.as_ref().map(|figure| figure.median);
                 match operation.name {
                     LOOKUP => costs.lookup = median,
                     LEARN => costs.learn = median,
@@ -231,7 +231,7 @@ fn sum(plan: &LabPlan, costs: &Costs) -> Result<Vec<Row>, LabError> {
         "{WHAT} ({reads:.2} reads, {switched:.2} learns and lookups, harness {:.2} ns)",
         harness.median
     );
-    let total = Figure { median: total, low: total, high: total };
+    let total = Figure::exactly(total);
     let other = Other::of("the sum", total);
     let ours = firewall.figure(Pass::nanoseconds);
     Ok(vec![Row::alone(&case, &what, "ns", ours, None).against(Some(other), Better::Less)])

@@ -39,7 +39,7 @@ pub fn page(experiments: &[Experiment]) -> String {
 fn key(experiments: &[Experiment]) -> String {
     let rows = || experiments.iter().flat_map(|experiment| &experiment.rows);
     let mut key = String::from(
-        "<p>Every figure is the median of the runs that its section names; a line across a bar goes from the lowest to the highest of them.",
+        "<p>Every figure is the median of the runs that its section names, unless its caption says that it is a mean; a line across a bar goes from the lowest to the highest of them.",
     );
     if rows().any(|row| row.ratio.is_some()) {
         key.push_str(" A ratio above 1 means that ours is better.");
@@ -112,14 +112,26 @@ fn section(html: &mut String, experiment: &Experiment) {
         let own = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
         let _ = writeln!(
             html,
-            "<figure>{svg}<figcaption>{} in {}{}; median and range of {} runs</figcaption></figure>",
+            "<figure>{svg}<figcaption>{} in {}{}; {}</figcaption></figure>",
             escaped(&format!("{title}{own}")),
             escaped(&first.unit),
             direction(&rows),
-            experiment.machine.runs,
+            middle(&rows, experiment.machine.runs),
         );
     }
     table(html, &experiment.rows);
+}
+
+/// What the middle and the range of bars are.
+fn middle(rows: &[&Row], runs: usize) -> String {
+    let figures = || rows.iter().filter_map(|row| row.ours.as_ref());
+    if figures().all(|figure| figure.is_mean) && figures().count() > 0 {
+        "mean and range of what the row names".to_owned()
+    } else if figures().any(|figure| figure.is_mean) {
+        format!("median and range of {runs} runs, or mean and range of what the row names")
+    } else {
+        format!("median and range of {runs} runs")
+    }
 }
 
 fn conditions(experiment: &Experiment) -> String {
@@ -127,12 +139,11 @@ fn conditions(experiment: &Experiment) -> String {
     let features =
         if machine.features.is_empty() { "none known".to_owned() } else { machine.features.join(" ") };
     format!(
-        "<p class=\"machine\">{}<br>CPU features: {}<br>{}; {} build, {}<br>{}; {} runs, {}<br><code>{}</code></p>\n",
+        "<p class=\"machine\">{}<br>CPU features: {}<br>{}; {}<br>{}; {} runs, {}<br><code>{}</code></p>\n",
         escaped(&machine.line()),
         escaped(&features),
         escaped(&machine.date),
-        escaped(&machine.build),
-        escaped(&machine.rust),
+        escaped(&machine.built()),
         escaped(&machine.mode),
         machine.runs,
         escaped(&machine.length),
@@ -173,6 +184,7 @@ fn table(html: &mut String, rows: &[Row]) {
     for row in rows {
         let ours = row
             .ours
+            .as_ref()
             .map(|ours| (number(ours.median), format!("{} – {}", number(ours.low), number(ours.high))));
         let none = if row.is_missing() { "no figure" } else { "" };
         let (ours, range) = ours.unwrap_or_else(|| (none.to_owned(), String::new()));
@@ -214,7 +226,7 @@ mod tests {
     fn the_page_needs_nothing_else_and_says_where_its_figures_come_from() {
         let machine =
             Machine { runs: 5, command: "ravelin lab <all>".into(), ..Machine::describe("", "6.1") };
-        let figure = Figure { median: 61.5, low: 60.0, high: 62.0 };
+        let figure = Figure { median: 61.5, low: 60.0, high: 62.0, ..Figure::default() };
         let rows = vec![
             Row::alone("sample1, replay, wire", "packet rate", "Mpps", Some(figure), Some(3.17)),
             Row::refused("sample1, replay, firewall", "packet rate", "Mpps", "3 < 4"),

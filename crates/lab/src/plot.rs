@@ -72,7 +72,7 @@ impl Entry {
             let own: Vec<String> = parts(row).into_iter().filter(|part| !shared.contains(part)).collect();
             let entry = Entry {
                 label: own.join(", "),
-                ours: row.ours,
+                ours: row.ours.clone(),
                 others: row.other.clone().into_iter().collect(),
                 paper: row.paper,
             };
@@ -111,18 +111,19 @@ impl Entry {
     }
 
     fn bars(&self) -> Vec<Bar> {
-        let ours = self.ours.map(|figure| Bar { colour: OURS, name: vec![readable(figure.median)], figure });
+        let ours =
+            self.ours.clone().map(|figure| Bar { colour: OURS, name: vec![readable(figure.median)], figure });
         let others = self.others.iter().map(|other| Bar {
             colour: OTHER,
             name: wrapped(&format!("{}  {}", readable(other.median), other.name), NAME_LETTERS),
-            figure: Figure { median: other.median, low: other.low, high: other.high },
+            figure: Figure { median: other.median, low: other.low, high: other.high, ..Figure::default() },
         });
         ours.into_iter().chain(others).collect()
     }
 
     fn highest(&self) -> f64 {
         let others = self.others.iter().map(|other| other.high);
-        let all = self.ours.map(|ours| ours.high).into_iter().chain(others).chain(self.paper);
+        let all = self.ours.as_ref().map(|ours| ours.high).into_iter().chain(others).chain(self.paper);
         all.fold(0.0, f64::max)
     }
 }
@@ -131,7 +132,8 @@ impl Entry {
 /// figure.
 pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
     let highest = entries.iter().map(Entry::highest).fold(0.0, f64::max);
-    let lowest = entries.iter().filter_map(|entry| entry.ours).map(|ours| ours.low).fold(0.0, f64::min);
+    let lowest =
+        entries.iter().filter_map(|entry| entry.ours.as_ref()).map(|ours| ours.low).fold(0.0, f64::min);
     let scale = Scale { lowest, highest: if highest > lowest { highest } else { lowest + 1.0 } };
     let laid: Vec<(Vec<String>, Vec<Bar>, &Entry)> =
         entries.iter().map(|entry| (wrapped(&entry.label, LABEL_LETTERS), entry.bars(), entry)).collect();
@@ -160,7 +162,7 @@ pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
                 area.draw(&Polygon::new(diamond, PAPER.filled()))?;
             }
             for each in bars {
-                let Figure { median, low, high } = each.figure;
+                let Figure { median, low, high, .. } = each.figure;
                 bar(&area, &scale, top - BAR / 2, each.colour, [low, median, high])?;
                 for line in &each.name {
                     area.draw(&Text::new(line.clone(), (BARS + 10, top), words(12)))?;
@@ -408,9 +410,10 @@ mod tests {
 
     #[test]
     fn a_plot_takes_the_colour_of_its_surroundings_and_names_its_rows() {
-        let figure = Figure { median: 60.0, low: 55.0, high: 62.0 };
-        let row = Row::alone("sample1, replay, firewall", "packet rate", "Mpps", Some(figure), Some(1.64))
-            .against(Some(Other::of("twin", figure)), Better::More);
+        let figure = Figure { median: 60.0, low: 55.0, high: 62.0, ..Figure::default() };
+        let row =
+            Row::alone("sample1, replay, firewall", "packet rate", "Mpps", Some(figure.clone()), Some(1.64))
+                .against(Some(Other::of("twin", figure)), Better::More);
         let (entries, shared) = Entry::of_rows(&[&row]);
         assert_eq!(shared.join(", "), row.case, "a single row shares all with itself");
         let svg = plot(&entries).expect("a plot");
@@ -422,7 +425,7 @@ mod tests {
 
     #[test]
     fn one_figure_held_against_several_is_one_bar_and_no_label_is_cut() {
-        let figure = |median| Figure { median, low: median, high: median };
+        let figure = Figure::exactly;
         let row = |case: &str, other: &str| {
             let other = Some(Other::of(other, figure(5.0)));
             Row::alone(case, "w", "u", Some(figure(10.0)), None).against(other, Better::More)

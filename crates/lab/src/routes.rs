@@ -69,6 +69,7 @@ struct Sample {
 
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    crate::needed::require(&[crate::needed::PING])?;
     rig::become_root().map_err(no_networks)?;
     Net::new(Way::Routed, CableOffloads::On).map_err(no_networks)?;
     let counts = match &plan.prefixes[..] {

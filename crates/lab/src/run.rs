@@ -22,6 +22,9 @@ pub fn run(
 ) -> Result<Vec<Experiment>, LabError> {
     let mut experiments = Vec::new();
     for kind in &plan.kinds {
+        // Elsewhere than on Linux there is no such file, and the load is not known.
+        let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let machine = machine.clone().with_load(&loadavg);
         let mut mode = "one thread, packets in memory, native code unless a row says otherwise".to_owned();
         let (mut runs, mut length) = (plan.runs, plan.length.line());
         let rows = match kind {
@@ -90,7 +93,7 @@ pub fn run(
                 rows
             }
         };
-        let machine = Machine { runs, length, mode, ..machine.clone() };
+        let machine = Machine { runs, length, mode, ..machine };
         experiments.push(Experiment { experiment: kind.name().to_owned(), machine, rows });
     }
     Ok(experiments)

@@ -194,7 +194,7 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
     let device_source = find(DeviceChoice::Host).expect("there are threads");
     let rows = run(&[used("host", device_source.as_ref(), Submission::Queued)]);
     for row in &rows {
-        let figure = row.ours.unwrap_or_else(|| panic!("{row:?}"));
+        let figure = row.ours.as_ref().unwrap_or_else(|| panic!("{row:?}"));
         assert!(figure.low <= figure.median && figure.median <= figure.high, "{row:?}");
     }
     let whats = [
@@ -215,7 +215,7 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
             let own = of(load);
             assert_eq!(own.iter().map(|row| &row.what[..]).collect::<Vec<_>>(), whats, "{schedule}");
             assert!(own.iter().all(|row| row.other.as_ref().is_some_and(|other| other.name == "simulated")));
-            let [half, most, all] = [2, 4, 5].map(|place| own[place].ours.expect("a figure").median);
+            let [half, most, all] = [2, 4, 5].map(|place| own[place].ours.as_ref().expect("a figure").median);
             assert!(half <= most && most <= all, "{own:?}");
         }
         assert_eq!(of("saturation").len(), 2, "{rows:#?}");
@@ -225,7 +225,10 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
         let share = rows
             .iter()
             .filter(|row| row.case.ends_with(&format!(", {schedule}")) && row.what == "given to the device");
-        assert!(share.clone().count() == 3 && share.clone().all(|row| row.ours.expect("one").low == 100.0));
+        assert!(
+            share.clone().count() == 3
+                && share.clone().all(|row| row.ours.as_ref().expect("one").low == 100.0)
+        );
     }
     let beside: Vec<&Row> =
         rows.iter().filter(|row| row.case == "host lpm, hermes beside batch:256").collect();
@@ -236,16 +239,20 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
         assert_eq!(row.other.as_ref().map(|other| &other.name[..]), Some("batch:256"));
         assert_eq!(by_round.what, format!("{}: the ratio round by round", row.what));
         // The ratio of the middle figures lies within what the rounds' figures allow.
-        let (ours, other) = (row.ours.expect("a figure"), row.other.as_ref().expect("another"));
+        let (ours, other) = (row.ours.as_ref().expect("a figure"), row.other.as_ref().expect("another"));
         let (least, most) = match row.unit == "Mpps" {
             true => (ours.low / other.high, ours.high / other.low),
             false => (other.low / ours.high, other.high / ours.low),
         };
-        let ratio = by_round.ours.expect("a figure");
+        let ratio = by_round.ours.as_ref().expect("a figure");
         assert!(least <= ratio.low && ratio.low < ratio.high && ratio.high <= most, "{pair:?}");
     }
     let own = rows.iter().filter(|row| row.what.starts_with("the laboratory's own work in the loop: "));
-    assert_eq!(own.filter(|row| row.ours.is_some_and(|ours| ours.median > 0.0)).count(), 3, "{rows:#?}");
+    assert_eq!(
+        own.filter(|row| row.ours.as_ref().is_some_and(|ours| ours.median > 0.0)).count(),
+        3,
+        "{rows:#?}"
+    );
     let html = page(rows);
     // Three curves and the bars at saturation.
     assert_eq!(html.matches("<svg").count(), 4, "{html}");
@@ -296,7 +303,10 @@ fn a_wrong_verdict_of_the_first_schedule_leaves_the_others_whole() {
         } else {
             // Both loads, whose rate was measured before, and saturation.
             assert_eq!(own.len(), 2 * 7 + 2, "{own:#?}");
-            assert!(own.iter().all(|row| row.ours.is_some_and(|ours| ours.high > 0.0) || row.unit == "%"));
+            assert!(
+                own.iter()
+                    .all(|row| row.ours.as_ref().is_some_and(|ours| ours.high > 0.0) || row.unit == "%")
+            );
         }
     }
     // What is wanted of two schedules says why it is not there.

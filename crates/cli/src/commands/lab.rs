@@ -215,12 +215,11 @@ fn text(experiment: &Experiment) -> String {
         rest = further;
     }
     text.push_str(&format!(
-        "\n  {}\n  CPU features: {}\n  {}; {} build, {}; {}\n  median and range of {} runs, {}; a ratio above 1 means that ours is better\n",
+        "\n  {}\n  CPU features: {}\n  {}; {}; {}\n  median and range of {} runs, {}; a ratio above 1 means that ours is better\n",
         machine.line(),
         machine.features.join(" "),
         machine.date,
-        machine.build,
-        machine.rust,
+        machine.built(),
         machine.mode,
         machine.runs,
         machine.length,
@@ -253,7 +252,7 @@ fn section(rows: &[Row]) -> String {
     let optional = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
     let bits = |case: &str, what: &str| {
         let row = rows.iter().find(|row| row.case == case && row.what == what);
-        row.and_then(|row| row.ours).map(|ours| number(ours.median)).unwrap_or_default()
+        row.and_then(|row| row.ours.as_ref()).map(|ours| number(ours.median)).unwrap_or_default()
     };
     let shown = rows.iter().filter(|row| row.unit != GBPS);
     let cells = shown.map(|row| {
@@ -261,9 +260,12 @@ fn section(rows: &[Row]) -> String {
         if !rates {
             cells.push(row.what.clone());
         }
-        cells.push(row.ours.map_or_else(|| "–".to_owned(), |ours| number(ours.median)));
+        cells.push(row.ours.as_ref().map_or_else(|| "–".to_owned(), |ours| number(ours.median)));
         cells.push(
-            row.ours.map(|ours| format!("{} – {}", number(ours.low), number(ours.high))).unwrap_or_default(),
+            row.ours
+                .as_ref()
+                .map(|ours| format!("{} – {}", number(ours.low), number(ours.high)))
+                .unwrap_or_default(),
         );
         cells.push(row.unit.clone());
         if rates {

@@ -36,7 +36,7 @@ fn by_batch(rows: &[&Row]) -> Vec<Curve> {
     let (mut core, mut device) = (Vec::new(), Vec::new());
     for row in rows.iter().filter(|row| row.what == "packet rate") {
         let Some(batch) = number(&row.case, ", batch ") else { continue };
-        device.extend(row.ours.map(|figure| (batch, figure.median)));
+        device.extend(row.ours.as_ref().map(|figure| (batch, figure.median)));
         core.extend(row.other.as_ref().map(|figure| (batch, figure.median)));
     }
     vec![Curve::new("device", device), Curve::new("one core", core)]
@@ -48,7 +48,7 @@ fn by_load(rows: &[&Row], what: &str) -> Vec<Curve> {
     let policies = [Named::Device, Named::Host, Named::Model];
     let of = |named: Named| {
         let own = rows.iter().filter(|row| row.what.starts_with(what) && row.case.ends_with(named.name()));
-        let points = own.filter_map(|row| Some((number(&row.case, ", load ")?, row.ours?.median)));
+        let points = own.filter_map(|row| Some((number(&row.case, ", load ")?, row.ours.as_ref()?.median)));
         Curve::new(named.name(), points.collect())
     };
     policies.map(of).into()

@@ -155,12 +155,12 @@ impl Batches {
         let crossings = Figure::of((0..runs).filter_map(|run| crossing(&of_run(run))));
         if let (Some(_), Some(median), Some(range)) = (faster, crossing(&medians), crossings) {
             let (low, high) = (range.low.min(median), range.high.max(median));
-            let figure = Some(Figure { median, low, high });
+            let figure = Some(Figure { median, low, high, ..range });
             rows.push(Row::alone(&case, "both take the same time at", "packets", figure, None));
         }
         rows.extend(self.fits(&case));
         let share = 100.0 * self.finished;
-        let share = Figure { median: share, low: share, high: share };
+        let share = Figure::exactly(share);
         rows.push(Row::alone(&case, "finished of what the device got", "%", Some(share), None));
         rows
     }
@@ -168,7 +168,7 @@ impl Batches {
     fn fits(&self, case: &str) -> Vec<Row> {
         let points = self.points(ExecutionPlace::Device);
         let alone = |what: &str, unit: &str, value: f64| {
-            let figure = Figure { median: value, low: value, high: value };
+            let figure = Figure::exactly(value);
             Row::alone(case, what, unit, Some(figure), None)
         };
         let (Some(sum), Some(max)) = (Regression::of(Form::Sum, &points), Regression::of(Form::Max, &points))
@@ -251,7 +251,7 @@ impl Loads {
             return rows;
         }
         let alone = |what: String, value: f64| {
-            let figure = Figure { median: value, low: value, high: value };
+            let figure = Figure::exactly(value);
             Row::alone(&format!("{name}, all loads, cost model"), &what, "%", Some(figure), None)
         };
         let device = format!(

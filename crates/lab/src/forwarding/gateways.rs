@@ -139,9 +139,9 @@ impl Gateway {
         };
         if self.taps() {
             let given = net.give_taps(START).map_err(|error| format!("TAP devices: {error}"));
-            given.map_err(|error| running.ended().unwrap_or(error))?;
+            given.map_err(|error| running.failed(error))?;
         }
-        reachable(net, START).map_err(|error| running.ended().unwrap_or(error))?;
+        reachable(net, START).map_err(|error| running.failed(error))?;
         Ok(running)
     }
 }
@@ -155,6 +155,14 @@ impl Running {
     /// What the kernel does by itself.
     fn kernel(shortcut: Option<Shortcut>) -> Running {
         Running { child: None, _shortcut: shortcut, said: String::new() }
+    }
+
+    /// Why it cannot take part, with what it said of it.
+    fn failed(&mut self, why: String) -> String {
+        match self.ended() {
+            Some(said) => format!("{why}; it said: {said}"),
+            None => why,
+        }
     }
 
     /// What it said of an error, or last, once it has been ended; none where it is no program.

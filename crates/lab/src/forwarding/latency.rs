@@ -73,9 +73,10 @@ struct Taken {
 /// The rows of a plan, and in words how they came about.
 ///
 /// # Errors
-/// Networks cannot be made here, or a gateway does not start.
+/// Networks cannot be made here, a gateway does not start, or nobody can say whether hosts reach each other.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = super::no_networks;
+    crate::needed::require(&[crate::needed::PING])?;
     rig::become_root().map_err(failed)?;
     let processors = processors();
     let mut shown: Vec<Shown> = POLICIES.iter().map(|_| Shown::default()).collect();

@@ -13,6 +13,7 @@ pub mod net;
 mod programs;
 
 use crate::experiment::{Better, Figure, Other, Row};
+use crate::needed::{IPERF3, PING, require};
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use drain::drain;
@@ -89,9 +90,14 @@ struct Shown {
 /// The rows of a plan, and in words who took part and on which processors.
 ///
 /// # Errors
-/// Networks cannot be made here.
+/// Networks cannot be made here, or nobody can say whether hosts reach each other.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = no_networks;
+    require(&[PING])?;
+    let no_streams = IPERF3.missing();
+    if let Some(why) = &no_streams {
+        progress(&format!("forwarding: without streams of TCP, since {why}"));
+    }
     rig::become_root().map_err(failed)?;
     let processors = processors();
     let cut = cuts_bursts(&Net::new(Way::Routed, CableOffloads::On).map_err(failed)?).map_err(failed)?;
@@ -121,6 +127,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                 processors,
                 sent,
                 directory: directory.path(),
+                no_streams: no_streams.as_deref(),
                 shown: &mut shown[index],
             };
             if let Err(why) = turn.take(whole) {
@@ -129,6 +136,10 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
         }
     }
     let mut rows = compared(&gateways, &shown);
+    rows.extend(no_streams.iter().map(|why| Row::absent("TCP, every gateway", "TCP payload", why)));
+    rows.extend(
+        gateways.iter().chain(&walls).zip(&shown).flat_map(|(gateway, shown)| without(gateway, shown)),
+    );
     rows.extend(walled(&walls, &shown[gateways.len()..]));
     let roll = roll(gateways.iter().chain(&walls).zip(&shown), processors, sent);
     Ok((rows, roll))
@@ -142,6 +153,8 @@ struct Turn<'a> {
     /// How the packets of floods are sent.
     sent: SentAs,
     directory: &'a Path,
+    /// Why there are no streams of TCP.
+    no_streams: Option<&'a str>,
     shown: &'a mut Shown,
 }
 
@@ -204,7 +217,7 @@ impl Turn<'_> {
             if whole && on {
                 self.keep(Measure::Ping, || ping(&net, PINGS));
             }
-            if whole {
+            if whole && self.no_streams.is_none() {
                 let ends = StreamEnds { client: &net.a, server: &net.b, address: B.1 };
                 let stream = |direction| Ok(tcp(ends, direction, 0, whole_seconds)? / 1e9);
                 self.keep(Measure::TcpThere(on), || stream(TrafficDirection::There));
@@ -351,7 +364,7 @@ fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
             let before = rows.len();
             for (number, other) in others {
                 if let Some(theirs) = figure(number, measure) {
-                    let row = Row::alone(&case, what, unit, Some(mine), None);
+                    let row = Row::alone(&case, what, unit, Some(mine.clone()), None);
                     rows.push(row.against(Some(Other::of(&other.name, theirs)), better));
                 }
             }
@@ -361,6 +374,19 @@ fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Rows without figures, each with its reason. Of others they are no fault: they need not be installed.
+fn without(gateway: &Gateway, shown: &Shown) -> Vec<Row> {
+    let row = |case: String, (what, unit): (&str, &str), why: &str| {
+        if gateway.ours() { Row::refused(&case, what, unit, why) } else { Row::absent(&case, what, why) }
+    };
+    let failed = shown.failed.iter().map(|(measure, why)| {
+        let (what, unit, _) = measure.unit();
+        row(format!("{}, {}", measure.case(), gateway.name), (what, unit), why)
+    });
+    let whole = shown.absent.iter().map(|why| row(gateway.name.clone(), ("every measure", "Mpps"), why));
+    failed.chain(whole).collect()
 }
 
 /// Rules: ours against nftables with as many, and against ours without.
@@ -379,7 +405,7 @@ fn walled(walls: &[Gateway], shown: &[Shown]) -> Vec<Row> {
                 &format!("Rules and {}, {}", measure.case(), walls[ours].name),
                 what,
                 unit,
-                Some(mine),
+                Some(mine.clone()),
                 None,
             )
         };

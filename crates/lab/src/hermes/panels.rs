@@ -214,12 +214,8 @@ impl Bench<'_> {
                 ("less spread of delays", |measures| measures.spread, 72.9),
             ] {
                 let cuts: Vec<f64> = ratios(of).iter().map(|ratio| 100.0 * (1.0 - ratio)).collect();
-                let mean = cuts.iter().sum::<f64>() / cuts.len().max(1) as f64;
-                let (low, high) =
-                    (cuts.iter().copied().fold(mean, f64::min), cuts.iter().copied().fold(mean, f64::max));
                 let what = format!("{what}: mean and range of the applications");
-                let figure = Some(Figure { median: mean, low, high });
-                self.rows.push(Row::alone(&case, &what, "%", figure, paper(number)));
+                self.rows.push(Row::alone(&case, &what, "%", Figure::mean_of(cuts), paper(number)));
             }
         }
     }

@@ -23,17 +23,13 @@ impl Bench<'_> {
                 mean.push(100.0 * (1.0 - ours.mean / other.mean));
                 spread.push(100.0 * (1.0 - ours.spread / other.spread));
             }
-            let over = |values: Vec<f64>| {
-                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-                Figure::of(values).map(|range| Figure { median: mean, ..range })
-            };
             let case = format!("sensitivity, {what}");
             for (what, unit, values, paper) in [
                 ("throughput by the serial baseline's", TIMES, times, 5.0),
                 ("less mean delay", "%", mean, 81.2),
                 ("less spread of delays", "%", spread, 72.9),
             ] {
-                self.rows.push(Row::alone(&case, what, unit, over(values), Some(paper)));
+                self.rows.push(Row::alone(&case, what, unit, Figure::mean_of(values), Some(paper)));
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ pub(super) fn rows(plan: &LabPlan) -> Result<Vec<Row>, LabError> {
         }
         for (size, samples) in SIZES.iter().zip(samples) {
             let figure = Figure::of(samples);
-            medians.extend(figure.map(|figure| (*size as f64, figure.median)));
+            medians.extend(figure.as_ref().map(|figure| (*size as f64, figure.median)));
             rows.push(Row::alone(&case(side.case(), *size), "in the program", "ns", figure, None));
         }
         rows.push(straight(side.case(), "in the program", &medians));
@@ -43,7 +43,7 @@ pub(super) fn rows(plan: &LabPlan) -> Result<Vec<Row>, LabError> {
         for size in SIZES {
             let samples = (0..plan.runs).filter_map(|_| cipher(size, turns).map(|both| both[way]));
             let figure = Figure::of(samples);
-            medians.extend(figure.map(|figure| (size as f64, figure.median)));
+            medians.extend(figure.as_ref().map(|figure| (size as f64, figure.median)));
             rows.push(Row::alone(&case(name, size), "in the tunnel with its cipher", "ns", figure, None));
         }
         rows.push(straight(name, "in the tunnel with its cipher", &medians));
@@ -60,7 +60,7 @@ fn straight(case: &str, what: &str, points: &[(f64, f64)]) -> Row {
     match line(points) {
         Some((per_byte, off)) => {
             let what = format!("{what}: {per_byte:.3} ns a byte; farthest from this line");
-            Row::alone(case, &what, "%", Some(Figure { median: off, low: off, high: off }), None)
+            Row::alone(case, &what, "%", Some(Figure::exactly(off)), None)
         }
         None => Row::refused(case, what, "%", "not every size has a figure"),
     }

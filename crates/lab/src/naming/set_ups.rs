@@ -162,7 +162,7 @@ pub(super) fn compared(case: &str, load: u64, tries: &[Tries]) -> Vec<Row> {
     let other = |name: &str, value: Option<Figure>| value.map(|value| Other::of(name, value));
     let random = of(&|one| one.per_cent(one.failed_at_random));
     let exact = erlang_b(ADDRESSES, load as f64 / 100.0 * f64::from(ADDRESSES)) * 100.0;
-    let exact = Figure { median: exact, low: exact, high: exact };
+    let exact = Figure::exactly(exact);
     let fail = |held| {
         let row = Row::alone(case, "set-ups that fail", "%", of(&|one| one.per_cent(one.failed)), None);
         row.against(held, Better::Less)

@@ -289,7 +289,7 @@ fn costs(
         let earlier = |run: usize| before.and_then(|one| one.passes.get(run)).map_or(0.0, Pass::nanoseconds);
         let passes = measured.passes.iter().enumerate();
         let figure = Figure::of(passes.map(|(run, pass)| pass.nanoseconds() - earlier(run)));
-        sum += figure.map_or(0.0, |figure| figure.median);
+        sum += figure.as_ref().map_or(0.0, |figure| figure.median);
         rows.push(Row::alone(&case, WHAT, "ns", figure, None));
         before = Some(measured);
     }
@@ -301,7 +301,7 @@ fn costs(
     let apart = (sum / whole.median - 1.0) * 100.0;
     let verdict = if apart.abs() <= 10.0 { "within" } else { "not within" };
     let what = format!("{WHAT}; {verdict} 10 % of the whole");
-    let figure = Figure { median: sum, low: sum, high: sum };
+    let figure = Figure::exactly(sum);
     let row = Row::alone(&format!("{case}, sum of the stages"), &what, "ns", Some(figure), None);
     rows.push(row.against(Some(Other::of("router as a whole", whole)), Better::Less));
     rows

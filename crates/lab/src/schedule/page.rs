@@ -111,7 +111,7 @@ fn by_load(rows: &[&(Place<'_>, &Row)], what: &str) -> Vec<Curve> {
             });
             own.filter_map(|(place, row)| Some((place.load?, value(row)?))).collect()
         };
-        drawn.push(Curve::new(schedule, points(&|row| row.ours.map(|ours| ours.median))));
+        drawn.push(Curve::new(schedule, points(&|row| row.ours.as_ref().map(|ours| ours.median))));
         let simulated = points(&|row| row.other.as_ref().map(|other| other.median));
         drawn.push(Curve { dashed: true, ..Curve::new(schedule, simulated) });
     }
@@ -134,7 +134,8 @@ fn side_by_side(rows: &[&(Place<'_>, &Row)]) -> String {
         for what in columns {
             let row = own.iter().find(|row| row.what == what);
             let shown = |value: f64| if what == DONE { format!("{value:.3}") } else { format!("{value:.0}") };
-            let ours = row.and_then(|row| row.ours).map(|ours| shown(ours.median)).unwrap_or_default();
+            let ours =
+                row.and_then(|row| row.ours.as_ref()).map(|ours| shown(ours.median)).unwrap_or_default();
             let other = row.and_then(|row| row.other.as_ref());
             let other = other.map(|other| format!(" ({})", shown(other.median))).unwrap_or_default();
             let _ = write!(html, "<td class=\"number\">{ours}{other}");

@@ -78,7 +78,7 @@ impl Cell {
 }
 
 fn exact(case: &str, what: &str, unit: &str, value: f64) -> Row {
-    Row::alone(case, what, unit, Some(Figure { median: value, low: value, high: value }), None)
+    Row::alone(case, what, unit, Some(Figure::exactly(value)), None)
 }
 
 /// What the simulation takes a device and the loop for.

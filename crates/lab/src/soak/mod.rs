@@ -179,6 +179,7 @@ struct Overload {
 /// # Errors
 /// Networks cannot be made here, a gateway does not start, or does not answer.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    crate::needed::require(&[crate::needed::PING])?;
     rig::become_root().map_err(no_networks)?;
     Net::new(Way::Switched, CableOffloads::On).map_err(no_networks)?;
     let processors = processors();

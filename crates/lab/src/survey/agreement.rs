@@ -90,7 +90,7 @@ pub(super) fn rows(
         return refused(&why);
     }
     let row = |what: &str, unit: &str, value: f64| {
-        let figure = Figure { median: value, low: value, high: value };
+        let figure = Figure::exactly(value);
         Row::alone(name, what, unit, Some(figure), None)
     };
     let packets = traffic.frames.len() as f64;

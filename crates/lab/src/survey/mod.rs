@@ -220,7 +220,7 @@ impl Survey {
                 (Some(other), Some(ratio)) if row.what == RATE => format!(", {ratio:.2} × {}", other.name),
                 _ => String::new(),
             };
-            match row.ours {
+            match &row.ours {
                 Some(ours) if telling => {
                     let figure = format!("{:.2} {}{beside}", ours.median, row.unit);
                     text.push_str(&format!("{}: {}: {figure}\n", row.case, row.what));
@@ -265,13 +265,19 @@ mod tests {
 
     #[test]
     fn files_are_called_after_the_model_and_the_summary_says_what_is_missing() {
-        let figure = crate::Figure { median: 2.5, low: 2.0, high: 3.0 };
+        let figure = crate::Figure { median: 2.5, low: 2.0, high: 3.0, ..crate::Figure::default() };
         let rows = vec![
-            Row::alone("lpm, crossover", "the device is faster from batch 512 on", "×", Some(figure), None),
-            Row::alone("lpm, batch 8", "time of a batch", "µs", Some(figure), None),
+            Row::alone(
+                "lpm, crossover",
+                "the device is faster from batch 512 on",
+                "×",
+                Some(figure.clone()),
+                None,
+            ),
+            Row::alone("lpm, batch 8", "time of a batch", "µs", Some(figure.clone()), None),
             Row::refused("nat44", "packets", "packets", "verdict 3 differs"),
             Row::absent("LPM, every way", "packet rate", OVER),
-            Row::alone("lpm, bursts, 32 packets, persistent", RATE, "Mpps", Some(figure), None)
+            Row::alone("lpm, bursts, 32 packets, persistent", RATE, "Mpps", Some(figure.clone()), None)
                 .against(Some(Other::of("queued", crate::Figure { median: 1.25, ..figure })), Better::More),
         ];
         let machine = Machine::describe("", "");

@@ -87,12 +87,12 @@ pub(super) fn held(
     others: &[(String, f64)],
     better: Better,
 ) -> Vec<Row> {
-    let row = || Row::alone(case, what, unit, Some(ours), None);
+    let row = || Row::alone(case, what, unit, Some(ours.clone()), None);
     if others.is_empty() {
         return vec![row()];
     }
     let against = |(name, value): &(String, f64)| {
-        let figure = Figure { median: *value, low: *value, high: *value };
+        let figure = Figure::exactly(*value);
         row().against(Some(Other::of(name, figure)), better)
     };
     others.iter().map(against).collect()
@@ -123,13 +123,15 @@ pub(super) fn cost_beside(
         median: figure.median * by,
         low: figure.low * by,
         high: figure.high * by,
+        values: figure.values.iter().map(|value| value * by).collect(),
+        is_mean: figure.is_mean,
     };
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let builds: Vec<_> = others.iter().map(|(name, build, _)| (name.clone(), build * 1e3)).collect();
     let sizes: Vec<_> = others.iter().map(|(name, _, bytes)| (name.clone(), mebibytes(*bytes))).collect();
     let mut rows = held(&format!("{case}, build"), "time", "ms", scaled(seconds, 1e3), &builds, Better::Less);
     let size = mebibytes(bytes);
-    let size = Figure { median: size, low: size, high: size };
+    let size = Figure::exactly(size);
     rows.extend(held(&format!("{case}, memory"), "size", "MiB", size, &sizes, Better::Less));
     rows
 }

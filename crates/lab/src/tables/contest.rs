@@ -261,11 +261,11 @@ impl Contest<'_> {
                     Some((_, goal)) => format!("{what}; wanted: {goal}"),
                     None => what.to_owned(),
                 };
-                let row = Row::alone(&case, &what, self.unit, Some(*figure), None);
-                rows.push(row.against(Some(Other::of(&label(lane), *other)), Better::More));
+                let row = Row::alone(&case, &what, self.unit, Some(figure.clone()), None);
+                rows.push(row.against(Some(Other::of(&label(lane), other.clone())), Better::More));
             }
             if against.is_empty() {
-                rows.push(Row::alone(&case, what, self.unit, Some(*figure), None));
+                rows.push(Row::alone(&case, what, self.unit, Some(figure.clone()), None));
             }
         }
         rows
@@ -326,7 +326,7 @@ mod tests {
         let rows = rows(&[|key| key / 2, |key| key >> 1], &[0, 0, 1, 1]);
         assert_eq!(rows.len(), 2);
         for row in &rows {
-            assert!(row.ours.is_some_and(|ours| ours.low > 0.0) && row.ratio.is_some(), "{row:?}");
+            assert!(row.ours.as_ref().is_some_and(|ours| ours.low > 0.0) && row.ratio.is_some(), "{row:?}");
             assert!(row.case.starts_with("halves, ours in batches of "), "{}", row.case);
         }
         assert_eq!((&rows[0].what[..], &rows[1].what[..]), ("bulk; wanted: 1.1", "bulk"));

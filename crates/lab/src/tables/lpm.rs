@@ -105,7 +105,7 @@ fn one(
     rows.extend(cost(&case, seconds, table.image_bytes() as u64, &held_against));
     if let Some(compact) = &compact {
         let bytes = compact.what.image_bytes() as u64;
-        rows.extend(cost(&format!("{case} compact"), compact.seconds, bytes, &[]));
+        rows.extend(cost(&format!("{case} compact"), compact.seconds.clone(), bytes, &[]));
     }
     progress(&format!("{case}: changes"));
     rows.extend(changes(bench, &case, routes, &mut table, &peers)?);

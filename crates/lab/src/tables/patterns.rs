@@ -111,9 +111,9 @@ pub(super) fn rows(
 
     rows.extend(by_bloom_filter(bench, &case, &patterns, &payloads, &right)?);
     let peers: Vec<_> = peer.iter().map(|peer| (Library::Hyperscan, peer)).collect();
-    rows.extend(cost(&case, seconds, bytes, &peers));
+    rows.extend(cost(&case, seconds.clone(), bytes, &peers));
     for other in others {
-        rows.extend(cost_beside(&case, seconds, bytes, &[other]));
+        rows.extend(cost_beside(&case, seconds.clone(), bytes, &[other]));
     }
     Ok(rows)
 }

@@ -142,7 +142,7 @@ impl<'a> Ladder<'a> {
             let place = settings.iter().position(|known| *known == setting)?;
             rows::of("", &came[place], None).into_iter().find(|row| row.what == what)?.ours
         };
-        let aim = Figure { median: wanted, low: wanted, high: wanted };
+        let aim = Figure::exactly(wanted);
         for (what, ours) in [
             ("kernel alone, headers resident", of(Setting { ready: true, ..best }, KERNEL)),
             ("end to end, best setting", of(best, RATE)),
@@ -152,7 +152,7 @@ impl<'a> Ladder<'a> {
                 Some(_) => Row::alone(&case, what, "Mpps", ours, None),
                 None => Row::absent(&case, what, "no clock of the device tells it, or a verdict was wrong"),
             };
-            rows.push(row.against(Some(Other::of("wanted", aim)), Better::More));
+            rows.push(row.against(Some(Other::of("wanted", aim.clone())), Better::More));
         }
         rows
     }

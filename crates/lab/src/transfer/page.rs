@@ -82,7 +82,8 @@ fn named(rows: &[Row]) -> Vec<&str> {
 fn over_batches(pivot: &Pivot<'_>) -> Vec<Curve> {
     let curve = |(way, rows): &(&str, Vec<Option<&Row>>)| {
         let points = pivot.batches.iter().zip(rows);
-        let points = points.filter_map(|(batch, row)| Some((*batch as f64, row.as_ref()?.ours?.median)));
+        let points =
+            points.filter_map(|(batch, row)| Some((*batch as f64, row.as_ref()?.ours.as_ref()?.median)));
         Curve::new(way, points.filter(|(_, value)| *value > 0.0).collect())
     };
     let mut all: Vec<Curve> = pivot.ways.iter().map(curve).collect();
@@ -147,7 +148,7 @@ fn parts(html: &mut String, rows: &[Row], function: &str) {
                 let what = format!("part: {name}");
                 own()
                     .find(|placed| placed.row.what == what)
-                    .and_then(|placed| placed.row.ours)
+                    .and_then(|placed| placed.row.ours.as_ref())
                     .map_or(0.0, |ours| ours.median)
             };
             let sizes: Vec<(&str, f64)> =
@@ -192,7 +193,7 @@ fn ladders(html: &mut String, rows: &[Row]) {
                 let told = way.strip_prefix(LADDER).unwrap_or(way);
                 let (heading, label) = told.split_once(" = ").unwrap_or(("", told));
                 let is_base = label.ends_with(" *");
-                let value = match row.ours {
+                let value = match &row.ours {
                     Some(ours) => Ok([ours.median, ours.low, ours.high]),
                     None => Err(reason(&row.what)),
                 };
@@ -231,7 +232,7 @@ fn wanted(html: &mut String, rows: &[Row]) {
     html.push_str("<h3>Rates that are wanted</h3>\n<table><thead><tr><th>of<th>how<th class=\"number\">wanted, Mpps<th class=\"number\">measured<th class=\"number\">range</tr></thead><tbody>\n");
     for row in wanted {
         let aim = row.other.as_ref().map_or_else(String::new, |other| short(other.median));
-        let ours = row.ours.map_or(("none".to_owned(), String::new()), |ours| {
+        let ours = row.ours.as_ref().map_or(("none".to_owned(), String::new()), |ours| {
             (short(ours.median), format!("{} – {}", short(ours.low), short(ours.high)))
         });
         let _ = writeln!(
@@ -265,7 +266,9 @@ lower one the original's on its laptop of 2012.</p>\n<table><thead><tr><th>MB/s"
     for (way, rows) in &pivot.ways {
         let _ = write!(html, "<tr><td>{}", escaped(way));
         for row in rows {
-            let ours = row.and_then(|row| row.ours).map_or_else(|| "–".to_owned(), |ours| short(ours.median));
+            let ours = row
+                .and_then(|row| row.ours.as_ref())
+                .map_or_else(|| "–".to_owned(), |ours| short(ours.median));
             let paper = row.and_then(|row| row.paper).map_or_else(|| "–".to_owned(), short);
             let _ = write!(html, "<td class=\"number\">{ours}<br>{paper}");
         }
@@ -284,7 +287,7 @@ fn table(html: &mut String, pivot: &Pivot<'_>) {
         let _ = write!(html, "<tr><td>{}", escaped(way));
         for row in rows {
             match row {
-                Some(row) => match row.ours {
+                Some(row) => match &row.ours {
                     Some(ours) => {
                         let _ = write!(html, "<td class=\"number\">{}", short(ours.median));
                     }

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_row_is_at_its_place_whatever_the_order() {
-        let figure = |median| Some(Figure { median, low: median, high: median });
+        let figure = |median| Some(Figure::exactly(median));
         let case = |way: &str, batch: usize| format!("LPM, our tables, {way}, batch {batch}");
         let rows = [
             Row::alone(&case("one core", 512), "rate", "Mpps", figure(1.0), None),

@@ -16,7 +16,7 @@ pub(super) fn text(experiment: &Experiment) -> String {
         ));
     }
     for row in experiment.rows.iter().filter(|row| row.case.starts_with("wanted: ")) {
-        if let (Some(ours), Some(other)) = (row.ours, &row.other) {
+        if let (Some(ours), Some(other)) = (row.ours.as_ref(), &row.other) {
             let (case, what) = (&row.case, &row.what);
             text.push_str(&format!("\n  {case}, {what}: {:.1} Mpps of {:.0}", ours.median, other.median));
         }
@@ -31,7 +31,7 @@ fn rates(pivot: &Pivot<'_>) -> String {
     columns.extend(heads.iter().map(|head| (head.as_str(), Side::Right)));
     columns.push(("", Side::Wrapped));
     let cells = pivot.ways.iter().map(|(way, rows)| {
-        let rate = |row: &Option<&lab::Row>| match row.map(|row| row.ours) {
+        let rate = |row: &Option<&lab::Row>| match row.map(|row| row.ours.as_ref()) {
             Some(Some(ours)) => format!("{:.3}", ours.median),
             Some(None) => "–".to_owned(),
             None => String::new(),
