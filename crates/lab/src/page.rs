@@ -107,7 +107,7 @@ fn section(html: &mut String, experiment: &Experiment) {
         let Some(first) = rows.first() else { continue };
         let (entries, shared) = Entry::of_rows(&rows);
         // A plot that cannot be drawn is left out; its numbers are in the table.
-        let Ok(svg) = plot(&entries) else { continue };
+        let Ok(svg) = plot(&entries, &first.unit) else { continue };
         let own: Vec<&str> = shared.iter().skip(1).map(String::as_str).collect();
         let own = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
         let _ = writeln!(

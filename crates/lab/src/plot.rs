@@ -128,9 +128,9 @@ impl Entry {
     }
 }
 
-/// Bars that share a unit: ours, what it is held against below it, and a diamond for the publication's
-/// figure.
-pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
+/// Bars that share a unit, which stands at the axis: ours, what it is held against below it, and a diamond
+/// for the publication's figure.
+pub(crate) fn plot(entries: &[Entry], unit: &str) -> Result<String, Failed> {
     let highest = entries.iter().map(Entry::highest).fold(0.0, f64::max);
     let lowest =
         entries.iter().filter_map(|entry| entry.ours.as_ref()).map(|ours| ours.low).fold(0.0, f64::min);
@@ -145,7 +145,7 @@ pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
-        axis(&area, &scale, height)?;
+        axis(&area, &scale, height, unit)?;
         let words = |size: i32| {
             let style = TextStyle::from(("sans-serif", size).into_font()).color(&INK);
             style.pos(Pos::new(HPos::Left, VPos::Center))
@@ -351,7 +351,7 @@ impl Scale {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn axis(area: &Area<'_>, scale: &Scale, height: i32) -> Result<(), Failed> {
+fn axis(area: &Area<'_>, scale: &Scale, height: i32, unit: &str) -> Result<(), Failed> {
     let words =
         TextStyle::from(("sans-serif", 12).into_font()).color(&INK).pos(Pos::new(HPos::Center, VPos::Top));
     for tick in scale.ticks() {
@@ -363,6 +363,8 @@ fn axis(area: &Area<'_>, scale: &Scale, height: i32) -> Result<(), Failed> {
             words.clone(),
         ))?;
     }
+    let beside = words.pos(Pos::new(HPos::Left, VPos::Top));
+    area.draw(&Text::new(unit.to_owned(), (BARS + 10, height - BOTTOM + 10), beside))?;
     Ok(())
 }
 
@@ -416,7 +418,8 @@ mod tests {
                 .against(Some(Other::of("twin", figure)), Better::More);
         let (entries, shared) = Entry::of_rows(&[&row]);
         assert_eq!(shared.join(", "), row.case, "a single row shares all with itself");
-        let svg = plot(&entries).expect("a plot");
+        let svg = plot(&entries, "Mpps").expect("a plot");
+        assert!(svg.contains("Mpps"), "the axis has its unit");
         assert!(svg.starts_with("<svg") && svg.contains("viewBox"), "{svg}");
         assert!(svg.contains("currentColor") && !svg.contains(INK_WRITTEN));
         assert!(svg.contains("60.0  twin"));
@@ -438,7 +441,7 @@ mod tests {
         let others =
             |index: usize| entries[index].others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>();
         assert_eq!((others(0), others(1), others(2)), (vec!["y", "z"], vec![], vec!["x"]));
-        let svg = plot(&entries).expect("a plot");
+        let svg = plot(&entries, "u").expect("a plot");
         // Ours twice, the others three times; each has one rectangle.
         assert_eq!(svg.matches("<rect").count(), 5);
         assert!(svg.contains("end: 1") || svg.contains("\n1\n"), "{svg}");

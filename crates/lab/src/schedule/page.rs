@@ -1,7 +1,7 @@
 //! The part of the page about schedules: delays over load by schedule, measured and simulated, what is
 //! carried at saturation, and everything side by side.
 
-use super::rows::{DONE, MEDIAN, SPREAD, WITHIN};
+use super::rows::{DONE, MEDIAN, MPPS, SPREAD, WITHIN};
 use crate::experiment::Row;
 use crate::page::{direction, escaped};
 use crate::plot::{Curve, Entry, curves, plot};
@@ -57,7 +57,7 @@ carries at saturation.</p>\n",
             .map(|(_, row)| *row)
             .collect();
         if !saturated.is_empty()
-            && let Ok(svg) = plot(&Entry::of_rows(&saturated).0)
+            && let Ok(svg) = plot(&Entry::of_rows(&saturated).0, MPPS)
         {
             let caption = format!(
                 "{device}: packets done at saturation in Mpps, measured and simulated; higher is better"
@@ -82,7 +82,7 @@ fn bursts(rows: &[Row]) -> String {
             own.iter().copied().filter(|row| row.what == what && row.ours.is_some()).collect();
         let Some(first) = same.first() else { continue };
         let (entries, shared) = Entry::of_rows(&same);
-        if let Ok(svg) = plot(&entries) {
+        if let Ok(svg) = plot(&entries, &first.unit) {
             let (unit, better, of) = (&first.unit, direction(&same), shared.join(", "));
             let caption = format!("Bursts: {what} in {unit}{better}; {of}");
             let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
