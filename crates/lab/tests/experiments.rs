@@ -106,9 +106,11 @@ fn programs_over_captures() {
     let mut held = 0;
     for row in value["rows"].as_array().expect("a list") {
         assert_eq!(keys(row), ["case", "other", "ours", "paper", "ratio", "unit", "what"]);
-        assert_eq!(keys(&row["ours"]), ["high", "low", "median"]);
+        assert_eq!(keys(&row["ours"]), ["high", "low", "median", "values"]);
+        let values = row["ours"]["values"].as_array().expect("a list").len();
+        assert_eq!(values, experiment.machine.runs, "a value for every run");
         if !row["other"].is_null() {
-            assert_eq!(keys(&row["other"]), ["high", "low", "median", "name"]);
+            assert_eq!(keys(&row["other"]), ["high", "low", "median", "name", "values"]);
             let (ours, other) = (row["ours"]["median"].as_f64(), row["other"]["median"].as_f64());
             let expected = ours.expect("a number") / other.expect("a number");
             assert!((row["ratio"].as_f64().expect("a number") - expected).abs() < 1e-9);
