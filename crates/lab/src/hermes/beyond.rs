@@ -1,7 +1,7 @@
 //! What is reported beyond the publication: delays at equal load, by source and for captures, and how fast
 //! the simulator is.
 
-use super::panels::{Bench, Done, MICROS, Of, TIMES};
+use super::panels::{Bench, Done, MICROS, Of, TIMES, named};
 use super::setting::{Altered, Measures, Setting, System, figure};
 use super::simulate::{Load, simulate};
 use super::source::Source;
@@ -23,27 +23,26 @@ impl Bench<'_> {
         let best = self.best(place)?;
         let traffic = &self.traffic[place];
         let name = traffic.application.name();
-        let slowest = best.capacity(System::Serial, traffic)?;
-        let own = best.capacity(System::Hermes, traffic)?;
+        let [own, slowest, overlapped] = best.capacities(traffic)?;
         let mut rows = Vec::new();
         for load in LOADS {
             let source = Source::Poisson(load * slowest);
-            let of = |system| best.measures(system, traffic, &source, 1);
+            let of = |system| best.measures(system, traffic, &source);
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
             let tuned = vec![best.tuned(traffic, &source)?];
             let case = format!("{name} at equal load, {load} of what the serial baseline takes");
             let others = [
-                ("serial", &all[1]),
-                ("overlapped", &all[2]),
-                ("overlapped, best batch, words back", &tuned),
+                (named(System::Serial, load * slowest, slowest), &all[1]),
+                (named(System::Overlapped, load * slowest, overlapped), &all[2]),
+                ("overlapped, best batch, words back".to_owned(), &tuned),
             ];
             for (other, measured) in others {
                 for (what, of) in delays() {
-                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
+                    let other = figure(measured, of).map(|figure| Other::of(&other, figure));
                     rows.push((case.clone(), what, figure(&all[0], of), other));
                 }
             }
-            let measured = best.measures(System::Hermes, traffic, &Source::Poisson(load * own), 1)?;
+            let measured = best.measures(System::Hermes, traffic, &Source::Poisson(load * own))?;
             let case = format!("{name} at its own load, {load} of what Hermes takes");
             rows.extend(delays().map(|(what, of)| (case.clone(), what, figure(&measured, of), None)));
         }
@@ -59,25 +58,23 @@ impl Bench<'_> {
         let best = self.best(place)?;
         let traffic = &self.traffic[place];
         let name = traffic.application.name();
-        let capacity = best.capacity(System::Hermes, traffic)?;
-        let rate = best.rate(capacity);
+        let capacities = best.capacities(traffic)?;
+        let rate = best.rate(capacities[0]);
+        let bursts = Source::Bursts { packets: 512, line: 4.0 * rate, share: 0.25 };
         let sources = [
-            ("evenly", Source::Constant(rate)),
-            ("at random", Source::Poisson(rate)),
-            (
-                "in bursts of 512, four times as fast",
-                Source::Bursts { packets: 512, line: 4.0 * rate, share: 0.25 },
-            ),
-            ("seldom, a hundredth of it", Source::Poisson(rate / 100.0)),
+            ("evenly", rate, Source::Constant(rate)),
+            ("at random", rate, Source::Poisson(rate)),
+            ("in bursts of 512, four times as fast", rate, bursts),
+            ("seldom, a hundredth of it", rate / 100.0, Source::Poisson(rate / 100.0)),
         ];
         let mut rows = Vec::new();
-        for (how, source) in sources {
-            let of = |system| best.measures(system, traffic, &source, 1);
+        for (how, rate, source) in sources {
+            let of = |system| best.measures(system, traffic, &source);
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
             let case = format!("{name} by source at {}, {how}", best.rate_line());
-            rows.push((case, all));
+            rows.push((case, all, rate));
         }
-        rows.iter().for_each(|(case, all)| self.beside(case, all, &delays()));
+        rows.iter().for_each(|(case, all, rate)| self.beside(case, all, *rate, capacities));
         Ok(())
     }
 
@@ -105,27 +102,25 @@ impl Bench<'_> {
             let best = self.best(place)?;
             let traffic = self.traffic[place].of_capture(&capture.frames);
             let setting = Setting { packets: times.len().min(best.packets), ..best };
-            let rate = setting.rate(setting.capacity(System::Hermes, &traffic)?);
+            let capacities = setting.capacities(&traffic)?;
+            let rate = setting.rate(capacities[0]);
             let source = Source::Capture(&times[..setting.packets], rate);
-            let of = |system| setting.measures(system, &traffic, &source, 1);
+            let of = |system| setting.measures(system, &traffic, &source);
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
             let name = traffic.application.name();
-            self.beside(&format!("{} at {}, {name}", capture.name, best.rate_line()), &all, &delays());
+            let case = format!("{} at {}, {name}", capture.name, best.rate_line());
+            self.beside(&case, &all, rate, capacities);
         }
         Ok(())
     }
 
-    /// Hermes beside both other systems.
-    fn beside(
-        &mut self,
-        case: &str,
-        [ours, serial, overlapped]: &[Vec<Measures>; 3],
-        measures: &[(&'static str, Of)],
-    ) {
-        for (other, measured) in [("serial", serial), ("overlapped", overlapped)] {
-            for (what, of) in measures {
-                let other = figure(measured, of).map(|figure| Other::of(other, figure));
-                self.held(case, what, MICROS, figure(ours, of), other);
+    /// Delays of Hermes beside those of both other systems, where so many bits come in a nanosecond.
+    fn beside(&mut self, case: &str, all: &[Vec<Measures>; 3], rate: f64, capacities: [f64; 3]) {
+        for (place, system) in [(1, System::Serial), (2, System::Overlapped)] {
+            let name = named(system, rate, capacities[place]);
+            for (what, of) in delays() {
+                let other = figure(&all[place], of).map(|figure| Other::of(&name, figure));
+                self.held(case, what, MICROS, figure(&all[0], of), other);
             }
         }
     }

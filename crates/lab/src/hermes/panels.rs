@@ -1,6 +1,6 @@
 //! What is reported of the publication: the six panels of its Figure 3, its headlines, and its memory.
 
-use super::setting::{Measures, Setting, System, Traffic, WARPS, figure};
+use super::setting::{Measures, SEEDS, Setting, System, Traffic, WARPS, figure};
 use super::source::Source;
 use super::work::{Application, Job};
 use crate::experiment::{Better, Figure, Other, Row};
@@ -10,10 +10,11 @@ use offload::hermes::{HermesSettings, SettingsError, storage};
 
 /// Packets of a run; and with `--quick`.
 const PACKETS: [usize; 2] = [65_536, 8192];
-/// Seeds of every figure.
-const SEEDS: usize = 3;
 /// Cores: meshes of 16, 25 and 36 places, of which 8 are channels of memory.
 const CORES: [u16; 3] = [8, 17, 28];
+
+/// Shares of the line that come in panel e.
+const SPARSE: [f64; 4] = [0.1, 0.3, 0.5, 0.7];
 
 const HEAD: &str = "headlines";
 pub(super) const TIMES: &str = "times";
@@ -148,7 +149,7 @@ impl Bench<'_> {
         let traffic = &self.traffic[place];
         let line = best.overload * best.capacity(System::Hermes, traffic)?;
         let source = best.burst(line);
-        let of = |system| best.measures(system, traffic, &source, SEEDS);
+        let of = |system| best.measures(system, traffic, &source);
         let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
         let name = traffic.application.name();
         let (mut ways, mut left_out) = (Vec::new(), Vec::new());
@@ -158,7 +159,7 @@ impl Bench<'_> {
                 Err(error) => return Err(error),
                 Ok(()) => {
                     let setting = self.setting.with(warps, self.setting.hardware.cores);
-                    ways.push((warps, setting.measures(System::Hermes, traffic, &source, SEEDS)?));
+                    ways.push((warps, setting.measures(System::Hermes, traffic, &source)?));
                 }
             }
         }
@@ -229,7 +230,7 @@ impl Bench<'_> {
         let capacity = best.capacity(System::Hermes, traffic)?;
         for (load, what) in [(0.5, "half load"), (0.9, "load 0.9"), (best.overload, "a burst")] {
             let source = Source::Poisson(load * capacity);
-            let measures = best.measures(System::Hermes, traffic, &source, SEEDS)?;
+            let measures = best.measures(System::Hermes, traffic, &source)?;
             let case = format!("order, {name}, {what}");
             let cost = figure(&measures, |measures| measures.mean / measures.unordered);
             self.rows.push(Row::alone(
@@ -245,40 +246,54 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Panel e: little to do, in small bursts.
+    /// Panel e: traffic with pauses, in small bursts on a line that is as fast as Hermes.
     fn sparse(&mut self, place: usize) -> Done {
         self.tell(place, "sparse traffic");
         let best = self.best(place)?;
         let traffic = &self.traffic[place];
-        let line = best.capacity(System::Hermes, traffic)?;
-        let source = Source::Bursts { packets: 64, line, share: 0.1 };
-        let of = |system| best.measures(system, traffic, &source, 1);
-        let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
-        let case = format!("{} and sparse traffic, Hermes", traffic.application.name());
-        for (what, unit, of) in panels() {
-            let what = what.replace("a: ", "e: ").replace("b: ", "").replace("c: ", "");
-            for (name, measured) in [("serial", &all[1]), ("overlapped", &all[2])] {
-                let other = figure(measured, of).map(|figure| Other::of(name, figure));
-                self.held(&case, &what, unit, figure(&all[0], of), other);
+        let capacities = best.capacities(traffic)?;
+        let line = capacities[0];
+        let mut rows = Vec::new();
+        for share in SPARSE {
+            let source = Source::Bursts { packets: 64, line, share };
+            let of = |system| best.measures(system, traffic, &source);
+            let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
+            let (name, percent) = (traffic.application.name(), 100.0 * share);
+            rows.push((
+                format!("{name} and sparse traffic, {percent} % of the line, Hermes"),
+                all,
+                share * line,
+            ));
+        }
+        for (case, all, rate) in rows {
+            for (what, unit, of) in panels() {
+                let what = what.replace("a: ", "e: ").replace("b: ", "").replace("c: ", "");
+                for (place, system) in [(1, System::Serial), (2, System::Overlapped)] {
+                    let name = named(system, rate, capacities[place]);
+                    let other = figure(&all[place], of).map(|figure| Other::of(&name, figure));
+                    self.held(&case, &what, unit, figure(&all[0], of), other);
+                }
             }
         }
         Ok(())
     }
 
-    /// Panel f: more cores before the same memory.
+    /// Panel f: more cores before the same memory and the same line.
     fn cores(&mut self, place: usize) -> Done {
         self.tell(place, "cores");
         let best = self.best(place)?;
         let traffic = &self.traffic[place];
         let name = traffic.application.name();
         let mut found = Vec::new();
+        let line = best.overload * best.capacity(System::Hermes, traffic)?;
         for cores in CORES {
             let more = best.with(best.scheduler.warps, cores);
             let capacity = more.capacity(System::Hermes, traffic)?;
-            let measures =
-                more.measures(System::Hermes, traffic, &Source::Poisson(best.overload * capacity), 1)?;
+            let measures = more.measures(System::Hermes, traffic, &Source::Poisson(line))?;
             found.push((cores, capacity, figure(&measures, |measures| measures.throughput)));
         }
+        let case = format!("{name} by cores, the line");
+        self.rows.push(Row::alone(&case, "f: throughput", RATE, Some(Figure::exactly(line)), None));
         let first = found.first().map_or(1.0, |(_, capacity, _)| *capacity);
         for (cores, capacity, throughput) in found {
             let case = format!("{name} by cores, {cores} cores");
@@ -288,6 +303,13 @@ impl Bench<'_> {
         }
         Ok(())
     }
+}
+
+/// The name of a system under so many bits a nanosecond; what it cannot take is said with it, since delays
+/// then grow with the length of the run.
+pub(super) fn named(system: System, rate: f64, capacity: f64) -> String {
+    let over = if rate >= capacity { ", overloaded" } else { "" };
+    format!("{}{over}", system.name())
 }
 
 pub(super) type Of = fn(&Measures) -> f64;

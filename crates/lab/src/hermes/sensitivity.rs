@@ -1,7 +1,7 @@
 //! What becomes of the three headlines where one thing is otherwise that had to be chosen.
 
-use super::panels::{Bench, Done, TIMES};
-use super::setting::{Altered, Measures, Setting, System};
+use super::panels::{Bench, Done, Of, TIMES};
+use super::setting::{Altered, Setting, System, figure};
 use crate::experiment::{Figure, Row};
 use offload::hermes::Rate;
 
@@ -17,11 +17,12 @@ impl Bench<'_> {
                 let warps = setting.most_warps(traffic.application)?;
                 let setting = setting.with(warps, setting.hardware.cores);
                 let line = setting.overload * setting.capacity(System::Hermes, traffic)?;
-                let of = |system| Ok(setting.measures(system, traffic, &setting.burst(line), 1)?[0]);
-                let (ours, other): (Measures, Measures) = (of(System::Hermes)?, of(System::Serial)?);
-                times.push(ours.throughput / other.throughput);
-                mean.push(100.0 * (1.0 - ours.mean / other.mean));
-                spread.push(100.0 * (1.0 - ours.spread / other.spread));
+                let of = |system| setting.measures(system, traffic, &setting.burst(line));
+                let (ours, other) = (of(System::Hermes)?, of(System::Serial)?);
+                let ratio = |of: Of| Some(figure(&ours, of)?.median / figure(&other, of)?.median);
+                times.extend(ratio(|measures| measures.throughput));
+                mean.extend(ratio(|measures| measures.mean).map(|ratio| 100.0 * (1.0 - ratio)));
+                spread.extend(ratio(|measures| measures.spread).map(|ratio| 100.0 * (1.0 - ratio)));
             }
             let case = format!("sensitivity, {what}");
             for (what, unit, values, paper) in [
@@ -101,6 +102,7 @@ fn variants(base: Setting) -> Vec<(String, Setting)> {
     for channels in [4, 16] {
         vary(&format!("{channels} channels of memory"), &|setting| setting.hardware.channels = channels);
     }
+    vary("frames take nothing of the memory", &|setting| setting.transfer = false);
     vary("16,384 registers a core", &|setting| setting.hardware.registers = 16_384);
     vary_packets(&mut vary);
     variants

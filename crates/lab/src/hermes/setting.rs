@@ -9,12 +9,17 @@ use crate::experiment::Figure;
 use offload::hermes::{HermesSettings, Rate, SettingsError, WARP};
 use packet::Frames;
 use packet::frames::Frame;
+use std::panic::resume_unwind;
 
+/// Bytes of a segment of memory. A lane's sector takes one, and so do so many bytes of whole frames.
+const SEGMENT: u32 = 128;
+/// Seeds of every figure.
+pub(super) const SEEDS: usize = 3;
 /// Warps that a core may run at once, as the publication varies them.
 pub(crate) const WARPS: [u8; 4] = [8, 16, 24, 32];
 
 /// What can be set by name: what it is, the least and the most of it.
-pub(super) const NAMES: [(&str, &str, u32, u32); 17] = [
+pub(super) const NAMES: [(&str, &str, u32, u32); 18] = [
     ("cores", "cores", 1, 1024),
     ("registers", "registers of a core", 1, 1 << 24),
     ("shared", "bytes of shared memory of a core", 0, 1 << 24),
@@ -28,6 +33,7 @@ pub(super) const NAMES: [(&str, &str, u32, u32); 17] = [
     ("wait", "µs that a batch waits at most", 0, 1_000_000),
     ("launch", "µs of a launch", 0, 1_000_000),
     ("bus", "bytes of the bus a ns", 1, 4096),
+    ("transfer", "1 if frames take memory on their way in and out, 0 if not", 0, 1),
     ("packets", "packets of a run", 1, 10_000_000),
     ("overload", "percent of what Hermes takes that come in a burst", 101, 10_000),
     ("load", "percent of what Hermes takes that come from sources and captures", 1, 100),
@@ -45,6 +51,8 @@ pub(crate) struct Setting {
     pub(crate) baseline: Baseline,
     /// Packets of a run.
     pub(crate) packets: usize,
+    /// Whether Hermes' frames take memory on their way in and out. Those of the baselines take the bus.
+    pub(crate) transfer: bool,
     /// How much more comes in a burst than Hermes can take: 2 is twice as much.
     pub(crate) overload: f64,
     /// Whether packets of a burst come evenly, and not at random.
@@ -120,6 +128,7 @@ impl Setting {
             scheduler: HermesSettings::default(),
             baseline: Baseline::published(),
             packets,
+            transfer: true,
             overload: 2.0,
             even: false,
             waits_at_end: false,
@@ -158,6 +167,7 @@ impl Setting {
             "wait" => self.baseline.timeout = micros,
             "launch" => self.baseline.launch = micros,
             "bus" => self.baseline.bus = number.into(),
+            "transfer" => self.transfer = number == 1,
             "packets" => self.packets = number as usize,
             "overload" => self.overload = f64::from(number) / 100.0,
             "load" => self.load = number,
@@ -221,7 +231,10 @@ impl Setting {
         source: &Source<'_>,
         seed: u64,
     ) -> Result<Outcome, SettingsError> {
-        let works = self.works(traffic);
+        let mut works = self.works(traffic);
+        if self.transfer && system == System::Hermes {
+            works.iter_mut().for_each(|work| work.own += (2 * work.bytes).div_ceil(SEGMENT));
+        }
         let lengths = works.iter().cycle().map(|work| work.bytes).take(self.packets);
         let arrivals = source.times(lengths, seed);
         let load = Load { waits_at_end: self.waits_at_end, ..Load::new(&arrivals, &works) };
@@ -285,7 +298,7 @@ impl Setting {
         Ok(best)
     }
 
-    /// The figures of a run for each of some seeds.
+    /// The figures of a run for each seed.
     ///
     /// # Errors
     /// As [`run`](Setting::run).
@@ -294,9 +307,13 @@ impl Setting {
         system: System,
         traffic: &Traffic,
         source: &Source<'_>,
-        seeds: usize,
     ) -> Result<Vec<Measures>, SettingsError> {
-        (0..seeds as u64).map(|seed| Ok(Measures::of(&self.run(system, traffic, source, seed)?))).collect()
+        let run = |seed| Ok(Measures::of(&self.run(system, traffic, source, seed)?));
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..SEEDS as u64).map(|seed| scope.spawn(move || run(seed))).collect();
+            // A run that panics is a bug, as it would be without threads.
+            runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
     }
 
     /// Bits of a line, those around frames too, that a system takes in a nanosecond where packets never fail
@@ -308,6 +325,26 @@ impl Setting {
         let outcome = self.run(system, traffic, &Source::Constant(1e6), 0)?;
         let around = 8.0 * 20.0 * self.packets as f64;
         Ok((outcome.bits as f64 + around) / outcome.end as f64)
+    }
+
+    /// The capacities of Hermes, the serial baseline and the overlapped one.
+    ///
+    /// # Errors
+    /// As [`run`](Setting::run).
+    pub(crate) fn capacities(&self, traffic: &Traffic) -> Result<[f64; 3], SettingsError> {
+        let of = |system| self.capacity(system, traffic);
+        Ok([of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?])
+    }
+}
+
+impl System {
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            System::Hermes => "Hermes",
+            System::Serial => "serial",
+            System::Overlapped => "overlapped",
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) const PACKETS: usize = 4096;
 const SEED: u64 = 1;
 /// Sizes of simple IMIX with check sequences, each as often as there.
 const IMIX: [usize; 12] = [64, 64, 64, 64, 64, 64, 64, 576, 576, 576, 576, 1500];
+/// Registers of a thread by application, and the compiler that said so. A test writes it.
+const REGISTERS: &str = include_str!("registers.txt");
 /// Bytes that the search looks ahead.
 const WINDOW: usize = 31;
 /// Ethernet, IPv4 and UDP.
@@ -140,14 +142,11 @@ impl Application {
         }
     }
 
-    /// 32-bit registers of a thread: those of the kernel on sm_90, of which the classifier's 17 is the one
-    /// that decides anything.
+    /// 32-bit registers of a thread of its kernel, as NVIDIA's compiler lays it out for sm_90.
     pub(crate) fn registers(self) -> u32 {
-        match self {
-            Application::Dpi | Application::Route => 16,
-            Application::Classifier => 17,
-            Application::Ttl => 12,
-        }
+        let told = REGISTERS.lines().find_map(|line| line.strip_prefix(self.name())?.trim().parse().ok());
+        // A test finds every application in the file.
+        told.unwrap_or(u32::MAX)
     }
 
     /// Bytes of shared memory of a core: the search's filters, with what is chosen there at most.

@@ -1,5 +1,5 @@
-//! Whether the kernels have as many instructions as the laws say: clang's intermediate code, with a count at
-//! every block, over the packets.
+//! Whether the kernels have as many instructions as the laws say, by clang's intermediate code with a count at
+//! every block, over the packets; and as many registers as the model takes, by NVIDIA's compiler.
 
 use super::*;
 use exec::kernel::{Dialect, Kernel, PacketColumn};
@@ -147,5 +147,38 @@ fn kernels_have_the_instructions_that_the_laws_say() {
                 assert!((said / mean - 1.0).abs() < 0.1, "{application:?}, {turns:?}: {mean} and not {said}");
             }
         }
+    }
+}
+
+/// `BLESS=1` writes the file anew. The numbers are a compiler's: another version is only printed.
+#[test]
+fn registers_are_those_of_the_kernels() {
+    for application in Application::ALL {
+        assert_ne!(application.registers(), u32::MAX, "{application:?} is in the file");
+    }
+    let (major, minor) = match gpu::compiler_version() {
+        Ok(version) => version,
+        Err(missing) => {
+            println!("skipped: {missing}");
+            return;
+        }
+    };
+    let compiler = format!("NVRTC {major}.{minor}, code for sm_90");
+    let mut found = format!("{compiler}\n\n");
+    for application in Application::ALL {
+        let job = application.job().expect("it can be made");
+        let kernel = Kernel::new(&job.program, PORTS, &job.options).expect("it has a kernel");
+        let told = gpu::cuda_needs(&kernel.text(Dialect::Cuda), 90).expect("it compiles");
+        let (_, used) = told.split_once("Used ").expect("it says what is used");
+        let (registers, _) = used.split_once(" registers").expect("it says how many");
+        let _ = writeln!(found, "{:<14}{registers:>4}", application.name());
+    }
+    if std::env::var_os("BLESS").is_some() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hermes/registers.txt");
+        fs::write(file, &found).expect("it can be written");
+    } else if REGISTERS.lines().next() == Some(&compiler) {
+        assert_eq!(found, REGISTERS);
+    } else {
+        println!("skipped: another compiler; this one gives\n{found}");
     }
 }
