@@ -1,5 +1,5 @@
-//! Whether the kernels have as many instructions as the laws say, by clang's intermediate code with a count at
-//! every block, over the packets; and as many registers as the model takes, by NVIDIA's compiler.
+//! Whether the kernels have as many instructions as the laws say, by clang's intermediate code with a count
+//! at every block, over the packets; and as many registers as the model takes, by NVIDIA's compiler.
 
 use super::*;
 use exec::kernel::{Dialect, Kernel, PacketColumn};
