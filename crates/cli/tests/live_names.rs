@@ -219,6 +219,20 @@ impl Home {
         assert!(said.contains("the program took over"), "{said}");
     }
 
+    /// Waits until all that packets have done until now is in the store.
+    fn until_written(&self) {
+        let begun = Instant::now();
+        loop {
+            let passed = begun.elapsed().as_secs_f64();
+            let list = self.net.ask(&["names", "list"]);
+            match list["store"]["written_seconds"].as_f64() {
+                Some(seconds) if seconds < passed => return,
+                _ => assert!(passed < 20.0, "{}", list["store"]),
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     fn names(&self, words: &[&str]) -> String {
         let control = self.net.path("control.sock").display().to_string();
         text(&self.net.ravelin(&[&["names"], words, &["--control", &control]].concat()))
@@ -405,8 +419,9 @@ fn a_waypoint_that_was_killed_honours_who_was_bound_and_has_the_names_that_were_
     assert!(said.contains("three.home.example leads to 10.0.0.81"), "{said}");
     assert!(home.add_pi("10.0.0.81").contains("leads to 10.0.0.81"));
     assert_eq!(home.get(9, "http://198.51.100.3:8080/"), Some("10.0.0.81 8080".to_owned()));
-    // What packets do is written five times a second.
-    thread::sleep(Duration::from_secs(1));
+    home.until_written();
+    let said = home.names(&["list"]);
+    assert!(said.contains("the store has what packets did until "), "{said}");
     for _ in 0..2 {
         let mut gateway = home.net.gateway.take().expect("it runs");
         // What runs is `ip netns exec`, which has become the gateway.

@@ -100,6 +100,12 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
     let known = "Bindings that the waypoint knows, those included that are over and not forgotten";
     out.gauges("names_bindings", known, None, one(view.bindings))?;
     out.gauges("names_hosts", "Names that lead to hosts", None, one(view.host_count))?;
+    if let Some(store) = &view.store {
+        let unwritten = "Bindings that began or ended and are not written to the store yet";
+        out.gauges("names_store_unwritten", unwritten, None, one(store.unwritten))?;
+        let failing = "Whether the last attempt to write to the store failed";
+        out.gauges("names_store_failing", failing, None, one(u64::from(store.error.is_some())))?;
+    }
     let silent = view.waypoints.iter();
     let silent = silent.map(|one| (vec![("waypoint", one.name.clone())], u64::from(one.silent))).collect();
     out.gauges(

@@ -151,6 +151,7 @@ fn names(view: &Value) -> String {
         let says = if waypoint["silent"] == true { "does not answer" } else { "is asked" };
         head += &format!("the waypoint `{}` {says}\n", text(waypoint, "name"));
     }
+    head += &store(&view["store"]);
     if hosts.is_empty() {
         return head;
     }
@@ -159,6 +160,23 @@ fn names(view: &Value) -> String {
         more => format!("and {} more\n", count(more)),
     };
     format!("{head}\n{}{more}", table(&columns, hosts.iter().map(row).collect()))
+}
+
+/// How far the store is with what packets do.
+fn store(view: &Value) -> String {
+    let unwritten = of(whole(view, "unwritten"), "binding");
+    if !view["error"].is_null() {
+        return format!(
+            "the store cannot be written, and {unwritten} would be unknown after a restart: {}; it is tried again\n",
+            text(view, "error")
+        );
+    }
+    match view["written_seconds"].as_f64() {
+        None => String::new(),
+        Some(seconds) => {
+            format!("the store has what packets did until {seconds:.1} s ago; {unwritten} not written yet\n")
+        }
+    }
 }
 
 fn promises(view: &Value) -> String {

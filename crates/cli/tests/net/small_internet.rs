@@ -134,6 +134,19 @@ impl Home {
         assert!(child.wait().expect("it ends").success());
     }
 
+    /// Waits until all that packets have done until now is in the store of the waypoint.
+    pub(crate) fn until_written(&self) {
+        let begun = Instant::now();
+        until(|| {
+            let passed = begun.elapsed().as_secs_f64();
+            let list = self.ask("waypoint", &["names", "list"]);
+            match list["store"]["written_seconds"].as_f64() {
+                Some(seconds) if seconds < passed => Ok(()),
+                _ => Err(format!("after {passed} s: {}", list["store"])),
+            }
+        });
+    }
+
     /// Kills a role, at once.
     pub(crate) fn kill(&mut self, role: &str) {
         let place = self.roles.iter().position(|(name, _)| name == role).expect("it runs");

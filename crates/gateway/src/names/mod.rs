@@ -36,7 +36,9 @@ mod without_sockets;
 
 pub(crate) use packet_tables::FILLED;
 pub use packet_tables::PacketTables;
-pub use view::{AskedWaypointView, NameWish, NamesView, SaidServerNameView, WhyNameView, WhyNameWish};
+pub use view::{
+    AskedWaypointView, NameWish, NamesView, SaidServerNameView, StoreView, WhyNameView, WhyNameWish,
+};
 pub(crate) use waypoint::locked;
 pub use without_sockets::WithoutSockets;
 
@@ -326,8 +328,8 @@ impl Names {
 
     /// The figures, without lists.
     pub(crate) fn figures(&self) -> NamesView {
-        let connections = self.connections.count();
-        NamesView { connections, ..self.answering().figures() }
+        let (connections, store) = (self.connections.count(), self.store());
+        NamesView { connections, store, ..self.answering().figures() }
     }
 
     /// Answers a question about names.
@@ -362,8 +364,14 @@ impl Names {
 
     /// What there is to see.
     pub(crate) fn view(&self) -> NamesView {
-        let connections = self.connections.count();
-        NamesView { connections, ..self.answering().view() }
+        let (connections, store) = (self.connections.count(), self.store());
+        NamesView { connections, store, ..self.answering().view() }
+    }
+
+    /// What of packets is written, and what is not yet.
+    fn store(&self) -> Option<StoreView> {
+        let (kept, waypoint) = (self.kept.as_ref()?, self.waypoint()?);
+        Some(kept.view(|| locked(&waypoint).untaken(), MachineClock.program()))
     }
 
     fn answering(&self) -> MutexGuard<'_, Answering> {
@@ -388,15 +396,22 @@ fn heed(remote: &Remote, waypoint: &SharedWaypoint) {
             lost = Some(now_lost);
             locked(waypoint).compare(MachineClock.program());
         }
+        let before = MachineClock.program();
         let told = match subscription.next(LOOK) {
             Ok(Some(told)) => told,
-            Ok(None) => continue,
+            Ok(None) => {
+                locked(waypoint).heeded_until(before);
+                continue;
+            }
             Err(_) => return,
         };
         if let ToldOf::Event { event, arguments, .. } = &told.what {
             let name = told.program.events.get(*event as usize).map(|event| event.name.as_str());
             let over = name == Some(packet_tables::EVENTS[2]);
-            locked(waypoint).heed(arguments, over, MachineClock.program());
+            let mut waypoint = locked(waypoint);
+            waypoint.heed(arguments, over, MachineClock.program());
+            // The only worker tells of all in its order.
+            waypoint.heeded_until(told.time);
         }
     }
 }

@@ -59,8 +59,21 @@ pub struct NamesView {
     pub waypoints: Vec<AskedWaypointView>,
     /// Clients that said by the server name of TLS whom they mean, by what became of them.
     pub server_names: BTreeMap<&'static str, u64>,
+    /// What of packets is written to the store, of a waypoint that has one.
+    pub store: Option<StoreView>,
     /// Control messages of peers that led to nothing, by reason, of a process without ports.
     pub control_drops: BTreeMap<&'static str, u64>,
+}
+
+/// What of the things that packets do is kept over an end of the process, and what is not yet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoreView {
+    /// Bindings that began or ended and are not written yet.
+    pub unwritten: u64,
+    /// All that packets did until so many seconds ago is written, if they have done anything.
+    pub written_seconds: Option<f64>,
+    /// Why the last attempt to write failed. It is repeated.
+    pub error: Option<String>,
 }
 
 /// A gateway that names may lead to.

@@ -88,6 +88,8 @@ pub(crate) struct LocalWaypoint {
     promises: Promises,
     /// What packets have done since it was taken, if somebody takes it: the last of each key.
     news: Option<HashMap<BindingKey, Reached>>,
+    /// What packets did until this moment is known here, if they have said anything.
+    heeded: Option<u64>,
 }
 
 /// A waypoint that several threads ask.
@@ -107,7 +109,17 @@ impl LocalWaypoint {
     ) -> Result<LocalWaypoint, AddressPoolError> {
         let (owner, waypoint) = (ControlOwner::new(epoch), Waypoint::new(pool)?);
         let (part, promises) = (ASKED_HOSTS, Promises::default());
-        Ok(LocalWaypoint { owner, waypoint, hosts, part, look_at: 0, path: None, promises, news: None })
+        Ok(LocalWaypoint {
+            owner,
+            waypoint,
+            hosts,
+            part,
+            look_at: 0,
+            path: None,
+            promises,
+            news: None,
+            heeded: None,
+        })
     }
 
     /// The same, with so many name servers elsewhere.
@@ -155,9 +167,20 @@ impl LocalWaypoint {
         self.news = Some(HashMap::new());
     }
 
-    /// What packets have done since this was asked last.
-    pub(super) fn take_reached(&mut self) -> Vec<Reached> {
-        self.news.as_mut().map(|news| news.drain().map(|(_, reached)| reached).collect()).unwrap_or_default()
+    /// What packets have done since this was asked last, and until which moment that is all.
+    pub(super) fn take_reached(&mut self) -> (Vec<Reached>, Option<u64>) {
+        let news = self.news.as_mut().map(|news| news.drain().map(|(_, reached)| reached).collect());
+        (news.unwrap_or_default(), self.heeded)
+    }
+
+    /// How much of what packets have done nobody has taken.
+    pub(super) fn untaken(&self) -> usize {
+        self.news.as_ref().map_or(0, HashMap::len)
+    }
+
+    /// What packets did until this moment has been told.
+    pub(super) fn heeded_until(&mut self, moment: u64) {
+        self.heeded = self.heeded.max(Some(moment));
     }
 
     /// Whether packets follow its promises.

@@ -6,7 +6,7 @@ mod redb_store;
 mod tests;
 
 use super::packets::Reached;
-use super::view::NameWish;
+use super::view::{NameWish, StoreView};
 use super::waypoint::{SharedWaypoint, locked};
 use crate::config::names::NamesConfig;
 use naming::BindingKey;
@@ -17,7 +17,7 @@ use naming::store::{
 use redb_store::RedbStore;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -46,6 +46,17 @@ pub(super) struct Earlier {
 pub(super) struct Kept {
     store: Mutex<Box<dyn Store>>,
     epoch: u64,
+    written: Mutex<Written>,
+}
+
+/// How far it is with what packets do.
+#[derive(Default)]
+struct Written {
+    /// What they did until this moment of the program is written.
+    until: Option<u64>,
+    /// Changes that are being written, or were and could not.
+    under_way: usize,
+    error: Option<StoreError>,
 }
 
 impl Kept {
@@ -66,7 +77,10 @@ impl Kept {
         let damaged = |_| StoredError::Damaged(StorePart::Names);
         let names = names.map(|(_, value)| serde_json::from_slice(&value).map_err(damaged));
         let names = names.collect::<Result<_, _>>()?;
-        Ok((Kept { store: Mutex::new(store), epoch }, Earlier { epoch, names, bindings }))
+        Ok((
+            Kept { store: Mutex::new(store), epoch, written: Mutex::default() },
+            Earlier { epoch, names, bindings },
+        ))
     }
 
     fn commit(&self, mut changes: Vec<StoreChange>) -> Result<(), StoreError> {
@@ -84,6 +98,38 @@ impl Kept {
         self.commit(vec![StoreChange { part: StorePart::Names, key: name.as_bytes().to_vec(), value }])
     }
 
+    /// Writes changes after which all is written that packets did `until` a moment. Gives them back where that
+    /// fails.
+    fn write(&self, changes: Vec<StoreChange>, until: Option<u64>) -> Vec<StoreChange> {
+        let result = self.commit(changes.clone());
+        let mut written = self.written();
+        match result {
+            Ok(()) => {
+                *written = Written { until, ..Written::default() };
+                Vec::new()
+            }
+            Err(error) => {
+                written.error = Some(error);
+                changes
+            }
+        }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far it is at this moment of the program. `untaken` is asked how much nobody has taken to write it.
+    pub(super) fn view(&self, untaken: impl FnOnce() -> usize, now: u64) -> StoreView {
+        let written = self.written();
+        let seconds = |until: u64| now.saturating_sub(until) as f64 / 1e9;
+        StoreView {
+            unwritten: (written.under_way + untaken()) as u64,
+            written_seconds: written.until.map(seconds),
+            error: written.error.as_ref().map(|error| error.0.clone()),
+        }
+    }
+
     /// Writes what packets do until `ended` is true.
     pub(super) fn follow(&self, waypoint: &SharedWaypoint, earlier: &[StoredBinding], ended: &AtomicBool) {
         let mut journal = Journal::default();
@@ -92,16 +138,19 @@ impl Kept {
         let mut idle = Duration::ZERO;
         loop {
             let ends = ended.load(Ordering::SeqCst);
-            let reached = locked(waypoint).take_reached();
+            // Whoever asks how far it is finds what was taken counted here.
+            let mut written = self.written();
+            let (reached, until) = locked(waypoint).take_reached();
             let changes = journal.changes(reached, wall());
+            written.under_way = changes.len();
+            drop(written);
             if changes.is_empty() && idle < CLOCK && !ends {
                 idle += WRITTEN;
+                self.written().until = until;
             } else {
                 idle = Duration::ZERO;
                 // A disk that is full now may have room later: what packets did is written with the next.
-                if self.commit(changes.clone()).is_err() {
-                    journal.unwritten = changes;
-                }
+                journal.unwritten = self.write(changes, until);
             }
             if ends {
                 return;

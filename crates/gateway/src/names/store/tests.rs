@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tables::generate::Random;
 
 const SECOND: u64 = 1_000_000_000;
@@ -298,4 +299,43 @@ fn what_packets_do_is_written_once_and_forgotten_after_its_quarantine() {
     assert_eq!(journal.changes(Vec::new(), 20 * SECOND + QUARANTINE), [store::no_binding(&key(1))]);
     assert_eq!(journal.changes(Vec::new(), 40 * SECOND + QUARANTINE), [store::no_binding(&key(2))]);
     assert!(journal.over.is_empty() && journal.forgotten.is_empty());
+}
+
+/// A store whose disk may be full.
+struct Full(Remembering, Arc<AtomicBool>);
+
+impl Store for Full {
+    fn all(&self, part: StorePart) -> Result<Vec<Stored>, StoreError> {
+        self.0.all(part)
+    }
+
+    fn commit(&mut self, changes: &[StoreChange]) -> Result<(), StoreError> {
+        if self.1.load(Ordering::SeqCst) {
+            Err(StoreError("no room".to_owned()))
+        } else {
+            self.0.commit(changes)
+        }
+    }
+}
+
+#[test]
+fn what_is_not_written_is_told_until_it_is() {
+    let full = Arc::new(AtomicBool::new(false));
+    let store = Full(Remembering::default(), full.clone());
+    let (kept, _) = Kept::begin(Box::new(store), SECOND).expect("it is empty");
+    let view = |untaken, now| kept.view(|| untaken, now);
+    assert_eq!(view(0, SECOND), StoreView { unwritten: 0, written_seconds: None, error: None });
+    let changes = vec![put(StorePart::Bindings, b"a", b"1"), put(StorePart::Bindings, b"b", b"2")];
+    kept.written().under_way = 2;
+    assert_eq!(view(3, SECOND).unwritten, 5);
+    assert_eq!(kept.write(changes.clone(), Some(2 * SECOND)), []);
+    assert_eq!(view(0, 5 * SECOND), StoreView { unwritten: 0, written_seconds: Some(3.0), error: None });
+    full.store(true, Ordering::SeqCst);
+    kept.written().under_way = 2;
+    assert_eq!(kept.write(changes.clone(), Some(6 * SECOND)), changes, "to be written with the next");
+    let error = Some("no room".to_owned());
+    assert_eq!(view(1, 7 * SECOND), StoreView { unwritten: 3, written_seconds: Some(5.0), error });
+    full.store(false, Ordering::SeqCst);
+    assert_eq!(kept.write(changes, Some(8 * SECOND)), []);
+    assert_eq!(view(0, 8 * SECOND), StoreView { unwritten: 0, written_seconds: Some(0.0), error: None });
 }
