@@ -39,16 +39,23 @@ pub(super) fn rows(plan: &LabPlan) -> Result<Vec<Row>, LabError> {
         rows.push(straight(side.case(), "in the program", &medians));
     }
     for (way, name) in [(0, "seal"), (1, "open")] {
-        let mut medians = Vec::new();
-        for size in SIZES {
-            let samples = (0..plan.runs).filter_map(|_| cipher(size, turns).map(|both| both[way]));
-            let figure = Figure::of(samples);
-            medians.extend(figure.as_ref().map(|figure| (size as f64, figure.median)));
-            rows.push(Row::alone(&case(name, size), "in the tunnel with its cipher", "ns", figure, None));
-        }
-        rows.push(straight(name, "in the tunnel with its cipher", &medians));
+        rows.extend(each_size(name, "in the tunnel with its cipher", |size| {
+            Figure::of((0..plan.runs).filter_map(|_| cipher(size, turns).map(|both| both[way])))
+        }));
     }
     Ok(rows)
+}
+
+/// The figure of each size, and how far they are from a straight line.
+pub(super) fn each_size(name: &str, what: &str, mut figure: impl FnMut(usize) -> Option<Figure>) -> Vec<Row> {
+    let (mut rows, mut medians) = (Vec::new(), Vec::new());
+    for size in SIZES {
+        let figure = figure(size);
+        medians.extend(figure.as_ref().map(|figure| (size as f64, figure.median)));
+        rows.push(Row::alone(&case(name, size), what, "ns", figure, None));
+    }
+    rows.push(straight(name, what, &medians));
+    rows
 }
 
 fn case(what: &str, size: usize) -> String {

@@ -6,6 +6,7 @@ mod bindings;
 mod by_size;
 mod ends;
 mod name_servers;
+mod paper_message;
 mod plain_answers;
 mod queries;
 mod real_set_ups;
@@ -27,6 +28,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     rows.extend(steps::rows(plan, clock, set_ups::most(plan)));
     progress("naming: what a packet takes, by its size");
     rows.extend(by_size::rows(plan)?);
+    rows.extend(paper_message::rows(plan));
     rows.extend(bindings::rows(plan, progress)?);
     let clock = clock.map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
     let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";

@@ -10,6 +10,7 @@
 //! Both are in memory, on one thread, with everything but sockets and the table of packets. Clients ask in
 //! groups, and each step is done for a group, so that reading the clock adds nothing to it.
 
+use super::paper_message::{self, PAPER_SUM};
 use super::queries::{self, A, AAAA, Told, ZONE, half_cookie, query, whole_cookie};
 use super::set_ups::{ADDRESSES, PAPER_BOUND};
 use crate::experiment::{Figure, Row};
@@ -127,12 +128,13 @@ const PAPER_KNOWN: f64 = 2_800.0;
 pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>, by_addresses: Option<Figure>) -> Vec<Row> {
     let groups = if plan.quick { 20 } else { 1_000 };
     let mut parts: Vec<Vec<Parts>> = vec![Vec::new(); Mode::ALL.len()];
-    let mut sealed = Vec::new();
+    let (mut sealed, mut summed) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs {
         for (mode, parts) in Mode::ALL.into_iter().zip(&mut parts) {
             parts.extend(Roles::new().and_then(|mut roles| roles.measure(mode, groups)));
         }
         sealed.extend(Roles::new().and_then(|mut roles| roles.authentication(groups)));
+        summed.extend(paper_message::message(groups));
     }
     let case = Mode::Known.case();
     let mut rows = Vec::new();
@@ -152,8 +154,11 @@ pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>, by_addresses: Option<Figure
         step(&goal, parts[0].iter().map(sum).collect(), paper);
     }
     let [seal, open] = [0, 1].map(|way| sealed.iter().map(|both: &[f64; 2]| both[way]).collect::<Vec<_>>());
-    step("authentication of a control message: seal", seal, Some(3_100.0));
-    step("authentication of a control message: open", open, Some(3_100.0));
+    step("authentication of a control message: seal", seal, Some(PAPER_SUM));
+    step("authentication of a control message: open", open, Some(PAPER_SUM));
+    let [seal, open] = [0, 1].map(|way| summed.iter().map(|both| both[way]).collect::<Vec<_>>());
+    step("authentication as in the paper, by MD5: seal", seal, Some(PAPER_SUM));
+    step("authentication as in the paper, by MD5: open", open, Some(PAPER_SUM));
     for (mode, parts) in Mode::ALL.into_iter().zip(parts) {
         let rate = Figure::of(parts.iter().map(|all| 1e9 / all.iter().sum::<f64>()));
         let paper = (mode == Mode::Known).then_some(PAPER_KNOWN);
