@@ -95,3 +95,26 @@ impl Registering {
         asks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use naming::control::{AnswerBody, Rejection};
+
+    #[test]
+    fn who_has_a_key_that_a_later_start_uses_is_told_so_once() {
+        let mut registering = Registering::new(7);
+        let asks = registering.turn(0);
+        let [ask] = &asks[..] else { panic!("{asks:?}") };
+        let body = AnswerBody::Reject(Rejection::Superseded);
+        let answer = OwnerAnswer { epoch: 7, serial: ask.serial, owner_epoch: 1, body };
+        let said = registering.heard(&answer, 1).expect("it waits").expect("the operator is told");
+        assert!(
+            said.contains("registers with the same key") && said.ends_with("two gateways need a key each")
+        );
+        assert_eq!(registering.heard(&answer, 2), Err("not_asked"));
+        // Nor does it take the lease back.
+        assert_eq!(registering.turn(3_600_000_000_000).len(), 0);
+        assert!(!registering.view("waypoint".to_owned(), 2).leased);
+    }
+}
