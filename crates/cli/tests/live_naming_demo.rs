@@ -28,7 +28,9 @@ fn init_with_ipv6(directory: &Path) -> Command {
 #[test]
 fn files_of_all_roles_are_right_and_never_written_over() {
     let directory = tempfile::tempdir().expect("a directory");
-    init(directory.path()).assert().success();
+    let said = init(directory.path()).assert().success();
+    let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+    assert!(said.contains("delegate home.example to ns1.home.example, 192.0.2.34."), "{said}");
     for file in ["waypoint/waypoint.toml", "gateway/gateway.toml"] {
         let path = directory.path().join(file);
         Command::new(binary()).arg("check").arg(&path).assert().success();

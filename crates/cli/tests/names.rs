@@ -90,6 +90,12 @@ fn a_zone_of_a_file_is_answered_by_udp_and_tcp() {
         [[names.record]]\nkind = \"A\"\nname = \"www\"\naddress = \"192.0.2.80\"\n\
         [[names.record]]\nkind = \"TXT\"\nname = \"@\"\ntext = \"hello\"\n";
     let mut serving = Serving::start(directory.path(), zone);
+    let undelegated = |serving: &Serving| {
+        let listed = ravelin(&["names", "list", "--control", &serving.control]).output().expect("it runs");
+        let listed = String::from_utf8(listed.stdout).expect("text");
+        listed.contains("no query has come yet: where the zone above home.example is, home.example has to be")
+    };
+    assert!(undelegated(&serving));
     for server in ["@127.0.0.1", "@::1"] {
         for transport in ["+notcp", "+tcp"] {
             for (words, wanted) in [
@@ -108,6 +114,7 @@ fn a_zone_of_a_file_is_answered_by_udp_and_tcp() {
             assert!(said.contains("status: REFUSED"), "{said}");
         }
     }
+    assert!(!undelegated(&serving));
     let page = serving.metrics();
     for line in [
         "ravelin_names_serial{zone=\"home.example\"} 7\n",

@@ -151,6 +151,13 @@ fn names(view: &Value) -> String {
         let says = if waypoint["silent"] == true { "does not answer" } else { "is asked" };
         head += &format!("the waypoint `{}` {says}\n", text(waypoint, "name"));
     }
+    let queries = &view["queries"];
+    if whole(queries, "udp") + whole(queries, "tcp") == 0 {
+        let zone = text(view, "zone");
+        head += &format!(
+            "no query has come yet: where the zone above {zone} is, {zone} has to be delegated to this name server\n"
+        );
+    }
     head += &store(&view["store"]);
     if hosts.is_empty() {
         return head;
