@@ -329,9 +329,11 @@ fn names_that_are_added_and_removed_change_what_packets_do() {
 
 /// Connections from several addresses, over which bytes go to and fro while the file is read again.
 const FLOWS: &str = r#"
-import socket, sys, time
+import resource, socket, sys, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 flows = []
-for number in range(100):
+for number in range(1000):
     flow = socket.socket()
     flow.settimeout(20)
     flow.bind((f'203.0.113.{9 + number % 5}', 0))
@@ -353,7 +355,9 @@ print(rounds, failed)
 
 /// Sends back whatever comes.
 const ECHO: &str = r#"
-import socketserver
+import resource, socketserver
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 class Echo(socketserver.BaseRequestHandler):
     def handle(self):
         while said := self.request.recv(4096):
@@ -403,7 +407,7 @@ fn a_file_that_is_read_again_brings_names_and_takes_names_without_touching_a_flo
     said.read_line(&mut line).expect("is read");
     let counts: Vec<u32> = line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
     assert!(counts[0] > 0, "{line}");
-    assert_eq!(counts[1], 0, "of {} rounds of 100 flows", counts[0]);
+    assert_eq!(counts[1], 0, "of {} rounds of 1,000 flows", counts[0]);
     flows.wait().expect("it ends");
 }
 
