@@ -12,7 +12,7 @@ const HELP: &str = "\
 Tasks of this repository.
 
   cargo xtask test [--only NAME]...   every check, in order; --list names them
-  cargo xtask soak [SECONDS]          a random mix of what happens around names, for an hour if nothing else is said
+  cargo xtask soak [SECONDS]          long tests of names, and a random mix of what happens around them, for an hour if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built

@@ -8,7 +8,7 @@
 
 mod net;
 
-use net::small_internet::{ECHO, Home, Plan, Talk, page, registers, succeeds};
+use net::small_internet::{ECHO, Home, Plan, Talk, WHOLE_RUN, page, registers, succeeds};
 use net::text;
 use rig::SmallInternet;
 use std::fs;
@@ -26,9 +26,8 @@ const PLAN: Plan<'_> = Plan {
     programs: &["ping"],
 };
 
-/// How long the mix lasts if nothing else is said, and the variable of the environment that says it.
+/// How long the mix lasts if nothing else is said.
 const SECONDS: u64 = 12;
-const VARIABLE: &str = "RAVELIN_SOAK_SECONDS";
 /// The longest round.
 const ROUND: Duration = Duration::from_secs(60);
 /// How much happens in the first round, and in each later one.
@@ -335,7 +334,7 @@ fn measured(process: u32) -> (u64, usize) {
 #[test]
 fn a_random_mix_keeps_every_invariant_and_grows_nothing() {
     let test = "a_random_mix_keeps_every_invariant_and_grows_nothing";
-    let seconds = std::env::var(VARIABLE).ok().map(|text| text.parse().expect("seconds"));
+    let seconds = std::env::var(WHOLE_RUN).ok().map(|text| text.parse().expect("seconds"));
     let seconds = seconds.unwrap_or(SECONDS);
     let seed = 0x9e37_79b9_7f4a_7c15 ^ seconds;
     let Some(mut soak) = Soak::new(test, seed) else { return };

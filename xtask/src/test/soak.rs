@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the random mix of the test `live_soak` for an hour, or for as long as is said.
+//! `cargo xtask soak`: the tests that have a whole form, in this form, and then the random mix of `live_soak`
+//! for an hour, or for as long as is said.
 
 use super::{Context, cargo, deadline, packages};
 use anyhow::{Context as _, bail};
@@ -6,8 +7,9 @@ use std::time::Duration;
 
 /// How long the mix lasts if nothing else is said.
 const SECONDS: u64 = 60 * 60;
-/// Building, and what happens between the rounds: the captures of a minute are judged in less.
-const BESIDE: Duration = Duration::from_secs(60 * 60);
+/// Building, whole forms of other tests, and what happens between the rounds: the captures of a minute are
+/// judged in less.
+const BESIDE: Duration = Duration::from_secs(90 * 60);
 
 /// Runs it. False, if something did not hold.
 pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
@@ -16,8 +18,9 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
         [seconds] => seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?,
         _ => bail!("`cargo xtask soak [SECONDS]` takes nothing else"),
     };
-    let mut test =
-        cargo(context, &["test", "--locked", "-p", "cli", "--test", "live_soak", "--", "--nocapture"]);
+    let tests = ["--test", "live_named_programs", "--test", "live_soak"];
+    let wanted = ["--", "--nocapture", "--test-threads", "1"];
+    let mut test = cargo(context, &[&["test", "--locked", "-p", "cli"], &tests[..], &wanted].concat());
     // What is missing here is an error, so that the soak is run or fails.
     test.env("RAVELIN_SOAK_SECONDS", seconds.to_string()).env("CI", "true");
     test.env("PATH", packages::search_path(context));
