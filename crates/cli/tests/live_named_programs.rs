@@ -1,9 +1,10 @@
-//! What is said of names by programs as they are released, for the functions F1, F2, F4, F5 and F11 of the plan
-//! of tests: files of many sizes by HTTP and TLS both ways, copies by ssh and a shell that is silent, pings of
-//! every length, each kind of traceroute, datagrams, and an address that is used long after its answer.
+//! What is said of names by programs as they are released, for the functions F1 to F5 and F11 of the plan
+//! of tests: files of many sizes by HTTP and TLS both ways, a DNS server, copies by ssh and a shell that is
+//! silent, pings of every length, each kind of traceroute, datagrams, and an address that is used long after
+//! its answer.
 //!
-//! `cargo xtask soak` lets all of it be as long as the plan has it: 1 GiB, 500 MiB, ten minutes of silence, six
-//! minutes behind an answer.
+//! `cargo xtask soak` lets all of it be as long as the plan has it: 1 GiB, 500 MiB, ten minutes of silence,
+//! six minutes behind an answer.
 
 mod net;
 
@@ -113,7 +114,71 @@ fn files_of_every_size_pass_by_http_and_tls_both_ways() {
     assert!(log.lines().all(|line| line.split(' ').next() == Some(own.as_str())), "{log}");
 }
 
-/// sshd at the first host, which lets the key `user` in. What it insists on is made where nobody else sees it.
+/// NSD at the first host, with a zone of its own.
+fn domain_server(home: &mut Home) {
+    let place = home.path("nsd").display().to_string();
+    fs::create_dir_all(&place).expect("can be made");
+    let long =
+        format!("long TXT {}\n", "\"of the longest text that one string of a record may have\" ".repeat(30));
+    let zone = "$ORIGIN inside.example.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\n\
+                ns A 10.0.0.80\nwww A 192.0.2.80\nwww AAAA 2001:db8::80\n@ MX 10 www\n";
+    fs::write(home.path("nsd/zone"), zone.to_owned() + &long).expect("can be written");
+    let configuration = format!(
+        "server:\n  ip-address: 0.0.0.0@53\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \
+         \"{place}\"\n  database: \"\"\n  pidfile: \"\"\n  xfrdfile: \"{place}/xfrd\"\n  xfrdir: \"{place}\"\n  \
+         zonelistfile: \"{place}/zones\"\n  logfile: \"{place}/nsd.log\"\n  rrl-ratelimit: 0\nremote-control:\n  \
+         control-enable: no\nzone:\n  name: \"inside.example\"\n  zonefile: \"{place}/zone\"\n"
+    );
+    fs::write(home.path("nsd.conf"), configuration).expect("can be written");
+    let mut nsd = home.internet.hosts[0].command("nsd", None);
+    nsd.arg("-d").arg("-c").arg(home.path("nsd.conf"));
+    home.keep(nsd.stderr(Stdio::null()));
+    let soa = ["@127.0.0.1", "+short", "+tries=1", "+time=1", "inside.example", "SOA"];
+    until(|| match home.internet.hosts[0].run("dig", &soa, "") {
+        Ok(output) if output.status.success() && !output.stdout.is_empty() => Ok(()),
+        Ok(output) => Err(text(&output)),
+        Err(error) => Err(error.to_string()),
+    });
+}
+
+#[test]
+fn a_dns_server_of_a_host_answers_by_its_name_as_beside_it() {
+    let test = "a_dns_server_of_a_host_answers_by_its_name_as_beside_it";
+    let Some(mut home) = served(test, &["nsd"]) else { return };
+    domain_server(&mut home);
+    home.add_name("dns", 0, &["udp/53", "tcp/53"]);
+    let (by_name, beside) = (format!("@dns.{ZONE}"), format!("@{}", SmallInternet::host_address(0)));
+    let shown = ["+norecurse", "+nocookie", "+noall", "+answer", "+authority", "+additional", "+time=5"];
+    let mut records = 0;
+    // The first packet may go for the question where the host is.
+    until(|| {
+        let mut dig = home.client(0, "dig");
+        let said = text(
+            &dig.args([by_name.as_str(), "-4", "+short", "inside.example", "SOA"])
+                .output()
+                .expect("dig runs"),
+        );
+        if said.starts_with("ns.inside.example.") { Ok(()) } else { Err(said) }
+    });
+    for question in ["www A", "www AAAA", "@ MX", "@ SOA", "long TXT", "nothing A"] {
+        let (label, kind) = question.split_once(' ').expect("a label and a kind");
+        let name = if label == "@" { "inside.example".to_owned() } else { format!("{label}.inside.example") };
+        // Longer than 512 bytes: without EDNS dig is told so by UDP, and comes by TCP.
+        for transport in [&["+notcp"][..], &["+tcp"], &["+noedns"]] {
+            let asked = [&["-4", name.as_str(), kind], &shown[..], transport].concat();
+            let mut dig = home.client(0, "dig");
+            let got = text(&dig.arg(&by_name).args(&asked).output().expect("dig runs"));
+            let wanted = home.internet.hosts[1].run("dig", &[&[beside.as_str()], &asked[..]].concat(), "");
+            assert_eq!(got, text(&wanted.expect("dig runs")), "{question} {transport:?}");
+            assert!(got.contains("inside.example."), "{got}");
+            records += got.lines().count();
+        }
+    }
+    assert!(records > 18, "{records}");
+}
+
+/// sshd at the first host, which lets the key `user` in. What it insists on is made where nobody else sees
+/// it.
 fn shell_server(home: &mut Home) {
     for key in ["host-key", "user"] {
         let mut made = Command::new("ssh-keygen");

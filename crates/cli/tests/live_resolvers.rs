@@ -280,8 +280,8 @@ fn counted(home: &Home, counter: &str) -> (u64, u64) {
     (number("packets"), number("bytes"))
 }
 
-/// Clients reach a host by resolvers that prove themselves while forged queries ask for two other names, which
-/// could have all addresses that there are. Returns which hosts have addresses then, if this runs here.
+/// Clients reach a host by resolvers that prove themselves while forged queries ask for two other names,
+/// which could have all addresses that there are. Returns which hosts have addresses then, if this runs here.
 fn beside_forged_queries(test: &str, change: impl Fn(String) -> String) -> Option<String> {
     let plan = Plan {
         initiators: 4,

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The zone of the names.
 pub(crate) const ZONE: &str = "home.example";
-/// The variable of the environment that says how long the soak lasts; where it is set, tests that have a whole
-/// form take it.
+/// The variable of the environment that says how long the soak lasts; where it is set, tests that have a
+/// whole form take it.
 pub(crate) const WHOLE_RUN: &str = "RAVELIN_SOAK_SECONDS";
 /// Bytes of the download that each web server has.
 const DOWNLOAD: usize = 1 << 20;

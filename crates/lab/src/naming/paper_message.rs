@@ -1,6 +1,6 @@
-//! The authentication of the paper on AVES (USENIX 2001): MD5 over a message and a key that both ends share. It
-//! stands here alone, as what ours is measured beside. Its key, and whether it stood in front or behind, are not
-//! in the paper.
+//! The authentication of the paper on AVES (USENIX 2001): MD5 over a message and a key that both ends share.
+//! It stands here alone, as what ours is measured beside. Its key, and whether it stood in front or behind,
+//! are not in the paper.
 
 use super::by_size::each_size;
 use crate::experiment::{Figure, Row};

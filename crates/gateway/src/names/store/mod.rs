@@ -98,8 +98,8 @@ impl Kept {
         self.commit(vec![StoreChange { part: StorePart::Names, key: name.as_bytes().to_vec(), value }])
     }
 
-    /// Writes changes after which all is written that packets did `until` a moment. Gives them back where that
-    /// fails.
+    /// Writes changes after which all is written that packets did `until` a moment. Gives them back where
+    /// that fails.
     fn write(&self, changes: Vec<StoreChange>, until: Option<u64>) -> Vec<StoreChange> {
         let result = self.commit(changes.clone());
         let mut written = self.written();
