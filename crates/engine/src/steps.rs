@@ -252,6 +252,10 @@ fn instruction_words(
         Op::Remove { table, .. } => {
             Some(format!("  remove from {}", program.tables.get(*table as usize)?.name))
         }
+        Op::EndAfter { table, .. } => Some(format!(
+            "  the entry of {} has a lifetime of its own",
+            program.tables.get(*table as usize)?.name
+        )),
         Op::SetDefault { table, .. } => {
             Some(format!("  set the default of {}", program.tables.get(*table as usize)?.name))
         }

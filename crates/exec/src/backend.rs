@@ -293,7 +293,7 @@ pub trait ProgramControl: Statistics {
 
     /// When the entry with this key and priority ends by the `age` of its table (ns), `u64::MAX` without
     /// `age`; `None` if it stays until it is removed, or is not there.
-    fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64>;
+    fn age_of(&self, table: u32, key: &[Match], priority: u32) -> Option<u64>;
 
     /// Makes an entry that is there one that packets made at `now` (ns), also if it would stay until it is
     /// removed; it ends by its age at `ends` at the latest. To undo a change of such an entry.

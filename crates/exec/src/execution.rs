@@ -213,7 +213,7 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         self.state.learn_entry_for(table, entry, now, lifetime)
     }
 
-    fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
+    fn age_of(&self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
         self.state.tables.age_of(table, key, priority)
     }
 

@@ -300,6 +300,7 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
             | Op::Learn { .. }
             | Op::HasRoom(_)
             | Op::Remove { .. }
+            | Op::EndAfter { .. }
             | Op::SetDefault { .. }
             | Op::ClearDefault(_) => self.table_op(&instruction.op),
             Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
@@ -351,6 +352,12 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
             Op::Remove { table, key } => {
                 let (words, length) = self.key(*table, key);
                 self.state.remove_releasing(*table, &words[..length]);
+                Vec::new()
+            }
+            Op::EndAfter { table, key, after } => {
+                let (words, length) = self.key(*table, key);
+                let after = self.value(*after) as u64;
+                self.state.end_after(*table, &words[..length], after);
                 Vec::new()
             }
             Op::SetDefault { table, value } => {

@@ -153,7 +153,7 @@ pub fn take_over(
         counters: kept(&plan.counters),
         events: kept(&plan.events),
     };
-    let taken = tables(old, new, new_program, &plan, now, &mut report, &mut exchanged)
+    let taken = tables(old, new, (old_program, new_program), &plan, now, &mut report, &mut exchanged)
         .and_then(|()| groups(old, new, &plan, &mut report, &mut exchanged));
     match taken {
         Ok(()) => {
@@ -168,19 +168,23 @@ pub fn take_over(
 }
 
 /// Gives entries that packets made in an earlier run to a table of the same shape, as if packets had made
-/// them at `now` (ns). Returns how many it took; an entry is left out where the table has no room for it, or
-/// its pool does not have its item.
+/// them at `now` (ns); one with a time (ns) ends then at the latest. Returns how many it took; an entry is left
+/// out where the table has no room for it, or its pool does not have its item.
 pub fn restore(
     new: &mut dyn Backend,
     program: &Program,
     table: u32,
-    entries: impl Iterator<Item = Entry>,
+    entries: impl Iterator<Item = (Entry, Option<u64>)>,
     now: u64,
 ) -> u64 {
     let pool = pool_of(program, table);
     let mut taken = 0;
-    for entry in entries.filter(|entry| has_item(program, pool, entry)) {
-        if new.learn(table, &entry, now).is_err() {
+    for (entry, ends) in entries.filter(|(entry, _)| has_item(program, pool, entry)) {
+        let learned = match ends {
+            Some(ends) => new.put_back(table, &entry, now, ends),
+            None => new.learn(table, &entry, now),
+        };
+        if learned.is_err() {
             continue;
         }
         taken += 1;
@@ -202,7 +206,8 @@ pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_progra
         kept.insert(to);
         let lives = |program: &Program, table: u32| {
             let table = &program.tables[table as usize];
-            (table.capacity, table.idle, table.age, table.evict, table.entries.is_empty())
+            let times = (table.idle, table.age, table.lifetimes);
+            (table.capacity, times, table.evict, table.entries.is_empty())
         };
         let entries = held.get(from as usize).copied().unwrap_or(0);
         if entries > 0 && lives(old, from) != lives(new_program, to) {
@@ -257,7 +262,7 @@ fn has_item(program: &Program, pool: Option<u32>, entry: &Entry) -> bool {
 fn tables(
     old: &mut dyn Backend,
     new: &mut dyn Backend,
-    new_program: &Program,
+    (old_program, new_program): (&Program, &Program),
     plan: &Replacement,
     now: u64,
     report: &mut TakeoverReport,
@@ -281,7 +286,12 @@ fn tables(
                 continue;
             }
             let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
-            new.learn(to, entry, now).map_err(refused)?;
+            // What may have a lifetime of its own keeps it.
+            match old_program.tables[from as usize].lifetimes.then(|| old.age_of(from, &entry.key, 0)) {
+                Some(Some(ends)) => new.put_back(to, entry, now, ends),
+                _ => new.learn(to, entry, now),
+            }
+            .map_err(refused)?;
             entries += 1;
         }
         report.tables.push((name.clone(), entries));

@@ -151,6 +151,8 @@ fn telling(
             }
             _ => Some("learns in a table that may refuse, raise an event or give something back"),
         },
+        // All packets of a segment come at one time, so the first one gives the entry its end.
+        Op::EndAfter { .. } => None,
         Op::WireLength | Op::Captured => Some("asks for the length"),
         Op::Scan { .. } => Some("searches its data"),
         Op::Count { .. } | Op::Mark { .. } => Some("counts"),

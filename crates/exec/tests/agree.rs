@@ -202,6 +202,7 @@ impl Generator {
             let mut table = table(keys, values, random.pick(&[1, 3, 40]), evict);
             (table.idle, table.age) =
                 random.pick(&[(Some(20), None), (None, Some(30)), (Some(0), None), (Some(20), Some(30))]);
+            table.lifetimes = table.age.is_some() && random.below(2) == 0;
             let entry = |random: &mut Random, widths: &[u8]| -> Vec<u128> {
                 widths.iter().map(|width| random.wide() >> (128 - u32::from(*width))).collect()
             };
@@ -344,7 +345,13 @@ impl Generator {
             }
             8 | 9 => {
                 let (key, value) = (self.key(table), self.values(table));
-                let accepted = self.build.one(Op::Learn { table: index, key, value }, 1);
+                let accepted = self.build.one(Op::Learn { table: index, key: key.clone(), value }, 1);
+                if self.tables[table].lifetimes && self.random.below(2) == 0 {
+                    let after = self.of(64);
+                    let mask = self.build.constant(64, 63);
+                    let after = self.build.one(Op::Binary(BinaryOp::And, after, mask), 64);
+                    self.build.none(Op::EndAfter { table: index, key, after });
+                }
                 self.known.push(accepted);
             }
             10 => {

@@ -14,16 +14,17 @@
 //!   bytes    of an entry                                      u16
 //!   each worker:
 //!     count  of entries                                       u32
-//!     entry  the columns of the key, then those of the value, each in as few bytes as its width needs
+//!     entry  the columns of the key, then those of the value, each in as few bytes as its width needs;
+//!            where entries may have a lifetime of their own, the time when it ends by it or by `age`     u64
 //! check      CRC-32 (ISO 3309) of all bytes before            u32
 //! ```
 //!
 //! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
 //! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
-//! written. That is a time of the program, which nobody can set, and which counts from the start of the
-//! machine: a time of an earlier start means nothing any more. So after another start of the machine, a table
-//! whose entries end by `idle` or `age`, or have a column of times, does not come back. The file takes the
-//! place of an earlier one in one step.
+//! written; an entry with a time of its end ends then at the latest. The file has times of the program, which
+//! nobody can set, and which count from the start of the machine: a time of an earlier start means nothing any
+//! more. So after another start of the machine, a table whose entries end by `idle` or `age`, or have a column
+//! of times, does not come back. The file takes the place of an earlier one in one step.
 
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
@@ -39,6 +40,8 @@ use std::process;
 const SECOND: u64 = 1_000_000_000;
 const MAGIC: &[u8; 8] = b"ravelin\0";
 const VERSION: u16 = 3;
+/// The length of the time when an entry ends.
+const END_BYTES: usize = size_of::<u64>();
 
 /// Why a snapshot is not read.
 #[derive(Debug, thiserror::Error)]
@@ -201,7 +204,8 @@ pub(crate) fn read(
             let is_over = |most: u64| past.is_none_or(|past| most <= past);
             let ends = [table.idle, table.age].into_iter().flatten().any(is_over);
             let has_time = columns(table).any(|column| column.kind == ColumnKind::Time);
-            let is_same = table.shape() == shape && entry_bytes(table) == bytes;
+            let least = columns_bytes(table);
+            let is_same = table.shape() == shape && [least, least + END_BYTES].contains(&bytes);
             is_kept(table) && is_same && !ends && (past.is_some() || !has_time)
         };
         let (mut taken, mut all) = (0, 0);
@@ -230,13 +234,19 @@ fn column_bytes(column: &Column) -> usize {
     usize::from(column.width).div_ceil(8)
 }
 
-/// The length of an entry; at least 1, since a key has a column.
+/// The length of an entry as it is written.
 fn entry_bytes(table: &Table) -> usize {
+    columns_bytes(table) + if table.lifetimes { END_BYTES } else { 0 }
+}
+
+/// The length of the columns of an entry; at least 1, since a key has a column.
+fn columns_bytes(table: &Table) -> usize {
     columns(table).map(column_bytes).sum::<usize>().max(1)
 }
 
-/// The entry that these bytes are.
-fn entry(table: &Table, mut bytes: &[u8]) -> Entry {
+/// The entry that these bytes are, and when it ends, if they say it. They are no fewer than its columns have.
+fn entry(table: &Table, bytes: &[u8]) -> (Entry, Option<u64>) {
+    let (mut bytes, end) = bytes.split_at(columns_bytes(table));
     let mut number = |column: &Column| {
         let (of_column, rest) = bytes.split_at(column_bytes(column).min(bytes.len()));
         bytes = rest;
@@ -244,7 +254,8 @@ fn entry(table: &Table, mut bytes: &[u8]) -> Entry {
         number & u128::MAX >> (128 - u32::from(column.width.clamp(1, 128)))
     };
     let key = table.keys.iter().map(|column| Match::Exact(number(column))).collect();
-    Entry { key, value: table.values.iter().map(&mut number).collect(), priority: 0 }
+    let value = table.values.iter().map(&mut number).collect();
+    (Entry { key, value, priority: 0 }, end.try_into().ok().map(u64::from_be_bytes))
 }
 
 /// The path beside a snapshot at which this process, and no other one, writes the next one.
@@ -310,10 +321,15 @@ fn contents(
         for worker in workers {
             let learned = worker.learned(number);
             file.write_all(&u32::try_from(learned.len()).map_err(too_long)?.to_be_bytes())?;
-            for entry in learned {
-                let numbers = entry.exact_key().unwrap_or_default().into_iter().chain(entry.value);
+            for Entry { key, value, .. } in learned {
+                let exact = |part: &Match| if let Match::Exact(number) = part { Some(*number) } else { None };
+                let numbers = key.iter().filter_map(exact).chain(value);
                 for (column, number) in columns(table).zip(numbers) {
                     file.write_all(&number.to_be_bytes()[16 - column_bytes(column)..])?;
+                }
+                if table.lifetimes {
+                    let ends = worker.age_of(number, &key, 0).unwrap_or(u64::MAX);
+                    file.write_all(&ends.to_be_bytes())?;
                 }
             }
         }

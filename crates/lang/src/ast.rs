@@ -485,7 +485,7 @@ pub enum StmtKind {
 }
 
 /// `t[k, l] = v`; the value is absent where the table is a set. In rules chosen by priority,
-/// `t[k, l] = v priority 5`.
+/// `t[k, l] = v priority 5`; with a lifetime of its own, `t[k, l] = v for 5s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
     /// The table.
@@ -496,6 +496,8 @@ pub struct TableWrite {
     pub value: Option<Expr>,
     /// The priority.
     pub priority: Option<Expr>,
+    /// How long the entry lives: `for 5s`.
+    pub lifetime: Option<Box<Expr>>,
     /// The whole of it.
     pub span: Span,
 }

@@ -9,7 +9,7 @@ use lang::ir::*;
 const DECLARATIONS: &str = r#"program "case"
 slots 2
 reason r0 "no_such_port" "the port does not exist"
-table t0 "hosts" { key ("ip" ip4:32) value ("at" port:16) capacity 4 age 1000 entry (1) = (2) default (7) }
+table t0 "hosts" { key ("ip" ip4:32) value ("at" port:16) capacity 4 age 1000 lifetimes entry (1) = (2) default (7) }
 table t1 "fixed" { key ("a" uint:8, "b" uint:4) value () capacity 1 }
 counter c0 "hits" size 1
 counter c1 "cells" size 3 indexed
@@ -78,6 +78,7 @@ fn every_operation_used_rightly_passes() {
             %6:1, %7:16 = lookup t0[%5]
             %8:1 = has_room(t0[%5])
             %9:1 = learn t0[%5] = (%7)
+            %20:64 = now  end t0[%5] after %20
             remove t0[%5]
             set_default t0 = (%7)
             clear_default t0
@@ -124,6 +125,7 @@ fn declarations() {
     fails_when(|program| program.tables[1].entries = vec![Entry::exact(&[1], &[])], Fault::Entry(1, 0));
     fails_when(|program| program.tables[1].entries = vec![Entry::exact(&[1, 16], &[])], Fault::Entry(1, 0));
     fails_when(|program| program.tables[0].entries.push(Entry::exact(&[1], &[1 << 16])), Fault::Entry(0, 1));
+    fails_when(|program| program.tables[1].lifetimes = true, Fault::KindProperty(1));
     fails_when(|program| program.tables[0].default = Some(vec![]), Fault::Default(0));
     fails_when(|program| program.tables[0].default = Some(vec![65536]), Fault::Default(0));
     fails_when(|program| program.counters[0].size = 0, Fault::EmptyCounter(0));
@@ -270,6 +272,9 @@ fn shapes_of_instructions() {
         ("%4:4 = const 1 %5:1 = learn t1[%2, %4] = ()", Fault::NoExpiry(1)),
         ("%4:1 = has_room(t0[%0], t1[%2])", Fault::Operands { due: 2, found: 1 }),
         ("remove t0[%2]", wide(2, 32)),
+        ("end t0[%0] after %1", wide(1, 64)),
+        ("%4:64 = now end t0[%2] after %4", wide(2, 32)),
+        ("%4:64 = now %5:4 = const 1 end t1[%2, %5] after %4", Fault::NoLifetimes(1)),
         ("set_default t0 = (%2)", wide(2, 16)),
         ("count c1", Fault::NoIndex(1)),
         ("count c1[%1]", wide(1, 32)),
@@ -765,7 +770,7 @@ fn tables_of_patterns_have_no_default_to_set() {
         let table = &mut program.tables[0];
         (table.kind, table.keys, table.entries) =
             (TableKind::Patterns(Answer::First), Vec::new(), Vec::new());
-        (table.age, table.default) = (None, None);
+        (table.age, table.lifetimes, table.default) = (None, false, None);
         assert_eq!(faults(&program), [("f0 b0 1".to_string(), Fault::TableKind(0))]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every construct that the program generator knows; a long enough run must see each of them.
-pub const CONSTRUCTS: [&str; 102] = [
+pub const CONSTRUCTS: [&str; 103] = [
     "layout",
     "sub-byte field",
     "wide field",
@@ -47,6 +47,7 @@ pub const CONSTRUCTS: [&str; 102] = [
     "break",
     "lookup",
     "learn",
+    "learn for",
     "insert",
     "together",
     "remove",

@@ -16,6 +16,7 @@ fn filled(evict: Evict) -> ExactTable {
         capacity: ENTRIES as usize,
         idle: Some(1000),
         age: None,
+        lifetimes: false,
         evict,
         seed: 7,
     };

@@ -217,7 +217,16 @@ impl Deadlines {
 
 /// The index of a list.
 fn spec(key_words: usize, capacity: usize, seed: u64) -> ExactSpec {
-    ExactSpec { key_words, value_words: 1, capacity, idle: None, age: None, evict: Evict::Refuse, seed }
+    ExactSpec {
+        key_words,
+        value_words: 1,
+        capacity,
+        idle: None,
+        age: None,
+        lifetimes: false,
+        evict: Evict::Refuse,
+        seed,
+    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub struct ExactSpec {
     pub idle: Option<u64>,
     /// How long an entry lives after its last learn, in nanoseconds; `None` is for ever.
     pub age: Option<u64>,
+    /// Entries may have a lifetime of their own, at most `age`, see [`Exact::end_by`]. It is kept in a word of the
+    /// entry; without this, and without `age`, there is none.
+    pub lifetimes: bool,
     /// What happens when the table is full.
     pub evict: Evict,
     /// Chooses the hash function, and has no other effect. Whoever cannot guess it cannot pick keys that
@@ -98,12 +101,17 @@ impl ExactSpec {
             | mark(self.age.is_some(), MARK_AGE)
     }
 
-    /// When an entry last learned at `learned` and last hit or learned at `renewed` ends; `None` for never.
-    /// It lives for a nanosecond at least.
+    /// Whether there is a word for an entry's own lifetime.
+    fn keeps_lifetimes(&self) -> bool {
+        self.lifetimes && self.age.is_some()
+    }
+
+    /// When an entry last learned at `learned`, with a lifetime of its own or `u64::MAX`, and last hit or
+    /// learned at `renewed` ends; `None` for never. It lives for a nanosecond at least.
     #[inline]
-    fn deadline(&self, learned: u64, renewed: u64) -> Option<u64> {
+    fn deadline(&self, learned: u64, lifetime: u64, renewed: u64) -> Option<u64> {
         let by_idle = self.idle.map_or(u64::MAX, |idle| renewed.saturating_add(idle.max(1)));
-        Some(self.end_by_age(learned).min(by_idle)).filter(|deadline| *deadline < u64::MAX)
+        Some(self.end_by_age(learned, lifetime).min(by_idle)).filter(|deadline| *deadline < u64::MAX)
     }
 
     /// When an entry that ends at `deadline` by its age was learned; `None` if the table has none.
@@ -111,9 +119,11 @@ impl ExactSpec {
         self.age.map(|age| deadline.saturating_sub(age.max(1)))
     }
 
-    /// When an entry ends by its age that was learned then; `u64::MAX` for never.
-    fn end_by_age(&self, learned: u64) -> u64 {
-        self.age.map_or(u64::MAX, |age| learned.saturating_add(age.max(1)))
+    /// When an entry ends by its age that was learned then, with a lifetime of its own or `u64::MAX`;
+    /// `u64::MAX` for never.
+    #[inline]
+    fn end_by_age(&self, learned: u64, lifetime: u64) -> u64 {
+        self.age.map_or(u64::MAX, |age| learned.saturating_add(age.max(1).min(lifetime)))
     }
 
     fn check(&self) -> Result<(), ExactSpecError> {
@@ -227,8 +237,9 @@ pub trait Exact {
     /// Puts `key` in with `value`, or gives it that value; renews age, idle time and recency.
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned;
     /// The entry of `key` ends at `deadline`, which is behind all times that the table has seen, if it has an
-    /// `age` and would end later by it: as if it had been learned earlier. The next learn makes it live as
-    /// long as any other. An entry that is permanent, or of a table without `age`, stays as it is.
+    /// `age` and would end later by it: as if it had been learned earlier, or by a lifetime of its own where the
+    /// table has [`lifetimes`](ExactSpec::lifetimes). The next learn makes it live as long as any other.
+    /// An entry that is permanent, or of a table without `age`, stays as it is.
     fn end_by(&mut self, key: &[u64], deadline: u64);
     /// As [`learn`](Exact::learn), and tells the keys of the entries that made room.
     fn learn_telling(
@@ -251,7 +262,7 @@ pub trait Exact {
     fn deadline_of(&mut self, key: &[u64]) -> Option<u64>;
     /// When `key` ends by the `age` of the table unless it is learned before, `u64::MAX` without `age`;
     /// `None` if it is permanent or not there.
-    fn age_of(&mut self, key: &[u64]) -> Option<u64>;
+    fn age_of(&self, key: &[u64]) -> Option<u64>;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
     /// Ends every entry whose deadline is at or before `now`, as [`expire`](Exact::expire), but takes them
@@ -292,8 +303,8 @@ pub trait Exact {
         Self: Sized;
     /// Takes all entries of the table that it was last [prepared for](Exact::prepare_for), and what that has
     /// counted, and goes on in its place: entries keep the times of their last hit and learn, and end by the
-    /// times of this table. It takes no longer for many entries, which then move a few at a time as after a
-    /// [resize](Exact::resize). The other one is of no more use.
+    /// times of this table and by their own. It takes no longer for many entries, which then move a few at a
+    /// time as after a [resize](Exact::resize). The other one is of no more use.
     fn inherit(&mut self, old: &mut Self)
     where
         Self: Sized;

@@ -19,6 +19,7 @@ fn nothing_allocates_after_the_table_is_made() {
             capacity: 500,
             idle: Some(3000),
             age: Some(5000),
+            lifetimes: false,
             evict: Evict::Lru,
             seed: 9,
         };

@@ -35,6 +35,9 @@ pub enum RefusalCause {
         /// The name of the table, register or other declaration.
         name: String,
     },
+    /// The step gives an entry a lifetime of its own.
+    #[error("it gives an entry of table `{0}` a lifetime of its own, which is kept by the processor")]
+    Lifetime(String),
     /// The step chooses a member of a group.
     #[error("it asks group `{0}`, which is kept by the processor")]
     Group(String),
@@ -87,6 +90,7 @@ pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool)
         Op::Learn { .. } if in_loop => RefusalCause::Loop("learns"),
         Op::Count { .. } if in_loop => RefusalCause::Loop("counts"),
         Op::Lookup { .. } | Op::Learn { .. } | Op::Count { .. } | Op::Remove { .. } => return None,
+        Op::EndAfter { table, .. } => RefusalCause::Lifetime(name(*table)),
         Op::Scan { table: index, .. } if table(*index).counted && table(*index).kind != FIRST => {
             RefusalCause::Occurrences(name(*index))
         }

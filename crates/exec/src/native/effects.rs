@@ -5,7 +5,7 @@ use super::call::{Context, MOST_FOUND};
 use super::host::{
     COPY, EMIT, FIND, FIND1, FIND2, FRAGMENT, HOLDS, LEARN, LEARN11, POP, PUSH, RAISE, REMOVE, TRUNCATE,
 };
-use super::tables::{FREE, LEARN_RELEASING, REMOVE_RELEASING};
+use super::tables::{END_AFTER, FREE, LEARN_RELEASING, REMOVE_RELEASING};
 use super::translate::Body;
 use crate::interpret::largest;
 use crate::pack::{MAX_WORDS, PackedPlace, Packing, WIDEST_KEY};
@@ -51,6 +51,11 @@ impl Body<'_, '_> {
             Op::Remove { table, key } => {
                 let (table_address, key) = (self.table(*table), self.stored_key(*table, key));
                 self.host.call(&mut self.bx, REMOVE, [table_address, key]);
+            }
+            Op::EndAfter { table, key, after } => {
+                let (number, after) = (self.iconst(u64::from(*table)), self.word(*after));
+                let (context, key) = (self.context, self.stored_key(*table, key));
+                self.host.call(&mut self.bx, END_AFTER, [context, number, key, after]);
             }
             Op::SetDefault { table, value } => {
                 let packing = &self.shared.packings[*table as usize].1;

@@ -347,12 +347,12 @@ impl CompiledNative {
     }
 }
 
-/// Whether the packet function makes no outputs and events, and keeps the size of packets.
+/// Whether the packet function makes no outputs and events, makes nothing due, and keeps the size of packets.
 fn is_plain(program: &Program) -> bool {
     let blocks = program.functions.iter().take(1).flat_map(|function| &function.blocks);
-    let sends = blocks
-        .flat_map(|block| &block.instructions)
-        .any(|instruction| matches!(instruction.op, Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. }));
+    let sends = blocks.flat_map(|block| &block.instructions).any(|instruction| {
+        matches!(instruction.op, Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. } | Op::EndAfter { .. })
+    });
     !sends && !program.manifest.resizes_packet
 }
 

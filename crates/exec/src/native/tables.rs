@@ -19,6 +19,7 @@ host_functions! {
     FREE = free(context, table, wanted) -> 1;
     LEARN_RELEASING = learn_releasing(context, table, key, value) -> 1;
     REMOVE_RELEASING = remove_releasing(context, table, key) -> 0;
+    END_AFTER = end_after(context, table, key, after) -> 0;
     PREFIX32 = prefix32(context, place, address) -> 1;
     PREFIX = prefix(context, place, key) -> 1;
     RULE = rule(context, place, key) -> 1;
@@ -70,6 +71,19 @@ unsafe extern "C" fn remove_releasing(context: *mut Context<'_>, table: u64, key
         (context, std::slice::from_raw_parts(key, words))
     };
     context.state().remove_releasing(table as u32, key);
+}
+
+unsafe extern "C" fn end_after(context: *mut Context<'_>, table: u64, key: *const u64, after: u64) {
+    // SAFETY: as for `learn_releasing`.
+    let (context, key) = unsafe {
+        let context = &mut *context;
+        let words = (&(*context.state).tables.shapes)[table as usize].key.words;
+        (context, std::slice::from_raw_parts(key, words))
+    };
+    let now = context.now;
+    let state = context.state();
+    state.now = now;
+    state.end_after(table as u32, key, after);
 }
 
 unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u64) -> *const u64 {

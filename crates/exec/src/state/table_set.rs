@@ -418,9 +418,9 @@ impl<F: TableFamily> TableSet<F> {
     }
 
     /// The parts of a declaration on which the life of an entry depends.
-    fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Eviction) {
-        let ir::Table { capacity, idle, age, evict, .. } = self.declared[index];
-        (capacity, idle, age, evict)
+    fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, bool, ir::Eviction) {
+        let ir::Table { capacity, idle, age, lifetimes, evict, .. } = self.declared[index];
+        (capacity, idle, age, lifetimes, evict)
     }
 
     /// Exchanges two tables once more, which undoes the exchange.
@@ -681,6 +681,7 @@ fn exact<F: TableFamily>(table: &ir::Table, shape: &TableShape, seed: u64) -> Re
         capacity: table.capacity as usize,
         idle: table.idle,
         age: table.age,
+        lifetimes: table.lifetimes,
         evict: if shape.refuses { Evict::Refuse } else { Evict::Lru },
         seed,
     };

@@ -127,6 +127,7 @@ pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Eviction) -> Tabl
         capacity,
         idle: None,
         age: None,
+        lifetimes: false,
         evict,
         kind: lang::ir::TableKind::Exact,
         counted: false,

@@ -109,6 +109,49 @@ fn an_item_that_came_back_is_not_handed_out_again() {
 }
 
 #[test]
+fn an_entry_comes_back_with_the_rest_of_its_lifetime() {
+    let text = "
+table leases: exact(u16) -> u8 { capacity 8  age 60s  evict refuse }
+layout lease { who: u16 }
+start decoder all(l: lease) {
+    match l.who { 1 => { learn leases[1] = 1 for 30s else {} }, else => { learn leases[l.who] = 2 else {} } }
+    flood
+}";
+    let without = text.replace(" for 30s", "");
+    let (program, without) = (program(text), super::tests::program(&without));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let mut old = workers(&program, 1);
+    let mut frames = packet::Frames::new();
+    (1..3).for_each(|who| frames.push(&[0, who], 60, WRITTEN - 5 * SECOND));
+    let mut batch = packet::Batch::new();
+    frames.fill(&mut batch, 0..2);
+    batch.port[..2].fill(1);
+    old[0].run(frames.memory_mut(), &mut batch, &mut exec::Outputs::default());
+    write(&path, &program, &control(&old), &after(0)).expect("written");
+    assert!(most_bytes(&program, 1, &after(0)) >= fs::metadata(&path).expect("a file").len());
+    for program in [&program, &without] {
+        let mut anew = workers(program, 1);
+        let returned = read(&path, program, &mut anew, &after(10)).expect("right").expect("there");
+        assert_eq!(returned.tables, [("leases".to_owned(), 2, 0)]);
+        let mut left_at = |time: u64| {
+            anew[0].advance(time, &mut exec::Outputs::default());
+            let mut left: Vec<_> = anew[0].learned(0).iter().map(|entry| entry.value[0]).collect();
+            left.sort_unstable();
+            left
+        };
+        assert_eq!(left_at(WRITTEN + 25 * SECOND - 1), [1, 2]);
+        assert_eq!(left_at(WRITTEN + 25 * SECOND), [2]);
+        assert_eq!(left_at(WRITTEN + 55 * SECOND), [0; 0]);
+    }
+    let mut late = workers(&program, 1);
+    let returned = read(&path, &program, &mut late, &after(40)).expect("right").expect("there");
+    assert_eq!(returned.tables, [("leases".to_owned(), 2, 0)]);
+    late[0].advance(WRITTEN + 40 * SECOND, &mut exec::Outputs::default());
+    assert_eq!(late[0].learned(0).len(), 1, "what ended meanwhile has ended");
+}
+
+#[test]
 fn what_does_not_fit_the_program_or_is_over_is_left_out_and_told() {
     let (program, folder) = (program(PROGRAM), tempfile::tempdir().expect("a folder"));
     let path = folder.path().join("state");

@@ -160,6 +160,7 @@ fn built(keys: &[u64], words: usize) -> Result<ExactTable, String> {
         capacity,
         idle: None,
         age: None,
+        lifetimes: false,
         evict: Evict::Refuse,
         seed: SEED,
     };

@@ -246,7 +246,7 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
         Err(EntryError::Fixed)
     }
 
-    fn age_of(&mut self, _: u32, _: &[Match], _: u32) -> Option<u64> {
+    fn age_of(&self, _: u32, _: &[Match], _: u32) -> Option<u64> {
         None
     }
 
@@ -319,6 +319,7 @@ fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
         capacity: table.capacity as usize,
         idle: table.idle,
         age: table.age,
+        lifetimes: table.lifetimes,
         evict: match table.evict {
             lang::ir::Eviction::Lru => Evict::Lru,
             lang::ir::Eviction::Refuse => Evict::Refuse,

@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A span of time; a bare number is none.
-    fn time(&mut self, expr: &'a ast::Expr) -> Expr {
+    pub(super) fn time(&mut self, expr: &'a ast::Expr) -> Expr {
         self.diagnostics.check_unit(expr);
         self.typed(expr, &Type::Time)
     }

@@ -2,7 +2,7 @@
 //! bounded.
 
 use super::Checker;
-use super::hir::{Placement, Write};
+use super::hir::{Expr, Placement, Write};
 use super::operators::same;
 use super::types::TableId;
 use crate::ast;
@@ -65,10 +65,12 @@ impl<'a> Checker<'a> {
                 );
             }
             self.diagnostics.no_priority(&name.text, priority);
+            self.no_lifetime(write);
             return self.group_member(group, &name.text, keys, span);
         }
         let table = self.table_named(name)?;
         let entry = write.map_or(span, |write| write.span);
+        self.no_lifetime(write);
         let kind = self.program.tables[table.0].kind;
         let priority = self.priority(kind, &name.text, priority, entry);
         let key = self.key_parts(table, keys, span);
@@ -78,6 +80,21 @@ impl<'a> Checker<'a> {
             self.check_bounded(table, name);
         }
         Some(Placement::Entry { table, key: key?, priority, value })
+    }
+
+    /// Reports a lifetime of its own where entries have none.
+    fn no_lifetime(&mut self, write: Option<&ast::TableWrite>) {
+        if let Some(time) = write.and_then(|write| write.lifetime.as_ref()) {
+            self.report(
+                Diagnostic::error(
+                    "E0576",
+                    "only entries of exact tables have a lifetime of their own",
+                    time.span,
+                    "no lifetime belongs here",
+                )
+                .help("an entry of a table of `lpm` or `rules` lives for the `age` of the table"),
+            );
+        }
     }
 
     pub(super) fn write(&mut self, write: &'a ast::TableWrite) -> Option<Write> {
@@ -98,8 +115,27 @@ impl<'a> Checker<'a> {
         self.diagnostics.no_priority(&write.table.text, write.priority.as_ref());
         let key = self.keys(table, &write.keys, write.span);
         let value = self.value_columns(table, write.value.as_ref(), write.span);
+        let lifetime = write.lifetime.as_ref().map(|time| self.lifetime(table, time));
         self.check_bounded(table, &write.table);
-        Some(Write { table, key, value })
+        Some(Write { table, key, value, lifetime })
+    }
+
+    /// How long an entry of a table lives that gets a lifetime of its own.
+    fn lifetime(&mut self, table: TableId, time: &'a ast::Expr) -> Expr {
+        let declared = &self.program.tables[table.0];
+        if declared.age.is_none() {
+            self.diagnostics.report(
+                Diagnostic::error(
+                    "E0576",
+                    format!("`{}` does not say how long an entry lives at most", declared.name),
+                    time.span,
+                    "a lifetime of its own is at most the `age` of the table",
+                )
+                .place(declared.span, "`age` is missing")
+                .help("declare the longest time that an entry may have, for example `age 300s`"),
+            );
+        }
+        self.time(time)
     }
 
     /// Reports a table that packets write and that does not say how it stays bounded.

@@ -184,9 +184,11 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
             | Op::Join { .. }
             | Op::Leave { .. }
             | Op::Give { .. } => step.table_writes = 1,
-            Op::Learn { .. } | Op::Remove { .. } | Op::SetDefault { .. } | Op::ClearDefault(_) => {
-                step.table_writes = 1
-            }
+            Op::Learn { .. }
+            | Op::Remove { .. }
+            | Op::EndAfter { .. }
+            | Op::SetDefault { .. }
+            | Op::ClearDefault(_) => step.table_writes = 1,
             Op::Copy(_) => step.packets_made = 1,
             Op::Emit { template, .. } => {
                 step.packets_made = 1;

@@ -137,6 +137,7 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
                 capacity: table.capacity as usize,
                 idle: table.idle,
                 age: table.age,
+                lifetimes: table.lifetimes,
                 evict: match table.evict {
                     Eviction::Lru => tables::exact::Evict::Lru,
                     Eviction::Refuse => tables::exact::Evict::Refuse,

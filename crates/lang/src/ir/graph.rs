@@ -174,6 +174,7 @@ fn act(program: &Program, op: &Op, region: &mut Region) {
         | Op::Insert { table, .. }
         | Op::Withdraw { table, .. }
         | Op::Remove { table, .. }
+        | Op::EndAfter { table, .. }
         | Op::SetDefault { table, .. }
         | Op::ClearDefault(table) => {
             region.writes.insert(*table);

@@ -62,6 +62,7 @@ impl Op {
                 index.iter().chain(member).copied().for_each(&mut visit);
             }
             Op::Learn { key, value, .. } => key.iter().chain(value).copied().for_each(&mut visit),
+            Op::EndAfter { key, after, .. } => key.iter().chain([after]).copied().for_each(&mut visit),
             Op::HasRoom(listed) => listed.iter().flat_map(|(_, key)| key).copied().for_each(&mut visit),
             Op::SetDefault { value, .. } => value.iter().copied().for_each(&mut visit),
             Op::Count { index, .. } => index.iter().copied().for_each(&mut visit),

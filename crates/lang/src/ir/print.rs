@@ -205,6 +205,7 @@ impl Display for Op {
                 write!(out, "has_room({})", list(keys))
             }
             Op::Remove { table, key } => write!(out, "remove t{table}[{}]", list(key)),
+            Op::EndAfter { table, key, after } => write!(out, "end t{table}[{}] after {after}", list(key)),
             Op::SetDefault { table, value } => write!(out, "set_default t{table} = ({})", list(value)),
             Op::ClearDefault(table) => write!(out, "clear_default t{table}"),
             Op::Count { counter, index: None } => write!(out, "count c{counter}"),
@@ -371,6 +372,9 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
         if let Some(nanoseconds) = nanoseconds {
             writeln!(out, "  {word} {nanoseconds}")?;
         }
+    }
+    if table.lifetimes {
+        writeln!(out, "  lifetimes")?;
     }
     writeln!(out, "  evict {}", if table.evict == Eviction::Lru { "lru" } else { "refuse" })?;
     let numbers = |columns: &[u128]| list(columns.iter().map(|&number| Number(number)));

@@ -22,6 +22,9 @@ pub struct Table {
     pub idle: Option<u64>,
     /// Nanoseconds after the last learn at which an entry goes; not where bytes are searched for.
     pub age: Option<u64>,
+    /// Entries may have a shorter time than `age`, which [`Op::EndAfter`](super::Op::EndAfter) gives them; exact
+    /// tables with `age` only.
+    pub lifetimes: bool,
     /// What happens when a key is new and the table is full.
     pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.

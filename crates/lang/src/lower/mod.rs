@@ -422,6 +422,7 @@ fn table(table: &hir::Table, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Tab
         capacity: table.capacity,
         idle: table.idle,
         age: table.age,
+        lifetimes: false,
         evict: table.evict,
         counted: table.counted,
         times: table.times,

@@ -9,21 +9,28 @@ use crate::flow::facts::Read;
 use crate::ir::{self, Op, Value};
 use crate::source::Span;
 
+/// A write whose columns are computed.
+#[derive(Clone)]
+struct Learning {
+    table: u32,
+    key: Vec<Value>,
+    value: Vec<Value>,
+    lifetime: Option<Value>,
+}
+
 impl Lowering<'_> {
     /// One write, or several of which all or none are done.
     pub(crate) fn learn(&mut self, writes: &[Write], otherwise: Option<&Block>, span: Span) {
-        let lowered: Vec<(u32, Vec<Value>, Vec<Value>)> = writes
-            .iter()
-            .map(|write| (write.table.0 as u32, self.values(&write.key), self.values(&write.value)))
-            .collect();
-        let keys = || lowered.iter().map(|(table, key, _)| (*table, key.clone())).collect();
+        let lowered: Vec<Learning> = writes.iter().map(|write| self.learning(write)).collect();
+        let together = lowered.len() > 1;
         let accepted = match &lowered[..] {
             [] => return,
-            [(table, key, value)] => Op::Learn { table: *table, key: key.clone(), value: value.clone() },
-            _ => Op::HasRoom(keys()),
+            [one] => self.learn_one(one, span),
+            all => {
+                let keys = all.iter().map(|one| (one.table, one.key.clone())).collect();
+                self.code.emit(1, Op::HasRoom(keys), span)
+            }
         };
-        let together = lowered.len() > 1;
-        let accepted = self.code.emit(1, accepted, span);
         if !together && otherwise.is_none() {
             return;
         }
@@ -32,11 +39,48 @@ impl Lowering<'_> {
             if !accepted {
                 otherwise.into_iter().for_each(|otherwise| lowering.block(otherwise));
             } else if together {
-                for (table, key, value) in lowered.clone() {
-                    lowering.code.emit(1, Op::Learn { table, key, value }, span);
-                }
+                lowered.iter().for_each(|one| _ = lowering.learn_one(one, span));
             }
         });
+    }
+
+    /// What a write puts where. A lifetime of its own is no longer than the table allows.
+    fn learning(&mut self, write: &Write) -> Learning {
+        let table = write.table.0 as u32;
+        let (key, value) = (self.values(&write.key), self.values(&write.value));
+        let lifetime = write.lifetime.as_ref().map(|time| {
+            let (after, range) = self.value(time);
+            let declared = &mut self.program.tables[table as usize];
+            declared.lifetimes = true;
+            let longest = declared.age.unwrap_or(u64::MAX);
+            if range.high > longest.into() {
+                let (name, place) = (declared.name.clone(), declared.span);
+                let may = if range.low == range.high { "this is" } else { "this may be" };
+                self.report(
+                    Diagnostic::error(
+                        "E0577",
+                        format!("an entry of `{name}` would live longer than its table allows"),
+                        time.span,
+                        format!("{may} {} ns, and the age of the table is {longest} ns", range.high),
+                    )
+                    .place(place, "`age` is the longest time")
+                    .help("shorten the time, compare it before, as in `if t <= 300s`, or make `age` longer"),
+                );
+            }
+            after
+        });
+        Learning { table, key, value, lifetime }
+    }
+
+    /// Learns one entry; gives the bit that says whether it was accepted.
+    fn learn_one(&mut self, one: &Learning, span: Span) -> Value {
+        let Learning { table, key, value, lifetime } = one.clone();
+        let accepted = self.code.emit(1, Op::Learn { table, key: key.clone(), value }, span);
+        if let Some(after) = lifetime {
+            // Where the entry was refused, there is none with this key.
+            self.code.effect(Op::EndAfter { table, key, after }, span);
+        }
+        accepted
     }
 
     /// A packet from a template.

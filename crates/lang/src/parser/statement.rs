@@ -396,7 +396,17 @@ impl Parser<'_> {
         let keys = self.arguments(Sign::BracketClose)?;
         let value = if self.take(Sign::Assign) { Some(self.expression()?) } else { None };
         let priority = self.priority()?;
-        Ok(TableWrite { table, keys, value, priority, span: self.since(start) })
+        let lifetime = self.lifetime()?;
+        Ok(TableWrite { table, keys, value, priority, lifetime, span: self.since(start) })
+    }
+
+    /// `for t`, on the line where the write ends and not the begin of a loop.
+    fn lifetime(&mut self) -> Parsed<Option<Box<Expr>>> {
+        let loops = *self.kind_at(1) == TokenKind::Word && self.word_at(2) == "in";
+        if self.first_on_line() || loops || !self.take_word("for") {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(self.expression()?)))
     }
 
     /// `priority n`, on the line where what it belongs to ends: at the begin of a line it is the name of a

@@ -173,7 +173,9 @@ pub(super) fn types(types: &[Type]) -> String {
 
 pub(super) fn write(write: &TableWrite) -> String {
     let value = write.value.as_ref().map(|value| format!(" = {}", expr(value))).unwrap_or_default();
-    format!("{}[{}]{value}{}", write.table.text, exprs(&write.keys), priority(write.priority.as_ref()))
+    let lifetime = write.lifetime.as_ref().map(|time| format!(" for {}", expr(time))).unwrap_or_default();
+    let priority = priority(write.priority.as_ref());
+    format!("{}[{}]{value}{priority}{lifetime}", write.table.text, exprs(&write.keys))
 }
 
 pub(super) fn priority(priority: Option<&Expr>) -> String {

@@ -202,6 +202,7 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
             capacity: random.between(6, 12) as u32,
             idle: time(random).filter(|_| kind == Exact),
             age: time(random).filter(|_| !searched),
+            lifetimes: false,
             evict: if releases.is_some() || random.one_in(2) { Eviction::Refuse } else { Eviction::Lru },
             counted,
             times: counted && random.one_in(2),
@@ -216,6 +217,7 @@ fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
         if kind == Exact && table.idle.is_none() {
             table.age = Some(table.age.unwrap_or(20_000_000));
         }
+        table.lifetimes = kind == Exact && table.age.is_some() && random.one_in(2);
         if kind == Lpm {
             table.keys =
                 vec![Column { width: random.between(1, 60) as u8, ..column(random) }, table.keys[0].clone()];

@@ -184,7 +184,12 @@ impl Maker<'_> {
             4 | 5 => {
                 let (keys, values) = of(exact);
                 let (key, value) = (self.values(scope, &keys), self.values(scope, &values));
-                self.emit(scope, &[1], Op::Learn { table: exact as u32, key, value });
+                let ends = self.program.tables[exact].lifetimes && self.random.one_in(2);
+                self.emit(scope, &[1], Op::Learn { table: exact as u32, key: key.clone(), value });
+                if ends {
+                    let after = self.value(scope, 64);
+                    self.emit(scope, &[], Op::EndAfter { table: exact as u32, key, after });
+                }
             }
             6 => {
                 let key = self.values(scope, &of(exact).0);

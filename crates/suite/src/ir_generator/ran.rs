@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// The instructions of the IR, and how blocks end.
-pub const INSTRUCTIONS: [&str; 52] = [
+pub const INSTRUCTIONS: [&str; 53] = [
     "Const",
     "Binary",
     "Compare",
@@ -37,6 +37,7 @@ pub const INSTRUCTIONS: [&str; 52] = [
     "Learn",
     "HasRoom",
     "Remove",
+    "EndAfter",
     "SetDefault",
     "ClearDefault",
     "Count",

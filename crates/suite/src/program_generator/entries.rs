@@ -102,11 +102,31 @@ impl Writer {
         }
     }
 
-    fn one_write(&mut self, scope: &Scope, table: &Table) -> String {
-        let key = self.keys(scope, table);
-        match &table.holds {
-            Holds::Nothing => format!("{}[{key}]", table.name),
-            holds => format!("{}[{key}] = {}", table.name, self.entry(scope, holds)),
+    /// What is written, and the key with its table.
+    fn one_write(&mut self, scope: &Scope, table: &Table) -> (String, String) {
+        let key = format!("{}[{}]", table.name, self.keys(scope, table));
+        let write = match &table.holds {
+            Holds::Nothing => key.clone(),
+            holds => format!("{key} = {}", self.entry(scope, holds)),
+        };
+        let write = match table.age.filter(|_| self.random.one_in(3)) {
+            Some(age) => {
+                self.saw("learn for");
+                format!("{write} for {}", self.lifetime(age))
+            }
+            None => write,
+        };
+        (write, key)
+    }
+
+    /// A lifetime of an entry in a table of this age, in milliseconds: a constant, or one that follows from the
+    /// time.
+    fn lifetime(&mut self, age: u64) -> String {
+        let most = self.random.between(0, age);
+        match self.random.below(3) {
+            0 => format!("(now as u64 % {}) as time * 1ms", most + 1),
+            1 => format!("{}us", most * 1000),
+            _ => format!("{most}ms"),
         }
     }
 
@@ -114,7 +134,7 @@ impl Writer {
         let table = self.dynamic_table();
         let word = *self.random.pick(&["learn", "learn", "insert"]);
         self.saw(word);
-        let write = self.one_write(scope, &table);
+        let (write, _) = self.one_write(scope, &table);
         if table.refuses || self.random.one_in(5) {
             self.open(&format!("{word} {write} else {{"));
             if depth > 0 {
@@ -133,13 +153,12 @@ impl Writer {
         for _ in 0..self.random.below(3) {
             let table = self.dynamic_table();
             let write = self.one_write(scope, &table);
-            let key = |write: &str| write.split("] = ").next().unwrap_or_default().to_string();
-            if writes.iter().all(|other| key(other) != key(&write)) {
+            if writes.iter().all(|(_, key)| *key != write.1) {
                 writes.push(write);
             }
         }
         self.open("learn together {");
-        for write in writes {
+        for (write, _) in writes {
             self.line(&write);
         }
         self.between("} else {");

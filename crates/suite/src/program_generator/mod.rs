@@ -122,7 +122,14 @@ impl Writer {
             self.line("table t9: exact(u8) -> u8 { capacity 2 age 9ms evict lru }");
             let (keys, holds) =
                 (vec![GeneratedType::Uint(8)], model::Holds::Values(vec![GeneratedType::Uint(8)]));
-            self.tables.push(Table { name: "t9".to_string(), keys, holds, dynamic: true, refuses: false });
+            self.tables.push(Table {
+                name: "t9".to_string(),
+                keys,
+                holds,
+                dynamic: true,
+                refuses: false,
+                age: None,
+            });
         }
         for index in 0..self.random.below(4) as usize {
             self.function(index);

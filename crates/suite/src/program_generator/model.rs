@@ -158,6 +158,8 @@ pub(super) struct Table {
     pub(super) dynamic: bool,
     /// Writes need an `else`.
     pub(super) refuses: bool,
+    /// Its `age` in milliseconds, which bounds the times that entries have of their own.
+    pub(super) age: Option<u64>,
 }
 
 /// A decoder or stage.

@@ -34,7 +34,8 @@ impl Writer {
         };
         let dynamic = !self.random.one_in(6);
         let refuses = dynamic && self.random.one_in(3);
-        let table = Table { name: format!("t{index}"), keys, holds, dynamic, refuses };
+        let age = (dynamic && !self.random.one_in(3)).then(|| self.random.between(1, 40));
+        let table = Table { name: format!("t{index}"), keys, holds, dynamic, refuses, age };
         self.write_table(&table);
         self.tables.push(table);
     }
@@ -100,7 +101,7 @@ impl Writer {
             // The compiler wants room for what is learned.
             entries = entries.min(capacity - 1);
             self.line(&format!("capacity {capacity}"));
-            self.times();
+            self.times(table.age);
             self.saw(if table.refuses { "evict refuse" } else { "evict lru" });
             self.line(if table.refuses { "evict refuse" } else { "evict lru" });
             self.expiry(table);
@@ -130,14 +131,12 @@ impl Writer {
         }
     }
 
-    fn times(&mut self) {
-        let which = self.random.below(3);
-        if which != 0 {
+    fn times(&mut self, age: Option<u64>) {
+        if let Some(age) = age {
             self.saw("age");
-            let age = self.random.between(1, 40);
             self.line(&format!("age {age}ms"));
         }
-        if which != 1 {
+        if age.is_none() || self.random.one_in(2) {
             self.saw("idle");
             let idle = self.random.between(1, 20);
             self.line(&format!("idle {idle}ms"));

@@ -34,6 +34,7 @@ fn row(keys: usize, key_words: usize, marking: bool) {
         capacity: keys,
         idle: marking.then_some(1 << 60),
         age: None,
+        lifetimes: false,
         evict: if marking { Evict::Lru } else { Evict::Refuse },
         seed: 1,
     };

@@ -104,6 +104,7 @@ fn table(capacity: usize) -> Table1 {
         capacity,
         idle: None,
         age: Some(AGE),
+        lifetimes: false,
         evict: Evict::Lru,
         seed: 1,
     };

@@ -11,7 +11,8 @@ use super::{Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learn
 /// use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Learned};
 ///
 /// let spec = ExactSpec {
-///     key_words: 1, value_words: 1, capacity: 1024, idle: None, age: Some(300), evict: Evict::Lru, seed: 1,
+///     key_words: 1, value_words: 1, capacity: 1024, idle: None, age: Some(300), lifetimes: false,
+///     evict: Evict::Lru, seed: 1,
 /// };
 /// let mut hosts = ExactTable::new(spec)?;
 /// assert_eq!(hosts.learn(&[0xa], &[1], 10), Learned::New);
@@ -151,7 +152,7 @@ impl Exact for ExactTable {
         dispatch!(self, table => table.deadline_of(key))
     }
 
-    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
+    fn age_of(&self, key: &[u64]) -> Option<u64> {
         dispatch!(self, table => table.age_of(key))
     }
 

@@ -12,7 +12,7 @@
 use super::hash::Hash;
 use super::memory::Lines;
 use super::order::{Order, leaf_of, leaves, slots_of};
-use super::slots::{NoMemory, PERMANENT, Slots};
+use super::slots::{self, NoMemory, PERMANENT, Slots};
 use super::tags::{Tags, WINDOW};
 use super::{Evict, ExactEntry, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
 
@@ -34,7 +34,7 @@ impl<const K: usize> Generation<K> {
     /// Room for `room` entries.
     pub(super) fn new(spec: &ExactSpec, room: usize) -> Result<Self, NoMemory> {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
-        let slots = Slots::new(room * 2, spec.key_words, spec.value_words, has_age, has_idle)?;
+        let slots = Slots::new(room * 2, spec)?;
         let count = slots.mask() + 1;
         let order = |kept: bool| kept.then(|| Order::new(count)).transpose();
         Ok(Generation {
@@ -54,8 +54,7 @@ impl<const K: usize> Generation<K> {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
         let slots = room.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX);
         let slots = slots.max(WINDOW as u64);
-        let words = 1 + spec.key_words + spec.value_words + usize::from(has_age) + usize::from(has_idle);
-        let words = words.next_power_of_two() as u64;
+        let words = slots::words(spec) as u64;
         let orders = u64::from(has_age || has_idle) + u64::from(spec.evict == Evict::Lru);
         Lines::allocated(slots.saturating_mul(words).div_ceil(8))
             .saturating_add(Lines::allocated(slots.saturating_add(WINDOW as u64 - 1).div_ceil(64)))
@@ -325,7 +324,7 @@ impl<const K: usize> Generation<K> {
         if self.slots.stamp(slot) & PERMANENT != 0 {
             return None;
         }
-        self.spec.deadline(self.slots.learned(slot), self.slots.renewed(slot))
+        self.spec.deadline(self.slots.learned(slot), self.slots.lifetime(slot), self.slots.renewed(slot))
     }
 
     /// What orders the entry in a taken slot by recency; `None` if it is permanent.

@@ -28,6 +28,8 @@ struct Held {
     value: Vec<u64>,
     permanent: bool,
     learned: u64,
+    /// Its own lifetime, `u64::MAX` if it has none.
+    lifetime: u64,
     renewed: u64,
     operation: u64,
 }
@@ -58,7 +60,7 @@ impl ExactModel {
     }
 
     fn deadline(&self, held: &Held) -> Option<u64> {
-        if held.permanent { None } else { self.spec.deadline(held.learned, held.renewed) }
+        if held.permanent { None } else { self.spec.deadline(held.learned, held.lifetime, held.renewed) }
     }
 
     /// Takes the entry out of the map and of both sets.
@@ -153,7 +155,15 @@ impl Exact for ExactModel {
         }
         let permanent = before.as_ref().is_some_and(|held| held.permanent);
         let operation = self.next_operation();
-        self.put(key, Held { value: value.to_vec(), permanent, learned: now, renewed: now, operation });
+        let held = Held {
+            value: value.to_vec(),
+            permanent,
+            learned: now,
+            lifetime: u64::MAX,
+            renewed: now,
+            operation,
+        };
+        self.put(key, held);
         match before {
             None => {
                 self.statistics.inserts += 1;
@@ -168,10 +178,16 @@ impl Exact for ExactModel {
     }
 
     fn end_by(&mut self, key: &[u64], deadline: u64) {
-        let Some(learned) = self.spec.learned_to_end(deadline) else { return };
+        let Some(as_if) = self.spec.learned_to_end(deadline) else { return };
         if let Some(held) = self.take(key) {
-            let learned = if held.permanent { held.learned } else { held.learned.min(learned) };
-            self.put(key, Held { learned, ..held });
+            let Held { mut learned, mut lifetime, .. } = held;
+            if self.spec.keeps_lifetimes() {
+                lifetime = lifetime.min(deadline.saturating_sub(learned).max(1));
+            } else {
+                learned = learned.min(as_if);
+            }
+            let ended = if held.permanent { held } else { Held { learned, lifetime, ..held } };
+            self.put(key, ended);
         }
     }
 
@@ -182,7 +198,14 @@ impl Exact for ExactModel {
         if self.take(key).is_none() && self.is_full() {
             return false;
         }
-        let held = Held { value: value.to_vec(), permanent: true, learned: now, renewed: now, operation: 0 };
+        let held = Held {
+            value: value.to_vec(),
+            permanent: true,
+            learned: now,
+            lifetime: u64::MAX,
+            renewed: now,
+            operation: 0,
+        };
         self.put(key, held);
         true
     }
@@ -204,9 +227,9 @@ impl Exact for ExactModel {
         self.entries.get(key).map(|held| self.deadline(held).unwrap_or(u64::MAX))
     }
 
-    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
+    fn age_of(&self, key: &[u64]) -> Option<u64> {
         let held = self.entries.get(key).filter(|held| !held.permanent)?;
-        Some(self.spec.end_by_age(held.learned))
+        Some(self.spec.end_by_age(held.learned, held.lifetime))
     }
 
     fn expire(&mut self, now: u64) -> u64 {
@@ -253,7 +276,8 @@ impl Exact for ExactModel {
     }
 
     fn prepare_for(&mut self, old: &Self) -> bool {
-        let alike = |spec: &ExactSpec| (spec.marks(), spec.key_words, spec.value_words);
+        let alike =
+            |spec: &ExactSpec| (spec.marks(), spec.keeps_lifetimes(), spec.key_words, spec.value_words);
         let fits = self.entries.is_empty() && old.entries.len() <= self.spec.capacity;
         fits && alike(&self.spec) == alike(&old.spec)
     }

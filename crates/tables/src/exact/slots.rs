@@ -1,17 +1,19 @@
 //! The flat slot array of a fast exact table: the layout of an entry's words in memory.
 //!
 //! ```text
-//! word  0       1 .. 1+k   1+k .. 1+k+v   next, if `age`   next, if `idle`
-//!      +-------+----------+--------------+----------------+----------------+---------+
-//!      | stamp | key      | value        | last learn, ns | last renew, ns | padding |
-//!      +-------+----------+--------------+----------------+----------------+---------+
+//! word  0       1 .. 1+k   1+k .. 1+k+v   next, if `age`   if `lifetimes`   next, if `idle`
+//!      +-------+----------+--------------+----------------+----------------+----------------+---------+
+//!      | stamp | key      | value        | last learn, ns | lifetime, ns   | last renew, ns | padding |
+//!      +-------+----------+--------------+----------------+----------------+----------------+---------+
 //! stamp: 0 = the slot is empty; bit 63 = the entry is permanent; bits 0..63 = number of the last hit or learn
+//! lifetime: how long the entry lives after its last learn where `age` is not shorter; 2^64 - 1 = as `age` says
 //! ```
 //!
 //! Slots are padded to a power of two of words and the array starts at a cache line, so a slot of up to 8
 //! words never crosses one. Every access masks the slot number with the size of the array, which is what
 //! makes unchecked access sound.
 
+use super::ExactSpec;
 use super::memory::{Lines, prefetch};
 use super::tags::WINDOW;
 
@@ -24,6 +26,13 @@ pub(super) struct NoMemory {
     pub(super) bytes: usize,
 }
 
+/// Words of a slot.
+pub(super) fn words(spec: &ExactSpec) -> usize {
+    let times = [spec.age.is_some(), spec.keeps_lifetimes(), spec.idle.is_some()];
+    let times: usize = times.into_iter().map(usize::from).sum();
+    (1 + spec.key_words + spec.value_words + times).next_power_of_two()
+}
+
 /// The array. `K` is the number of key words, or 0 if it is only known at run time.
 pub(super) struct Slots<const K: usize> {
     lines: Lines,
@@ -34,30 +43,28 @@ pub(super) struct Slots<const K: usize> {
     key_words: usize,
     value_words: usize,
     learned_at: usize,
+    lifetime_at: usize,
     renewed_at: usize,
 }
 
 impl<const K: usize> Slots<K> {
-    /// At least `slots` empty slots.
-    pub(super) fn new(
-        slots: usize,
-        key_words: usize,
-        value_words: usize,
-        has_learned: bool,
-        has_renewed: bool,
-    ) -> Result<Self, NoMemory> {
+    /// At least `slots` empty slots for entries of a table.
+    pub(super) fn new(slots: usize, spec: &ExactSpec) -> Result<Self, NoMemory> {
+        let &ExactSpec { key_words, value_words, .. } = spec;
         assert!(K == 0 || K == key_words, "the number of key words is part of the type");
         let slots = Self::number(slots);
         let learned_at = 1 + key_words + value_words;
-        let renewed_at = learned_at + usize::from(has_learned);
-        let words = (renewed_at + usize::from(has_renewed)).next_power_of_two();
+        let lifetime_at = learned_at + usize::from(spec.age.is_some());
+        let renewed_at = lifetime_at + usize::from(spec.keeps_lifetimes());
+        let words = words(spec);
         let count = (slots * words).div_ceil(8);
         let lines = Lines::zeroed(count)?;
         let (mask, shift) = (slots - 1, words.trailing_zeros());
         // Absent times are never asked for; the offset 0 keeps even a mistaken access inside the slot.
-        let learned_at = if has_learned { learned_at } else { 0 };
-        let renewed_at = if has_renewed { renewed_at } else { 0 };
-        Ok(Slots { lines, mask, shift, key_words, value_words, learned_at, renewed_at })
+        let learned_at = if spec.age.is_some() { learned_at } else { 0 };
+        let lifetime_at = if spec.keeps_lifetimes() { lifetime_at } else { 0 };
+        let renewed_at = if spec.idle.is_some() { renewed_at } else { 0 };
+        Ok(Slots { lines, mask, shift, key_words, value_words, learned_at, lifetime_at, renewed_at })
     }
 
     /// How many slots there are where so many are asked for.
@@ -107,10 +114,26 @@ impl<const K: usize> Slots<K> {
         self.word(slot, self.learned_at)
     }
 
+    /// Notes the time of a learn; from then on the entry has no lifetime of its own.
     #[inline(always)]
     pub(super) fn set_learned(&mut self, slot: usize, time: u64) {
         debug_assert!(self.learned_at != 0);
         self.set_word(slot, self.learned_at, time);
+        if self.lifetime_at != 0 {
+            self.set_word(slot, self.lifetime_at, u64::MAX);
+        }
+    }
+
+    /// The entry's own lifetime, `u64::MAX` if it has none.
+    #[inline(always)]
+    pub(super) fn lifetime(&self, slot: usize) -> u64 {
+        if self.lifetime_at == 0 { u64::MAX } else { self.word(slot, self.lifetime_at) }
+    }
+
+    /// Gives the entry a lifetime of its own; kept only if the table was made so.
+    pub(super) fn set_lifetime(&mut self, slot: usize, lifetime: u64) {
+        debug_assert!(self.lifetime_at != 0);
+        self.set_word(slot, self.lifetime_at, lifetime);
     }
 
     /// Time of the last hit or learn; kept only if the table was made so.

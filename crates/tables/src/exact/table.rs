@@ -150,7 +150,7 @@ impl<const K: usize> HashTable<K> {
 
     /// When an entry that is learned now ends.
     pub(super) fn deadline_now(&self) -> Option<u64> {
-        self.spec.deadline(self.clock, self.clock)
+        self.spec.deadline(self.clock, u64::MAX, self.clock)
     }
 
     /// Whether something may have ended that is still to be taken out.
@@ -484,7 +484,13 @@ impl<const K: usize> Exact for HashTable<K> {
         if self.has_ended(slot) || self.current.is_permanent(slot) {
             return;
         }
-        self.current.slots.set_learned(slot, self.current.slots.learned(slot).min(learned));
+        let slots = &mut self.current.slots;
+        if self.spec.keeps_lifetimes() {
+            let left = deadline.saturating_sub(slots.learned(slot)).max(1);
+            slots.set_lifetime(slot, slots.lifetime(slot).min(left));
+        } else {
+            slots.set_learned(slot, slots.learned(slot).min(learned));
+        }
         self.current.put_right(leaf_of(slot));
         self.hold_item(slot);
         self.next_deadline = self.bound();
@@ -535,11 +541,11 @@ impl<const K: usize> Exact for HashTable<K> {
         Some(self.current.deadline(slot).unwrap_or(u64::MAX))
     }
 
-    fn age_of(&mut self, key: &[u64]) -> Option<u64> {
-        self.fetch_older(key);
-        let slot = self.current.probe(key).ok().filter(|slot| !self.has_ended(*slot))?;
-        let lasts = self.current.is_permanent(slot);
-        (!lasts).then(|| self.spec.end_by_age(self.current.slots.learned(slot)))
+    fn age_of(&self, key: &[u64]) -> Option<u64> {
+        let mut all = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
+        let (held, slot) = all.find_map(|one| Some((one, one.probe(key).ok()?)))?;
+        let stays = held.is_permanent(slot) || held.has_ended(slot, self.horizon);
+        (!stays).then(|| self.spec.end_by_age(held.slots.learned(slot), held.slots.lifetime(slot)))
     }
 
     fn expire(&mut self, now: u64) -> u64 {

@@ -66,13 +66,15 @@ fn specs() -> impl Strategy<Value = ExactSpec> {
     let lifetime = prop_oneof![Just(None), (0..100u64).prop_map(Some), Just(Some(u64::MAX))];
     let evict = prop_oneof![3 => Just(Evict::Lru), 1 => Just(Evict::Refuse)];
     let words = (prop::sample::select(vec![1usize, 2, 3, 8]), prop::sample::select(vec![0usize, 1, 2, 8]));
-    (words, 0..20usize, lifetime.clone(), lifetime, evict, any::<u64>()).prop_map(
-        |((key_words, value_words), capacity, idle, age, evict, seed)| ExactSpec {
+    let times = (lifetime.clone(), lifetime, any::<bool>());
+    (words, 0..20usize, times, evict, any::<u64>()).prop_map(
+        |((key_words, value_words), capacity, (idle, age, lifetimes), evict, seed)| ExactSpec {
             key_words,
             value_words,
             capacity,
             idle,
             age,
+            lifetimes,
             evict,
             seed,
         },
@@ -263,7 +265,7 @@ proptest! {
 }
 
 fn spec(capacity: usize, idle: Option<u64>, age: Option<u64>, evict: Evict) -> ExactSpec {
-    ExactSpec { key_words: 1, value_words: 1, capacity, idle, age, evict, seed: 3 }
+    ExactSpec { key_words: 1, value_words: 1, capacity, idle, age, lifetimes: false, evict, seed: 3 }
 }
 
 /// Runs a check on both implementations.
@@ -800,4 +802,46 @@ fn entries_are_told_in_parts_that_are_small_however_large_the_table_is() {
     assert!(parts >= (1 << 17) / (16 * PASSED), "{parts} parts");
     told.sort_unstable();
     assert_eq!(told, table.entries());
+}
+
+#[test]
+fn an_entry_with_a_lifetime_of_its_own_ends_by_it_until_it_is_learned_again() {
+    let spec = ExactSpec { lifetimes: true, ..spec(4, None, Some(300), Evict::Lru) };
+    let mut table = ExactTable::new(spec).expect("a valid spec");
+    table.learn(&[1], &[7], 5);
+    table.end_by(&[1], 15);
+    table.learn(&[2], &[8], 5);
+    assert_eq!((table.age_of(&[1]), table.age_of(&[2])), (Some(15), Some(305)));
+    assert_eq!(table.expire(14), 0);
+    table.learn(&[1], &[7], 14);
+    assert_eq!(table.deadline_of(&[1]), Some(314), "learned without a time");
+    table.end_by(&[1], 20);
+    table.end_by(&[1], 400);
+    assert_eq!(table.deadline_of(&[1]), Some(20), "a later time does not count");
+    assert_eq!((table.expire(20), table.peek(&[1])), (1, None));
+    assert_eq!(table.find(&[2], 20), Some(&[8][..]));
+}
+
+#[test]
+fn a_lifetime_of_its_own_stays_with_an_entry_that_moves_or_goes_to_a_table_with_another_age() {
+    let old = ExactSpec { lifetimes: true, ..spec(40, Some(1000), Some(300), Evict::Lru) };
+    let mut table = ExactTable::new(old).expect("a valid spec");
+    for key in 0..40 {
+        table.learn(&[key], &[key], 5);
+        table.end_by(&[key], 6 + key);
+    }
+    table.resize(400).expect("room");
+    assert!(table.left_to_move() > 0);
+    assert_eq!(table.deadline_of(&[9]), Some(15));
+    for age in [800, 20] {
+        let mut heir = ExactTable::new(ExactSpec { age: Some(age), ..old }).expect("a valid spec");
+        assert!(heir.prepare_for(&table));
+        heir.inherit(&mut table);
+        table = heir;
+        assert_eq!(table.deadline_of(&[3]), Some(9), "age {age}");
+        assert_eq!(table.deadline_of(&[39]), Some(5 + age.min(40)), "age {age}: the table says the longest");
+    }
+    let mut heir = ExactTable::new(ExactSpec { lifetimes: false, ..old }).expect("a valid spec");
+    assert!(!heir.prepare_for(&table), "it has no place for lifetimes");
+    assert_eq!((table.expire(24), table.expire(25)), (19, 21));
 }

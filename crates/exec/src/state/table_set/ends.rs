@@ -53,17 +53,12 @@ impl<F: TableFamily> TableSet<F> {
     pub fn end_by(&mut self, table: u32, entry: &Entry, deadline: u64) {
         let index = table as usize;
         match self.places[index] {
-            TablePlace::Exact(place) => {
+            TablePlace::Exact(_) => {
                 let (Some(key), packing) = (entry.exact_key(), &self.shapes[index].key) else { return };
                 let mut words = [0; MAX_WORDS];
                 packing.pack(key, &mut words[..packing.words]);
-                let words = &words[..packing.words];
-                self.exact[place].end_by(words, deadline);
-                if let Some(deadlines) = &mut self.deadlines[index]
-                    && let Some(ends) = self.exact[place].deadline_of(words).filter(|ends| *ends < u64::MAX)
-                {
-                    deadlines.note(words, ends);
-                }
+                let length = packing.words;
+                self.end_key_by(table, &words[..length], deadline);
             }
             TablePlace::Prefixes(place) => self.prefixes[place].end_by(&entry.key, deadline),
             TablePlace::Rules(place) => self.rules[place].end_by(&entry.key, entry.priority, deadline),
@@ -71,9 +66,21 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
+    /// [`TableSet::end_by`] for the words of a key of an exact table.
+    pub(in crate::state) fn end_key_by(&mut self, table: u32, key: &[u64], deadline: u64) {
+        let index = table as usize;
+        let TablePlace::Exact(place) = self.places[index] else { return };
+        self.exact[place].end_by(key, deadline);
+        if let Some(deadlines) = &mut self.deadlines[index]
+            && let Some(ends) = self.exact[place].deadline_of(key).filter(|ends| *ends < u64::MAX)
+        {
+            deadlines.note(key, ends);
+        }
+    }
+
     /// When an entry ends by its age, `u64::MAX` without one; `None` if it stays until it is removed, or is
     /// not there.
-    pub fn age_of(&mut self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
+    pub fn age_of(&self, table: u32, key: &[Match], priority: u32) -> Option<u64> {
         let index = table as usize;
         match self.places[index] {
             TablePlace::Exact(place) => {

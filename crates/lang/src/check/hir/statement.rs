@@ -144,6 +144,15 @@ pub struct Write {
     pub key: Vec<Expr>,
     /// Value columns.
     pub value: Vec<Expr>,
+    /// How long the entry lives at most, if not as long as others; nanoseconds.
+    pub lifetime: Option<Expr>,
+}
+
+impl Write {
+    /// Its expressions in the order in which they are computed.
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.key.iter().chain(&self.value).chain(&self.lifetime)
+    }
 }
 
 /// What is put somewhere or taken away.
@@ -287,9 +296,7 @@ impl StmtKind {
             StmtKind::Match(value, arms) => {
                 [value].into_iter().chain(arms.iter().filter_map(|arm| arm.guard.as_ref())).collect()
             }
-            StmtKind::Learn(writes, _) => {
-                writes.iter().flat_map(|write| write.key.iter().chain(&write.value)).collect()
-            }
+            StmtKind::Learn(writes, _) => writes.iter().flat_map(Write::expressions).collect(),
             StmtKind::Place(placement, _) | StmtKind::Displace(placement) => placement.expressions(),
             StmtKind::SetRegister(_, index, value) => index.iter().chain([value]).collect(),
             StmtKind::Give(_, values)

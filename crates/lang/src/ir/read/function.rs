@@ -234,6 +234,11 @@ fn table_op(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Op>, IrReadErr
             Op::HasRoom(tokens.list("(", ")", |tokens| Ok((tokens.index('t')?, values(tokens, "[", "]")?)))?)
         }
         "remove" => Op::Remove { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
+        "end" => {
+            let (table, key) = (tokens.index('t')?, values(tokens, "[", "]")?);
+            tokens.word("after")?;
+            Op::EndAfter { table, key, after: value(tokens)? }
+        }
         "set_default" => {
             let table = tokens.index('t')?;
             tokens.symbol("=")?;

@@ -262,6 +262,16 @@ impl Checker<'_> {
                     self.are_wide(key, &keys);
                 }
             }
+            Op::EndAfter { table, key, after } => {
+                self.results(results, &[]);
+                self.is_wide(*after, 64);
+                if let Some((keys, _)) = self.table(*table) {
+                    self.are_wide(key, &keys);
+                    if !self.program.tables[*table as usize].lifetimes {
+                        self.report(Fault::NoLifetimes(*table));
+                    }
+                }
+            }
             Op::SetDefault { table, value } => {
                 self.results(results, &[]);
                 self.kind_is(*table, |kind| !matches!(kind, TableKind::Patterns(_)));

@@ -182,6 +182,9 @@ pub enum Fault {
     /// This table learns from packets and has neither `idle` nor `age`.
     #[error("table t{0} learns and has neither `idle` nor `age`")]
     NoExpiry(u32),
+    /// An entry gets a lifetime of its own in a table that has no place for it.
+    #[error("table t{0} is not declared with `lifetimes`")]
+    NoLifetimes(u32),
     /// A fuel's slot is not below the program's number of slots.
     #[error("fuel slot {0} does not exist")]
     Slot(u32),

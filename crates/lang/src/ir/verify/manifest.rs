@@ -31,6 +31,7 @@ pub fn derive_manifest(program: &Program) -> Manifest {
                     | Op::Insert { table, .. }
                     | Op::Withdraw { table, .. }
                     | Op::Remove { table, .. }
+                    | Op::EndAfter { table, .. }
                     | Op::SetDefault { table, .. }
                     | Op::ClearDefault(table) => drop(tables.insert(*table)),
                     Op::Scan { .. } => manifest.reads_payload = true,

@@ -74,6 +74,9 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
         }
     }
     for (index, table) in program.tables.iter().enumerate() {
+        if table.lifetimes && (table.kind != TableKind::Exact || table.age.is_none()) {
+            report(Fault::KindProperty(index as u32));
+        }
         let Some(pool) = table.releases else { continue };
         let Some(pool) = program.pools.get(pool as usize) else {
             report(Fault::NoSuch("pool", pool));
