@@ -241,8 +241,8 @@ pub struct Function {
     pub name: Name,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// The type of its value.
-    pub result: Type,
+    /// The type of its value, or of each of its values.
+    pub result: Vec<Type>,
     /// Its value.
     pub value: Expr,
 }

@@ -112,7 +112,7 @@ impl Listing {
                     "fn {} {} -> {}",
                     it.name.text,
                     words::params(&it.params),
-                    words::ty(&it.result)
+                    words::values(&it.result)
                 ));
                 self.nested(|list| list.line(words::expr(&it.value)));
             }

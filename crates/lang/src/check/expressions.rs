@@ -2,6 +2,7 @@
 
 use super::hir::{Arm, Expr, ExprKind, LocalId, TableValue};
 use super::meant::HeaderUse;
+use super::memory::one_or_tuple;
 use super::operators::same;
 use super::types::{TableId, Type, largest};
 use super::{Checker, Context, Function};
@@ -95,7 +96,7 @@ impl Checker<'_> {
             ast::ExprKind::If(condition, yes, no) => {
                 let condition = self.typed(condition, &Type::Bool);
                 let (yes, no) = self.alike(yes, no, expected);
-                if !self.diagnostics.expect_single(&yes) {
+                if !self.diagnostics.expect_values(&yes) {
                     return error(span);
                 }
                 Expr {
@@ -465,7 +466,7 @@ impl Checker<'_> {
         let item = *self.names.functions.get(name)?;
         self.computed.functions.insert(name.to_string(), None);
         self.computed.open_functions.insert(name.to_string());
-        let result = self.resolve_type(&item.result);
+        let result = one_or_tuple(item.result.iter().map(|ty| self.resolve_type(ty)).collect());
         let scopes = std::mem::take(&mut self.scope.locals);
         let context = std::mem::replace(&mut self.scope.context, Context::Function);
         let inlined = std::mem::replace(&mut self.spent.inlined, 0);
@@ -503,7 +504,7 @@ impl Checker<'_> {
         let mut first: Option<Type> = None;
         let checked = self.arms(&value.ty, arms, span, |checker, body| {
             let body = checker.expression(body, first.as_ref().or(expected));
-            checker.diagnostics.expect_single(&body);
+            checker.diagnostics.expect_values(&body);
             if let Some(first) = &first {
                 checker.diagnostics.expect_type(&body, first);
             } else if body.ty != Type::Unknown {
@@ -576,17 +577,20 @@ impl Findings {
     }
 
     /// `if` and `match` give single values.
-    fn expect_single(&mut self, expr: &Expr) -> bool {
-        let single = expr.ty.width().is_some();
-        if !single {
+    fn expect_values(&mut self, expr: &Expr) -> bool {
+        let values = match &expr.ty {
+            Type::Tuple(parts) => parts.iter().all(|part| part.width().is_some()),
+            one => one.width().is_some(),
+        };
+        if !values {
             self.error(
                 "E0231",
-                format!("{} is no single value", expr.ty),
+                format!("{} is neither a single value nor several", expr.ty),
                 expr.span,
-                "`if` and `match` as expressions give single values",
+                "`if` and `match` as expressions give values",
             );
         }
-        single
+        values
     }
 
     pub(crate) fn expect_number(&mut self, expr: &Expr) -> bool {

@@ -515,7 +515,7 @@ impl Findings {
 }
 
 /// The type of what has these parts.
-fn one_or_tuple(mut types: Vec<Type>) -> Type {
+pub(super) fn one_or_tuple(mut types: Vec<Type>) -> Type {
     if types.len() == 1 { types.remove(0) } else { Type::Tuple(types) }
 }
 

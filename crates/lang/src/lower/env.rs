@@ -20,8 +20,9 @@ pub(crate) enum Variable {
     Sum(HeaderId),
     /// The same for the header that follows one with a pseudo header.
     Behind(HeaderId),
-    /// A value that arises on several ways and is read where they meet.
-    Temporary(u32),
+    /// One of the values that arise on several ways and are read where they meet: how many such places lie
+    /// around it, and which of the values.
+    Temporary(u32, u32),
 }
 
 impl Variable {

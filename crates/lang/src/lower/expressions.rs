@@ -122,9 +122,9 @@ impl Lowering<'_> {
                 scalar(self.code.comparison(*op, a, b, span), whole)
             }
             ExprKind::Logic(..) => self.logic(expr),
-            ExprKind::If(condition, a, b) => self.choice(condition, [a, b], width, span),
-            ExprKind::Match(value, arms) => self.match_value(value, arms, width, span),
-            ExprKind::Inline(bindings, body) => self.inlined(bindings, body),
+            ExprKind::If(condition, a, b) => self.choice(condition, [a, b], &expr.ty, span),
+            ExprKind::Match(value, arms) => self.match_value(value, arms, &expr.ty, span),
+            ExprKind::Inline(bindings, body) => self.inlined(bindings, body, &expr.ty),
         }
     }
 
@@ -139,36 +139,59 @@ impl Lowering<'_> {
     }
 
     /// A call: the parameters get their values, then the function's body is lowered in place.
-    fn inlined(&mut self, bindings: &[(LocalId, Expr)], body: &Expr) -> Shape {
+    fn inlined(&mut self, bindings: &[(LocalId, Expr)], body: &Expr, ty: &Type) -> Shape {
         let values: Vec<(Value, Range)> = bindings.iter().map(|(_, value)| self.value(value)).collect();
         for ((local, _), (value, range)) in bindings.iter().zip(values) {
             self.code.env.bind_local(*local, value, range);
         }
-        let (value, range) = self.value(body);
-        scalar(value, range)
+        let parts = self.parts(body).into_iter().map(|(value, range)| scalar(value, range)).collect();
+        gathered(parts, ty)
+    }
+
+    /// The values of an expression, each with its range; for what was reported before, any.
+    fn parts(&mut self, expr: &Expr) -> Vec<(Value, Range)> {
+        let Type::Tuple(types) = &expr.ty else { return vec![self.value(expr)] };
+        let shapes = if let Shape::Tuple(shapes) = self.shape(expr) { shapes } else { Vec::new() };
+        let mut parts: Vec<(Value, Range)> = Vec::new();
+        for (number, ty) in types.iter().enumerate() {
+            parts.push(match shapes.get(number) {
+                Some(Shape::Scalar { value, range, .. }) => (*value, *range),
+                _ => (self.code.constant(0, ty.width().unwrap_or(1), expr.span), Range::one(0)),
+            });
+        }
+        parts
     }
 
     /// `match` as a value: that of the first arm that fits.
-    fn match_value(&mut self, value: &Expr, arms: &[Arm<Expr>], width: u8, span: Span) -> Shape {
+    fn match_value(&mut self, value: &Expr, arms: &[Arm<Expr>], ty: &Type, span: Span) -> Shape {
         let shape = self.shape(value);
         let mut ways = self.code.split();
         self.match_arms(&shape, arms, span, |lowering, body: &Expr| {
-            let (value, range) = lowering.value(body);
-            ways.push(range);
-            lowering.code.keep(value);
+            let parts = lowering.parts(body);
+            lowering.code.keep(parts, &mut ways);
         });
-        self.meet(ways, width, span)
+        self.meet(ways, ty, span)
     }
 
-    /// Goes on where the ways meet: the value there.
-    fn meet(&mut self, ranges: Vec<Range>, width: u8, span: Span) -> Shape {
-        let meeting = Variable::Temporary(self.code.ways.len() as u32);
+    /// Goes on where the ways meet: the values there, which have these ranges way by way.
+    fn meet(&mut self, ways: Vec<Vec<Range>>, ty: &Type, span: Span) -> Shape {
+        let depth = self.code.ways.len() as u32;
         let exits = self.code.ways.pop().unwrap_or_default();
         self.join(exits, span);
-        match (self.code.env.values.remove(&meeting), ranges.into_iter().reduce(Range::hull)) {
-            (Some(value), Some(range)) => scalar(value, range),
-            _ => scalar(self.code.constant(0, width, span), Range::new(0, largest(width))),
+        let types = if let Type::Tuple(types) = ty { types } else { std::slice::from_ref(ty) };
+        let mut parts = Vec::new();
+        for (number, ty) in types.iter().enumerate() {
+            let value = self.code.env.values.remove(&Variable::Temporary(depth, number as u32));
+            let range = ways.iter().filter_map(|ranges| ranges.get(number)).copied().reduce(Range::hull);
+            parts.push(match (value, range) {
+                (Some(value), Some(range)) => scalar(value, range),
+                _ => {
+                    let width = ty.width().unwrap_or(1);
+                    scalar(self.code.constant(0, width, span), Range::new(0, largest(width)))
+                }
+            });
         }
+        gathered(parts, ty)
     }
 
     /// All bits of a value flipped; of a condition, its contrary.
@@ -198,26 +221,24 @@ impl Lowering<'_> {
             if let Some(exit) = exit {
                 self.code.resume(exit);
                 let value = self.code.constant(outcome, 1, expr.span);
-                ways.push(Range::one(outcome));
-                self.code.keep(value);
+                self.code.keep(vec![(value, Range::one(outcome))], &mut ways);
             }
         }
-        self.meet(ways, 1, expr.span)
+        self.meet(ways, &expr.ty, expr.span)
     }
 
     /// `if` as a value: one of two branches.
-    fn choice(&mut self, condition: &Expr, branches: [&Expr; 2], width: u8, span: Span) -> Shape {
+    fn choice(&mut self, condition: &Expr, branches: [&Expr; 2], ty: &Type, span: Span) -> Shape {
         let (yes, no) = self.condition(condition);
         let mut ways = self.code.split();
         for (exit, branch) in [yes, no].into_iter().zip(branches) {
             if let Some(exit) = exit {
                 self.code.resume(exit);
-                let (value, range) = self.value(branch);
-                ways.push(range);
-                self.code.keep(value);
+                let parts = self.parts(branch);
+                self.code.keep(parts, &mut ways);
             }
         }
-        self.meet(ways, width, span)
+        self.meet(ways, ty, span)
     }
 
     fn cast(&mut self, inner: &Expr, mode: CastMode, ty: &Type, span: Span) -> Shape {
@@ -311,17 +332,20 @@ impl Lowering<'_> {
 }
 
 impl Builder<'_> {
-    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the
-    /// result.
-    fn split(&mut self) -> Vec<Range> {
+    /// Opens a place where several ways will meet with as many values each; their ranges go into the result,
+    /// way by way.
+    fn split(&mut self) -> Vec<Vec<Range>> {
         self.ways.push(Vec::new());
         Vec::new()
     }
 
-    /// Suspends a way until all meet, with its value.
-    fn keep(&mut self, value: Value) {
-        let meeting = Variable::Temporary(self.ways.len() as u32);
-        self.env.values.insert(meeting, value);
+    /// Suspends a way until all meet, with its values.
+    fn keep(&mut self, parts: Vec<(Value, Range)>, ways: &mut Vec<Vec<Range>>) {
+        let depth = self.ways.len() as u32;
+        for (number, (value, _)) in parts.iter().enumerate() {
+            self.env.values.insert(Variable::Temporary(depth, number as u32), *value);
+        }
+        ways.push(parts.into_iter().map(|(_, range)| range).collect());
         if let Some(exit) = self.suspend()
             && let Some(ways) = self.ways.last_mut()
         {
@@ -356,6 +380,11 @@ impl Builder<'_> {
         };
         self.emit(1, Op::Compare(op, a, b), span)
     }
+}
+
+/// A single value, or all of a tuple's.
+fn gathered(mut parts: Vec<Shape>, ty: &Type) -> Shape {
+    if matches!(ty, Type::Tuple(_)) || parts.len() != 1 { Shape::Tuple(parts) } else { parts.remove(0) }
 }
 
 /// A single value that is no field or local.

@@ -229,7 +229,7 @@ impl Parser<'_> {
             Sign::Arrow,
             "before the type of a function's value, as in `fn half(x: u16) -> u16 { x / 2 }`",
         )?;
-        let result = self.ty()?;
+        let result = self.types("a function's values")?;
         let value = self.braced_expression("around the value of a function")?;
         Ok(Item::Function(Function { name, params, result, value }))
     }

@@ -64,7 +64,7 @@ impl Parser<'_> {
     }
 
     /// `type` or `(type, type)`
-    fn types(&mut self, what: &str) -> Parsed<Vec<Type>> {
+    pub(super) fn types(&mut self, what: &str) -> Parsed<Vec<Type>> {
         if self.take(Sign::ParenOpen) {
             return self.list(Sign::ParenClose, &format!("behind the types of {what}"), |parser| parser.ty());
         }

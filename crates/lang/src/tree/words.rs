@@ -171,6 +171,11 @@ pub(super) fn types(types: &[Type]) -> String {
     types.iter().map(ty).collect::<Vec<_>>().join(", ")
 }
 
+/// The type of a value, or of several as a tuple.
+pub(super) fn values(listed: &[Type]) -> String {
+    if let [one] = listed { ty(one) } else { format!("({})", types(listed)) }
+}
+
 pub(super) fn write(write: &TableWrite) -> String {
     let value = write.value.as_ref().map(|value| format!(" = {}", expr(value))).unwrap_or_default();
     let lifetime = write.lifetime.as_ref().map(|time| format!(" for {}", expr(time))).unwrap_or_default();
