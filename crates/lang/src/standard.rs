@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 13] = [
+const MODULES: [(&str, Files); 14] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -16,6 +16,7 @@ const MODULES: [(&str, Files); 13] = [
     ("std/networks", NETWORKS),
     ("std/parts", PARTS),
     ("std/limits", LIMITS),
+    ("std/siphash", SIPHASH),
     ("std/syn_cookies", SYN_COOKIES),
     ("std/server_names", SERVER_NAMES),
 ];
@@ -85,6 +86,8 @@ const BINDINGS: &[(&str, &str)] = &[
     ("std/bindings/back.rav", include_str!("../../../std/bindings/back.rav")),
     ("std/bindings/by_cookie.rav", include_str!("../../../std/bindings/by_cookie.rav")),
 ];
+
+const SIPHASH: &[(&str, &str)] = &[("std/siphash.rav", include_str!("../../../std/siphash.rav"))];
 
 const SYN_COOKIES: &[(&str, &str)] = &[("std/syn_cookies.rav", include_str!("../../../std/syn_cookies.rav"))];
 
