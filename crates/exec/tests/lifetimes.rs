@@ -58,7 +58,7 @@ fn ended(outputs: &Outputs) -> Vec<(u64, u128, u128)> {
 }
 
 #[test]
-fn entries_end_when_their_own_time_is_over_whatever_the_back_end_and_the_size_of_batches() {
+fn entries_end_when_their_own_lifetime_is_over_whatever_the_back_end_and_the_size_of_batches() {
     // Hosts come again with longer and shorter times, before and after they have ended.
     let packets: Vec<(u16, u8, u64)> = (0..2000_u64)
         .map(|number| (number as u16 * 7 % 300, (number * 37 % 256) as u8, number * SECOND / 10))
@@ -147,7 +147,7 @@ fn what_the_text_and_the_control_server_put_in_stays() {
 }
 
 #[test]
-fn no_device_gives_such_a_time() {
+fn no_device_gives_a_lifetime() {
     let program = program(TEXT);
     let gives = program.functions[0].blocks.iter().flat_map(|block| &block.instructions);
     assert_eq!(gives.filter(|one| matches!(one.op, Op::EndAfter { .. })).count(), 2);
