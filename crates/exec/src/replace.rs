@@ -168,8 +168,8 @@ pub fn take_over(
 }
 
 /// Gives entries that packets made in an earlier run to a table of the same shape, as if packets had made
-/// them at `now` (ns); one with a time (ns) ends then at the latest. Returns how many it took; an entry is left
-/// out where the table has no room for it, or its pool does not have its item.
+/// them at `now` (ns); one with a time (ns) ends then at the latest. Returns how many it took; an entry is
+/// left out where the table has no room for it, or its pool does not have its item.
 pub fn restore(
     new: &mut dyn Backend,
     program: &Program,

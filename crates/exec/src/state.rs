@@ -461,8 +461,8 @@ impl<F: TableFamily> ProgramState<F> {
         learned
     }
 
-    /// The entry with this key ends when so much time (ns) has passed, if packets made it and it would not end
-    /// sooner.
+    /// The entry with this key ends when so much time (ns) has passed, if packets made it and it would not
+    /// end sooner.
     pub fn end_after(&mut self, table: u32, key: &[u64], after: u64) {
         let ends = self.now.saturating_add(after.max(1));
         self.tables.end_key_by(table, key, ends);

@@ -1,5 +1,5 @@
-//! Entries with a lifetime of their own: both back ends end them at the same moment, with their events, also after a
-//! takeover, and no device gives such a time.
+//! Entries with a lifetime of their own: both back ends end them at the same moment, with their events, also
+//! after a takeover, and no device gives a lifetime.
 
 use exec::kernel::{Kernel, KernelOptions};
 use exec::replace::take_over;

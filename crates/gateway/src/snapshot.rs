@@ -21,10 +21,10 @@
 //!
 //! Numbers are big-endian. A file that is not exactly this is not read at all. Entries are known again by the
 //! name and the shape of their table, as in a takeover, and live as if they had been made when the file was
-//! written; an entry with a time of its end ends then at the latest. The file has times of the program, which
-//! nobody can set, and which count from the start of the machine: a time of an earlier start means nothing any
-//! more. So after another start of the machine, a table whose entries end by `idle` or `age`, or have a column
-//! of times, does not come back. The file takes the place of an earlier one in one step.
+//! written; an entry with a time of its end ends then at the latest. The file has times of the program,
+//! which nobody can set, and which count from the start of the machine: a time of an earlier start means
+//! nothing any more. So after another start of the machine, a table whose entries end by `idle` or `age`, or
+//! have a column of times, does not come back. The file takes the place of an earlier one in one step.
 
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;

@@ -32,7 +32,8 @@ fn hashes_of_words_are_those_of_another_library() {
             packet.extend(part.to_be_bytes());
         }
         arrivals.push(&packet, packet.len() as u32, time, 1);
-        let bytes: Vec<u8> = message.iter().take(words as usize).flat_map(|word| word.to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            message.iter().take(words as usize).flat_map(|word| word.to_le_bytes()).collect();
         let hash = SipHasher24::new_with_keys(k0, k1).hash(&bytes);
         let kept = packet.len() - size_of::<u64>();
         due.push([&packet[..kept], &hash.to_be_bytes()].concat());

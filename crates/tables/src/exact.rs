@@ -60,8 +60,8 @@ pub struct ExactSpec {
     pub idle: Option<u64>,
     /// How long an entry lives after its last learn, in nanoseconds; `None` is for ever.
     pub age: Option<u64>,
-    /// Entries may have a lifetime of their own, at most `age`, see [`Exact::end_by`]. It is kept in a word of the
-    /// entry; without this, and without `age`, there is none.
+    /// Entries may have a lifetime of their own, at most `age`, see [`Exact::end_by`]. It is kept in a word
+    /// of the entry; without this, and without `age`, there is none.
     pub lifetimes: bool,
     /// What happens when the table is full.
     pub evict: Evict,
@@ -237,8 +237,8 @@ pub trait Exact {
     /// Puts `key` in with `value`, or gives it that value; renews age, idle time and recency.
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned;
     /// The entry of `key` ends at `deadline`, which is behind all times that the table has seen, if it has an
-    /// `age` and would end later by it: as if it had been learned earlier, or by a lifetime of its own where the
-    /// table has [`lifetimes`](ExactSpec::lifetimes). The next learn makes it live as long as any other.
+    /// `age` and would end later by it: as if it had been learned earlier, or by a lifetime of its own where
+    /// the table has [`lifetimes`](ExactSpec::lifetimes). The next learn makes it live as long as any other.
     /// An entry that is permanent, or of a table without `age`, stays as it is.
     fn end_by(&mut self, key: &[u64], deadline: u64);
     /// As [`learn`](Exact::learn), and tells the keys of the entries that made room.

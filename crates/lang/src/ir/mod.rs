@@ -479,9 +479,9 @@ pub enum Op {
         /// One value for each key column.
         key: Vec<Value>,
     },
-    /// The entry with this key in an exact table, if there is one and packets made it, ends when so much time
-    /// has passed, unless it ends sooner; a time of zero is one nanosecond. The next learn of the key makes it
-    /// live as long as any other. Tables with `lifetimes` only.
+    /// The entry with this key in an exact table, if there is one and packets made it, ends when so much
+    /// time has passed, unless it ends sooner; a time of zero is one nanosecond. The next learn of the key
+    /// makes it live as long as any other. Tables with `lifetimes` only.
     EndAfter {
         /// Index of the table.
         table: u32,

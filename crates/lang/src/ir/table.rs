@@ -22,8 +22,8 @@ pub struct Table {
     pub idle: Option<u64>,
     /// Nanoseconds after the last learn at which an entry goes; not where bytes are searched for.
     pub age: Option<u64>,
-    /// Entries may have a shorter time than `age`, which [`Op::EndAfter`](super::Op::EndAfter) gives them; exact
-    /// tables with `age` only.
+    /// Entries may have a shorter time than `age`, which [`Op::EndAfter`](super::Op::EndAfter) gives them;
+    /// exact tables with `age` only.
     pub lifetimes: bool,
     /// What happens when a key is new and the table is full.
     pub evict: Eviction,

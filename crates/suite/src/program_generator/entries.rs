@@ -119,8 +119,8 @@ impl Writer {
         (write, key)
     }
 
-    /// A lifetime of an entry in a table of this age, in milliseconds: a constant, or one that follows from the
-    /// time.
+    /// A lifetime of an entry in a table of this age, in milliseconds: a constant, or one that follows from
+    /// the time.
     fn lifetime(&mut self, age: u64) -> String {
         let most = self.random.between(0, age);
         match self.random.below(3) {

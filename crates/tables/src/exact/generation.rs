@@ -12,7 +12,7 @@
 use super::hash::Hash;
 use super::memory::Lines;
 use super::order::{Order, leaf_of, leaves, slots_of};
-use super::slots::{self, NoMemory, PERMANENT, Slots};
+use super::slots::{NoMemory, PERMANENT, SlotLayout, Slots};
 use super::tags::{Tags, WINDOW};
 use super::{Evict, ExactEntry, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
 
@@ -30,11 +30,22 @@ pub(super) struct Generation<const K: usize> {
     in_order: usize,
 }
 
+/// What the slots of a table hold.
+fn layout(spec: &ExactSpec) -> SlotLayout {
+    SlotLayout {
+        key_words: spec.key_words,
+        value_words: spec.value_words,
+        has_learned: spec.age.is_some(),
+        has_lifetime: spec.keeps_lifetimes(),
+        has_renewed: spec.idle.is_some(),
+    }
+}
+
 impl<const K: usize> Generation<K> {
     /// Room for `room` entries.
     pub(super) fn new(spec: &ExactSpec, room: usize) -> Result<Self, NoMemory> {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
-        let slots = Slots::new(room * 2, spec)?;
+        let slots = Slots::new(room * 2, layout(spec))?;
         let count = slots.mask() + 1;
         let order = |kept: bool| kept.then(|| Order::new(count)).transpose();
         Ok(Generation {
@@ -54,7 +65,7 @@ impl<const K: usize> Generation<K> {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
         let slots = room.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX);
         let slots = slots.max(WINDOW as u64);
-        let words = slots::words(spec) as u64;
+        let words = layout(spec).words() as u64;
         let orders = u64::from(has_age || has_idle) + u64::from(spec.evict == Evict::Lru);
         Lines::allocated(slots.saturating_mul(words).div_ceil(8))
             .saturating_add(Lines::allocated(slots.saturating_add(WINDOW as u64 - 1).div_ceil(64)))

@@ -13,7 +13,6 @@
 //! words never crosses one. Every access masks the slot number with the size of the array, which is what
 //! makes unchecked access sound.
 
-use super::ExactSpec;
 use super::memory::{Lines, prefetch};
 use super::tags::WINDOW;
 
@@ -26,11 +25,22 @@ pub(super) struct NoMemory {
     pub(super) bytes: usize,
 }
 
-/// Words of a slot.
-pub(super) fn words(spec: &ExactSpec) -> usize {
-    let times = [spec.age.is_some(), spec.keeps_lifetimes(), spec.idle.is_some()];
-    let times: usize = times.into_iter().map(usize::from).sum();
-    (1 + spec.key_words + spec.value_words + times).next_power_of_two()
+/// What a slot holds.
+#[derive(Clone, Copy)]
+pub(super) struct SlotLayout {
+    pub(super) key_words: usize,
+    pub(super) value_words: usize,
+    pub(super) has_learned: bool,
+    pub(super) has_lifetime: bool,
+    pub(super) has_renewed: bool,
+}
+
+impl SlotLayout {
+    /// Words of a slot.
+    pub(super) fn words(&self) -> usize {
+        let times = [self.has_learned, self.has_lifetime, self.has_renewed].map(usize::from);
+        (1 + self.key_words + self.value_words + times.iter().sum::<usize>()).next_power_of_two()
+    }
 }
 
 /// The array. `K` is the number of key words, or 0 if it is only known at run time.
@@ -48,22 +58,22 @@ pub(super) struct Slots<const K: usize> {
 }
 
 impl<const K: usize> Slots<K> {
-    /// At least `slots` empty slots for entries of a table.
-    pub(super) fn new(slots: usize, spec: &ExactSpec) -> Result<Self, NoMemory> {
-        let &ExactSpec { key_words, value_words, .. } = spec;
+    /// At least `slots` empty slots.
+    pub(super) fn new(slots: usize, layout: SlotLayout) -> Result<Self, NoMemory> {
+        let SlotLayout { key_words, value_words, has_learned, has_lifetime, has_renewed } = layout;
         assert!(K == 0 || K == key_words, "the number of key words is part of the type");
         let slots = Self::number(slots);
         let learned_at = 1 + key_words + value_words;
-        let lifetime_at = learned_at + usize::from(spec.age.is_some());
-        let renewed_at = lifetime_at + usize::from(spec.keeps_lifetimes());
-        let words = words(spec);
+        let lifetime_at = learned_at + usize::from(has_learned);
+        let renewed_at = lifetime_at + usize::from(has_lifetime);
+        let words = layout.words();
         let count = (slots * words).div_ceil(8);
         let lines = Lines::zeroed(count)?;
         let (mask, shift) = (slots - 1, words.trailing_zeros());
         // Absent times are never asked for; the offset 0 keeps even a mistaken access inside the slot.
-        let learned_at = if spec.age.is_some() { learned_at } else { 0 };
-        let lifetime_at = if spec.keeps_lifetimes() { lifetime_at } else { 0 };
-        let renewed_at = if spec.idle.is_some() { renewed_at } else { 0 };
+        let learned_at = if has_learned { learned_at } else { 0 };
+        let lifetime_at = if has_lifetime { lifetime_at } else { 0 };
+        let renewed_at = if has_renewed { renewed_at } else { 0 };
         Ok(Slots { lines, mask, shift, key_words, value_words, learned_at, lifetime_at, renewed_at })
     }
 
