@@ -18,7 +18,7 @@ use policy::{
 use texts::{Random, iptables_dump, npf_file, pf_file};
 
 /// The columns of the program: fields, types, and which bit of `there` says that a packet has them.
-const COLUMNS: [(PacketField, &str, Option<u16>); 17] = [
+const COLUMNS: [(PacketField, &str, Option<u16>); 18] = [
     (PacketField::Family, "u8", None),
     (PacketField::Source, "ip6", None),
     (PacketField::Destination, "ip6", None),
@@ -30,6 +30,7 @@ const COLUMNS: [(PacketField, &str, Option<u16>); 17] = [
     (PacketField::TcpFlags, "u8", Some(4)),
     (PacketField::LaterFragment, "u8", None),
     (PacketField::Dscp, "u8", None),
+    (PacketField::Ecn, "u8", None),
     (PacketField::TimeToLive, "u8", None),
     (PacketField::Length, "u16", None),
     (PacketField::State, "u8", None),
@@ -141,7 +142,7 @@ fn packet(random: &mut Random, point: usize) -> (Packet, Vec<u8>) {
             PacketField::IcmpType => random.pick(&[8, 0, 3, 128]),
             PacketField::IcmpCode => u128::from(random.below(3)),
             PacketField::TcpFlags => random.pick(&[2, 0x12, 0x10, 0x11, 4, 0xc2, 0x3f, 0]),
-            PacketField::Dscp | PacketField::TimeToLive => u128::from(random.below(4)),
+            PacketField::Dscp | PacketField::Ecn | PacketField::TimeToLive => u128::from(random.below(4)),
             PacketField::Length => u128::from(random.below(4) * 20),
             PacketField::State | PacketField::OutState => u128::from(random.below(5)),
             PacketField::InPort | PacketField::OutPort => 1 + u128::from(random.below(4)),

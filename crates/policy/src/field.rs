@@ -46,11 +46,13 @@ pub enum PacketField {
     SourceMac,
     /// The [`State`] on the way out, where connections are remembered by direction.
     OutState,
+    /// Explicit congestion notification, the two bits below the code point (RFC 3168, 5).
+    Ecn,
 }
 
 impl PacketField {
     /// All fields.
-    pub const ALL: [PacketField; 18] = [
+    pub const ALL: [PacketField; 19] = [
         PacketField::Family,
         PacketField::Source,
         PacketField::Destination,
@@ -69,6 +71,7 @@ impl PacketField {
         PacketField::State,
         PacketField::SourceMac,
         PacketField::OutState,
+        PacketField::Ecn,
     ];
 
     /// How many bits a value has.
@@ -88,6 +91,7 @@ impl PacketField {
             | PacketField::TimeToLive => 8,
             PacketField::Dscp => 6,
             PacketField::Family | PacketField::State | PacketField::OutState => 3,
+            PacketField::Ecn => 2,
             PacketField::LaterFragment => 1,
         }
     }
@@ -113,6 +117,7 @@ impl PacketField {
             PacketField::State => "state",
             PacketField::SourceMac => "src_mac",
             PacketField::OutState => "out_state",
+            PacketField::Ecn => "ecn",
         }
     }
 

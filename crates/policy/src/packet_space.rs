@@ -16,7 +16,7 @@ use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
 
 /// The fields in the order of their levels. The way of the packet has the two levels before them.
-const ORDER: [PacketField; 18] = [
+const ORDER: [PacketField; 19] = [
     PacketField::Family,
     PacketField::State,
     PacketField::OutState,
@@ -32,6 +32,7 @@ const ORDER: [PacketField; 18] = [
     PacketField::IcmpCode,
     PacketField::TcpFlags,
     PacketField::Dscp,
+    PacketField::Ecn,
     PacketField::TimeToLive,
     PacketField::Length,
     PacketField::SourceMac,

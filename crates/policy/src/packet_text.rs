@@ -134,11 +134,12 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
                 }
                 flags = Some(bits);
             }
-            ("type" | "code" | "dscp" | "ttl" | "length", _) => {
+            ("type" | "code" | "dscp" | "ecn" | "ttl" | "length", _) => {
                 let field = match word {
                     "type" => PacketField::IcmpType,
                     "code" => PacketField::IcmpCode,
                     "dscp" => PacketField::Dscp,
+                    "ecn" => PacketField::Ecn,
                     "ttl" => PacketField::TimeToLive,
                     _ => PacketField::Length,
                 };
@@ -147,7 +148,7 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
             _ => {
                 return Err(format!(
                     "`{word} {value}` is not understood: write in, out, to gateway, from gateway, state, out_state, flags, \
-                     type, code, fragment, dscp, ttl, length or mac"
+                     type, code, fragment, dscp, ecn, ttl, length or mac"
                 ));
             }
         }
@@ -184,6 +185,7 @@ fn is_word(word: &str) -> bool {
         "code",
         "fragment",
         "dscp",
+        "ecn",
         "ttl",
         "length",
         "mac",
@@ -310,6 +312,7 @@ fn tell_rest(text: &mut String, packet: &Packet, interfaces: &[(String, u16)]) {
             PacketField::IcmpCode => format!("code {value}"),
             PacketField::LaterFragment if value == 1 => "fragment".to_owned(),
             PacketField::Dscp if value != 0 => format!("dscp {value}"),
+            PacketField::Ecn if value != 0 => format!("ecn {value}"),
             PacketField::TimeToLive if value != 64 => format!("ttl {value}"),
             PacketField::Length if value != 60 => format!("length {value}"),
             _ => continue,

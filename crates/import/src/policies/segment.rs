@@ -18,6 +18,7 @@ pub(super) fn first_segment(destination_port: u128) -> Packet {
         (PacketField::InPort, 1),
         (PacketField::OutPort, 2),
         (PacketField::Dscp, 46),
+        (PacketField::Ecn, 2),
         (PacketField::TimeToLive, 64),
         (PacketField::Length, 60),
         (PacketField::State, State::New as u128),

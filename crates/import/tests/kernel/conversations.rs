@@ -243,6 +243,7 @@ impl Conversation {
             (PacketField::InPort, in_port),
             (PacketField::OutPort, out_port),
             (PacketField::Dscp, u128::from(self.service >> 2)),
+            (PacketField::Ecn, u128::from(self.service & 3)),
             (PacketField::TimeToLive, self.time_to_live.into()),
             (PacketField::Length, header + payload.len() as u128),
             (PacketField::State, state as u128),

@@ -66,6 +66,7 @@ fn on_the_way(random: &mut Random, family: AddressFamily, path: Path) -> Vec<Pac
         packet.piece = Piece::Whole;
         packet.hops = random.one(&[64, 64, 5]);
         packet.code_point = random.one(&[0, 46, 10, 8]);
+        packet.congestion = random.below(4) as u8;
         match (path, family) {
             (Path::ToGateway, AddressFamily::V4) => packet.dst = 0xc612_0001,
             (Path::ToGateway, AddressFamily::V6) => packet.dst = 0xfd00_0001 << 96 | 1,

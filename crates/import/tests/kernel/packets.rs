@@ -33,6 +33,8 @@ pub(crate) struct Packet {
     pub(crate) hops: u8,
     /// The differentiated services code point.
     pub(crate) code_point: u8,
+    /// Explicit congestion notification.
+    pub(crate) congestion: u8,
 }
 
 pub(crate) const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 2048, 65535];
@@ -74,7 +76,7 @@ impl Packet {
         };
         let (src, dst) = (random.one(&SOURCES), random.one(&TARGETS));
         let (src, dst) = (address(family, src), address(family, dst));
-        Packet { family, src, dst, proto, piece, rest, there: 24, hops: 64, code_point: 0 }
+        Packet { family, src, dst, proto, piece, rest, there: 24, hops: 64, code_point: 0, congestion: 0 }
     }
 
     /// The same packet, and nothing of its transport header that a rule could ask for.
@@ -118,6 +120,7 @@ impl Packet {
             (PacketField::InPort, Some(1)),
             (PacketField::OutPort, Some(2)),
             (PacketField::Dscp, Some(self.code_point.into())),
+            (PacketField::Ecn, Some(self.congestion.into())),
             (PacketField::TimeToLive, Some(self.hops.into())),
             (PacketField::Length, Some(u128::from(self.there) + header)),
             (PacketField::SourceMac, Some(0x0200_0000_0001)),
@@ -175,7 +178,7 @@ impl Packet {
                 header[2..4].copy_from_slice(&(20 + u16::from(self.there)).to_be_bytes());
                 header[4..6].copy_from_slice(&(number as u16).to_be_bytes());
                 header[6..8].copy_from_slice(&(offset | more << 13).to_be_bytes());
-                header[1] = self.code_point << 2;
+                header[1] = self.code_point << 2 | self.congestion;
                 (header[8], header[9]) = (self.hops, self.proto);
                 header[12..16].copy_from_slice(&(self.src as u32).to_be_bytes());
                 header[16..20].copy_from_slice(&(self.dst as u32).to_be_bytes());
@@ -187,7 +190,7 @@ impl Packet {
                 let piece = self.piece != Piece::Whole;
                 let (next, length) = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
                 frame.extend_from_slice(V6);
-                let class = u32::from(self.code_point) << 22;
+                let class = u32::from(self.code_point << 2 | self.congestion) << 20;
                 frame.extend_from_slice(&(6 << 28 | class | number).to_be_bytes());
                 frame.extend_from_slice(&[0, length, next, self.hops]);
                 frame.extend_from_slice(&self.src.to_be_bytes());

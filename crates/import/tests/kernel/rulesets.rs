@@ -205,6 +205,7 @@ fn whole_rulesets_of_nftables_decide_as_linux_does() {
             for packet in &mut packets {
                 packet.hops = random.one(&[64, 64, 5]);
                 packet.code_point = random.one(&[0, 46, 10, 8]);
+                packet.congestion = random.below(4) as u8;
                 packet.there = random.one(&[24, 24, 24, 0]);
             }
             let wanted: Vec<bool> = packets.iter().map(|packet| packet.passes(&policy.policy)).collect();

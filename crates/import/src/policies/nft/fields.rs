@@ -46,6 +46,7 @@ pub(super) enum Reads {
     /// Bits of the state of connections.
     State,
     Dscp,
+    Ecn,
     /// A number of so many bits that is smaller than the field's by so much.
     Number {
         width: u8,
@@ -97,6 +98,9 @@ const CODE_POINTS: [(&str, u128); 25] = [
     ("lephb", 1),
     ("va", 44),
 ];
+
+/// Names of the bits of explicit congestion notification (RFC 3168, 5).
+const CONGESTION: [(&str, u128); 4] = [("not-ect", 0), ("ect1", 1), ("ect0", 2), ("ce", 3)];
 
 /// Reads what stands on both sides of comparisons.
 pub(super) struct Fields {
@@ -195,6 +199,7 @@ impl Fields {
         let (of_protocol, of_family) = operands::header(header);
         let mut left = match (header, field) {
             ("ip" | "ip6", "dscp") => Left::of(PacketField::Dscp, Reads::Dscp),
+            ("ip" | "ip6", "ecn") => Left::of(PacketField::Ecn, Reads::Ecn),
             ("ip", "length") => Left::of(PacketField::Length, Reads::Number { width: 16, less: 0 }),
             // Without the header itself.
             ("ip6", "length") => Left::of(PacketField::Length, Reads::Number { width: 16, less: 40 }),
@@ -282,8 +287,12 @@ impl Fields {
                 let states = State::ALL.into_iter().filter(|state| state_bit(*state) == bits);
                 states.map(|state| Values::exact(state as u128)).collect()
             }
-            Reads::Dscp => {
-                let set = value::set_of(value, left.field.width(), &code_point).ok_or_else(no_value)?;
+            Reads::Dscp | Reads::Ecn => {
+                let bits: fn(&Value) -> Option<u128> = match left.reads {
+                    Reads::Dscp => code_point,
+                    _ => congestion,
+                };
+                let set = value::set_of(value, left.field.width(), &bits).ok_or_else(no_value)?;
                 values_of(left, set).into_iter().collect()
             }
             Reads::Number { width, .. } => {
@@ -376,6 +385,11 @@ pub(super) fn plain_number(value: &Value, width: u8) -> Option<u128> {
 pub(super) fn code_point(value: &Value) -> Option<u128> {
     let named = CODE_POINTS.iter().find(|(name, _)| value == name);
     named.map(|(_, point)| *point).or_else(|| plain_number(value, 6))
+}
+
+pub(super) fn congestion(value: &Value) -> Option<u128> {
+    let named = CONGESTION.iter().find(|(name, _)| value == name);
+    named.map(|(_, bits)| *bits).or_else(|| plain_number(value, 2))
 }
 
 pub(super) fn state_bits(value: &Value) -> Option<u128> {

@@ -5,7 +5,8 @@
 
 use super::conditions::{all, always, any, family, never, present, values};
 use super::fields::{
-    Context, Fields, Left, Reads, code_point, is_of_header, plain_number, state_bit, state_bits, values_of,
+    Context, Fields, Left, Reads, code_point, congestion, is_of_header, plain_number, state_bit, state_bits,
+    values_of,
 };
 use crate::address::host_mask;
 use crate::conditions::Interfaces;
@@ -190,6 +191,7 @@ impl Matcher {
                 (value::number(right, part, family), part.width(family))
             }
             Reads::Dscp => (code_point(right), left.field.width()),
+            Reads::Ecn => (congestion(right), left.field.width()),
             Reads::Number { width, .. } => (plain_number(right, width), width),
             _ => (None, 0),
         };

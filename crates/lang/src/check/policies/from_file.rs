@@ -416,6 +416,7 @@ fn column_of(field: PacketField) -> String {
         PacketField::LaterFragment => "u1",
         PacketField::InPort | PacketField::OutPort => "port",
         PacketField::Dscp => "u6",
+        PacketField::Ecn => "u2",
         PacketField::Length => "u16",
         PacketField::SourceMac => "mac",
     };

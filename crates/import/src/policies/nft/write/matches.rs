@@ -214,8 +214,8 @@ fn compare(left: Value, one: &Comparison, family: AddressFamily, less: u128) -> 
         }
     }
     ranges.iter_mut().for_each(|(low, high)| (*low, *high) = (*low - less, *high - less));
-    // nftables has no order of flags, and none of code points.
-    if matches!(one.field, PacketField::TcpFlags | PacketField::Dscp) {
+    // nftables has no order of flags, and none of the bits of a class of traffic.
+    if matches!(one.field, PacketField::TcpFlags | PacketField::Dscp | PacketField::Ecn) {
         ranges = ranges.iter().flat_map(|(low, high)| *low..=*high).map(|bits| (bits, bits)).collect();
     }
     let range = |(low, high): &(u128, u128)| {
@@ -243,6 +243,7 @@ fn of_network(one: &Comparison, family: AddressFamily, coming: Coming<'_>) -> Re
         PacketField::Source => ("saddr", 0),
         PacketField::Destination => ("daddr", 0),
         PacketField::Dscp => ("dscp", 0),
+        PacketField::Ecn => ("ecn", 0),
         PacketField::Length => return compare(json!({"meta": {"key": "length"}}), one, family, 0),
         _ => {
             // Linux takes one away before it asks at `forward`.

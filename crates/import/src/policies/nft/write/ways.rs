@@ -125,7 +125,7 @@ impl Way {
         self.comparisons.iter().any(|one| {
             let field = one.field;
             let is_address = matches!(field, PacketField::Source | PacketField::Destination);
-            is_address || matches!(field, PacketField::Dscp | PacketField::TimeToLive)
+            is_address || matches!(field, PacketField::Dscp | PacketField::Ecn | PacketField::TimeToLive)
         })
     }
 
