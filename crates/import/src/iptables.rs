@@ -10,6 +10,7 @@
 //! A stateless program can mean what depends on the packet alone. What asks for a connection, a rate, a
 //! process or the payload is refused by its line.
 
+mod address_type;
 mod connections;
 pub(crate) mod dump;
 mod hooks;
@@ -17,10 +18,12 @@ pub(crate) mod matches;
 mod numbers;
 mod options;
 pub(crate) mod rule;
+mod security;
 pub(crate) mod sets;
 mod target;
 #[cfg(test)]
 mod tests;
+mod traffic_class;
 mod values;
 mod words;
 

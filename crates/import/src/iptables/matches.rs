@@ -14,11 +14,30 @@ pub(crate) struct Matches {
     pub(crate) conditions: Conditions,
     /// The protocol, where the rule asks for one.
     pub(super) protocol: Option<u8>,
+    /// Whether something has been asked that no later fragment fits.
+    header: bool,
 }
 
 impl Matches {
     pub(super) fn new(family: AddressFamily) -> Self {
-        Self { family, before: Vec::new(), conditions: Conditions::new(family), protocol: None }
+        Self {
+            family,
+            before: Vec::new(),
+            conditions: Conditions::new(family),
+            protocol: None,
+            header: false,
+        }
+    }
+
+    /// The rule looks into a header that later fragments have not.
+    pub(super) fn header(&mut self) {
+        self.header = true;
+        self.conditions.header();
+    }
+
+    /// Whether it has looked into one.
+    pub(super) fn asks_header(&self) -> bool {
+        self.header
     }
 
     /// Adds a condition that no box can say.

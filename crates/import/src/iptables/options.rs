@@ -6,6 +6,7 @@ use super::values;
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::text::shown;
+use policy::State;
 
 /// The options of a match or a target.
 pub(super) struct OptionSet {
@@ -19,6 +20,9 @@ pub(super) struct OptionSet {
     beside: &'static [(&'static str, &'static [&'static str])],
     /// Whether it needs the table of connections.
     pub(super) asks_connections: bool,
+    /// The states of the packets that it asks about; none where it asks about all. Without its `!`, others do
+    /// not match, with it they do.
+    pub(super) states: &'static [State],
 }
 
 struct Known {
@@ -33,6 +37,12 @@ enum OptionValue {
     Nothing,
     /// A number between these.
     Number(u64, u64),
+    /// A number from 0 to 1, such as `0.5`.
+    Probability,
+    /// What a rate of an estimator is compared with, such as `5kbit`, or nothing: so many packets a second.
+    Measure,
+    /// The same, so many bits or bytes a second.
+    MeasureOfBits,
     /// Two numbers up to this, `FROM:TO`, either of which may be missing.
     Between(u64),
     /// Packets in a time, such as `3/hour`, at most this many in a second.
@@ -58,13 +68,30 @@ const fn turned(name: &'static str, value: OptionValue) -> Known {
     Known { name, value, turned: true }
 }
 
-const PLAIN: OptionSet =
-    OptionSet { of: "", known: &[], needed: &[], exclusive: &[], beside: &[], asks_connections: false };
+const PLAIN: OptionSet = OptionSet {
+    of: "",
+    known: &[],
+    needed: &[],
+    exclusive: &[],
+    beside: &[],
+    asks_connections: false,
+    states: &[],
+};
 
 const U32: u64 = u32::MAX as u64;
 
-/// Matches whose answer depends on earlier packets.
-const REMEMBERING: [OptionSet; 7] = [
+/// The rates that `rateest` compares.
+const MEASURES: &[&str] = &[
+    "--rateest-bps",
+    "--rateest-pps",
+    "--rateest-bps1",
+    "--rateest-pps1",
+    "--rateest-bps2",
+    "--rateest-pps2",
+];
+
+/// Matches whose answer depends on earlier packets, or on chance.
+const REMEMBERING: [OptionSet; 10] = [
     OptionSet {
         of: "limit",
         known: &[
@@ -104,8 +131,9 @@ const REMEMBERING: [OptionSet; 7] = [
             turned("--remove", OptionValue::Nothing),
             known("--seconds", OptionValue::Number(1, U32)),
             known("--reap", OptionValue::Nothing),
-            // Linux remembers up to 65,535 packets of an address; older versions up to 255.
-            known("--hitcount", OptionValue::Number(1, 0xffff)),
+            // Newer versions of Linux remember up to 65,535 packets of an address; those before, and iptables
+            // with them, refuse a rule that asks for more than 255.
+            known("--hitcount", OptionValue::Number(1, 255)),
             known("--rttl", OptionValue::Nothing),
             known("--name", OptionValue::Text(199)),
             known("--rsource", OptionValue::Nothing),
@@ -156,12 +184,56 @@ const REMEMBERING: [OptionSet; 7] = [
     OptionSet {
         of: "statistic",
         known: &[
-            // Of the mode `random` chance decides, and no earlier packet.
-            known("--mode", OptionValue::OneOf(&["nth"])),
+            known("--mode", OptionValue::OneOf(&["nth", "random"])),
             turned("--every", OptionValue::Number(1, U32)),
             known("--packet", OptionValue::Number(0, U32)),
+            turned("--probability", OptionValue::Probability),
         ],
-        needed: &[&["--mode"], &["--every"], &["--packet"]],
+        needed: &[&["--mode"], &["--every", "--probability"]],
+        beside: &[("--every", &["--packet"]), ("--packet", &["--every"])],
+        ..PLAIN
+    },
+    OptionSet {
+        of: "rateest",
+        known: &[
+            known("--rateest", OptionValue::Text(15)),
+            known("--rateest1", OptionValue::Text(15)),
+            known("--rateest2", OptionValue::Text(15)),
+            known("--rateest-delta", OptionValue::Nothing),
+            known("--rateest-bps", OptionValue::MeasureOfBits),
+            known("--rateest-bps1", OptionValue::MeasureOfBits),
+            known("--rateest-bps2", OptionValue::MeasureOfBits),
+            known("--rateest-pps", OptionValue::Measure),
+            known("--rateest-pps1", OptionValue::Measure),
+            known("--rateest-pps2", OptionValue::Measure),
+            turned("--rateest-lt", OptionValue::Nothing),
+            turned("--rateest-gt", OptionValue::Nothing),
+            turned("--rateest-eq", OptionValue::Nothing),
+        ],
+        needed: &[&["--rateest", "--rateest1"], &["--rateest-lt", "--rateest-gt", "--rateest-eq"]],
+        exclusive: &[&["--rateest-bps", "--rateest-bps2"], &["--rateest-pps", "--rateest-pps2"]],
+        beside: &[("--rateest-lt", MEASURES), ("--rateest-gt", MEASURES), ("--rateest-eq", MEASURES)],
+        ..PLAIN
+    },
+    OptionSet {
+        of: "connlabel",
+        known: &[
+            // Names are those of a file of the machine.
+            turned("--label", OptionValue::Number(0, 127)),
+            known("--set", OptionValue::Nothing),
+        ],
+        needed: &[&["--label"]],
+        asks_connections: true,
+        states: &[State::New, State::Established, State::Related],
+        ..PLAIN
+    },
+    OptionSet {
+        of: "helper",
+        known: &[turned("--helper", OptionValue::Text(29))],
+        needed: &[&["--helper"]],
+        asks_connections: true,
+        // A connection that a helper expected is never new.
+        states: &[State::Established, State::Related],
         ..PLAIN
     },
 ];
@@ -228,14 +300,14 @@ pub(super) fn logging(target: &str) -> Option<&'static OptionSet> {
 }
 
 impl OptionSet {
-    /// Reads the options behind the word that names the match or target.
+    /// Reads the options behind the word that names the match or target, and says whether one is turned round.
     pub(super) fn read(
         &self,
         owner: &Argument<'_>,
         arguments: &mut Arguments<'_>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<bool, ImportError> {
         let mut seen: Vec<&str> = Vec::new();
-        let mut numbers = Vec::new();
+        let (mut values, mut any_turned) = (Vec::new(), false);
         loop {
             let ahead = arguments.ahead();
             let not = ahead.first().is_some_and(|word| word.text == "!");
@@ -255,26 +327,38 @@ impl OptionSet {
                 return Err(option.error(format!("`{}` is there twice", known.name), "write it once"));
             }
             seen.push(known.name);
-            if !matches!(known.value, OptionValue::Nothing) {
+            any_turned |= not;
+            let is_there = match known.value {
+                OptionValue::Nothing => false,
+                OptionValue::Measure | OptionValue::MeasureOfBits => {
+                    arguments.ahead().first().is_some_and(|word| !word.text.starts_with(['-', '!']))
+                }
+                _ => true,
+            };
+            if is_there {
                 let value = arguments.value(&option)?;
                 if !known.value.is_met_by(&value.text) {
                     let what = format!("`{}` is no value of `{}`", shown(&value.text), known.name);
                     return Err(value.error(what, known.value.advice()));
                 }
-                numbers.push((known.name, value));
+                values.push((known.name, value));
             }
         }
         self.whole(owner, &seen)?;
-        let number = |name: &str| {
-            let (_, value) = numbers.iter().find(|(own, _)| *own == name)?;
-            Some((value, parse_number(&value.text)?))
-        };
-        match (number("--every"), number("--packet")) {
-            (Some((_, every)), Some((word, packet))) if packet >= every => {
-                Err(word.error(format!("there is no packet {packet} of {every}"), "they count from 0"))
-            }
-            _ => Ok(()),
+        let value = |name: &str| values.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+        let number = |name: &str| value(name).and_then(|value| Some((value, parse_number(&value.text)?)));
+        if let (Some((_, every)), Some((word, packet))) = (number("--every"), number("--packet"))
+            && packet >= every
+        {
+            return Err(word.error(format!("there is no packet {packet} of {every}"), "they count from 0"));
         }
+        if let Some(mode) = value("--mode")
+            && (mode.text == "nth") != seen.contains(&"--every")
+        {
+            let what = format!("the mode `{}` has not the option that it asks for", mode.text);
+            return Err(mode.error(what, "write `nth` beside `--every`, and `random` beside `--probability`"));
+        }
+        Ok(any_turned)
     }
 
     /// Refuses options that are missing, or that go not together.
@@ -332,6 +416,37 @@ fn is_bytes(text: &str) -> bool {
         && parse_number(number).is_some_and(|number| (1..=most).contains(&number))
 }
 
+/// A decimal number from 0 to 1.
+fn is_probability(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match whole {
+        "0" => digits(part),
+        "1" => digits(part) && part.bytes().all(|byte| byte == b'0'),
+        _ => false,
+    }
+}
+
+/// A whole number of bits or bytes a second, as `iptables-save` writes it. What is too large for the 32 bits
+/// in which Linux keeps bytes is refused.
+fn is_measure_of_bits(text: &str) -> bool {
+    const UNITS: [(&str, u64); 7] = [
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+        ("kbps", 8_000),
+        ("mbps", 8_000_000),
+        ("bit", 1),
+        ("bps", 8),
+    ];
+    let text = text.to_ascii_lowercase();
+    let found = UNITS.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)));
+    let (number, bits) = found.unwrap_or((&text, 8));
+    let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit());
+    let rate = parse_number(number).filter(|_| is_decimal).and_then(|number| number.checked_mul(bits));
+    rate.is_some_and(|rate| rate / 8 <= U32)
+}
+
 impl OptionValue {
     fn is_met_by(&self, text: &str) -> bool {
         let between = |text: &str, low: u64, high: u64| {
@@ -350,6 +465,9 @@ impl OptionValue {
             OptionValue::RateOrBytes => {
                 is_rate(text, 1_000_000) || text.strip_suffix("/s").is_some_and(is_bytes)
             }
+            OptionValue::Probability => is_probability(text),
+            OptionValue::Measure => between(text, 0, U32),
+            OptionValue::MeasureOfBits => is_measure_of_bits(text),
             OptionValue::Burst => between(text, 1, U32) || is_bytes(text),
             OptionValue::Text(most) => text.len() <= *most,
             OptionValue::OneOf(names) => names.contains(&text),
@@ -361,6 +479,9 @@ impl OptionValue {
     fn advice(&self) -> String {
         match self {
             OptionValue::Nothing => String::new(),
+            OptionValue::Probability => "write a number from 0 to 1, as in 0.5".to_owned(),
+            OptionValue::Measure => "write a number of packets a second, as in 5".to_owned(),
+            OptionValue::MeasureOfBits => "write a whole number with its unit, as in 5000bit".to_owned(),
             OptionValue::Number(low, high) => format!("write a number from {low} to {high}"),
             OptionValue::Between(most) => format!("write `FROM:TO`, numbers up to {most}"),
             OptionValue::Rate(most) => format!("write a rate as in 3/hour, at most {most}/second"),

@@ -1,15 +1,18 @@
 //! One `-A` line: its matches and its target, read for rows of a table or for a policy.
 
+use super::address_type;
 use super::connections;
 use super::matches::{self, Matches};
 use super::options;
+use super::security;
 use super::sets::AddressSets;
 use super::target::{self, Surroundings};
+use super::traffic_class;
 use super::values::{self, address_range, address_set, icmp, looks_into, mac, one_port, ports, protocol};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
-use crate::conditions::{Interfaces, Naming};
+use crate::conditions::{Interfaces, Naming, in_states};
 use crate::limits::MOST_SET_VALUES;
 use crate::region::Set;
 use crate::ruleset::Part;
@@ -72,7 +75,7 @@ struct Reading<'a, 'b> {
 }
 
 /// Options by the match they belong to, and a word for all of which a rule may have one at a time.
-const OPTIONS: [(&str, &str, &str); 52] = [
+const OPTIONS: [(&str, &str, &str); 55] = [
     ("-p", "", "-p"),
     ("--protocol", "", "-p"),
     ("-s", "", "-s"),
@@ -112,6 +115,9 @@ const OPTIONS: [(&str, &str, &str); 52] = [
     ("--dscp", "dscp", "--dscp"),
     ("--dscp-class", "dscp", "--dscp"),
     ("--tos", "tos", "--tos"),
+    ("--ecn-ip-ect", "ecn", "--ecn-ip-ect"),
+    ("--ecn-tcp-ece", "ecn", "--ecn-tcp-ece"),
+    ("--ecn-tcp-cwr", "ecn", "--ecn-tcp-cwr"),
     ("--ttl", "ttl", "--ttl"),
     ("--ttl-eq", "ttl", "--ttl"),
     ("--ttl-lt", "ttl", "--ttl"),
@@ -128,7 +134,7 @@ const OPTIONS: [(&str, &str, &str); 52] = [
 ];
 
 /// Matches that mean something only with an option of theirs.
-const ASKING: [&str; 12] = [
+const ASKING: [&str; 13] = [
     "set",
     "comment",
     "iprange",
@@ -139,6 +145,7 @@ const ASKING: [&str; 12] = [
     "length",
     "dscp",
     "tos",
+    "ecn",
     "ttl",
     "hl",
 ];
@@ -193,7 +200,10 @@ impl Context {
         place: &ChainPlace<'_>,
         chain: &dyn Fn(&str) -> Option<usize>,
     ) -> Result<ReadRule, ImportError> {
-        let (arguments, matches) = (Arguments::new(line, words), Matches::new(self.family));
+        let mut matches = Matches::new(self.family);
+        let asked = values::protocol_asked(&words, self.family);
+        matches.protocol = asked;
+        let arguments = Arguments::new(line, words);
         let mut rule = Reading { place, arguments, matches, unasked: Vec::new(), seen: Vec::new() };
         let mut target = None;
         let mut not = None;
@@ -222,6 +232,11 @@ impl Context {
         if let Some(module) = rule.unasked.first() {
             let what = format!("the match `{}` asks nothing", shown(&module.text));
             return Err(module.error(what, "remove it, or add what it is to ask"));
+        }
+        let has_protocol = rule.seen.contains(&("", "-p"));
+        if asked.is_some() && !(has_protocol && rule.matches.protocol == asked) {
+            let what = "`-p` stands in the rule where it is no option";
+            return Err(line.error_at_end(what, "write the protocol in front of the matches"));
         }
         let only_counts = target.is_none();
         let (action, log) =
@@ -323,9 +338,13 @@ impl Context {
                 return self.set(&name, &end, not, matches);
             }
             ("--length", Purpose::Policy) => return values::length(&value()?, not, matches),
-            ("--dscp", Purpose::Policy) => return values::dscp(&value()?, not, matches),
-            ("--dscp-class", Purpose::Policy) => return values::dscp_class(&value()?, not, matches),
-            ("--tos", Purpose::Policy) => return values::type_of_service(&value()?, not, matches),
+            ("--dscp", Purpose::Policy) => return traffic_class::dscp(&value()?, not, matches),
+            ("--dscp-class", Purpose::Policy) => return traffic_class::dscp_class(&value()?, not, matches),
+            ("--tos", Purpose::Policy) => return traffic_class::type_of_service(&value()?, not, matches),
+            ("--ecn-ip-ect", Purpose::Policy) => return traffic_class::congestion(&value()?, not, matches),
+            ("--ecn-tcp-ece" | "--ecn-tcp-cwr", Purpose::Policy) => {
+                return traffic_class::congestion_flag(option, not, matches);
+            }
             ("--ttl" | "--ttl-eq" | "--ttl-lt" | "--ttl-gt", Purpose::Policy)
             | ("--hl-eq" | "--hl-lt" | "--hl-gt", Purpose::Policy) => {
                 return values::time_to_live(option, not, arguments, &place.points, matches);
@@ -348,11 +367,19 @@ impl Context {
         }
         let policy = self.purpose == Purpose::Policy;
         if let (true, Some(set)) = (policy, options::remembering(&module.text)) {
-            set.read(&module, &mut rule.arguments)?;
+            if !set.states.is_empty() && rule.place.table == "raw" {
+                return Err(connections::not_known_yet(&module));
+            }
+            let turned = set.read(&module, &mut rule.arguments)?;
             self.asks_connections |= set.asks_connections;
             let place = RulePlace { line: module.line, column: module.column };
             let text = rule.arguments.text_from(&module).into();
-            rule.matches.also(RuleCondition::Remembered(self.memories.len()));
+            let remembered = RuleCondition::Remembered(self.memories.len());
+            rule.matches.also(match (set.states, turned) {
+                ([], _) => remembered,
+                (states, false) => RuleCondition::All(vec![in_states(states), remembered]),
+                (states, true) => RuleCondition::Any(vec![in_states(states).turned(true), remembered]),
+            });
             self.memories.push(Memory { place, text });
             return Ok(());
         }
@@ -362,6 +389,21 @@ impl Context {
             let Reading { arguments, matches, .. } = rule;
             let memories = &mut self.memories;
             return connections::read(&module, no_states, self.family, arguments, matches, memories);
+        }
+        if policy {
+            let header = match (&*module.text, self.family) {
+                ("esp", _) => Some((50, "--espspi")),
+                // To IPv6 it is an extension header, which may stand before others.
+                ("ah", AddressFamily::V4) => Some((51, "--ahspi")),
+                _ => None,
+            };
+            if let Some(header) = header {
+                return security::read(&module, header, &mut rule.arguments, &mut rule.matches);
+            }
+            if module.text == "addrtype" {
+                let Reading { arguments, matches, .. } = rule;
+                return address_type::read(&module, self.family, arguments, matches);
+            }
         }
         let known = match &*module.text {
             // These fit no later fragment, even where they ask for nothing.
@@ -373,14 +415,14 @@ impl Context {
             "icmp" => looks_into(1, &module, &mut rule.matches),
             "icmp6" | "icmpv6" => looks_into(58, &module, &mut rule.matches),
             "multiport" => {
-                rule.matches.conditions.header();
+                rule.matches.header();
                 Ok(())
             }
             "iprange" | "mac" | "comment" => Ok(()),
             "state" | "conntrack" if policy || self.purpose == (Purpose::Rows { first_packets: true }) => {
                 Ok(())
             }
-            "length" | "dscp" | "tos" | "set" if policy => Ok(()),
+            "length" | "dscp" | "tos" | "ecn" | "set" if policy => Ok(()),
             "ttl" if policy && self.family == AddressFamily::V4 => Ok(()),
             "hl" if policy && self.family == AddressFamily::V6 => Ok(()),
             _ => Err(self.unknown_module(&module)),
@@ -450,8 +492,8 @@ impl Context {
                 "a stateless rule sees addresses, protocol, ports, flags and interfaces only"
             }
             Purpose::Policy => {
-                "a policy sees addresses, protocol, ports, types, flags, interfaces, DSCP, TTL, length and the \
-                 state of the connection"
+                "a policy sees addresses, protocol, ports, types, flags, interfaces, DSCP, ECN, TTL, length and \
+                 the state of the connection"
             }
         }
     }

@@ -35,6 +35,16 @@ pub(super) fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) ->
     Ok(())
 }
 
+/// The protocol that the rule asks for, wherever it stands: matches need it that stand before it.
+pub(super) fn protocol_asked(words: &[Argument<'_>], family: AddressFamily) -> Option<u8> {
+    let is_option = |word: &Argument<'_>| matches!(&*word.text, "-p" | "--protocol");
+    let at = words.iter().position(is_option)?;
+    let not = at > 0 && words[at - 1].text == "!";
+    let mut asked = Matches::new(family);
+    protocol(words.get(at + 1).filter(|_| !not)?, false, &mut asked).ok()?;
+    asked.protocol
+}
+
 pub(super) fn address_set(value: &Argument<'_>, family: AddressFamily) -> Result<Set, ImportError> {
     let width = family.width();
     let wrong = || {
@@ -98,7 +108,7 @@ pub(super) fn ports(
         let advice = "put `-p tcp`, `-p udp` or another protocol with ports before it";
         return Err(value.error("ports are asked for where the protocol need not have any", advice));
     }
-    matches.conditions.header();
+    matches.header();
     let port = |word: Word<'_>, empty: u64| {
         if word.text.is_empty() {
             return Ok(empty);
@@ -144,7 +154,7 @@ pub(super) fn looks_into(
     word: &Argument<'_>,
     matches: &mut Matches,
 ) -> Result<(), ImportError> {
-    matches.conditions.header();
+    matches.header();
     if matches.protocol == Some(protocol) {
         return Ok(());
     }
@@ -193,7 +203,7 @@ pub(super) fn icmp(
         let what = format!("an ICMP type is asked for where the protocol need not be {named}");
         return Err(value.error(what, format!("put `-p {named}` before it")));
     }
-    matches.conditions.header();
+    matches.header();
     let (kind, code) = match value.word().split('/') {
         _ if value.text == "any" && !v6 => (ANY_ICMP_TYPE, None),
         Some((kind, code)) => {
@@ -277,74 +287,6 @@ fn number_range(value: &Argument<'_>, most: u64, what: &str) -> Result<(u128, u1
 pub(super) fn length(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
     let range = number_range(value, 0xffff, "length")?;
     holds(PacketField::Length, vec![range], not, matches);
-    Ok(())
-}
-
-pub(super) fn dscp(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    let point = u128::from(number(value.word(), 63, "code point")?);
-    holds(PacketField::Dscp, vec![(point, point)], not, matches);
-    Ok(())
-}
-
-/// A code point by its class (RFC 2474, 2597, 3246).
-pub(super) fn dscp_class(value: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    let name = value.text.to_ascii_uppercase();
-    let digit = |at: usize, most: u8| {
-        let digit = name.as_bytes().get(at).map(|digit| digit.wrapping_sub(b'0'));
-        digit.filter(|digit| (1..=most).contains(digit)).map(u128::from)
-    };
-    let point = match (&*name, name.len()) {
-        ("BE" | "CS0", _) => Some(0),
-        ("EF", _) => Some(46),
-        (class, 3) if class.starts_with("CS") => digit(2, 7).map(|class| class << 3),
-        (class, 4) if class.starts_with("AF") => {
-            digit(2, 4).zip(digit(3, 3)).map(|(class, drop)| class << 3 | drop << 1)
-        }
-        _ => None,
-    };
-    let point = point.ok_or_else(|| {
-        let what = format!("`{}` is no class of code points", shown(&value.text));
-        value.error(what, "classes are BE, EF, CS0 to CS7 and AF11 to AF43")
-    })?;
-    holds(PacketField::Dscp, vec![(point, point)], not, matches);
-    Ok(())
-}
-
-/// The type of service: its upper six bits are the code point (RFC 2474), the lower two are ECN (RFC 3168),
-/// for which there is no field.
-pub(super) fn type_of_service(
-    value: &Argument<'_>,
-    not: bool,
-    matches: &mut Matches,
-) -> Result<(), ImportError> {
-    const NAMES: [(&str, u64); 5] = [
-        ("Minimize-Delay", 0x10),
-        ("Maximize-Throughput", 0x08),
-        ("Maximize-Reliability", 0x04),
-        ("Minimize-Cost", 0x02),
-        ("Normal-Service", 0x00),
-    ];
-    let (bits, mask) = match (NAMES.iter().find(|(name, _)| *name == value.text), value.word().split('/')) {
-        (Some((_, bits)), _) => (*bits, 0x3f),
-        (None, Some((bits, mask))) => {
-            (number(bits, 255, "type of service")?, number(mask, 255, "mask of a type of service")?)
-        }
-        (None, None) => (number(value.word(), 255, "type of service")?, 0xff),
-    };
-    if mask & 0x03 != 0 {
-        let what = format!("`{}` looks at the bits of ECN", shown(&value.text));
-        return Err(value.error(what, "ask for the code point alone: `--dscp`, or `--tos VALUE/0xfc`"));
-    }
-    if bits & !mask != 0 {
-        // Linux compares, and finds a difference.
-        if !not {
-            matches.conditions.never();
-        }
-        return Ok(());
-    }
-    let values = vec![Values::Masked { value: u128::from(bits >> 2), mask: u128::from(mask >> 2) }];
-    let condition = RuleCondition::Holds(PacketField::Dscp, values);
-    matches.also(condition.turned(not));
     Ok(())
 }
 

@@ -12,7 +12,8 @@ use import::policies::{PolicyOptions, read};
 fn made_dump(random: &mut Random) -> String {
     // What is dropped in `raw` is not seen by what remembers connections: whole conversations are, or none of
     // their packets.
-    const RAW: [&str; 6] = [
+    const RAW: [&str; 7] = [
+        "-m tos --tos 0x01/0x03",
         "-m dscp --dscp 0x2e",
         "-m dscp ! --dscp-class AF11",
         "-m tos ! --tos 0x28/0xfc",
@@ -20,7 +21,12 @@ fn made_dump(random: &mut Random) -> String {
         "! -p udp",
         "-p 89 -m ttl --ttl-gt 64",
     ];
-    const EARLY: [&str; 13] = [
+    const EARLY: [&str; 18] = [
+        "-m tos --tos 0x29",
+        "-m tos ! --tos Normal-Service",
+        "-m ecn --ecn-ip-ect 1",
+        "-p tcp -m tcp -m ecn ! --ecn-tcp-ece --ecn-ip-ect 0",
+        "-m tcp --dport 80 -p tcp",
         "-p tcp -m tcp --dport 22",
         "-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN",
         "-p tcp -m tcp ! --tcp-flags ALL ACK",
@@ -160,7 +166,13 @@ pub(crate) fn options() -> PolicyOptions {
 
 /// A dump that asks for no state, so that Linux leaves fragments as they are.
 pub(crate) fn made_without_states(random: &mut Random, family: AddressFamily) -> String {
-    const BOTH: [&str; 16] = [
+    const BOTH: [&str; 22] = [
+        "-m tos --tos 0xb9/0xff",
+        "-m tos ! --tos 0x02/0x03",
+        "-m ecn ! --ecn-ip-ect 3",
+        "-p tcp -m tcp -m ecn --ecn-tcp-cwr ! --ecn-tcp-ece",
+        "-p esp -m esp",
+        "! -p esp",
         "-p tcp",
         "! -p udp",
         "-p tcp -m tcp",
@@ -178,7 +190,11 @@ pub(crate) fn made_without_states(random: &mut Random, family: AddressFamily) ->
         "-m mac --mac-source 02:00:00:00:00:01",
         "-p 47",
     ];
-    const V4: [&str; 8] = [
+    const V4: [&str; 12] = [
+        "-p ah -m ah",
+        "! -p ah",
+        "-m addrtype --dst-type MULTICAST",
+        "-m addrtype ! --src-type UNSPEC ! --dst-type UNSPEC",
         "-f",
         "! -f",
         "-s 10.0.0.0/8",
@@ -199,8 +215,8 @@ pub(crate) fn made_without_states(random: &mut Random, family: AddressFamily) ->
         "-s ffff:ffff::/0",
     ];
     let (own, time, reject) = match family {
-        AddressFamily::V4 => (&V4, "-m ttl --ttl", "icmp-admin-prohibited"),
-        AddressFamily::V6 => (&V6, "-m hl --hl", "icmp6-adm-prohibited"),
+        AddressFamily::V4 => (&V4[..], "-m ttl --ttl", "icmp-admin-prohibited"),
+        AddressFamily::V6 => (&V6[..], "-m hl --hl", "icmp6-adm-prohibited"),
     };
     let mut text = String::new();
     for (table, chains) in [("raw", &["PREROUTING"][..]), ("filter", &["FORWARD", "x"])] {
@@ -253,7 +269,14 @@ fn dumps_without_states_decide_about_each_fragment_as_the_kernel_does() {
         let imported = read(dump.as_bytes(), "iptables", &PolicyOptions { family, ..options() });
         let imported = imported.unwrap_or_else(|error| panic!("{error}\n{dump}"));
         assert_eq!(imported.refused, [], "{dump}");
-        let packets = made(&mut random, 400, family);
+        let mut packets = made(&mut random, 400, family);
+        for packet in &mut packets {
+            packet.code_point = random.one(&[0, 0, 46]);
+            packet.congestion = random.below(4) as u8;
+            // To IPv6 the authentication header is an extension.
+            let security = if family == AddressFamily::V4 { random.one(&[50, 51]) } else { 50 };
+            packet.proto = if random.once_in(6) { security } else { packet.proto };
+        }
         let wanted: Vec<bool> = packets.iter().map(|packet| packet.passes(&imported.policy)).collect();
         (passing, count) = (passing + wanted.iter().filter(|pass| **pass).count(), count + packets.len());
         router.load(program, &[], &dump);

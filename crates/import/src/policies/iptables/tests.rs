@@ -138,6 +138,39 @@ fn each_match_means_a_field() {
         ("-m tos --tos 0xb8/0xfc", &segment, true),
         ("-m tos ! --tos 0x08/0x0c", &segment, false),
         ("-m tos --tos 0xff/0xfc", &segment, false),
+        ("-m tos --tos Minimize-Delay", &segment, false),
+        ("-m tos --tos 0xba", &segment, true),
+        ("-m tos ! --tos 0xb9", &segment, true),
+        ("-m tos --tos 0x02/0x03", &segment, true),
+        ("-m tos ! --tos 0x02/0x03", &segment, false),
+        ("-m tos --tos Normal-Service", &segment.clone().with(PacketField::Dscp, Some(48)), false),
+        (
+            "-m tos --tos Normal-Service",
+            &segment.clone().with(PacketField::Dscp, Some(48)).with(PacketField::Ecn, Some(0)),
+            true,
+        ),
+        ("-m ecn --ecn-ip-ect 2", &segment, true),
+        ("-m ecn ! --ecn-ip-ect 2", &segment, false),
+        ("-p tcp -m tcp -m ecn --ecn-tcp-cwr", &segment, false),
+        ("-p tcp -m tcp -m ecn ! --ecn-tcp-cwr ! --ecn-tcp-ece", &segment, true),
+        (
+            "-p tcp -m tcp -m ecn --ecn-tcp-cwr ! --ecn-tcp-ece",
+            &segment.clone().with(PacketField::TcpFlags, Some(0x82)),
+            true,
+        ),
+        ("-m addrtype --src-type UNSPEC", &segment, false),
+        ("-m addrtype ! --src-type UNSPEC", &segment, true),
+        ("-m addrtype ! --src-type UNSPEC --dst-type MULTICAST", &segment, false),
+        (
+            "-m addrtype --dst-type MULTICAST",
+            &segment.clone().with(PacketField::Destination, Some(MAPPED | 0xefff_fffa)),
+            true,
+        ),
+        ("-p esp -m esp", &segment.clone().with(PacketField::Protocol, Some(50)), true),
+        ("-p esp -m esp --espspi 0:", &later.clone().with(PacketField::Protocol, Some(50)), false),
+        ("-p ah -m ah --ahspi 0:4294967295", &segment.clone().with(PacketField::Protocol, Some(51)), true),
+        ("-m tcp --dport 80 -p tcp", &segment, true),
+        ("-m tcp --dport http -p 6", &segment, true),
         ("-m length --length 60", &segment, true),
         ("-m length ! --length 61:", &segment, true),
         // Linux has taken one away when it forwards.
@@ -201,6 +234,37 @@ fn what_remembers_earlier_packets_keeps_its_words_and_its_place() {
     assert_eq!((verdict.action, asked.get()), (RuleAction::Block, 0b111));
     let verdict = evaluate(&policy, Path::Forwarded, &packet(1, 80), &remembered).expect("it ends");
     assert_eq!(verdict.action, RuleAction::Pass);
+}
+
+#[test]
+fn labels_and_helpers_are_those_of_connections_and_chance_is_free() {
+    let policy = kept(
+        "-A FORWARD -m connlabel --label 40 -j ACCEPT\n\
+         -A FORWARD -m helper ! --helper ftp -j REJECT\n\
+         -A FORWARD -m statistic --mode random --probability 0.25 -j ACCEPT\n\
+         -A FORWARD -m rateest --rateest-delta --rateest R --rateest-bps1 8bit ! --rateest-lt --rateest-bps2 16bit -j ACCEPT",
+    );
+    assert_eq!((policy.memories.len(), policy.remembers), (4, Remembers::Passed));
+    let said = |state: State, holds: usize| {
+        let packet = packet(1024, 80).with(PacketField::State, Some(state as u128));
+        let remembered = |index: usize| index == holds;
+        evaluate(&policy, Path::Forwarded, &packet, &remembered).expect("it ends").action
+    };
+    // What has no connection has no label, and no helper expected it.
+    assert_eq!(said(State::Established, 0), RuleAction::Pass);
+    let reject = RuleAction::Reject(Reject::Icmp(3));
+    for state in [State::Invalid, State::Untracked] {
+        assert_eq!(said(state, 0), reject);
+        assert_eq!(said(state, 2), reject);
+    }
+    assert_eq!(said(State::New, 2), reject, "a connection that a helper expected is no new one");
+    for (holds, action) in [(1, reject), (2, RuleAction::Pass), (3, RuleAction::Pass), (4, RuleAction::Block)]
+    {
+        assert_eq!(said(State::Established, holds), action, "{holds}");
+    }
+    let raw = "*raw\n:PREROUTING ACCEPT\n-A PREROUTING -m helper --helper ftp -j DROP\nCOMMIT\n";
+    let imported = read_as(raw, AddressFamily::V4);
+    assert!(imported.refused[0].what.contains("no connection is known yet"), "{:?}", imported.refused);
 }
 
 #[test]
@@ -279,7 +343,38 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("-m conntrack --ctstate NEW --ctorigdstport 80 -j ACCEPT", 55, "need not have any"),
         ("-m conntrack --ctstate NEW --ctstatus SNAT -j ACCEPT", 50, "no status of a connection"),
         ("-m conntrack --ctexpire 5:x -j ACCEPT", 38, "time in seconds"),
-        ("-m tos --tos 0x10 -j ACCEPT", 25, "bits of ECN"),
+        ("-m ecn --ecn-ip-ect 4 -j ACCEPT", 32, "no value of ECN"),
+        ("-m ecn -j ACCEPT", 15, "asks nothing"),
+        ("-m ecn --ecn-tcp-cwr -j ACCEPT", 19, "need not be 6"),
+        ("-p tcp -m ecn --ecn-tcp-cwr -j ACCEPT", 26, "payload of later fragments"),
+        ("-m addrtype -j ACCEPT", 15, "asks nothing"),
+        ("-m addrtype --src-type UNSPEC --src-type MULTICAST -j ACCEPT", 42, "is there twice"),
+        ("-m addrtype --src-type MULTICAST --limit-iface-in -j ACCEPT", 15, "this machine's own addresses"),
+        ("-m addrtype --src-type SOME -j ACCEPT", 35, "no kind of address"),
+        ("-m esp -j ACCEPT", 15, "need not be 50"),
+        ("-p esp -m esp --espspi 7 -j ACCEPT", 35, "number of a security association"),
+        ("-p esp -m esp ! --espspi 0:4294967295 -j ACCEPT", 37, "number of a security association"),
+        ("-p ah -m ah --ahspi 4294967296 -j ACCEPT", 32, "number of a security association"),
+        ("-m tcp --dport 80 ! -p tcp -j ACCEPT", 15, "need not be 6"),
+        ("-p udp -m tcp --dport 80 -j ACCEPT", 22, "need not be 6"),
+        ("-m tcp --dport 80 -m comment --comment -p -j ACCEPT", 15, "need not be 6"),
+        ("-m recent --rcheck --hitcount 256 -j ACCEPT", 42, "no value of `--hitcount`"),
+        ("-m connlabel --label 128 -j ACCEPT", 33, "no value of `--label`"),
+        ("-m connlabel --label web -j ACCEPT", 33, "no value of `--label`"),
+        ("-m helper -j ACCEPT", 15, "is without `--helper`"),
+        ("-m rateest --rateest R --rateest-lt -j ACCEPT", 15, "beside `--rateest-bps`"),
+        ("-m rateest --rateest R --rateest-pps 5 -j ACCEPT", 15, "is without `--rateest-lt`"),
+        ("-m rateest --rateest-lt --rateest-pps 5 -j ACCEPT", 15, "is without `--rateest`"),
+        (
+            "-m rateest --rateest R --rateest-lt --rateest-bps 5kilo -j ACCEPT",
+            62,
+            "no value of `--rateest-bps`",
+        ),
+        (
+            "-m rateest --rateest R --rateest-lt --rateest-bps 40gbit -j ACCEPT",
+            62,
+            "no value of `--rateest-bps`",
+        ),
         ("-p tcp -m tcp --dport 80,81 -j ACCEPT", 34, "no port or range"),
         ("-m conntrack --ctstate NEW --ctproto 6 -m tcp --dport 80 -j ACCEPT", 54, "need not be 6"),
         ("-m dscp --dscp 64 -j ACCEPT", 27, "no code point"),
@@ -313,7 +408,10 @@ fn what_no_policy_says_is_refused_at_its_place() {
             "more than one of",
         ),
         ("-m hashlimit --hashlimit-upto 1/sec -j ACCEPT", 15, "is without `--hashlimit-name`"),
-        ("-m statistic --mode random --probability 0.5 -j ACCEPT", 32, "no value of `--mode`"),
+        ("-m statistic --mode random --probability 1.5 -j ACCEPT", 53, "no value of `--probability`"),
+        ("-m statistic --mode nth --probability 0.5 -j ACCEPT", 32, "the mode `nth`"),
+        ("-m statistic --mode random --every 3 --packet 1 -j ACCEPT", 32, "the mode `random`"),
+        ("-m statistic --mode nth --every 3 -j ACCEPT", 15, "beside `--packet`"),
         ("-m statistic --mode nth --every 3 --packet 3 -j ACCEPT", 55, "no packet 3 of 3"),
         ("-j LOG --log-level loud", 31, "no value of `--log-level`"),
         ("-j LOG --log-prefix", 31, "has no value"),

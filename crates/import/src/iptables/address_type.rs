@@ -1,0 +1,72 @@
+//! The match `addrtype`: what kind of address a packet comes from or goes to.
+//!
+//! Linux knows the kind of a multicast address by the address, and no IPv4 address is unspecified to it. The
+//! kinds of all others, such as LOCAL, are those of the routes of the machine.
+
+use super::matches::Matches;
+use super::words::{Argument, Arguments};
+use crate::ImportError;
+use crate::address::AddressFamily;
+use crate::region::Set;
+use crate::ruleset::Part;
+use crate::text::shown;
+
+/// The kinds of addresses of iptables that depend on routes.
+const BY_ROUTE: [&str; 9] =
+    ["UNICAST", "LOCAL", "BROADCAST", "ANYCAST", "BLACKHOLE", "UNREACHABLE", "PROHIBIT", "THROW", "NAT"];
+
+/// Reads the options behind `-m addrtype`.
+pub(super) fn read(
+    module: &Argument<'_>,
+    family: AddressFamily,
+    arguments: &mut Arguments<'_>,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    let mut seen = Vec::new();
+    loop {
+        let not = arguments.ahead().first().is_some_and(|word| word.text == "!");
+        let part = match arguments.ahead().get(usize::from(not)).map(|option| &*option.text) {
+            Some("--src-type") => Part::Source,
+            Some("--dst-type") => Part::Destination,
+            Some("--limit-iface-in" | "--limit-iface-out") => return Err(by_route(module)),
+            _ => break,
+        };
+        if not {
+            arguments.next();
+        }
+        let Some(option) = arguments.next() else { break };
+        if seen.contains(&part) {
+            return Err(option.error(format!("`{}` is there twice", option.text), "write it once"));
+        }
+        seen.push(part);
+        let value = arguments.value(&option)?;
+        let asked = match (&*value.text, family) {
+            ("MULTICAST", AddressFamily::V4) => Some(Set::masked(32, 0xe000_0000, 0xf000_0000)),
+            ("MULTICAST", AddressFamily::V6) => Some(Set::masked(128, 0xff << 120, 0xff << 120)),
+            ("UNSPEC", AddressFamily::V4) => None,
+            ("UNSPEC", AddressFamily::V6) => Some(Set::exact(0)),
+            (kind, _) if BY_ROUTE.contains(&kind) => return Err(by_route(module)),
+            (other, _) => {
+                let what = format!("`{}` is no kind of address that is known by itself", shown(other));
+                return Err(value.error(what, "ask for MULTICAST or UNSPEC, or for the addresses themselves"));
+            }
+        };
+        match asked {
+            Some(set) => matches.conditions.is(set, part, not),
+            None if not => {}
+            None => matches.conditions.never(),
+        }
+    }
+    if seen.is_empty() {
+        return Err(module.error("the match `addrtype` asks nothing", "ask by `--src-type` or `--dst-type`"));
+    }
+    Ok(())
+}
+
+fn by_route(module: &Argument<'_>) -> ImportError {
+    let what = "the match `addrtype` asks for this machine's own addresses and routes";
+    module.error(
+        what,
+        "write the addresses by `-s` and `-d`, which are those of the machine that the file is from",
+    )
+}
