@@ -28,7 +28,7 @@ use facts::Facts;
 use gone::Decoded;
 
 pub use graph::{Flow, path, reach};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 /// Builds the graph and checks everything that depends on paths between stages.
 pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
@@ -41,8 +41,10 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     graph::reach(&facts, &mut reached, vec![start]);
     let asks_host = reached.iter().any(|stage| facts[stage.0].asks_host);
     let mut unreached: Vec<(StageId, Diagnostic)> = Vec::new();
+    // A hook of a policy is written out as two stages that share its place.
+    let mut told = HashSet::new();
     for (index, stage) in program.stages.iter().enumerate() {
-        if reached.contains(&StageId(index)) {
+        if reached.contains(&StageId(index)) || !told.insert(stage.name_span) {
             continue;
         }
         let headline = format!("no packet reaches `{}`", stage.name);

@@ -137,6 +137,7 @@ fn acting(policy: &PolicyDeclaration, outcome: &PolicyOutcome) -> Option<Stage> 
             .push(Param { name: named("reach", outcome.word.span), ty: kind(KEEP_REACH, outcome.word.span) });
     }
     params.push(Param { name: named("rule", outcome.word.span), ty: uint(32, outcome.word.span) });
+    let params = distinct(params);
     let name = acting_name(policy, &outcome.word);
     Some(Stage::written(name, params, outcome.body.clone(), outcome.span))
 }
@@ -153,6 +154,17 @@ fn params(policy: &PolicyDeclaration) -> Vec<Param> {
         if *presence == ColumnPresence::Optional {
             let span = param.name.span;
             params.push(Param { name: named(&presence_of(&param.name.text), span), ty: kind("bool", span) });
+        }
+    }
+    distinct(params)
+}
+
+/// The same with a name that no program can write for each that is there before: the checker refuses such a
+/// column, and no second error follows from that.
+fn distinct(mut params: Vec<Param>) -> Vec<Param> {
+    for at in 1..params.len() {
+        if params[..at].iter().any(|before| before.name.text == params[at].name.text) {
+            params[at].name.text.insert(0, '.');
         }
     }
     params

@@ -191,6 +191,24 @@ impl KeyColumn<'_> {
     }
 }
 
+/// What a name means in a policy whatever its columns are.
+fn own_meaning(policy: &ast::PolicyDeclaration, name: &str) -> Option<String> {
+    let fixed = match name {
+        "rule" => "the number or line of the rule that decided",
+        "kind" => "what the sender of a rejected packet is told",
+        "reach" => "where the packets of a kept connection pass",
+        BELOW => "where in the table a packet goes on",
+        _ => {
+            let says_presence = |other: &&ast::PolicyColumn| {
+                other.presence == ColumnPresence::Optional && presence_of(&other.param.name.text) == name
+            };
+            let of = policy.columns.iter().find(says_presence)?;
+            return Some(format!("whether a packet has `{}`", of.param.name.text));
+        }
+    };
+    Some(fixed.to_owned())
+}
+
 impl<'a> Checker<'a> {
     /// Fills the tables of a policy.
     pub(super) fn define_policy(&mut self, policy: &'a ast::PolicyDeclaration) {
@@ -212,15 +230,15 @@ impl<'a> Checker<'a> {
         }
         for (at, ast::PolicyColumn { param, .. }) in policy.columns.iter().enumerate() {
             let name = param.name.text.as_str();
-            let says_presence = |other: &ast::PolicyColumn| {
-                other.presence == ColumnPresence::Optional && presence_of(&other.param.name.text) == name
-            };
-            if ["rule", "kind", "reach", BELOW].contains(&name)
-                || policy.columns[..at].iter().any(|other| other.param.name.text == name)
-                || policy.columns.iter().any(says_presence)
-            {
+            if policy.columns[..at].iter().any(|other| other.param.name.text == name) {
                 self.diagnostics.declared_twice("column", &param.name, None);
                 return;
+            }
+            if let Some(means) = own_meaning(policy, name) {
+                let headline = format!("a policy gives the name `{name}` itself");
+                let label = format!("in a policy it is {means}");
+                let fault = Diagnostic::error("E0582", headline, param.name.span, label);
+                return self.report(fault.help("give the column another name"));
             }
         }
         if policy.hooks.is_empty() {
