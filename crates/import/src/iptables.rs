@@ -25,7 +25,7 @@ mod target;
 mod tests;
 mod traffic_class;
 mod values;
-mod words;
+pub(crate) mod words;
 
 pub use crate::chains::ChainOptions;
 

@@ -18,13 +18,13 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a file, with all names of interfaces bound that it wants.
-fn bound(text: &[u8], format: &str) -> Result<ImportedPolicy, import::ImportError> {
+/// Reads a file, without its rules of NAT if these are to be skipped, with all names of interfaces bound that it wants.
+fn bound(text: &[u8], format: &str, skip_nat: bool) -> Result<ImportedPolicy, import::ImportError> {
     let (format, family) = match format {
         "ip6tables" => ("iptables", AddressFamily::V6),
         other => (other, AddressFamily::V4),
     };
-    let mut options = PolicyOptions { family, ..PolicyOptions::default() };
+    let mut options = PolicyOptions { family, skip_nat, ..PolicyOptions::default() };
     loop {
         let imported = read(text, format, &options)?;
         let unbound = imported.refused.iter().find_map(|error| {
@@ -50,10 +50,10 @@ fn what_is_kept_of_files_from_outside_is_counted() {
         return;
     };
     let mut all = 0;
-    println!("| corpus | files | whole | lines kept | refused |\n|---|---|---|---|---|");
+    println!("| corpus | files | whole | without NAT | lines kept | refused |\n|---|---|---|---|---|---|");
     let mut told = String::new();
     for corpus in sorted(&corpora).iter().filter(|path| path.is_dir()) {
-        let (mut files, mut whole, mut kept, mut refused) = (0, 0, 0, 0);
+        let (mut files, mut whole, mut without, mut kept, mut refused) = (0, 0, 0, 0, 0);
         let mut causes: BTreeMap<String, (usize, String)> = BTreeMap::new();
         for file in sorted(corpus) {
             let format = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -61,7 +61,7 @@ fn what_is_kept_of_files_from_outside_is_counted() {
                 continue;
             }
             let text = fs::read(&file).expect("the file can be read");
-            let errors = match bound(&text, format) {
+            let errors = match bound(&text, format, false) {
                 Ok(imported) => {
                     kept += imported.kept;
                     imported.refused
@@ -70,6 +70,8 @@ fn what_is_kept_of_files_from_outside_is_counted() {
             };
             files += 1;
             whole += usize::from(errors.is_empty());
+            without +=
+                usize::from(bound(&text, format, true).is_ok_and(|imported| imported.refused.is_empty()));
             refused += errors.len();
             for error in errors {
                 let place = format!("{}:{}: {error}", file.display(), error.line);
@@ -77,7 +79,7 @@ fn what_is_kept_of_files_from_outside_is_counted() {
             }
         }
         let name = corpus.file_name().unwrap_or_default().display();
-        println!("| {name} | {files} | {whole} | {kept} | {refused} |");
+        println!("| {name} | {files} | {whole} | {without} | {kept} | {refused} |");
         let mut causes: Vec<(String, (usize, String))> = causes.into_iter().collect();
         causes.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
         told += &format!("{name}\n");

@@ -420,6 +420,8 @@ fn what_a_program_cannot_do_is_refused_at_the_line() {
         ),
         (FAMILY, "iptables chain \"FORWARD\"\nhook forward", "", "program.rav:3:36 E0537: "),
         (FAMILY, "iptables skip_title\nhook forward", "", "program.rav:3:30 E0537: "),
+        (FAMILY, "npf skip_nat\nhook forward", "", "program.rav:3:25 E0537: "),
+        (FAMILY, "iptables tables { t = \"t\" }\nhook forward", "", "program.rav:3:43 E0571: "),
         (
             FAMILY,
             "iptable\nhook forward",
@@ -509,4 +511,52 @@ fn a_file_that_is_not_there_is_told_at_its_place() {
     assert!(told(&compiled)[0].starts_with("program.rav:3:5 E0571: there is no text in `rules`"));
     let unread = compile("program.rav", &text, &|_| Some(dump("")), &CompileOptions::default());
     assert!(told(&unread)[0].starts_with("program.rav:3:5 E0571: `rules` is not read"));
+}
+
+#[test]
+fn tables_of_a_file_have_their_addresses_in_files_beside_it() {
+    const RULES: &str = "table <friends> persist file \"/etc/friends\"\nblock all\npass in from <friends>\n";
+    let columns = "family: u8, src: ip6, state: u3, proto: u8, tcp_flags: u8 absent, out_state: u3";
+    let told_with = |tables: &str, friends: Option<&str>| {
+        let load = |path: &str| match path {
+            "rules" => Some(RULES.to_owned()),
+            "friends.txt" => friends.map(str::to_owned),
+            _ => None,
+        };
+        let parts = format!("pf {tables}\nkeep => flood\nhook in hook forward hook out");
+        let options = CompileOptions { rules_reader: Some(RULES_READER), ..CompileOptions::default() };
+        let compiled = compile("program.rav", &asking(columns, &parts), &load, &options);
+        (told(&compiled), compiled.policies)
+    };
+    const NAMED: &str = "tables { friends = \"friends.txt\" }";
+    let (found, policies) = told_with(NAMED, Some("10.0.0.0/8\n\n2001:db8::7\n"));
+    assert!(found.iter().all(|found| found.contains("W0406")), "{found:#?}");
+    let policy = policies[0].policy.as_ref().expect("it can be analysed");
+    for (source, passes) in [("10.9.8.7", true), ("11.0.0.1", false)] {
+        let address: std::net::Ipv4Addr = source.parse().expect("an address");
+        let packet = [
+            (PacketField::Family, 4),
+            (PacketField::Source, u128::from(address.to_ipv6_mapped())),
+            (PacketField::Protocol, 17),
+            (PacketField::LaterFragment, 0),
+            (PacketField::State, 0),
+        ];
+        let packet = packet.into_iter().fold(Packet::default(), |all, (at, value)| all.with(at, Some(value)));
+        let said = evaluate(policy, Path::ToGateway, &packet, &|_| false).expect("it ends").action;
+        assert_eq!(matches!(said, RuleAction::Pass | RuleAction::Keep), passes, "{source}");
+    }
+    for (tables, friends, wanted) in [
+        (NAMED, None, "program.rav:3:43 E0571: there is no text in `friends.txt`"),
+        (NAMED, Some("10.0.0.0/8\nx\n"), "rules:3:14 E0572: line 2 of the table `friends`"),
+        ("", None, "rules:3:14 E0572: what is in the table `friends` is not known"),
+        (
+            "tables { friends = \"friends.txt\", friends = \"friends.txt\" }",
+            Some("10.0.0.1\n"),
+            "program.rav:3:58 E0583: the table `friends` has two files",
+        ),
+    ] {
+        let (found, _) = told_with(tables, friends);
+        assert!(found.first().is_some_and(|first| first.starts_with(wanted)), "{found:#?}");
+    }
+    assert!(told_with("", None).0[0].contains("`tables { friends = \"friends.txt\" }` in a program"));
 }

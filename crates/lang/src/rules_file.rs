@@ -18,6 +18,10 @@ pub struct RulesFileOptions {
     pub interfaces: Vec<(String, u16)>,
     /// Whether a first line that is none of the format is skipped, as a title.
     pub skip_title: bool,
+    /// Whether the rules of a table `nat` are left aside, as the program translates addresses itself.
+    pub skip_nat: bool,
+    /// The tables whose addresses stand outside of the file: the name, and the text with them.
+    pub tables: Vec<(String, String)>,
 }
 
 /// A line of the file that means what no policy can say.

@@ -338,6 +338,12 @@ fn file_option(list: &mut Listing, option: &FileOption) {
         FileOption::Chain(name) => list.line(format!("chain {:?}", name.text)),
         FileOption::FirstPackets(_) => list.line("first_packets"),
         FileOption::SkipTitle(_) => list.line("skip_title"),
+        FileOption::SkipNat(_) => list.line("skip_nat"),
+        FileOption::Tables(tables, _) => {
+            for TableText { name, path, .. } in tables {
+                list.line(format!("table {:?} = {:?}", name.text, path.text));
+            }
+        }
         FileOption::Interfaces(bindings, _) => {
             for Binding { interface, port } in bindings {
                 list.line(format!("interface {:?} = {}", interface.text, words::expr(port)));

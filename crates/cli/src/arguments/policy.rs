@@ -43,6 +43,10 @@ pub(crate) struct PolicySource {
     /// Skip a first line that is none of the format, as a title, and tell it on standard error
     #[arg(long)]
     pub(crate) skip_title: bool,
+    /// Leave the rules of the table `nat` of a dump of iptables aside: the addresses and ports of packets are
+    /// those that the chains behind the translation see
+    #[arg(long)]
+    pub(crate) skip_nat: bool,
     /// Leave out lines that cannot be kept, and tell each on standard error; the answer may be another than
     /// the file's
     #[arg(long)]

@@ -40,6 +40,11 @@ impl Matches {
         self.header
     }
 
+    /// Whether a condition looks at the address or the port that a packet goes to.
+    pub(super) fn asks_destination(&self) -> bool {
+        asks_destination(&self.condition())
+    }
+
     /// Adds a condition that no box can say.
     pub(super) fn also(&mut self, condition: RuleCondition) {
         let conditions = std::mem::replace(&mut self.conditions, Conditions::new(self.family));
@@ -57,6 +62,17 @@ impl Matches {
             }
         }
         RuleCondition::All(all)
+    }
+}
+
+fn asks_destination(condition: &RuleCondition) -> bool {
+    match condition {
+        RuleCondition::Holds(field, _) | RuleCondition::Absent(field) => {
+            matches!(field, PacketField::Destination | PacketField::DestinationPort)
+        }
+        RuleCondition::All(parts) | RuleCondition::Any(parts) => parts.iter().any(asks_destination),
+        RuleCondition::Not(part) => asks_destination(part),
+        RuleCondition::Remembered(_) => false,
     }
 }
 

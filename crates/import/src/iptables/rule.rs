@@ -8,7 +8,9 @@ use super::security;
 use super::sets::AddressSets;
 use super::target::{self, Surroundings};
 use super::traffic_class;
-use super::values::{self, address_range, address_set, icmp, looks_into, mac, one_port, ports, protocol};
+use super::values::{
+    self, address_range, address_set, icmp, looks_into, mac, ports, ports_of_header, protocol,
+};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -58,6 +60,8 @@ pub(crate) struct Context {
     memories: Vec<Memory>,
     /// Whether a rule asks what is known of connections.
     asks_connections: bool,
+    /// Whether addresses are translated behind the tables `raw` and `mangle`, at PREROUTING and OUTPUT.
+    translated: bool,
     /// The sets that rules may ask for, and how many values they have been given so far.
     sets: AddressSets,
     given: usize,
@@ -158,6 +162,7 @@ impl Context {
             interfaces: Interfaces::new(interfaces),
             memories: Vec::new(),
             asks_connections: false,
+            translated: false,
             sets: AddressSets::default(),
             given: 0,
         }
@@ -166,6 +171,11 @@ impl Context {
     /// The same with sets.
     pub(crate) fn with_sets(self, sets: AddressSets) -> Self {
         Self { sets, ..self }
+    }
+
+    /// Notes that somebody translates addresses, and that packets have those that come of it.
+    pub(crate) fn addresses_are_translated(&mut self) {
+        self.translated = true;
     }
 
     pub(crate) fn into_interfaces(self) -> Interfaces {
@@ -238,6 +248,12 @@ impl Context {
             let what = "`-p` stands in the rule where it is no option";
             return Err(line.error_at_end(what, "write the protocol in front of the matches"));
         }
+        let early = place.points.contains(&HookPoint::In)
+            || matches!(place.table, "raw" | "mangle") && place.points.contains(&HookPoint::FromGateway);
+        if self.translated && early && rule.matches.asks_destination() {
+            let what = "the rule asks where a packet goes before the table `nat` changes that";
+            return Err(line.error_at_end(what, "ask in a chain behind the translation, such as FORWARD"));
+        }
         let only_counts = target.is_none();
         let (action, log) =
             target.map_or((RuleAction::Continue, false), |target| (target.action, target.log));
@@ -289,9 +305,11 @@ impl Context {
                 let name = value()?;
                 return self.interface(option, &name, Part::OutPort, not, rule);
             }
-            ("--sport" | "--source-port", _) => return one_port(&value()?, Part::SourcePort, not, matches),
+            ("--sport" | "--source-port", _) => {
+                return ports_of_header(&value()?, Part::SourcePort, not, matches);
+            }
             ("--dport" | "--destination-port", _) => {
-                return one_port(&value()?, Part::DestinationPort, not, matches);
+                return ports_of_header(&value()?, Part::DestinationPort, not, matches);
             }
             ("--sports" | "--source-ports", _) => {
                 return ports(&value()?, &[Part::SourcePort], not, matches);
@@ -388,6 +406,12 @@ impl Context {
             self.asks_connections = true;
             let Reading { arguments, matches, .. } = rule;
             let memories = &mut self.memories;
+            let original = |word: &Argument<'_>| matches!(&*word.text, "--ctorigdst" | "--ctorigdstport");
+            if let Some(option) = arguments.ahead().iter().find(|word| self.translated && original(word)) {
+                let what =
+                    format!("`{}` asks where a packet went before the table `nat` changed that", option.text);
+                return Err(option.error(what, "ask for the address that the translation gives it"));
+            }
             return connections::read(&module, no_states, self.family, arguments, matches, memories);
         }
         if policy {

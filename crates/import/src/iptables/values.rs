@@ -84,6 +84,29 @@ pub(super) fn address_range(value: &Argument<'_>, family: AddressFamily) -> Resu
     Ok(Set::Range { low, high })
 }
 
+/// What `--sport` and `--dport` ask of the header of TCP, UDP and the like. iptables takes a range of UDP whose
+/// first port is the larger one, and Linux finds no port in it.
+pub(super) fn ports_of_header(
+    value: &Argument<'_>,
+    part: Part,
+    not: bool,
+    matches: &mut Matches,
+) -> Result<(), ImportError> {
+    if matches.protocol == Some(17)
+        && let Some((low, high)) = value.text.split_once(':')
+        && let (Some(low), Some(high)) = (parse_number(low), parse_number(high))
+        && high < low
+        && low <= 0xffff
+    {
+        matches.header();
+        if !not {
+            matches.conditions.never();
+        }
+        return Ok(());
+    }
+    one_port(value, part, not, matches)
+}
+
 /// One port or range, of an option that takes no list.
 pub(super) fn one_port(
     value: &Argument<'_>,

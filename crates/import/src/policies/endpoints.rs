@@ -116,6 +116,10 @@ impl Addresses {
     }
 }
 
+/// What to do about a table whose addresses stand outside of the file.
+pub(super) const GIVE_TABLE: &str = "give its addresses, one or a prefix a line, in a file that you name: \
+     `tables { friends = \"friends.txt\" }` in a program, `--table friends=friends.txt` on a command line";
+
 /// The addresses of a table whose text stands outside of the file: one or a prefix a line.
 pub(super) fn table_text(name: &str, text: &str) -> Result<Addresses, String> {
     let mut addresses = Addresses::default();

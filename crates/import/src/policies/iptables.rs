@@ -20,6 +20,7 @@ use crate::iptables::dump::{RuleLine, Table, refuse_other_family, rule_line, tab
 use crate::iptables::matches::put_together;
 use crate::iptables::rule::{ChainPlace, Context, Purpose};
 use crate::iptables::sets::AddressSets;
+use crate::iptables::words::Argument;
 use crate::text::{Line, shown};
 use policy::{
     AskedFamilies, DEEPEST_JUMPS, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, PolicyRule,
@@ -75,7 +76,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let mut kept: Vec<(&Table<'_>, Vec<RuleLine<'_>>)> = Vec::new();
     for (table, rules) in tables.iter().zip(lines) {
         match table.name {
-            "nat" => reader.translation(table, &rules),
+            "nat" => reader.translation(table, &rules, options.skip_nat),
             name if TABLES.contains(&name) => kept.push((table, rules)),
             name => {
                 let what = format!("the table `{}` is not known", shown(name));
@@ -98,17 +99,28 @@ struct Reader {
 }
 
 impl Reader {
-    /// Refuses what the table `nat` does, since nothing translates addresses here.
-    fn translation(&mut self, table: &Table<'_>, rules: &[RuleLine<'_>]) {
-        const ADVICE: &str = "address translation is not read yet; take the table out of the dump";
+    /// Refuses what the table `nat` does, since nothing translates addresses here. If somebody else does
+    /// (`skip`), rules that translate are left aside, and only such rules.
+    fn translation(&mut self, table: &Table<'_>, rules: &[RuleLine<'_>], skip: bool) {
+        const ADVICE: &str = "address translation is not read yet; take the table out of the dump, or leave it aside by \
+                              `skip_nat` if the program translates addresses itself";
         for ((chain, policy), line) in table.chains.iter().zip(&table.policies) {
             if let (Some(false), Some(line)) = (policy, line) {
                 let what = format!("the chain {} of the table `nat` drops packets", shown(chain));
                 self.imported.refused.push(ImportError::new(*line, 1, what, ADVICE));
             }
         }
-        let refused = rules.iter().map(|rule| rule.append.error("a rule of the table `nat` (NAT)", ADVICE));
-        self.imported.refused.extend(refused);
+        if skip && !rules.is_empty() {
+            self.context.addresses_are_translated();
+        }
+        for rule in rules.iter().filter(|rule| !skip || !only_translates(table, rule)) {
+            let what = if skip {
+                "a rule of the table `nat` does more than NAT"
+            } else {
+                "a rule of the table `nat` (NAT)"
+            };
+            self.imported.refused.push(rule.append.error(what, ADVICE));
+        }
     }
 
     fn table(&mut self, table: &Table<'_>, rules: Vec<RuleLine<'_>>) {
@@ -232,15 +244,37 @@ impl Reader {
     }
 }
 
-/// For each chain where its rules jump to, and their numbers. Each word that looks like a jump counts: a
-/// comment that reads `-j` hides none.
+/// Whether all that a rule of the table `nat` does is to translate addresses, to say which packets have theirs
+/// translated, or to log.
+fn only_translates(table: &Table<'_>, rule: &RuleLine<'_>) -> bool {
+    const TARGETS: [&str; 11] = [
+        "DNAT",
+        "SNAT",
+        "MASQUERADE",
+        "NETMAP",
+        "REDIRECT",
+        "ACCEPT",
+        "RETURN",
+        "LOG",
+        "NFLOG",
+        "ULOG",
+        "TRACE",
+    ];
+    targets(&rule.words).all(|target| TARGETS.contains(&target) || table.number(target).is_some())
+}
+
+/// What stands behind each word that looks like a jump: a comment that reads `-j` hides none.
+fn targets<'w>(words: &'w [Argument<'_>]) -> impl Iterator<Item = &'w str> {
+    let is_jump = |word: &str| matches!(word, "-j" | "--jump" | "-g" | "--goto");
+    let behind = words.iter().zip(words.iter().skip(1));
+    behind.filter(move |(word, _)| is_jump(&word.text)).map(|(_, target)| &*target.text)
+}
+
+/// For each chain where its rules jump to, and their numbers.
 fn jumps(table: &Table<'_>, rules: &[RuleLine<'_>]) -> Vec<Vec<(usize, usize)>> {
     let mut jumps = vec![Vec::new(); table.chains.len()];
     for (index, rule) in rules.iter().enumerate() {
-        let is_jump = |word: &str| matches!(word, "-j" | "--jump" | "-g" | "--goto");
-        let behind = rule.words.iter().zip(rule.words.iter().skip(1));
-        let targets = behind.filter(|(word, _)| is_jump(&word.text)).map(|(_, target)| target);
-        let chains = targets.filter_map(|target| table.number(&target.text));
+        let chains = targets(&rule.words).filter_map(|target| table.number(target));
         jumps[rule.chain].extend(chains.map(|chain| (chain, index)));
     }
     jumps

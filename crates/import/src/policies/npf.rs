@@ -20,7 +20,7 @@ mod rule;
 mod variables;
 mod write;
 
-use super::endpoints::{Addresses, Ranges, table_text};
+use super::endpoints::{Addresses, GIVE_TABLE, Ranges, table_text};
 use super::imported::{ImportedPolicy, PolicyOptions};
 use super::words::{FilterWord, Kind, Statement, words};
 use crate::ImportError;
@@ -339,9 +339,7 @@ impl<'a> Reader<'a> {
         let addresses = self.tables.get(word.text).ok_or_else(|| {
             word.error(format!("there is no table {}", word.shown()), "declare it above this line")
         })?;
-        let addresses = addresses
-            .as_ref()
-            .map_err(|what| word.error(what.as_str(), "give its addresses, one or a prefix a line"))?;
+        let addresses = addresses.as_ref().map_err(|what| word.error(what.as_str(), GIVE_TABLE))?;
         self.ranges.take(addresses.len(), word)?;
         Ok(addresses.clone())
     }

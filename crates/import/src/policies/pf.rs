@@ -19,7 +19,7 @@ mod icmp;
 mod lists;
 mod rule;
 
-use super::endpoints::{Answers, Ranges};
+use super::endpoints::{Answers, GIVE_TABLE, Ranges};
 use super::imported::{ImportedPolicy, PolicyOptions};
 use super::limits::{DEEPEST_ANCHORS, MOST_WORDS};
 use super::words::{FilterWord, Kind, Statement, words};
@@ -388,7 +388,7 @@ impl<'a> Reader<'a> {
         let table = self.tables.get(word.text).ok_or_else(|| {
             word.error(format!("there is no table {}", word.shown()), "declare it above this line")
         })?;
-        table.as_ref().map_err(|what| word.error(what.as_str(), "give its addresses, one or a prefix a line"))
+        table.as_ref().map_err(|what| word.error(what.as_str(), GIVE_TABLE))
     }
 }
 

@@ -14,8 +14,9 @@ fn read_rules(text: &str, wanted: &RulesFileOptions) -> Result<Policy, Vec<Unrea
     let options = PolicyOptions {
         family: if wanted.family == Some(6) { AddressFamily::V6 } else { AddressFamily::V4 },
         interfaces: wanted.interfaces.clone(),
-        tables: Vec::new(),
+        tables: wanted.tables.clone(),
         skip_first_line: wanted.skip_title,
+        skip_nat: wanted.skip_nat,
     };
     let line = |error: ImportError| UnreadableLine {
         line: error.line,

@@ -166,7 +166,8 @@ pub(crate) fn options() -> PolicyOptions {
 
 /// A dump that asks for no state, so that Linux leaves fragments as they are.
 pub(crate) fn made_without_states(random: &mut Random, family: AddressFamily) -> String {
-    const BOTH: [&str; 22] = [
+    const BOTH: [&str; 23] = [
+        "-p udp -m udp ! --dport 60000:29",
         "-m tos --tos 0xb9/0xff",
         "-m tos ! --tos 0x02/0x03",
         "-m ecn ! --ecn-ip-ect 3",

@@ -98,6 +98,10 @@ pub enum FileOption {
     FirstPackets(Span),
     /// `skip_title`
     SkipTitle(Span),
+    /// `skip_nat`
+    SkipNat(Span),
+    /// `tables { friends = "friends.txt" }`, and the place of its word
+    Tables(Vec<TableText>, Span),
     /// `interfaces { eth0 = 1 }`, and the place of its word
     Interfaces(Vec<Binding>, Span),
 }
@@ -111,6 +115,8 @@ impl FileOption {
             FileOption::Chain(_) => "chain",
             FileOption::FirstPackets(_) => "first_packets",
             FileOption::SkipTitle(_) => "skip_title",
+            FileOption::SkipNat(_) => "skip_nat",
+            FileOption::Tables(..) => "tables",
             FileOption::Interfaces(..) => "interfaces",
         }
     }
@@ -121,6 +127,8 @@ impl FileOption {
             FileOption::Family(name) | FileOption::Table(name) | FileOption::Chain(name) => name.span,
             FileOption::FirstPackets(span)
             | FileOption::SkipTitle(span)
+            | FileOption::SkipNat(span)
+            | FileOption::Tables(_, span)
             | FileOption::Interfaces(_, span) => *span,
         }
     }
@@ -225,6 +233,17 @@ pub struct Binding {
     pub interface: Name,
     /// The port.
     pub port: Expr,
+}
+
+/// `friends = "friends.txt"`: the file with the addresses of a table of NPF or pf.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableText {
+    /// The name of the table.
+    pub name: Name,
+    /// The path of the file.
+    pub path: Name,
+    /// Its text, once it is loaded.
+    pub text: Option<String>,
 }
 
 /// `group NAME[size]: (type, type) { buckets 256 capacity 8 from "file" members { (a, b) weight 2 } }`

@@ -157,6 +157,12 @@ impl Parser<'_> {
             FileOption::FirstPackets(span)
         } else if self.take_word("skip_title") {
             FileOption::SkipTitle(span)
+        } else if self.take_word("skip_nat") {
+            FileOption::SkipNat(span)
+        } else if self.take_word("tables") {
+            let open =
+                self.expect(Sign::BraceOpen, "behind `tables`, as in `{ friends = \"friends.txt\" }`")?;
+            FileOption::Tables(self.braced(open, Self::table_text, Self::skip_member)?, span)
         } else if self.take_word("interfaces") {
             let open = self.expect(Sign::BraceOpen, "behind `interfaces`, as in `{ eth0 = 1 }`")?;
             FileOption::Interfaces(self.braced(open, Self::interface_binding, Self::skip_member)?, span)
@@ -170,6 +176,18 @@ impl Parser<'_> {
         let span = self.span();
         let text = self.string(place)?;
         Ok(Name { text, span: self.since(span) })
+    }
+
+    /// `friends = "friends.txt"`; a name that is no word of the language stands in quotes.
+    fn table_text(&mut self) -> Parsed<TableText> {
+        let name = match self.kind() {
+            TokenKind::Text(_) => self.quoted_name("as the name of a table")?,
+            _ => self.name("The name of a table", "as in `friends = \"friends.txt\"`")?,
+        };
+        self.expect(Sign::Assign, "between the name of a table and its file")?;
+        let path = self.quoted_name("as the file of a table")?;
+        self.take(Sign::Comma);
+        Ok(TableText { name, path, text: None })
     }
 
     /// `eth0 = 1`; a name that is no word of the language stands in quotes.

@@ -30,6 +30,8 @@ const OVER: &str = ".over";
 const LIMIT: &str = ".limit";
 const REACH: &str = ".reach";
 
+const NAME_TEXT: &str = "name a text file by its path from the folder of the program";
+
 /// Loads the files that policies take their rules from.
 pub(super) fn load_rules(
     files: &mut [File],
@@ -46,7 +48,24 @@ pub(super) fn load_rules(
         } else {
             let headline = format!("there is no text in `{}`", file.path);
             let fault = Diagnostic::error("E0571", headline, file.span, "the rules come from there");
-            diagnostics.report(fault.help("name a text file by its path from the folder of the program"));
+            diagnostics.report(fault.help(NAME_TEXT));
+        }
+        let tables = file.options.iter_mut().filter_map(|option| match option {
+            FileOption::Tables(tables, _) => Some(tables),
+            _ => None,
+        });
+        for table in tables.flatten() {
+            if is_full(sources) {
+                diagnostics.report(one_too_many(table.path.span));
+            } else if let Some(text) = load(&table.path.text) {
+                sources.add(table.path.text.clone(), text.clone());
+                table.text = Some(text);
+            } else {
+                let headline = format!("there is no text in `{}`", table.path.text);
+                let label = "the addresses of a table come from there";
+                let fault = Diagnostic::error("E0571", headline, table.path.span, label);
+                diagnostics.report(fault.help(NAME_TEXT));
+            }
         }
     }
 }

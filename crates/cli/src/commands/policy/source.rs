@@ -49,6 +49,7 @@ impl Source {
             interfaces: source.interfaces.clone(),
             tables,
             skip_first_line: source.skip_title,
+            skip_nat: source.skip_nat,
         };
         let read = policies::read(&text, format, &options).map_err(|error| import_failure(file, &error))?;
         if let Some(title) = &read.skipped {

@@ -102,6 +102,7 @@ fn each_match_means_a_field() {
         .with(PacketField::IcmpType, Some(3))
         .with(PacketField::IcmpCode, Some(4));
     let own = segment.clone().with(PacketField::InPort, None);
+    let datagram = segment.clone().with(PacketField::TcpFlags, None).with(PacketField::Protocol, Some(17));
     for (matches, packet, expected) in [
         ("-s 10.0.0.0/8", &segment, true),
         ("! -s 10.0.0.0/8", &segment, false),
@@ -170,6 +171,9 @@ fn each_match_means_a_field() {
         ("-p esp -m esp --espspi 0:", &later.clone().with(PacketField::Protocol, Some(50)), false),
         ("-p ah -m ah --ahspi 0:4294967295", &segment.clone().with(PacketField::Protocol, Some(51)), true),
         ("-m tcp --dport 80 -p tcp", &segment, true),
+        ("-p udp -m udp --dport 60000:29", &datagram, false),
+        ("-p udp -m udp ! --dport 60000:29", &datagram, true),
+        ("-p udp -m udp ! --dport 60000:29", &later.clone().with(PacketField::Protocol, Some(17)), false),
         ("-m tcp --dport http -p 6", &segment, true),
         ("-m length --length 60", &segment, true),
         ("-m length ! --length 61:", &segment, true),
@@ -291,6 +295,47 @@ fn tables_and_hooks_are_asked_in_the_order_of_linux() {
 }
 
 #[test]
+fn nat_is_left_aside_if_that_is_wanted_and_only_nat() {
+    let skipping = |text: &str| {
+        read(text.as_bytes(), &PolicyOptions { skip_nat: true, ..options() }).expect("it is a dump")
+    };
+    let nat = "*nat\n:PREROUTING ACCEPT\n:POSTROUTING ACCEPT\n:x - [0:0]\n\
+               -A PREROUTING -i eth0 -p tcp -m tcp --dport 80 -j DNAT --to-destination 192.0.2.1:8080\n\
+               -A POSTROUTING -o eth1 -j x\n-A x -s 10.0.0.0/8 -j MASQUERADE\nCOMMIT\n";
+    let filter = dump("-A FORWARD -p tcp -m tcp --dport 8080 -j ACCEPT");
+    let refused = read_as(&format!("{nat}{filter}"), AddressFamily::V4).refused;
+    assert_eq!(refused.iter().map(|error| error.line).collect::<Vec<u32>>(), [5, 6, 7]);
+    assert!(refused[0].advice.contains("skip_nat"), "{:?}", refused[0]);
+    let imported = skipping(&format!("{nat}{filter}"));
+    assert_eq!((imported.refused.len(), imported.kept), (0, 1));
+    assert_eq!(imported.policy, {
+        let alone = whole(&format!("{}{filter}", "\n".repeat(8)));
+        assert_eq!(forwarded(&alone, &packet(1, 8080)), RuleAction::Pass);
+        alone
+    });
+    // A table that drops is more than a translation, and so is a mark.
+    for (old, new, line) in [
+        (":PREROUTING ACCEPT", ":PREROUTING DROP", 2),
+        ("-j MASQUERADE", "-j DROP", 7),
+        ("-j MASQUERADE", "-j MARK --set-mark 1", 7),
+    ] {
+        let refused = skipping(&format!("{}{filter}", nat.replace(old, new))).refused;
+        assert_eq!(refused.iter().map(|error| error.line).collect::<Vec<u32>>(), [line], "{new}");
+    }
+    // What comes before the translation sees another destination.
+    let early = "*mangle\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\n:y - [0:0]\n\
+                 -A PREROUTING -s 10.0.0.0/8 -p tcp -j y\n-A POSTROUTING -d 192.0.2.1 -j ACCEPT\n\
+                 -A y -m ttl --ttl-eq 64 -m tcp --dport 80 -p tcp -j DROP\n-A OUTPUT ! -d 192.0.2.1 -j DROP\n\
+                 -A PREROUTING -m conntrack --ctstate NEW --ctreplsrc 192.0.2.1 -j DROP\nCOMMIT\n";
+    let refused = skipping(&format!("{early}{nat}{filter}")).refused;
+    assert_eq!(refused.iter().map(|error| error.line).collect::<Vec<u32>>(), [8, 9, 10]);
+    assert_eq!(skipping(&format!("{early}{filter}")).refused, [], "nothing is translated");
+    let original = dump("-A FORWARD -m conntrack --ctstate NEW --ctorigdst 192.0.2.1 -j ACCEPT");
+    let refused = skipping(&format!("{nat}{original}")).refused;
+    assert!(refused[0].what.contains("before the table `nat`"), "{refused:?}");
+}
+
+#[test]
 fn rejections_keep_their_kinds() {
     for (family, with, kind) in [
         (AddressFamily::V4, "", Reject::Icmp(3)),
@@ -376,6 +421,9 @@ fn what_no_policy_says_is_refused_at_its_place() {
             "no value of `--rateest-bps`",
         ),
         ("-p tcp -m tcp --dport 80,81 -j ACCEPT", 34, "no port or range"),
+        ("-p tcp -m tcp --dport 80:22 -j ACCEPT", 34, "is empty"),
+        ("-p udp -m multiport --dports 80:22 -j ACCEPT", 41, "is empty"),
+        ("-p udp -m conntrack --ctorigdstport 80:22 -j ACCEPT", 48, "is empty"),
         ("-m conntrack --ctstate NEW --ctproto 6 -m tcp --dport 80 -j ACCEPT", 54, "need not be 6"),
         ("-m dscp --dscp 64 -j ACCEPT", 27, "no code point"),
         // To iptables these are octal.

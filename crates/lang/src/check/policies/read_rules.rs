@@ -1,6 +1,6 @@
 //! Has the file read that a policy takes its rules from, and finds the places of its lines.
 
-use crate::ast::{FileOption, RulesFile};
+use crate::ast::{FileOption, RulesFile, TableText};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::rules_file::{FORMATS, RulesFileOptions, UnreadableLine};
@@ -52,12 +52,20 @@ impl<'a> Checker<'a> {
                     other => self.unknown("family", other, name.span, ["ip4", "ip6"].into_iter()),
                 },
                 FileOption::SkipTitle(_) if read.format == "npf" => read.skip_title = true,
+                FileOption::SkipNat(_) if read.format == "iptables" => read.skip_nat = true,
+                FileOption::Tables(tables, _) if matches!(read.format.as_str(), "npf" | "pf") => {
+                    read.tables = self.table_texts(tables);
+                }
                 FileOption::Interfaces(bindings, _) => read.interfaces = self.bound_interfaces(bindings),
                 other => {
                     let headline = format!("a policy from a file of this format has no `{word}`");
                     let label = match other {
                         FileOption::Family(_) => "only `iptables` has, whose files are about one family",
                         FileOption::SkipTitle(_) => "only `npf` has",
+                        FileOption::SkipNat(_) => "only `iptables` has, whose dumps have a table `nat`",
+                        FileOption::Tables(..) => {
+                            "only `npf` and `pf` have, whose tables may stand elsewhere"
+                        }
                         _ => "a policy is the whole file",
                     };
                     self.error("E0537", headline, other.span(), label);
@@ -65,6 +73,20 @@ impl<'a> Checker<'a> {
             }
         }
         Some(read)
+    }
+
+    /// The tables whose addresses stand outside of the file, with their texts.
+    fn table_texts(&mut self, tables: &[TableText]) -> Vec<(String, String)> {
+        let mut texts: Vec<(String, String)> = Vec::with_capacity(tables.len());
+        for TableText { name, text, .. } in tables {
+            if texts.iter().any(|(known, _)| *known == name.text) {
+                let headline = format!("the table `{}` has two files", name.text);
+                self.error("E0583", headline, name.span, "it has one already");
+            }
+            // That a file cannot be loaded is told where it is loaded.
+            texts.extend(text.clone().map(|text| (name.text.clone(), text)));
+        }
+        texts
     }
 }
 
