@@ -129,9 +129,6 @@ pub const MOST_POLICY_RATES: usize = 256;
 /// How many cells a meter or register, and how many groups a group, has at most. `E0501`
 pub const MOST_CELLS: u128 = 1 << 20;
 
-/// The largest burst of a meter, in its unit.
-pub const LARGEST_BURST: u64 = u32::MAX as u64;
-
 /// How many items a pool has at most. `E0501`
 pub const MOST_ITEMS: u64 = 1 << 26;
 

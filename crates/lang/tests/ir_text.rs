@@ -143,7 +143,13 @@ impl Maker {
                 peak_burst: self.next(),
             }
         };
-        Meter { name: self.name(), size: self.word(), packets: self.coin(), rates }
+        Meter {
+            name: self.name(),
+            size: self.word(),
+            packets: self.coin(),
+            period: 1 + u32::from(self.coin()) * 59,
+            rates,
+        }
     }
 
     fn table(&mut self) -> Table {

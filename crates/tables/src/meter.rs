@@ -1,15 +1,17 @@
 //! Meters: token buckets that colour packets green, yellow or red by the rates of RFC 2697 and RFC 2698.
 //!
 //! The idea: a bucket holds tokens in units of a billionth, so a rate of `r` tokens a second adds exactly `r`
-//! units a nanosecond, and no rounding ever loses or invents one. A cell keeps its two buckets and the time
-//! they were last filled; they are filled when a packet asks, never by a clock. Every sum stays below 2^64
-//! because a bucket holds at most 2^32 tokens, and what arrives beyond that is cut off by saturation.
+//! units a nanosecond, and no rounding ever loses or invents one. Where `r` tokens arrive in a period of `p`
+//! seconds, a token has a billion times `p` units, and again `r` of them arrive in a nanosecond. A cell keeps
+//! its two buckets and the time they were last filled; they are filled when a packet asks, never by a clock.
+//! Every sum stays below 2^64 because a full bucket does, and what arrives beyond that is cut off by
+//! saturation.
 //!
 //! ```text
 //! cell, 32 bytes:
 //! +0               +8                    +16                  +24
 //! +----------------+---------------------+--------------------+---------+
-//! | last fill, ns  | committed, 1e-9 tok | second, 1e-9 tok   | padding |   second: the excess bucket (RFC 2697)
+//! | last fill, ns  | committed, units    | second, units      | padding |   second: the excess bucket (RFC 2697)
 //! +----------------+---------------------+--------------------+---------+           or the peak bucket (RFC 2698)
 //! ```
 
@@ -19,8 +21,10 @@ pub use model::MeterModel;
 
 /// The most cells a meter has.
 pub const MAX_CELLS: u32 = 1 << 28;
-/// Units of a token.
+/// Units of a token where the period is a second.
 const UNITS: u64 = 1_000_000_000;
+/// The longest period: a day, in seconds.
+pub const MAX_PERIOD: u32 = 86_400;
 
 /// What a meter says of a packet. Greater is worse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +48,7 @@ pub enum Unit {
     Packets,
 }
 
-/// The rates (tokens a second) and bucket sizes (tokens) of a meter; all buckets are full at first.
+/// The rates (tokens in a period) and bucket sizes (tokens) of a meter; all buckets are full at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterRates {
     /// Single rate, three colours: RFC 2697. What the full committed bucket cannot take flows into the excess
@@ -77,6 +81,8 @@ pub struct MeterSpec {
     pub cells: u32,
     /// Rates and bucket sizes of every cell.
     pub rates: MeterRates,
+    /// In how many seconds so many tokens arrive as the rates say: 1 to [`MAX_PERIOD`].
+    pub period: u32,
     /// What a token stands for.
     pub unit: Unit,
     /// Whether a packet never leaves with a better colour than it came with; otherwise that colour is
@@ -112,6 +118,22 @@ pub enum MeterError {
         /// CIR.
         committed: u64,
     },
+    /// The period is none, or too long.
+    #[error("a period of {period} seconds; it has 1 to {MAX_PERIOD}: give the rates for another one")]
+    Period {
+        /// The period asked for.
+        period: u32,
+    },
+    /// A full bucket has more units than 64 bits hold.
+    #[error("a burst of {burst} tokens is too large for a rate in {period} seconds: the largest is {most}")]
+    LargeBurst {
+        /// The burst asked for.
+        burst: u32,
+        /// The period.
+        period: u32,
+        /// The largest burst of this period.
+        most: u64,
+    },
     /// The machine has no room for it.
     #[error("no memory for a meter of {cells} cells ({bytes} bytes): declare fewer")]
     Memory {
@@ -120,6 +142,16 @@ pub enum MeterError {
         /// Their bytes.
         bytes: usize,
     },
+}
+
+impl MeterRates {
+    /// The sizes of the committed bucket and of the second one, in tokens.
+    fn bursts(&self) -> (u32, u32) {
+        match *self {
+            MeterRates::Single { committed_burst, excess_burst, .. } => (committed_burst, excess_burst),
+            MeterRates::Two { committed_burst, peak_burst, .. } => (committed_burst, peak_burst),
+        }
+    }
 }
 
 impl MeterSpec {
@@ -131,6 +163,14 @@ impl MeterSpec {
     fn check(&self) -> Result<(), MeterError> {
         if self.cells == 0 || self.cells > MAX_CELLS {
             return Err(MeterError::Cells { cells: self.cells });
+        }
+        if self.period == 0 || self.period > MAX_PERIOD {
+            return Err(MeterError::Period { period: self.period });
+        }
+        let (committed, second) = self.rates.bursts();
+        let (burst, most) = (committed.max(second), MeterSpec::largest_burst(self.period));
+        if u64::from(burst) > most {
+            return Err(MeterError::LargeBurst { burst, period: self.period, most });
         }
         match self.rates {
             MeterRates::Single { committed_burst: 0, excess_burst: 0, .. } => Err(MeterError::NoBurst),
@@ -145,6 +185,18 @@ impl MeterSpec {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The largest burst of a meter with this period, in tokens: that of a full bucket whose units fit 64
+    /// bits.
+    pub fn largest_burst(period: u32) -> u64 {
+        (u64::MAX / (UNITS * u64::from(period.clamp(1, MAX_PERIOD)))).min(u32::MAX.into())
+    }
+
+    /// Units of a token.
+    #[inline]
+    fn units(&self) -> u64 {
+        UNITS * u64::from(self.period)
     }
 
     /// Tokens a packet of so many bytes costs.
@@ -177,7 +229,7 @@ struct Cell {
 /// use tables::meter::{Colour, MeterRates, MeterSpec, MeterTable, Unit};
 ///
 /// let rates = MeterRates::Single { committed: 1000, committed_burst: 100, excess_burst: 50 };
-/// let mut meter = MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false })?;
+/// let mut meter = MeterTable::new(MeterSpec { cells: 1, rates, period: 1, unit: Unit::Bytes, aware: false })?;
 /// assert_eq!(meter.mark(0, 100, Colour::Green, 0), Colour::Green);
 /// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Yellow);
 /// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Red);
@@ -193,12 +245,10 @@ impl MeterTable {
     /// A meter whose buckets are all full at time 0.
     pub fn new(spec: MeterSpec) -> Result<MeterTable, MeterError> {
         spec.check()?;
-        let (committed, second) = match spec.rates {
-            MeterRates::Single { committed_burst, excess_burst, .. } => (committed_burst, excess_burst),
-            MeterRates::Two { committed_burst, peak_burst, .. } => (committed_burst, peak_burst),
-        };
+        let (committed, second) = spec.rates.bursts();
+        let units = spec.units();
         let cell =
-            Cell { filled: 0, committed: u64::from(committed) * UNITS, second: u64::from(second) * UNITS };
+            Cell { filled: 0, committed: u64::from(committed) * units, second: u64::from(second) * units };
         let mut cells = Vec::new();
         let bytes = spec.cells as usize * size_of::<Cell>();
         cells
@@ -226,14 +276,16 @@ impl MeterTable {
         let Some(state) = self.cells.get_mut(cell as usize) else { return Colour::Red };
         let passed = now.saturating_sub(state.filled);
         state.filled += passed;
-        let cost = self.spec.cost(bytes) * UNITS;
+        let units = self.spec.units();
+        // What a bucket can never hold is as good as more.
+        let cost = self.spec.cost(bytes).saturating_mul(units);
         let before = self.spec.before(colour);
         match self.spec.rates {
             MeterRates::Single { committed, committed_burst, excess_burst } => {
                 let arrived = committed.saturating_mul(passed);
-                let taken = arrived.min(u64::from(committed_burst) * UNITS - state.committed);
+                let taken = arrived.min(u64::from(committed_burst) * units - state.committed);
                 state.committed += taken;
-                state.second += (arrived - taken).min(u64::from(excess_burst) * UNITS - state.second);
+                state.second += (arrived - taken).min(u64::from(excess_burst) * units - state.second);
                 if before == Colour::Green && state.committed >= cost {
                     state.committed -= cost;
                     Colour::Green
@@ -245,8 +297,8 @@ impl MeterTable {
                 }
             }
             MeterRates::Two { committed, committed_burst, peak, peak_burst } => {
-                fill(&mut state.committed, committed, passed, committed_burst);
-                fill(&mut state.second, peak, passed, peak_burst);
+                fill(&mut state.committed, committed, passed, u64::from(committed_burst) * units);
+                fill(&mut state.second, peak, passed, u64::from(peak_burst) * units);
                 if before == Colour::Red || state.second < cost {
                     return Colour::Red;
                 }
@@ -263,8 +315,8 @@ impl MeterTable {
 
 /// Adds what arrives in `passed` ns at `rate`, up to the bucket's size.
 #[inline]
-fn fill(bucket: &mut u64, rate: u64, passed: u64, burst: u32) {
-    *bucket = bucket.saturating_add(rate.saturating_mul(passed)).min(u64::from(burst) * UNITS);
+fn fill(bucket: &mut u64, rate: u64, passed: u64, full: u64) {
+    *bucket = bucket.saturating_add(rate.saturating_mul(passed)).min(full);
 }
 
 #[cfg(test)]

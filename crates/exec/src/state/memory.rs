@@ -474,5 +474,5 @@ fn meter_spec(meter: &ir::Meter) -> MeterSpec {
     };
     let unit = if meter.packets { Unit::Packets } else { Unit::Bytes };
     // A colour-blind mark passes green, for which a colour-aware meter gives the same result.
-    MeterSpec { cells: meter.size, rates, unit, aware: true }
+    MeterSpec { cells: meter.size, rates, period: meter.period, unit, aware: true }
 }

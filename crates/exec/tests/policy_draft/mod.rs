@@ -116,8 +116,10 @@ fn limit(random: &mut Random) -> (MeterModel, String) {
     };
     let word = if unit == Unit::Bytes { " bytes" } else { "" };
     let rates = MeterRates::Single { committed: rate, committed_burst: burst as u32, excess_burst: 0 };
-    let bucket = MeterModel::new(MeterSpec { cells: 1, rates, unit, aware: false }).expect("it has a burst");
-    (bucket, format!("limit {rate}{word}/s burst {burst} "))
+    let (time, period) = random.pick(&[("s", 1), ("s", 1), ("min", 60), ("h", 3_600), ("day", 86_400)]);
+    let bucket =
+        MeterModel::new(MeterSpec { cells: 1, rates, period, unit, aware: false }).expect("it has a burst");
+    (bucket, format!("limit {rate}{word}/{time} burst {burst} "))
 }
 
 /// A rule of a group; jumps lead to later groups.

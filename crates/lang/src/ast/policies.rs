@@ -116,11 +116,13 @@ pub struct DeclaredRule {
     pub span: Span,
 }
 
-/// `limit 10/s burst 20`, or `limit 125k bytes/s burst 64k`
+/// `limit 10/s burst 20`, `limit 3/min burst 5`, or `limit 125k bytes/s burst 64k`
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleLimit {
-    /// How many tokens arrive in one second.
+    /// How many tokens arrive in the time.
     pub rate: Expr,
+    /// The time: a word of [`RATE_TIMES`] and its seconds.
+    pub time: (&'static str, u32),
     /// Tokens are bytes of packets, not packets.
     pub bytes: bool,
     /// How many tokens the full bucket holds.
@@ -129,10 +131,14 @@ pub struct RuleLimit {
     pub span: Span,
 }
 
+/// The times of rates and their seconds.
+pub const RATE_TIMES: [(&str, u32); 4] = [("s", 1), ("min", 60), ("h", 3_600), ("day", 86_400)];
+
 impl RuleLimit {
     /// Whether both are written as the same rate, so that one meter serves both.
     pub fn has_rate_of(&self, other: &RuleLimit) -> bool {
-        (&self.rate.kind, self.bytes, &self.burst.kind) == (&other.rate.kind, other.bytes, &other.burst.kind)
+        (&self.rate.kind, self.time, self.bytes, &self.burst.kind)
+            == (&other.rate.kind, other.time, other.bytes, &other.burst.kind)
     }
 }
 

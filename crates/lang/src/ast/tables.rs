@@ -194,6 +194,8 @@ pub struct Meter {
     pub size: Option<Expr>,
     /// `bytes` or `packets`.
     pub unit: Name,
+    /// In how many seconds the tokens of a rate arrive: 1 for a meter that a program declares.
+    pub period: u32,
     /// Words and their numbers: `committed`, `burst`, `excess`, `peak`, `peak_burst`.
     pub rates: Vec<(Name, Expr)>,
     /// The whole declaration.

@@ -10,6 +10,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::ir::{self, Match, Rates};
 use crate::limits::{MOST_BUCKETS, MOST_CELLS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
 use crate::source::Span;
+use tables::meter::MeterSpec;
 
 impl<'a> Checker<'a> {
     /// Makes the colours of meters known.
@@ -83,9 +84,24 @@ impl<'a> Checker<'a> {
                 Rates::Single { committed: 1, burst: 1, excess: 0 }
             }
         };
+        let largest = MeterSpec::largest_burst(item.period);
+        if let Rates::Single { burst: burst @ 1.., .. } = rates
+            && burst > largest
+        {
+            let headline = format!("a burst of {burst} is too large for this time");
+            let label = format!("the largest is {largest}");
+            let fault = Diagnostic::error("E0584", headline, item.span, label);
+            self.report(fault.help("give a smaller burst, or the rate for a shorter time, such as `/min`"));
+        }
         self.names.meters.insert(item.name.text.clone(), self.program.meters.len() as u32);
         let packets = item.unit.text == "packets";
-        self.program.meters.push(ir::Meter { name: item.name.text.clone(), size, packets, rates });
+        self.program.meters.push(ir::Meter {
+            name: item.name.text.clone(),
+            size,
+            packets,
+            period: item.period,
+            rates,
+        });
     }
 
     fn column(&self, ty: &Type) -> ir::Column {

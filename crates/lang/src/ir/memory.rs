@@ -11,6 +11,8 @@ pub struct Meter {
     pub size: u32,
     /// What tokens stand for: packets, or else bytes on the wire.
     pub packets: bool,
+    /// In how many seconds the tokens of a rate arrive.
+    pub period: u32,
     /// How tokens arrive and are spent.
     pub rates: Rates,
 }
@@ -20,7 +22,7 @@ pub struct Meter {
 pub enum Rates {
     /// Single rate, three colours (RFC 2697).
     Single {
-        /// Committed rate, tokens a second.
+        /// Committed rate, tokens in a period.
         committed: u64,
         /// Committed burst, tokens.
         burst: u64,
@@ -29,11 +31,11 @@ pub enum Rates {
     },
     /// Two rates, three colours (RFC 2698).
     Two {
-        /// Committed rate, tokens a second.
+        /// Committed rate, tokens in a period.
         committed: u64,
         /// Committed burst, tokens.
         burst: u64,
-        /// Peak rate, tokens a second; not below the committed one.
+        /// Peak rate, tokens in a period; not below the committed one.
         peak: u64,
         /// Peak burst, tokens.
         peak_burst: u64,

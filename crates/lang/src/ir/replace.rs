@@ -30,12 +30,13 @@ impl Meter {
     /// The shape of the meter as text: levels of its cells mean the same in another one of this shape.
     pub fn shape(&self) -> String {
         let unit = if self.packets { "packets" } else { "bytes" };
+        let time = if self.period == 1 { "s".to_owned() } else { format!("{} s", self.period) };
         let rates = match self.rates {
             Rates::Single { committed, burst, excess } => {
-                format!("single rate {committed}/s, burst {burst}, excess {excess}")
+                format!("single rate {committed}/{time}, burst {burst}, excess {excess}")
             }
             Rates::Two { committed, burst, peak, peak_burst } => {
-                format!("two rates {committed}/s, burst {burst}, peak {peak}/s, burst {peak_burst}")
+                format!("two rates {committed}/{time}, burst {burst}, peak {peak}/{time}, burst {peak_burst}")
             }
         };
         format!("{}, {rates}, in {unit}", cells(self.size))

@@ -29,7 +29,7 @@ impl Parser<'_> {
         let rates = self.braced(open, Self::rate, |parser, begin| {
             parser.skip_to(begin, |parser| RATES.contains(&parser.word()));
         })?;
-        Ok(Item::Meter(Meter { name, size, unit, rates, span: self.since(start) }))
+        Ok(Item::Meter(Meter { name, size, unit, period: 1, rates, span: self.since(start) }))
     }
 
     fn rate(&mut self) -> Parsed<(Name, Expr)> {

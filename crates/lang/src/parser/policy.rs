@@ -208,23 +208,23 @@ impl Parser<'_> {
         Ok(DeclaredRule { limit, log, action, decides_at_once, conditions, span })
     }
 
-    /// `limit 10/s burst 20` or `limit 125k bytes/s burst 64k`
+    /// `limit 10/s burst 20`, `limit 3/min burst 5` or `limit 125k bytes/s burst 64k`
     fn rule_limit(&mut self) -> Parsed<RuleLimit> {
         let (start, example) = (self.span(), "as in `limit 10/s burst 20 pass dport 22`");
         self.advance();
         let rate = self.limit_number("A rate", "behind `limit`")?;
         let bytes = self.take_word("bytes");
         self.expect(Sign::Slash, &format!("behind a rate, {example}"))?;
-        match self.word() {
-            "s" => self.advance(),
-            word => return self.no_policy_word(word, "the time of a rate", &["s"]),
-        }
+        let Some(time) = RATE_TIMES.into_iter().find(|(word, _)| *word == self.word()) else {
+            return self.no_policy_word(self.word(), "the time of a rate", &RATE_TIMES.map(|(word, _)| word));
+        };
+        self.advance();
         if !self.take_word("burst") {
             let fault = self.expected("`burst`", &format!("behind a rate, {example}"));
             return self.fail(fault);
         }
         let burst = self.limit_number("A number", "behind `burst`")?;
-        Ok(RuleLimit { rate, bytes, burst, span: self.since(start) })
+        Ok(RuleLimit { rate, time, bytes, burst, span: self.since(start) })
     }
 
     /// A number or the name of a constant.

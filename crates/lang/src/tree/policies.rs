@@ -54,9 +54,9 @@ fn decision(decision: &RuleDecision) -> String {
 }
 
 /// A limit as it is written.
-pub(crate) fn limit_text(RuleLimit { rate, bytes, burst, .. }: &RuleLimit) -> String {
+pub(crate) fn limit_text(RuleLimit { rate, time, bytes, burst, .. }: &RuleLimit) -> String {
     let unit = if *bytes { " bytes" } else { "" };
-    format!("limit {}{unit}/s burst {}", words::expr(rate), words::expr(burst))
+    format!("limit {}{unit}/{} burst {}", words::expr(rate), time.0, words::expr(burst))
 }
 
 fn shown(rule: &DeclaredRule) -> String {

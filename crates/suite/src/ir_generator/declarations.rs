@@ -95,7 +95,13 @@ fn meter(random: &mut SuiteRandom, number: u32) -> Meter {
         let (peak, peak_burst) = (committed + random.below(5_000), random.between(1, 2_000));
         Rates::Two { committed, burst, peak, peak_burst }
     };
-    Meter { name: format!("m{number}"), size: 1 + 3 * number, packets: random.one_in(2), rates }
+    Meter {
+        name: format!("m{number}"),
+        size: 1 + 3 * number,
+        packets: random.one_in(2),
+        period: [1, 60][number as usize % 2],
+        rates,
+    }
 }
 
 fn register(random: &mut SuiteRandom, number: u32) -> Register {

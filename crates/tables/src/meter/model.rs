@@ -12,7 +12,7 @@ pub struct MeterModel {
     cells: BTreeMap<u32, Cell>,
 }
 
-/// Tokens in billionths.
+/// Tokens in units.
 #[derive(Clone, Copy)]
 struct Cell {
     time: u64,
@@ -33,7 +33,8 @@ impl MeterModel {
         if cell >= self.spec.cells {
             return Colour::Red;
         }
-        let full = |burst: u32| u128::from(burst) * 1_000_000_000;
+        let units = 1_000_000_000 * u128::from(self.spec.period);
+        let full = |burst: u32| u128::from(burst) * units;
         let (cbs, ebs, pbs) = match self.spec.rates {
             MeterRates::Single { committed_burst, excess_burst, .. } => {
                 (full(committed_burst), full(excess_burst), 0)
@@ -47,7 +48,7 @@ impl MeterModel {
         let now = now.max(state.time);
         let passed = u128::from(now - state.time);
         state.time = now;
-        let size = u128::from(self.spec.cost(bytes)) * 1_000_000_000;
+        let size = u128::from(self.spec.cost(bytes)) * units;
         let came = self.spec.before(colour);
         match self.spec.rates {
             MeterRates::Single { committed, .. } => {

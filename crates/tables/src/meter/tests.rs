@@ -30,6 +30,7 @@ proptest! {
     fn meter_and_model_agree(
         rates in rates(),
         packets in any::<bool>(),
+        period in prop_oneof![4 => Just(1), 2 => Just(60), 1 => Just(3_600), 1 => Just(86_400), 1 => any::<u32>()],
         aware in any::<bool>(),
         marks in prop::collection::vec(
             (
@@ -42,7 +43,7 @@ proptest! {
         ),
     ) {
         let unit = if packets { Unit::Packets } else { Unit::Bytes };
-        let spec = MeterSpec { cells: 3, rates, unit, aware };
+        let spec = MeterSpec { cells: 3, rates, period, unit, aware };
         let (meter, model) = (MeterTable::new(spec), MeterModel::new(spec));
         prop_assert_eq!(meter.as_ref().err(), model.as_ref().err());
         let (Ok(mut meter), Ok(mut model)) = (meter, model) else { return Ok(()) };
@@ -56,7 +57,7 @@ proptest! {
 }
 
 fn meter(rates: MeterRates, aware: bool) -> MeterTable {
-    MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware }).expect("a valid spec")
+    MeterTable::new(MeterSpec { cells: 1, rates, period: 1, unit: Unit::Bytes, aware }).expect("a valid spec")
 }
 
 #[test]
@@ -110,7 +111,9 @@ fn an_aware_meter_never_improves_a_colour_and_a_blind_one_ignores_it() {
 
 #[test]
 fn specs_that_could_pass_nothing_are_refused() {
-    let made = |rates| MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false }).err();
+    let made = |rates| {
+        MeterTable::new(MeterSpec { cells: 1, rates, period: 1, unit: Unit::Bytes, aware: false }).err()
+    };
     assert_eq!(
         made(MeterRates::Single { committed: 1, committed_burst: 0, excess_burst: 0 }),
         Some(MeterError::NoBurst)
@@ -122,8 +125,40 @@ fn specs_that_could_pass_nothing_are_refused() {
     let spec = MeterSpec {
         cells: 0,
         rates: MeterRates::Single { committed: 1, committed_burst: 1, excess_burst: 1 },
+        period: 1,
         unit: Unit::Bytes,
         aware: false,
     };
     assert_eq!(MeterTable::new(spec).err(), Some(MeterError::Cells { cells: 0 }));
+}
+
+#[test]
+fn tokens_of_a_long_period_arrive_one_by_one_and_none_is_lost() {
+    let rates = MeterRates::Single { committed: 3, committed_burst: 2, excess_burst: 0 };
+    let spec = MeterSpec { cells: 1, rates, period: 60, unit: Unit::Packets, aware: false };
+    let mut meter = MeterTable::new(spec).expect("a valid spec");
+    let mut passes = |now: u64| meter.mark(0, 1_500, Colour::Green, now) == Colour::Green;
+    assert_eq!([passes(0), passes(0), passes(0)], [true, true, false]);
+    // A token takes 20 seconds, to the nanosecond, however often somebody asks.
+    assert!(!passes(20 * SECOND / 3) && !passes(20 * SECOND - 1));
+    assert_eq!([passes(20 * SECOND), passes(20 * SECOND)], [true, false]);
+    assert_eq!([passes(40 * SECOND - 1), passes(40 * SECOND)], [false, true]);
+}
+
+#[test]
+fn a_bucket_of_a_long_period_has_room_for_fewer_tokens() {
+    let made = |period: u32, burst: u32| {
+        let rates = MeterRates::Single { committed: 1, committed_burst: burst, excess_burst: 0 };
+        MeterTable::new(MeterSpec { cells: 1, rates, period, unit: Unit::Bytes, aware: false }).err()
+    };
+    for period in [1, 60, 3_600, MAX_PERIOD] {
+        let most = MeterSpec::largest_burst(period) as u32;
+        assert_eq!(made(period, most), None);
+        if most < u32::MAX {
+            let (burst, most) = (most + 1, most.into());
+            assert_eq!(made(period, burst), Some(MeterError::LargeBurst { burst, period, most }));
+        }
+    }
+    assert_eq!(made(0, 1), Some(MeterError::Period { period: 0 }));
+    assert_eq!(made(MAX_PERIOD + 1, 1), Some(MeterError::Period { period: MAX_PERIOD + 1 }));
 }

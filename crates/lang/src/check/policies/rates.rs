@@ -22,8 +22,10 @@ impl PolicyRate<'_> {
             _ => String::new(),
         };
         let unit = if self.limit.bytes { "bytes" } else { "packets" };
+        // What a meter of a second is called has stood in running gateways before other times were known.
+        let time = if self.limit.time.1 == 1 { String::new() } else { format!(".{}", self.limit.time.0) };
         let (rate, burst) = (number(&self.limit.rate.kind), number(&self.limit.burst.kind));
-        format!("{}.limit.{unit}.{rate}.{burst}", policy.name.text)
+        format!("{}.limit.{unit}.{rate}{time}.{burst}", policy.name.text)
     }
 
     /// The numbers of its limits, each with its rule.

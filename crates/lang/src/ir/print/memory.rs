@@ -7,6 +7,9 @@ pub(super) fn write_memory(out: &mut Formatter<'_>, program: &Program) -> fmt::R
     for (index, meter) in program.meters.iter().enumerate() {
         let unit = if meter.packets { "packets" } else { "bytes" };
         write!(out, "meter m{index} {} size {} {unit} ", Quoted(&meter.name), meter.size)?;
+        if meter.period != 1 {
+            write!(out, "every {} ", meter.period)?;
+        }
         match meter.rates {
             Rates::Single { committed, burst, excess } => {
                 writeln!(out, "single {committed} {burst} {excess}")?

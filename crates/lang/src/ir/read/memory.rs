@@ -41,6 +41,7 @@ fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, IrReadError> {
     if !packets {
         tokens.word("bytes")?;
     }
+    let period = if tokens.accept_word("every") { tokens.number()? } else { 1 };
     let rates = if tokens.accept_word("single") {
         Rates::Single { committed: tokens.number()?, burst: tokens.number()?, excess: tokens.number()? }
     } else {
@@ -52,7 +53,7 @@ fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, IrReadError> {
             peak_burst: tokens.number()?,
         }
     };
-    Ok(Meter { name, size, packets, rates })
+    Ok(Meter { name, size, packets, period, rates })
 }
 
 fn group(tokens: &mut Tokens<'_>) -> Result<Group, IrReadError> {

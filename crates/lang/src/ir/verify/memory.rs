@@ -2,7 +2,8 @@
 
 use super::body::{Checker, widths};
 use super::*;
-use crate::limits::{LARGEST_BURST, MOST_BUCKETS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
+use crate::limits::{MOST_BUCKETS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
+use tables::meter::{MAX_PERIOD, MeterSpec};
 
 fn is_port(columns: &[Column]) -> bool {
     matches!(columns, [Column { kind: ColumnKind::Port, width: 16, .. }])
@@ -12,16 +13,17 @@ fn is_port(columns: &[Column]) -> bool {
 pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
     let good = |columns: &[Column]| columns.iter().all(|column| (1..=128).contains(&column.width));
     for (index, meter) in program.meters.iter().enumerate() {
+        let largest = MeterSpec::largest_burst(meter.period);
         let rates = match meter.rates {
             Rates::Single { committed, burst, excess } => {
-                committed > 0 && (1..=LARGEST_BURST).contains(&burst.max(excess))
+                committed > 0 && (1..=largest).contains(&burst.max(excess))
             }
             Rates::Two { committed, burst, peak, peak_burst } => {
-                let bursts = 1..=LARGEST_BURST;
+                let bursts = 1..=largest;
                 committed > 0 && peak >= committed && bursts.contains(&burst) && bursts.contains(&peak_burst)
             }
         };
-        if meter.size == 0 || !rates {
+        if meter.size == 0 || !(1..=MAX_PERIOD).contains(&meter.period) || !rates {
             report(Fault::Memory("meter", index as u32));
         }
     }
