@@ -18,7 +18,8 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a file, without its rules of NAT if these are to be skipped, with all names of interfaces bound that it wants.
+/// Reads a file, without its rules of NAT if these are to be skipped, with all names of interfaces bound that
+/// it wants.
 fn bound(text: &[u8], format: &str, skip_nat: bool) -> Result<ImportedPolicy, import::ImportError> {
     let (format, family) = match format {
         "ip6tables" => ("iptables", AddressFamily::V6),

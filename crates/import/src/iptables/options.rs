@@ -300,7 +300,8 @@ pub(super) fn logging(target: &str) -> Option<&'static OptionSet> {
 }
 
 impl OptionSet {
-    /// Reads the options behind the word that names the match or target, and says whether one is turned round.
+    /// Reads the options behind the word that names the match or target, and says whether one is turned
+    /// round.
     pub(super) fn read(
         &self,
         owner: &Argument<'_>,

@@ -84,8 +84,8 @@ pub(super) fn address_range(value: &Argument<'_>, family: AddressFamily) -> Resu
     Ok(Set::Range { low, high })
 }
 
-/// What `--sport` and `--dport` ask of the header of TCP, UDP and the like. iptables takes a range of UDP whose
-/// first port is the larger one, and Linux finds no port in it.
+/// What `--sport` and `--dport` ask of the header of TCP, UDP and the like. iptables takes a range of UDP
+/// whose first port is the larger one, and Linux finds no port in it.
 pub(super) fn ports_of_header(
     value: &Argument<'_>,
     part: Part,

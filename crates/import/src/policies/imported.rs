@@ -16,8 +16,9 @@ pub struct PolicyOptions {
     pub tables: Vec<(String, String)>,
     /// Whether a first line that is none of the format is skipped, as a title. NPF only.
     pub skip_first_line: bool,
-    /// Whether the rules of a table `nat` are left aside, as somebody else translates addresses: the addresses
-    /// and ports of a packet are then those that the chains behind the translation see. iptables only.
+    /// Whether the rules of a table `nat` are left aside, as somebody else translates addresses: the
+    /// addresses and ports of a packet are then those that the chains behind the translation see. iptables
+    /// only.
     pub skip_nat: bool,
 }
 

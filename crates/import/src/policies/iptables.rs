@@ -244,8 +244,8 @@ impl Reader {
     }
 }
 
-/// Whether all that a rule of the table `nat` does is to translate addresses, to say which packets have theirs
-/// translated, or to log.
+/// Whether all that a rule of the table `nat` does is to translate addresses, to say which packets have
+/// theirs translated, or to log.
 fn only_translates(table: &Table<'_>, rule: &RuleLine<'_>) -> bool {
     const TARGETS: [&str; 11] = [
         "DNAT",
