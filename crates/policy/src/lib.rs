@@ -17,6 +17,7 @@ mod diagram_description;
 mod difference;
 mod evaluate;
 mod field;
+mod header_fields;
 mod limits;
 mod lines;
 mod model;

@@ -7,16 +7,19 @@
 //! - ports are present in TCP, UDP, DCCP, SCTP and UDP-Lite, the type and code in ICMP with IPv4 and in
 //!   ICMPv6 with IPv6, the flags in TCP, and none of them in later fragments: headers are whole;
 //! - an IPv4 address is one below ::ffff:0:0/96, so only its last 32 bits are looked at;
+//! - fields of other headers are present as [`crate::header_fields`] says;
 //! - the port by which a packet comes in is absent from those of the gateway itself, and the port by which it
 //!   leaves from those for it.
 
 use crate::diagram::{ALL, Diagram, Diagrams, NONE, TooManyNodes};
 use crate::field::{MAPPED, Packet, PacketField, Values};
+use crate::header_fields::{self, Carried, FIRST, HEADER_FIELDS};
 use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
 
-/// The fields in the order of their levels. The way of the packet has the two levels before them.
-const ORDER: [PacketField; 19] = [
+/// The fields in the order of their levels, before those of [`HEADER_FIELDS`]. The way of the packet has the two
+/// levels before them.
+const ORDER: [PacketField; FIRST] = [
     PacketField::Family,
     PacketField::State,
     PacketField::OutState,
@@ -87,7 +90,7 @@ impl PacketSpace {
         let diagrams = Diagrams::with_limit(most);
         let mut next = PATH_LEVELS.len() as u32;
         let mut levels = HashMap::new();
-        for field in ORDER {
+        for field in ORDER.into_iter().chain(HEADER_FIELDS.map(|(field, ..)| field)) {
             let bits = if field == PacketField::Family { 1 } else { u32::from(field.width()) };
             levels.insert(field, (next..next + bits).collect());
             next += bits;
@@ -162,16 +165,48 @@ impl PacketSpace {
                 whole(self, protocols)
             }
             Field::IcmpType | Field::IcmpCode => {
-                let [four, six] =
-                    [1, 58].map(|number| self.numbers(Field::Protocol, &[Values::exact(number)]));
-                let version_6 = self.version_6()?;
-                let protocols = self.diagrams.choose(version_6, six?, four?)?;
-                whole(self, protocols)
+                let messages = self.messages()?;
+                whole(self, messages)
             }
             Field::InPort | Field::SourceMac => self.on_paths(&[Path::Forwarded, Path::ToGateway]),
             Field::OutPort | Field::OutState => self.on_paths(&[Path::Forwarded, Path::FromGateway]),
-            _ => Ok(ALL),
+            _ => {
+                let Some(carried) = header_fields::carried(field) else { return Ok(ALL) };
+                let protocols = |space: &mut PacketSpace, numbers: &[u128]| {
+                    let numbers: Vec<Values> = numbers.iter().map(|number| Values::exact(*number)).collect();
+                    space.numbers(Field::Protocol, &numbers)
+                };
+                match carried {
+                    Carried::Version(version) => self.numbers(Field::Family, &[Values::exact(version)]),
+                    Carried::Protocols(numbers) => {
+                        let protocols = protocols(self, numbers)?;
+                        whole(self, protocols)
+                    }
+                    Carried::Messages(numbers) => {
+                        let sets = [protocols(self, numbers)?, self.messages()?];
+                        let protocols = self.diagrams.any(&sets)?;
+                        whole(self, protocols)
+                    }
+                    Carried::Mobility => {
+                        let sets = [protocols(self, &[135])?, self.version_6()?];
+                        let protocols = self.diagrams.both(sets[0], sets[1])?;
+                        whole(self, protocols)
+                    }
+                    Carried::Extension(bit) => {
+                        let with = [Values::Masked { value: bit, mask: bit }];
+                        let sets = [self.numbers(Field::ExtensionHeaders, &with)?, self.version_6()?];
+                        self.diagrams.both(sets[0], sets[1])
+                    }
+                }
+            }
         }
+    }
+
+    /// ICMP with IPv4, and ICMPv6 with IPv6.
+    fn messages(&mut self) -> Result<Diagram, TooManyNodes> {
+        let [four, six] = [1, 58].map(|number| self.numbers(PacketField::Protocol, &[Values::exact(number)]));
+        let version_6 = self.version_6()?;
+        self.diagrams.choose(version_6, six?, four?)
     }
 
     fn version_6(&mut self) -> Result<Diagram, TooManyNodes> {

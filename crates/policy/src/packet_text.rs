@@ -11,6 +11,7 @@
 
 use crate::diagram_description::PacketBox;
 use crate::field::{Packet, PacketField, State, Values};
+use crate::header_fields;
 use crate::model::{Path, RuleCondition};
 use crate::packet_space::WitnessPacket;
 use std::fmt::Write;
@@ -145,12 +146,15 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
                 };
                 all.push(equals(field, number(field.most())?));
             }
-            _ => {
-                return Err(format!(
-                    "`{word} {value}` is not understood: write in, out, to gateway, from gateway, state, out_state, flags, \
-                     type, code, fragment, dscp, ecn, ttl, length or mac"
-                ));
-            }
+            _ => match header_fields::named(word) {
+                Some(field) => all.push(equals(field, number(field.most())?)),
+                None => {
+                    return Err(format!(
+                        "`{word} {value}` is not understood: write in, out, to gateway, from gateway, state, out_state, \
+                         flags, type, code, fragment, dscp, ecn, ttl, length, mac, or the name of a field of a header"
+                    ));
+                }
+            },
         }
     }
     let in_state = state.unwrap_or(State::New);
@@ -191,6 +195,7 @@ fn is_word(word: &str) -> bool {
         "mac",
     ]
     .contains(&word)
+        || header_fields::named(word).is_some()
 }
 
 /// Six bytes in hexadecimal with colons between them.
@@ -315,6 +320,7 @@ fn tell_rest(text: &mut String, packet: &Packet, interfaces: &[(String, u16)]) {
             PacketField::Ecn if value != 0 => format!("ecn {value}"),
             PacketField::TimeToLive if value != 64 => format!("ttl {value}"),
             PacketField::Length if value != 60 => format!("length {value}"),
+            _ if header_fields::carried(field).is_some() && value != 0 => format!("{} {value}", field.name()),
             _ => continue,
         };
         text.push(' ');

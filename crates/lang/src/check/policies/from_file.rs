@@ -408,17 +408,16 @@ fn decided(action: RuleAction) -> Decided {
 /// What a program writes for the column of a field.
 fn column_of(field: PacketField) -> String {
     let ty = match field {
+        _ if field.is_of_some_packets() => return format!("{}: u{} absent", field.name(), field.width()),
         PacketField::Family | PacketField::Protocol | PacketField::TimeToLive => "u8",
         PacketField::State | PacketField::OutState => "u3",
         PacketField::Source | PacketField::Destination => "ip6",
-        PacketField::SourcePort | PacketField::DestinationPort => "u16 absent",
-        PacketField::IcmpType | PacketField::IcmpCode | PacketField::TcpFlags => "u8 absent",
         PacketField::LaterFragment => "u1",
         PacketField::InPort | PacketField::OutPort => "port",
         PacketField::Dscp => "u6",
         PacketField::Ecn => "u2",
         PacketField::Length => "u16",
-        PacketField::SourceMac => "mac",
+        _ => "mac",
     };
     format!("{}: {ty}", field.name())
 }

@@ -155,11 +155,7 @@ impl Checker<'_> {
             ));
         }
         let may_lack = match field {
-            PacketField::SourcePort
-            | PacketField::DestinationPort
-            | PacketField::IcmpType
-            | PacketField::IcmpCode
-            | PacketField::TcpFlags => true,
+            _ if field.is_of_some_packets() => true,
             PacketField::InPort | PacketField::SourceMac => {
                 points.iter().any(|point| matches!(point, HookPoint::FromGateway | HookPoint::Out))
             }
