@@ -51,7 +51,7 @@ mod tests {
             };
             assert!(is_known, "{line}");
         }
-        assert_eq!(seen.len(), 177);
+        assert_eq!(seen.len(), 211);
         assert_eq!((port("cmd", Some(6)), port("cmd", Some(17))), (Some(514), None));
         assert_eq!((port("talk", Some(17)), port("talk", None)), (Some(517), Some(517)));
         assert_eq!(

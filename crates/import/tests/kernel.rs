@@ -15,6 +15,8 @@ mod exported;
 mod files;
 #[path = "kernel/gateway.rs"]
 mod gateway;
+#[path = "kernel/headers.rs"]
+mod headers;
 #[path = "export/made.rs"]
 mod made_policies;
 #[path = "kernel/packets.rs"]

@@ -12,6 +12,7 @@
 mod conditions;
 mod connection;
 mod fields;
+mod headers;
 mod matches;
 mod ruleset;
 mod statements;

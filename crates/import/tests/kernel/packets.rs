@@ -35,6 +35,8 @@ pub(crate) struct Packet {
     pub(crate) code_point: u8,
     /// Explicit congestion notification.
     pub(crate) congestion: u8,
+    /// The numbers of the extension headers of IPv6 before a fragment header, each of 8 bytes: 0, 43 or 60.
+    pub(crate) extensions: Vec<u8>,
 }
 
 pub(crate) const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 2048, 65535];
@@ -76,7 +78,19 @@ impl Packet {
         };
         let (src, dst) = (random.one(&SOURCES), random.one(&TARGETS));
         let (src, dst) = (address(family, src), address(family, dst));
-        Packet { family, src, dst, proto, piece, rest, there: 24, hops: 64, code_point: 0, congestion: 0 }
+        Packet {
+            family,
+            src,
+            dst,
+            proto,
+            piece,
+            rest,
+            there: 24,
+            hops: 64,
+            code_point: 0,
+            congestion: 0,
+            extensions: Vec::new(),
+        }
     }
 
     /// The same packet, and nothing of its transport header that a rule could ask for.
@@ -102,8 +116,8 @@ impl Packet {
         let of = |there: bool, name: &str| (whole && there).then(|| self.column(name, ALL_PORTS));
         let header = match (four, self.piece) {
             (true, _) => 20,
-            (false, Piece::Whole) => 40,
-            (false, _) => 48,
+            (false, Piece::Whole) => 40 + 8 * self.extensions.len() as u128,
+            (false, _) => 48 + 8 * self.extensions.len() as u128,
         };
         let has_ports = ALL_PORTS.contains(&self.proto);
         let fields = [
@@ -188,13 +202,24 @@ impl Packet {
             }
             AddressFamily::V6 => {
                 let piece = self.piece != Piece::Whole;
-                let (next, length) = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
+                let behind = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
+                let length = behind.1 + 8 * self.extensions.len() as u8;
+                let next = *self.extensions.first().unwrap_or(&behind.0);
                 frame.extend_from_slice(V6);
                 let class = u32::from(self.code_point << 2 | self.congestion) << 20;
                 frame.extend_from_slice(&(6 << 28 | class | number).to_be_bytes());
                 frame.extend_from_slice(&[0, length, next, self.hops]);
                 frame.extend_from_slice(&self.src.to_be_bytes());
                 frame.extend_from_slice(&self.dst.to_be_bytes());
+                for (index, header) in self.extensions.iter().enumerate() {
+                    let next = *self.extensions.get(index + 1).unwrap_or(&behind.0);
+                    frame.extend_from_slice(&match header {
+                        // A routing header of a type that nobody knows, and of segments that are not looked at.
+                        43 => [next, 0, 0xf0 | self.rest[20] & 3, self.rest[21] & 3, 0, 0, 0, 0],
+                        // Four bytes of padding as the one option.
+                        _ => [next, 0, 1, 4, 0, 0, 0, 0],
+                    });
+                }
                 if piece {
                     let place = (offset << 3 | more).to_be_bytes();
                     frame.extend_from_slice(&[self.proto, 0, place[0], place[1], 0, 0, 0, 7]);

@@ -4,7 +4,7 @@
 //! it. What a packet of a known connection is asked, earlier packets have said. A packet without a connection
 //! fits nothing, also not with `!=`. To ask changes nothing, so a condition may be copied.
 
-use super::conditions::any;
+use super::conditions::{any, never};
 use super::fields::Context;
 use super::matches::{Asked, Matcher};
 use crate::conditions::in_states;
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 /// What Linux says of the fate of a connection, but for translated addresses.
 const STATUS: [&str; 5] = ["expected", "seen-reply", "assured", "confirmed", "dying"];
+
+const DIRECTIONS: [&str; 2] = ["original", "reply"];
 
 /// The states in which a packet belongs to a connection that was known before it.
 const KNOWN: [State; 2] = [State::Established, State::Related];
@@ -32,17 +34,24 @@ impl Matcher {
         let reply = left["dir"].as_str().map(|direction| direction == "reply");
         let field = match (left["key"].as_str(), reply) {
             (Some("direction"), None) => {
-                let original = match right.as_str() {
-                    Some("original") => true,
-                    Some("reply") => false,
-                    _ => return Refusal::new("a direction is original or reply"),
+                let set = right.get("set").unwrap_or(right);
+                let Some(wanted) = names(set).filter(|all| all.iter().all(|name| DIRECTIONS.contains(name)))
+                else {
+                    return Refusal::new("a direction is original or reply");
                 };
-                let new = (original != is_not(operator)?).then(|| in_states(&[State::New]));
+                let not = is_not(operator)?;
+                let [original, reply] = DIRECTIONS.map(|name| wanted.contains(&name) != not);
+                if original == reply {
+                    self.fields.asks_connections(context)?;
+                    let states = [&[State::New][..], &KNOWN].concat();
+                    return Ok(Some(Asked::plain(if original { in_states(&states) } else { never() })));
+                }
+                let new = original.then(|| in_states(&[State::New]));
                 let known = self.remembered_in(&KNOWN, text, context)?;
                 return Ok(Some(Asked::plain(any(new.into_iter().chain([known]).collect()))));
             }
             (Some("bytes" | "packets" | "avgpkt" | "expiration"), _) if is_numbers(right) => None,
-            (Some("status"), None) => match names(right) {
+            (Some("status"), None) => match names(right.get("set").unwrap_or(right)) {
                 Some(names) if names.iter().all(|name| STATUS.contains(name)) => None,
                 Some(names) if names.iter().any(|name| matches!(*name, "snat" | "dnat")) => {
                     let what = "the match asks whether addresses are translated, and NAT is not read yet";

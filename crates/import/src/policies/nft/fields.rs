@@ -4,6 +4,7 @@
 //! family.
 
 use super::conditions::{family, protocol};
+use super::headers::{self, bits_of, known_where_asked, no_field};
 use super::ruleset::{Families, Reached};
 use crate::address::{AddressFamily, host_mask};
 use crate::conditions::{Interfaces, values};
@@ -52,12 +53,22 @@ pub(super) enum Reads {
         width: u8,
         less: u128,
     },
+    /// A number of so many bits, or one of these names.
+    Names {
+        names: &'static [(&'static str, u128)],
+        width: u8,
+    },
+    /// Some bits of the field, the lowest of them so many above its lowest.
+    Bits {
+        shift: u8,
+        width: u8,
+    },
 }
 
 const FAMILIES: &[(&str, u128)] = &[("ipv4", 4), ("ipv6", 6)];
 
 /// Packets of ARP and with tags of VLANs come to no chain of `ip`, `ip6` or `inet`.
-const ETHERNET: &[(&str, u128)] = &[("ip", 4), ("ip6", 6), ("arp", 0), ("vlan", 0)];
+const ETHERNET: &[(&str, u128)] = &[("ip", 4), ("ip6", 6), ("arp", 0), ("vlan", 0), ("8021q", 0)];
 
 /// The bit of a state (`NF_CT_STATE_BIT` of Linux).
 pub(super) fn state_bit(state: State) -> u128 {
@@ -144,6 +155,10 @@ impl Fields {
             let (protocol, field) = names(payload, ["protocol", "field"]);
             return self.payload(protocol, field, context);
         }
+        if let Some(header) = left.get("exthdr") {
+            let (name, field) = names(header, ["name", "field"]);
+            return self.extension(name, field, context);
+        }
         if let Some(key) = left.get("meta").and_then(|meta| meta.get("key")?.as_str()) {
             return self.meta(key, context);
         }
@@ -217,11 +232,6 @@ impl Fields {
             }
             ("ip", "version") => Left::of(PacketField::Family, Reads::Number { width: 4, less: 0 }),
             ("ether", "type") => Left::of(PacketField::Family, Reads::Families(ETHERNET)),
-            ("ip6", "nexthdr") => {
-                let what = "`ip6 nexthdr` is the header behind that of IPv6, which may be an extension";
-                let advice = "ask for `meta l4proto`, which is the protocol behind all of them";
-                return Err(Refusal { what: what.to_owned(), advice: Some(advice) });
-            }
             _ => match operands::column(header, field) {
                 Some(part) => {
                     let reads = Reads::Column(part, of_family.unwrap_or_default());
@@ -232,9 +242,9 @@ impl Fields {
                     })?
                 }
                 None => {
-                    let (header, field) = (shown(header), shown(field));
-                    let what = format!("`{header} {field}` is something for which there is no field");
-                    return Refusal::new(what);
+                    let found = headers::of_payload(header, field).ok_or_else(|| no_field(header, field))?;
+                    known_where_asked(&found, header, field, context)?;
+                    found.left()
                 }
             },
         };
@@ -243,18 +253,38 @@ impl Fields {
             Some(AddressFamily::V4) => Families::V6,
             _ => Families::V4,
         };
-        if header.starts_with("icmp") && context.families == others {
+        if (header.starts_with("icmp") || header == "igmp") && context.families == others {
             return Refusal::new(format!("no packet of the table's family carries `{}`", shown(header)));
         }
         let own = |own: AddressFamily| match own {
             AddressFamily::V4 => (4, Families::V4),
             AddressFamily::V6 => (6, Families::V6),
         };
+        let mut of_types = std::mem::take(&mut left.needs);
         if let Some((version, _)) = of_family.map(own).filter(|(_, own)| context.families != *own) {
             left.needs.push(family(version));
         }
         left.needs.extend(of_protocol.map(protocol));
+        left.needs.append(&mut of_types);
         left.any_ports = header == "th";
+        Ok(left)
+    }
+
+    /// A field of an extension header of IPv6.
+    fn extension(&self, header: &str, field: &str, context: Context<'_>) -> Result<Left, Refusal> {
+        let found = headers::of_extension(header, field).ok_or_else(|| no_field(header, field))?;
+        known_where_asked(&found, header, field, context)?;
+        let mut left = found.left();
+        match context.families {
+            Families::V4 => {
+                return Refusal::new(format!(
+                    "no packet of the table's family has a header `{}`",
+                    shown(header)
+                ));
+            }
+            Families::Both => left.needs.push(family(6)),
+            Families::V6 => {}
+        }
         Ok(left)
     }
 
@@ -271,11 +301,11 @@ impl Fields {
                     let bits = value::number(value, part, family).ok_or_else(no_value)?;
                     // Bits outside of the mask are zero for Linux, so a value that has them never fits.
                     let set = Set::masked(part.width(family), bits, mask);
-                    if bits & !mask == 0 { values_of(left, set).into_iter().collect() } else { Vec::new() }
+                    if bits & !mask == 0 { values_of(left, set) } else { Vec::new() }
                 }
                 None => {
                     let set = value::set(value, part, family).ok_or_else(no_value)?;
-                    values_of(left, set).into_iter().collect()
+                    values_of(left, set)
                 }
             },
             Reads::Families(known) => {
@@ -293,12 +323,20 @@ impl Fields {
                     _ => congestion,
                 };
                 let set = value::set_of(value, left.field.width(), &bits).ok_or_else(no_value)?;
-                values_of(left, set).into_iter().collect()
+                values_of(left, set)
             }
-            Reads::Number { width, .. } => {
+            Reads::Number { width, .. } | Reads::Bits { width, .. } => {
                 let number = |value: &Value| plain_number(value, width);
                 let set = value::set_of(value, width, &number).ok_or_else(no_value)?;
-                values_of(left, set).into_iter().collect()
+                values_of(left, set)
+            }
+            Reads::Names { names, width } => {
+                let number = |value: &Value| {
+                    let named = names.iter().find(|(name, _)| value == name);
+                    named.map(|(_, number)| *number).or_else(|| plain_number(value, width))
+                };
+                let set = value::set_of(value, width, &number).ok_or_else(no_value)?;
+                values_of(left, set)
             }
         };
         values.shrink_to_fit();
@@ -342,34 +380,26 @@ impl Fields {
 }
 
 impl Left {
-    fn of(field: PacketField, reads: Reads) -> Self {
+    pub(super) fn of(field: PacketField, reads: Reads) -> Self {
         Self { field, needs: Vec::new(), reads, mask: None, any_ports: false }
     }
 }
 
-/// Whether it is a field of a header that later fragments have not.
-pub(super) fn is_of_header(field: PacketField) -> bool {
-    matches!(
-        field,
-        PacketField::SourcePort
-            | PacketField::DestinationPort
-            | PacketField::IcmpType
-            | PacketField::IcmpCode
-            | PacketField::TcpFlags
-    )
-}
-
-/// The values of a field that a set of what stands in the file means; `None` if no value of the field can be
-/// one of it.
-pub(super) fn values_of(left: &Left, set: Set) -> Option<Values> {
+/// The values of a field that a set of what stands in the file means; none if no value of the field can be one
+/// of it.
+pub(super) fn values_of(left: &Left, set: Set) -> Vec<Values> {
     let less = if let Reads::Number { less, .. } = left.reads { less } else { 0 };
     let most = left.field.most();
     match (left.reads, set) {
-        (Reads::Column(part, family), set) => Some(values(family, part, set)),
-        (_, Set::Range { low, high }) => {
-            (low + less <= most).then(|| Values::Range { low: low + less, high: (high + less).min(most) })
+        (Reads::Column(part, family), set) => vec![values(family, part, set)],
+        (Reads::Bits { shift, width }, Set::Range { low, high }) => {
+            bits_of(left.field.width(), shift, width, low, high)
         }
-        (_, masked) => Some(masked.into()),
+        (_, Set::Range { low, high }) => (low + less <= most)
+            .then(|| Values::Range { low: low + less, high: (high + less).min(most) })
+            .into_iter()
+            .collect(),
+        (_, masked) => vec![masked.into()],
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::conditions::{all, always, any, family, never, present, values};
 use super::fields::{
-    Context, Fields, Left, Reads, code_point, congestion, is_of_header, plain_number, state_bit, state_bits,
-    values_of,
+    Context, Fields, Left, Reads, code_point, congestion, plain_number, state_bit, state_bits, values_of,
 };
+use super::headers::extension_bit;
+use super::ruleset::Families;
 use crate::address::host_mask;
 use crate::conditions::Interfaces;
 use crate::nft::operands::{self, Refusal, Sets, ends, is_fragment_offset, is_not, is_order, names};
@@ -192,7 +193,7 @@ impl Matcher {
             }
             Reads::Dscp => (code_point(right), left.field.width()),
             Reads::Ecn => (congestion(right), left.field.width()),
-            Reads::Number { width, .. } => (plain_number(right, width), width),
+            Reads::Number { width, .. } | Reads::Bits { width, .. } => (plain_number(right, width), width),
             _ => (None, 0),
         };
         let Some(number) = number.filter(|_| left.mask.is_none()) else {
@@ -201,8 +202,7 @@ impl Matcher {
         let Some((low, high)) = ends(operator, number, host_mask(width, 0)) else {
             return Refusal::new(format!("no value of {} is `{operator}` {number}", left.field.name()));
         };
-        let values = values_of(left, Set::Range { low, high }).into_iter().collect();
-        Ok(RuleCondition::Holds(left.field, values))
+        Ok(RuleCondition::Holds(left.field, values_of(left, Set::Range { low, high })))
     }
 
     /// Which states a comparison of their bits leaves.
@@ -257,6 +257,9 @@ impl Matcher {
             let fits = self.elements(right, context)?.iter().any(|kind| kind == "host" || kind == "unicast");
             return Ok(Some(if fits == is_not(operator)? { never() } else { always() }));
         }
+        if let Some(known) = extension_exists(operator, left, right, context)? {
+            return Ok(Some(known));
+        }
         let masked = left.get("&").and_then(Value::as_array).map(Vec::as_slice);
         let (version, may_be_whole) = match masked {
             Some([inner, mask]) if is_fragment_offset(inner) => {
@@ -287,6 +290,26 @@ impl Matcher {
     }
 }
 
+/// Whether there is an extension header of IPv6, if the match asks that.
+fn extension_exists(
+    operator: &str,
+    left: &Value,
+    right: &Value,
+    context: Context<'_>,
+) -> Result<Option<RuleCondition>, Refusal> {
+    let asked = left.get("exthdr").and_then(Value::as_object).filter(|header| header.len() == 1);
+    let Some(name) = asked.and_then(|header| header.get("name")?.as_str()) else { return Ok(None) };
+    let (Some(bit), Some(wanted)) = (extension_bit(name), right.as_bool()) else { return Ok(None) };
+    let value = if wanted != is_not(operator)? { bit } else { 0 };
+    let holds =
+        RuleCondition::Holds(PacketField::ExtensionHeaders, vec![Values::Masked { value, mask: bit }]);
+    Ok(Some(match context.families {
+        Families::V4 => never(),
+        Families::Both => RuleCondition::All(vec![family(6), holds]),
+        Families::V6 => holds,
+    }))
+}
+
 /// A condition with what its key needs besides.
 fn put_together(key: &[Left], condition: Option<RuleCondition>) -> Asked {
     let mut needs: Vec<RuleCondition> = Vec::new();
@@ -295,8 +318,10 @@ fn put_together(key: &[Left], condition: Option<RuleCondition>) -> Asked {
             needs.push(need.clone());
         }
     }
-    let header = key.iter().any(|left| is_of_header(left.field));
-    let of_fragments = header.then(|| all(needs.clone()));
+    let header = key.iter().any(|left| left.field.is_behind_ip());
+    let is_known =
+        |need: &&RuleCondition| !matches!(need, RuleCondition::Holds(field, _) if field.is_behind_ip());
+    let of_fragments = header.then(|| all(needs.iter().filter(is_known).cloned().collect()));
     needs.extend(condition);
     let any_ports = key.iter().any(|left| left.any_ports);
     Asked { condition: all(needs), of_fragments, any_ports, remembers: false }

@@ -148,7 +148,8 @@ impl Reader<'_> {
     /// nothing of the family then, and Linux does not say so.
     fn asks_other_icmp(&self) -> bool {
         let asks = |protocol: u128, version: u128| {
-            let fields = [PacketField::IcmpType, PacketField::IcmpCode];
+            let fields =
+                [PacketField::IcmpType, PacketField::IcmpCode, PacketField::IcmpRest, PacketField::Checksum];
             fields.iter().any(|field| self.conditions.iter().any(|condition| names(condition, *field)))
                 && self.conditions.iter().any(|condition| needs(condition, PacketField::Protocol, protocol))
                 && self.conditions.iter().any(|condition| needs(condition, PacketField::Family, version))

@@ -222,9 +222,24 @@ fn what_is_not_exactly_known_is_refused_at_its_place() {
         (matching(r#"{"ct": {"key": "bytes"}}"#, ">", r#""many""#), "`ct bytes`"),
         (matching(r#"{"ct": {"key": "proto-dst", "dir": "original"}}"#, "==", "22"), "need not have any"),
         (
-            matching(r#"{"payload": {"protocol": "ip6", "field": "nexthdr"}}"#, "==", "6"),
-            "may be an extension",
+            matching(r#"{"payload": {"protocol": "ip", "field": "checksum"}}"#, "==", "6"),
+            "`ip checksum` is not yet, or no more, what the packet has",
         ),
+        (matching(r#"{"payload": {"protocol": "tcp", "field": "reserved"}}"#, "==", "0"), "`tcp reserved`"),
+        (
+            matching(r#"{"payload": {"protocol": "tcp", "field": "window"}}"#, "==", "65536"),
+            "no value of window",
+        ),
+        (
+            matching(r#"{"payload": {"protocol": "icmp", "field": "id"}}"#, "==", "65536"),
+            "no value of icmp_rest",
+        ),
+        (
+            matching(r#"{"payload": {"protocol": "dccp", "field": "type"}}"#, "==", r#""syn""#),
+            "no value of dccp_type",
+        ),
+        (matching(r#"{"exthdr": {"name": "rt0", "field": "addr"}}"#, "==", r#""::1""#), "`rt0 addr`"),
+        (matching(r#"{"exthdr": {"name": "ah"}}"#, "==", "true"), "no field"),
         (matching(r#"{"payload": {"protocol": "th", "field": "dport"}}"#, "==", "6"), "need not have any"),
         (matching(r#"{"meta": {"key": "iifname"}}"#, "==", r#""eth1""#), "is bound to no port"),
         (matching(SADDR, "==", r#""@s""#), "go after a time"),
@@ -238,6 +253,29 @@ fn what_is_not_exactly_known_is_refused_at_its_place() {
         assert!(refused.line == 4 && refused.what.contains(what), "{statements}: {refused}");
         assert_eq!(read.kept, 1);
     }
+    let out = [
+        base("inet", "t", "output", 0, "accept"),
+        rule(
+            "inet",
+            "t",
+            "output",
+            &format!(
+                "{}, {DROP}",
+                matching(r#"{"payload": {"protocol": "udp", "field": "checksum"}}"#, "==", "0")
+            ),
+        ),
+    ];
+    assert!(read_all(&out).refused[0].what.contains("`udp checksum` is not yet"));
+    let four = [
+        base("ip", "t", "forward", 0, "accept"),
+        rule(
+            "ip",
+            "t",
+            "forward",
+            &format!("{}, {DROP}", matching(r#"{"exthdr": {"name": "rt", "field": "type"}}"#, "==", "0")),
+        ),
+    ];
+    assert!(read_all(&four).refused[0].what.contains("no packet of the table's family has a header `rt`"));
     let early = [
         base("inet", "t", "prerouting", -300, "accept"),
         rule("inet", "t", "prerouting", &format!("{}, {DROP}", matching(STATE, "in", r#""invalid""#))),
@@ -273,6 +311,21 @@ fn sets_that_packets_change_are_remembered() {
 }
 
 #[test]
+fn every_packet_of_a_connection_goes_in_one_direction_or_the_other() {
+    let both = r#"{"set": ["original", "reply"]}"#;
+    for (operator, wanted) in [("==", [true, true, true, false, false]), ("!=", [false; 5])] {
+        let asked = matching(r#"{"ct": {"key": "direction"}}"#, operator, both);
+        let policy = whole(&one_chain(&[forward(&format!("{asked}, {ACCEPT}"))]));
+        assert_eq!((policy.remembers, policy.memories.len()), (Remembers::Passed, 0));
+        let passes = State::ALL.map(|state| {
+            let packet = first_segment(1).with(PacketField::State, Some(state as u128));
+            decides(&policy, &packet) == RuleAction::Pass
+        });
+        assert_eq!(passes, wanted, "{operator}");
+    }
+}
+
+#[test]
 fn a_new_packet_says_of_its_connection_what_later_ones_are_remembered_by() {
     let original = r#"{"ct": {"key": "ip saddr", "dir": "original"}}"#;
     let reply = r#"{"ct": {"key": "ip saddr", "dir": "reply"}}"#;
@@ -288,6 +341,13 @@ fn a_new_packet_says_of_its_connection_what_later_ones_are_remembered_by() {
             [true, false, false, false, false],
         ),
         (direction, "!=", r#""original""#, [false, true, true, false, false], [false; 5]),
+        (
+            r#"{"ct": {"key": "status"}}"#,
+            "==",
+            r#"{"set": ["assured", "confirmed"]}"#,
+            [true, true, true, false, false],
+            [false; 5],
+        ),
         (
             original,
             "==",

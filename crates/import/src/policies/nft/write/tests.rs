@@ -119,6 +119,14 @@ fn what_nftables_cannot_say_is_refused_at_its_rule() {
             "is not known yet",
         ),
         (
+            forward(vec![rule(holds(PacketField::Window, &[(1, 9)]), RuleAction::Pass)]),
+            "a field of a header that few rules ask for",
+        ),
+        (
+            forward(vec![rule(RuleCondition::Absent(PacketField::FlowLabel), RuleAction::Pass)]),
+            "a field of a header that few rules ask for",
+        ),
+        (
             forward(vec![rule(RuleCondition::Remembered(0), RuleAction::Pass)]),
             "what depends on earlier packets",
         ),

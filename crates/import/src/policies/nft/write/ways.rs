@@ -192,12 +192,19 @@ pub(super) fn ways(
                 Ok(vec![Way::of(Comparison { field: *field, with: none, not, absent: !not })])
             }
             (None, PacketField::OutState) => Err(Unsayable(BY_DIRECTION)),
+            (None, _) if is_rare(*field, family) => Err(Unsayable(RARE)),
             _ => known(false),
         },
     }
 }
 
 const BY_DIRECTION: &str = "a state of connections by direction";
+const RARE: &str = "a field of a header that few rules ask for";
+
+/// Whether it is a field of a header that is not written here.
+fn is_rare(field: PacketField, family: AddressFamily) -> bool {
+    field.is_of_some_packets() && carriers(field, family).is_none()
+}
 
 fn bounded(ways: usize) -> Result<(), Unsayable> {
     if ways > MOST_RULES_OF_ONE {
@@ -240,6 +247,7 @@ fn compared(
             return if states == 0 { Ok(Vec::new()) } else { one(Way { states, ..Way::EVERY }) };
         }
         PacketField::OutState => return Err(Unsayable(BY_DIRECTION)),
+        _ if is_rare(field, family) => return Err(Unsayable(RARE)),
         _ => {}
     }
     let (ranges, masks) = operands(field, values, family)?;
