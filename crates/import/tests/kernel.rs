@@ -17,6 +17,8 @@ mod files;
 mod gateway;
 #[path = "kernel/headers.rs"]
 mod headers;
+#[path = "kernel/kept.rs"]
+mod kept;
 #[path = "export/made.rs"]
 mod made_policies;
 #[path = "kernel/packets.rs"]

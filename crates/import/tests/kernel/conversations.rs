@@ -296,6 +296,25 @@ impl Connection {
         }
     }
 
+    /// Who began it, if its first packet has passed.
+    pub(crate) fn begun(&self) -> Option<End> {
+        self.begun
+    }
+
+    /// Whether a policy lets a step pass that Linux follows connections for, and the state of its packet.
+    fn decided(&mut self, policy: &Policy, conversation: &Conversation, step: usize) -> (bool, State) {
+        let (end, message) = &conversation.steps[step];
+        let state = self.state(*end, message);
+        let packet = conversation.fields(step, state);
+        let remembered = |memory: usize| self.remembers(conversation, *end, &policy.memories[memory].text);
+        let verdict = evaluate(policy, Path::Forwarded, &packet, &remembered).expect("it ends");
+        let passes = verdict.action == RuleAction::Pass;
+        if passes {
+            self.passed(*end, state);
+        }
+        (passes, state)
+    }
+
     /// What Linux remembers of a connection, where a rule asks for it in a packet of this end: a match of
     /// nftables, or an option of iptables.
     fn remembers(&self, conversation: &Conversation, end: End, text: &str) -> bool {
@@ -373,6 +392,24 @@ impl Carried {
         family: AddressFamily,
         random: &mut Random,
     ) -> Result<(), String> {
+        let decider = || {
+            let mut connections: HashMap<usize, Connection> = HashMap::new();
+            move |index: usize, conversation: &Conversation, step: usize| {
+                connections.entry(index).or_default().decided(policy, conversation, step)
+            }
+        };
+        self.agree_with(router, &decider, family, random)
+    }
+
+    /// The same, where each decider says anew which steps of the conversations pass, and in which state Linux
+    /// has them.
+    pub(crate) fn agree_with<D: FnMut(usize, &Conversation, usize) -> (bool, State)>(
+        &mut self,
+        router: &mut Router,
+        decider: &dyn Fn() -> D,
+        family: AddressFamily,
+        random: &mut Random,
+    ) -> Result<(), String> {
         let made = random.below(u64::MAX >> 33);
         // A frame that a busy machine lost is lost once; what Linux decides it decides again.
         let mut seen = Vec::new();
@@ -383,7 +420,7 @@ impl Carried {
             let conversations: Vec<Conversation> = (first..self.conversations)
                 .map(|number| Conversation::made(&mut random, family, number))
                 .collect();
-            match self.differs(router, policy, &conversations) {
+            match self.differs(router, &mut decider(), &conversations) {
                 Some(differs) => seen.push(differs),
                 None => return Ok(()),
             }
@@ -395,26 +432,16 @@ impl Carried {
     fn differs(
         &mut self,
         router: &mut Router,
-        policy: &Policy,
+        decide: &mut dyn FnMut(usize, &Conversation, usize) -> (bool, State),
         conversations: &[Conversation],
     ) -> Option<String> {
-        let mut connections = vec![Connection::default(); conversations.len()];
         let longest = conversations.iter().map(|conversation| conversation.steps.len()).max()?;
         let mut differs = None;
         for step in 0..longest {
             let (mut frames, mut on_the_way, mut wanted) = (Vec::new(), OnTheWay::new(), Vec::new());
             for (index, conversation) in conversations.iter().enumerate() {
-                let Some((end, message)) = conversation.steps.get(step) else { continue };
-                let state = connections[index].state(*end, message);
-                let packet = conversation.fields(step, state);
-                let remembered = |memory: usize| {
-                    connections[index].remembers(conversation, *end, &policy.memories[memory].text)
-                };
-                let verdict = evaluate(policy, Path::Forwarded, &packet, &remembered).expect("it ends");
-                let passes = verdict.action == RuleAction::Pass;
-                if passes {
-                    connections[index].passed(*end, state);
-                }
+                let Some((end, _)) = conversation.steps.get(step) else { continue };
+                let (passes, state) = decide(index, conversation, step);
                 let identification = index as u16 + 1;
                 let packets = conversation.packets(step, identification);
                 let ((source, _), (target, _)) = conversation.between(*end);

@@ -8,6 +8,7 @@
 
 mod chains;
 mod json;
+mod keeping;
 mod matches;
 mod reach;
 mod text;
@@ -43,7 +44,7 @@ pub fn write_nft_json(policy: &Policy) -> Result<String, ImportError> {
 fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError> {
     let hooks = hooks(policy);
     let reach = Reach::of(policy, &hooks).map_err(|(place, Unsayable(what))| refuse(place, what))?;
-    if reach.asks_states {
+    if reach.asks_states || reach.keeps && policy.remembers.keeps() {
         let mut writer = Writer::of(policy, &reach, form);
         writer.hooks(&hooks, Fragments::Together)?;
         // Where no rule is left that asks for states, Linux follows no connections.

@@ -4,6 +4,7 @@
 //! round: the rules that decide at once come first, then the others from the last to the first. Chains are
 //! written once for each part of a group and each kind of packets that jumps lead to it.
 
+use super::keeping::{is_sayable, keeping, passing};
 use super::matches::{self, Coming, Fragments, statements};
 use super::reach::{Arrivals, FamilyWays, Reach};
 use super::text;
@@ -87,6 +88,8 @@ pub(super) struct Writer<'a> {
     values: usize,
     /// Whether a rule asks for the state of a connection.
     pub(super) asks_states: bool,
+    /// Whether rules that keep connections are written as marks.
+    keeps: bool,
 }
 
 /// The rules of a chain so far.
@@ -109,12 +112,13 @@ struct Asked<'a> {
     depth: usize,
 }
 
-const KEPT: &str =
-    "connections that single rules keep, as Linux remembers every connection that passes; use `ct state`";
+const KEPT: &str = "connections that single rules keep at one port or in both directions, as Linux remembers every connection that passes; use `ct state`";
 
 impl<'a> Writer<'a> {
     pub(super) fn of(policy: &'a Policy, reach: &'a Reach, form: Form) -> Writer<'a> {
+        let keeps = reach.keeps && policy.remembers.keeps();
         Writer {
+            keeps,
             policy,
             reach,
             chains: Vec::new(),
@@ -129,6 +133,7 @@ impl<'a> Writer<'a> {
 
     /// Writes the base chains of these hooks, and the chains that their rules lead to.
     pub(super) fn hooks(&mut self, hooks: &[Hook], fragments: Fragments) -> Result<(), ImportError> {
+        self.keeps &= is_sayable(self.policy, hooks);
         let mut numbers: HashMap<HookPoint, i64> = HashMap::new();
         for hook in hooks {
             let number = numbers.entry(hook.point).or_default();
@@ -143,6 +148,9 @@ impl<'a> Writer<'a> {
         let name = self.name(kind);
         let mut body = Body::default();
         let own = self.body(hook, fragments)?;
+        if self.keeps {
+            body.rules.extend(passing(hook.point).map(|statements| self.written_rule(&statements, 0)));
+        }
         if fragments == Fragments::None {
             let later = self.body(hook, Fragments::Later)?;
             if !own.rules.is_empty() || !later.rules.is_empty() {
@@ -307,7 +315,8 @@ impl<'a> Writer<'a> {
         let mut target = None;
         let verdict = match rule.action {
             RuleAction::Keep if self.policy.remembers.keeps() => {
-                return Err(refuse(rule.place, KEPT));
+                height = 1;
+                Some(json!({"goto": {"target": self.keeping(asked)?}}))
             }
             RuleAction::Pass | RuleAction::Keep => Some(json!({"accept": null})),
             RuleAction::Block => Some(json!({"drop": null})),
@@ -360,6 +369,21 @@ impl<'a> Writer<'a> {
         let jump = json!({"jump": {"target": name}});
         self.chains.push(WrittenChain { name, base: None, rules: own.rules });
         self.put(vec![Vec::new()], &[jump], rule, body)
+    }
+
+    /// The chain that keeps the connection of a packet.
+    fn keeping(&mut self, asked: Asked<'_>) -> Result<&'static str, ImportError> {
+        let [point] = asked.coming.points else { return Err(refuse(asked.rule.place, KEPT)) };
+        if !self.keeps {
+            return Err(refuse(asked.rule.place, KEPT));
+        }
+        let (name, rules) = keeping(*point);
+        if !self.names.contains_key(name) {
+            self.names.insert(name.to_owned(), 1);
+            let rules = rules.map(|statements| self.written_rule(&statements, 0)).into();
+            self.chains.push(WrittenChain { name: name.to_owned(), base: None, rules });
+        }
+        Ok(name)
     }
 
     /// Adds rules that end alike.

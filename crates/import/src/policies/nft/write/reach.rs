@@ -64,6 +64,8 @@ pub(super) struct Reach {
     pub(super) asks_states: bool,
     /// Whether a rule tells later fragments from others.
     pub(super) tells_fragments: bool,
+    /// Whether a rule or a default keeps connections.
+    pub(super) keeps: bool,
 }
 
 impl Reach {
@@ -75,6 +77,7 @@ impl Reach {
             ways: BTreeMap::new(),
             asks_states: false,
             tells_fragments: false,
+            keeps: hooks.iter().any(|hook| hook.default == RuleAction::Keep),
         };
         let mut open = Vec::new();
         for hook in hooks {
@@ -100,6 +103,7 @@ impl Reach {
                     }
                     reach.ways.insert((number, index), both);
                 }
+                reach.keeps |= rule.action == RuleAction::Keep;
                 let own = &reach.ways[&(number, index)];
                 let mut matched = coming;
                 for (family, ways) in own.iter().enumerate() {

@@ -56,6 +56,13 @@ fn statement(statement: &Value) -> String {
             format!("{} {operator}{}", look(left), value(right, is_name))
         }
         "jump" | "goto" => format!("{kind} {}", word("target")),
+        // The one change of these rulesets is a bit of a mark.
+        "mangle" => match body["value"]["|"].as_array().map(Vec::as_slice) {
+            Some([inner, bits]) => {
+                format!("{} set {} | {}", look(&body["key"]), look(inner), value(bits, false))
+            }
+            _ => String::new(),
+        },
         "reject" => match (word("type"), word("expr")) {
             (kind, "") => format!("reject with {kind}"),
             (kind, code) => format!("reject with {kind} type {code}"),
