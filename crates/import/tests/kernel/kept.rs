@@ -1,5 +1,6 @@
-//! Linux keeps connections by the marks that are written of files of pf as the rules of these files keep them:
-//! each direction by itself, in conversations with answers, resets, errors and echoes.
+//! Linux keeps connections by the marks that are written of files of pf and NPF as the rules of these files keep
+//! them: each direction by itself, at one port alone, or everywhere, in conversations with answers, resets,
+//! errors and echoes.
 
 use super::conversations::{Carried, Connection, Conversation, End, Message};
 use super::random::Random;
@@ -7,10 +8,11 @@ use super::router::Router;
 use super::{rounds, seed};
 use import::address::AddressFamily;
 use import::policies::{PolicyOptions, read, write_nft, write_nft_json};
-use policy::{HookPoint, PacketField, Path, Policy, RuleAction, State, evaluate};
+use policy::{HookPoint, PacketField, Path, Policy, Remembers, RuleAction, State, evaluate};
 use std::cell::Cell;
+use std::collections::HashSet;
 
-const LINES: [&str; 24] = [
+const LINES_OF_PF: [&str; 24] = [
     "block in all",
     "block out all",
     "block in quick proto tcp from any to any port 80",
@@ -37,27 +39,65 @@ const LINES: [&str; 24] = [
     "anchor in on from-in {\n pass proto tcp from any to any port 22\n block quick proto udp from any to any port 80\n}",
 ];
 
-fn file(random: &mut Random) -> String {
+/// Lines of NPF; `stateful` stands for a word of [`WORDS`].
+const LINES_OF_NPF: [&str; 13] = [
+    "pass stateful all",
+    "pass stateful final proto tcp from any to any port 22",
+    "pass stateful proto tcp flags S/SA all",
+    "pass stateful final proto udp from any to any port 53",
+    "pass stateful proto udp from any to any port 1000-60000",
+    "pass stateful family inet4 proto icmp all",
+    "pass stateful proto 89 all",
+    "block all",
+    "block final proto tcp from any to any port 80",
+    "block proto udp all",
+    "pass proto tcp from any port 22 to any",
+    "pass final proto udp from any port 53 to any",
+    "pass all",
+];
+
+const WORDS: [&str; 3] = ["stateful", "stateful", "stateful-all"];
+
+fn file_of_pf(random: &mut Random) -> String {
     let mut text = String::from(random.one(&["block all\n", "block all\n", ""]));
     for _ in 0..7 {
-        text += random.one(&LINES);
+        text += random.one(&LINES_OF_PF);
         text.push('\n');
     }
     text
 }
 
-const IN_FORTH: u8 = 1;
-const OUT_FORTH: u8 = 2;
-const IN_BACK: u8 = 4;
-const OUT_BACK: u8 = 8;
+fn file_of_npf(random: &mut Random) -> String {
+    let word = random.one(&WORDS);
+    let mut text = String::from(random.one(&["alg \"icmp\"\n", ""]));
+    let groups = ["in on \"from-in\"", "out on \"to-out\"", "in on \"to-out\"", "out on \"from-in\""];
+    for (number, place) in groups.iter().enumerate() {
+        if random.once_in(4) {
+            continue;
+        }
+        text += &format!("group \"{number}\" {place} {{\n");
+        for _ in 0..3 {
+            text += &format!(" {}\n", random.one(&LINES_OF_NPF).replace("stateful", word));
+        }
+        text += "}\n";
+    }
+    text + &format!("group default {{\n {}\n}}\n", random.one(&LINES_OF_NPF).replace("stateful", word))
+}
+
+/// Where and for which end's packets a rule has let a connection pass: forth are those of the end that began
+/// it, and a number names the port, or is 0 for all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum By {
+    Everywhere,
+    In { forth: bool, port: u128 },
+    Out { forth: bool, port: u128 },
+}
 
 /// What rules have kept of a conversation, beside what Linux knows of it.
 #[derive(Default)]
 struct Kept {
     connection: Connection,
-    /// For which packets a rule has let it pass: where they come in or go out, those of the end that began
-    /// it (forth) or of the other one.
-    rules: u8,
+    rules: HashSet<By>,
 }
 
 impl Kept {
@@ -74,38 +114,49 @@ impl Kept {
         let state = self.connection.state(*end, message);
         let known = self.connection.begun().is_some() && state != State::Invalid;
         let forth = self.connection.begun().is_none_or(|begun| begun == *end);
-        let (coming, going) = if forth {
-            (IN_FORTH | OUT_BACK, OUT_FORTH | IN_BACK)
-        } else {
-            (IN_BACK | OUT_FORTH, OUT_BACK | IN_FORTH)
-        };
+        let by_port = policy.remembers == Remembers::KeptAtPort;
+        let [comes_by, goes_by] =
+            if *end == End::Client { [1, 2] } else { [2, 1] }.map(|port| if by_port { port } else { 0 });
+        let whole = self.rules.contains(&By::Everywhere);
+        // A packet passes where its own direction is kept, or where it answers one that is.
+        let coming = whole
+            || self.rules.contains(&By::In { forth, port: comes_by })
+            || self.rules.contains(&By::Out { forth: !forth, port: comes_by });
+        let going = whole
+            || self.rules.contains(&By::Out { forth, port: goes_by })
+            || self.rules.contains(&By::In { forth: !forth, port: goes_by });
         let kept =
             if matches!(message, Message::Unreachable(_)) { State::Related } else { State::Established };
-        let own_rules = self.rules;
-        let of = |rules: u8| match (known && own_rules & rules != 0, kept) {
+        let of = |is_kept: bool| match (known && is_kept, kept) {
             (true, kept) => kept,
             (false, State::Related) => State::Invalid,
             (false, _) => State::New,
         };
+        let states = [of(coming), of(going)];
         let packet =
-            conversation.fields(step, of(coming)).with(PacketField::OutState, Some(of(going) as u128));
+            conversation.fields(step, states[0]).with(PacketField::OutState, Some(states[1] as u128));
+        let asked =
+            |policy: &Policy| evaluate(policy, Path::Forwarded, &packet, &|_| false).expect("it ends").action;
         let at = |point: HookPoint| {
             let hooks = policy.hooks.iter().filter(|hook| hook.point == point).cloned().collect();
-            let policy = Policy { hooks, ..policy.clone() };
-            evaluate(&policy, Path::Forwarded, &packet, &|_| false).expect("it ends").action
+            asked(&Policy { hooks, ..policy.clone() })
         };
-        let whole = evaluate(policy, Path::Forwarded, &packet, &|_| false).expect("it ends").action;
-        let [coming_in, going_out] = [HookPoint::In, HookPoint::Out].map(at);
         let passes = |action: RuleAction| matches!(action, RuleAction::Pass | RuleAction::Keep);
-        let passed = passes(coming_in) && passes(going_out);
-        assert_eq!(passes(whole), passed, "{conversation:?}");
+        let (action, [coming_in, going_out]) = (asked(policy), [HookPoint::In, HookPoint::Out].map(at));
+        let passed = passes(action);
         // Linux forgets a connection whose first packet does not leave; a mark that is there stays.
         if (passed || known) && matches!(state, State::New | State::Established) {
-            let (by_in, by_out) = if forth { (IN_FORTH, OUT_FORTH) } else { (IN_BACK, OUT_BACK) };
-            self.rules |= if coming_in == RuleAction::Keep { by_in } else { 0 };
-            self.rules |= if passes(coming_in) && going_out == RuleAction::Keep { by_out } else { 0 };
+            if policy.remembers == Remembers::Kept {
+                self.rules.extend((action == RuleAction::Keep).then_some(By::Everywhere));
+            } else {
+                assert_eq!(passed, passes(coming_in) && passes(going_out), "{conversation:?}");
+                let by_in = (coming_in == RuleAction::Keep).then_some(By::In { forth, port: comes_by });
+                let by_out = (passes(coming_in) && going_out == RuleAction::Keep)
+                    .then_some(By::Out { forth, port: goes_by });
+                self.rules.extend(by_in.into_iter().chain(by_out));
+            }
         }
-        if passed && [of(coming), of(going)].contains(&kept) {
+        if passed && states.contains(&kept) {
             by_connection.set(by_connection.get() + 1);
         }
         if passed {
@@ -115,8 +166,8 @@ impl Kept {
     }
 }
 
-#[test]
-fn connections_that_files_of_pf_keep_are_kept_by_linux() {
+/// Carries on conversations through the rulesets that are written of files of a format.
+fn kept_alike(format: &str, file: &dyn Fn(&mut Random) -> String) {
     let Some(mut router) = Router::new(&["nft"]) else { return };
     router.knows_clients();
     let mut random = Random(seed());
@@ -126,7 +177,7 @@ fn connections_that_files_of_pf_keep_are_kept_by_linux() {
         let text = file(&mut random);
         let interfaces = vec![("from-in".to_owned(), 1), ("to-out".to_owned(), 2)];
         let options = PolicyOptions { interfaces, ..PolicyOptions::default() };
-        let own = read(text.as_bytes(), "pf", &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let own = read(text.as_bytes(), format, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(own.refused, [], "{text}");
         let written = write_nft(&own.policy).unwrap_or_else(|error| panic!("{error}\n{text}"));
         router.try_load(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
@@ -151,4 +202,14 @@ fn connections_that_files_of_pf_keep_are_kept_by_linux() {
     println!("{carried:?}, {by_connection} as their connection is kept");
     assert!(by_connection > carried.passed / 5, "{by_connection} of {carried:?}");
     assert!(carried.passed > carried.dropped / 5 && carried.dropped > carried.passed / 5, "{carried:?}");
+}
+
+#[test]
+fn connections_that_files_of_pf_keep_are_kept_by_linux() {
+    kept_alike("pf", &file_of_pf);
+}
+
+#[test]
+fn connections_that_files_of_npf_keep_are_kept_by_linux() {
+    kept_alike("npf", &file_of_npf);
 }

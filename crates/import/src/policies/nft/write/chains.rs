@@ -4,7 +4,7 @@
 //! round: the rules that decide at once come first, then the others from the last to the first. Chains are
 //! written once for each part of a group and each kind of packets that jumps lead to it.
 
-use super::keeping::{is_sayable, keeping, passing};
+use super::keeping::Keeping;
 use super::matches::{self, Coming, Fragments, statements};
 use super::reach::{Arrivals, FamilyWays, Reach};
 use super::text;
@@ -88,8 +88,8 @@ pub(super) struct Writer<'a> {
     values: usize,
     /// Whether a rule asks for the state of a connection.
     pub(super) asks_states: bool,
-    /// Whether rules that keep connections are written as marks.
-    keeps: bool,
+    /// How marks say what rules keep, where any rule does.
+    keeping: Option<Keeping>,
 }
 
 /// The rules of a chain so far.
@@ -112,13 +112,12 @@ struct Asked<'a> {
     depth: usize,
 }
 
-const KEPT: &str = "connections that single rules keep at one port or in both directions, as Linux remembers every connection that passes; use `ct state`";
+const KEPT: &str = "connections that single rules keep at more than 8 ports, or for whatever a program makes of them; use `ct state`";
 
 impl<'a> Writer<'a> {
     pub(super) fn of(policy: &'a Policy, reach: &'a Reach, form: Form) -> Writer<'a> {
-        let keeps = reach.keeps && policy.remembers.keeps();
         Writer {
-            keeps,
+            keeping: None,
             policy,
             reach,
             chains: Vec::new(),
@@ -133,7 +132,7 @@ impl<'a> Writer<'a> {
 
     /// Writes the base chains of these hooks, and the chains that their rules lead to.
     pub(super) fn hooks(&mut self, hooks: &[Hook], fragments: Fragments) -> Result<(), ImportError> {
-        self.keeps &= is_sayable(self.policy, hooks);
+        self.keeping = self.reach.keeps.then(|| Keeping::of(self.policy, hooks)).flatten();
         let mut numbers: HashMap<HookPoint, i64> = HashMap::new();
         for hook in hooks {
             let number = numbers.entry(hook.point).or_default();
@@ -148,9 +147,8 @@ impl<'a> Writer<'a> {
         let name = self.name(kind);
         let mut body = Body::default();
         let own = self.body(hook, fragments)?;
-        if self.keeps {
-            body.rules.extend(passing(hook.point).map(|statements| self.written_rule(&statements, 0)));
-        }
+        let passing = self.keeping.as_ref().map(|keeping| keeping.passing(hook.point)).unwrap_or_default();
+        body.rules.extend(passing.iter().map(|statements| self.written_rule(statements, 0)));
         if fragments == Fragments::None {
             let later = self.body(hook, Fragments::Later)?;
             if !own.rules.is_empty() || !later.rules.is_empty() {
@@ -316,7 +314,7 @@ impl<'a> Writer<'a> {
         let verdict = match rule.action {
             RuleAction::Keep if self.policy.remembers.keeps() => {
                 height = 1;
-                Some(json!({"goto": {"target": self.keeping(asked)?}}))
+                Some(json!({"goto": {"target": self.keeping_chain(asked)?}}))
             }
             RuleAction::Pass | RuleAction::Keep => Some(json!({"accept": null})),
             RuleAction::Block => Some(json!({"drop": null})),
@@ -372,15 +370,17 @@ impl<'a> Writer<'a> {
     }
 
     /// The chain that keeps the connection of a packet.
-    fn keeping(&mut self, asked: Asked<'_>) -> Result<&'static str, ImportError> {
-        let [point] = asked.coming.points else { return Err(refuse(asked.rule.place, KEPT)) };
-        if !self.keeps {
+    fn keeping_chain(&mut self, asked: Asked<'_>) -> Result<&'static str, ImportError> {
+        let (Some(keeping), [point, more @ ..]) = (&self.keeping, asked.coming.points) else {
             return Err(refuse(asked.rule.place, KEPT));
+        };
+        if !more.is_empty() && matches!(keeping, Keeping::Directions(..)) {
+            return Err(refuse(asked.rule.place, "connections that one rule keeps on the way in and out"));
         }
-        let (name, rules) = keeping(*point);
+        let (name, rules) = keeping.keeping(*point);
         if !self.names.contains_key(name) {
             self.names.insert(name.to_owned(), 1);
-            let rules = rules.map(|statements| self.written_rule(&statements, 0)).into();
+            let rules = rules.iter().map(|statements| self.written_rule(statements, 0)).collect();
             self.chains.push(WrittenChain { name: name.to_owned(), base: None, rules });
         }
         Ok(name)

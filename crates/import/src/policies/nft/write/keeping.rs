@@ -1,7 +1,8 @@
-//! Connections that single rules keep, each direction by itself, as marks of connections.
+//! Connections that single rules keep, as marks of connections.
 //!
 //! Linux remembers every connection that passes, and with it a mark. The rule that keeps a connection sets a bit
-//! of the mark, and the chain asks for the bits first:
+//! of the mark, and every chain asks for the bits first. Where each direction is kept by itself (pf), perhaps at
+//! one port alone (NPF), there are four bits, for each port its own:
 //!
 //! ```text
 //! the rule keeps              the bit lets pass on the way in     and on the way out
@@ -11,61 +12,144 @@
 //! on the way out, reply       the original direction              the reply
 //! ```
 //!
-//! An error about a connection goes in one of its directions, too, and has its mark. A packet that begins none
-//! and belongs to none has no mark, and sets none.
+//! Where a connection is kept everywhere (`stateful-all` of NPF), it has one bit; the packet that the rule lets
+//! pass has it, too, for the chains behind. An error about a connection goes in one of its directions, and has
+//! its mark. A packet that begins none and belongs to none has no mark, and sets none.
 
 use policy::{Hook, HookPoint, Policy, Remembers};
 use serde_json::{Value, json};
 
-/// The highest bits, since rules for routing use the lowest ones.
-const IN_ORIGINAL: u32 = 1 << 28;
-const OUT_ORIGINAL: u32 = 1 << 29;
-const IN_REPLY: u32 = 1 << 30;
-const OUT_REPLY: u32 = 1 << 31;
+/// The bits that a rule on the way in and one on the way out set for the original direction, and those for the
+/// reply. The highest ones, since rules for routing use the lowest ones.
+const IN: [u32; 2] = [1 << 28, 1 << 30];
+const OUT: [u32; 2] = [1 << 29, 1 << 31];
+const EVERYWHERE: u32 = 1 << 31;
 
-/// Whether marks can say what the rules of a policy keep: each direction by itself, and each asked once.
-pub(super) fn is_sayable(policy: &Policy, hooks: &[Hook]) -> bool {
-    let once = |point| hooks.iter().filter(|hook| hook.point == point).count() <= 1;
-    policy.remembers == Remembers::KeptByDirection
-        && policy.follows_icmp
-        && hooks.iter().all(|hook| matches!(hook.point, HookPoint::In | HookPoint::Out))
-        && once(HookPoint::In)
-        && once(HookPoint::Out)
+/// So many bits are those of one port.
+const BITS: usize = 4;
+
+/// The most ports for which a mark has bits.
+pub(super) const MOST_PORTS: usize = u32::BITS as usize / BITS;
+
+/// The names of interfaces of one port.
+type Names = Vec<String>;
+
+/// How marks say what is kept.
+pub(super) enum Keeping {
+    /// Everywhere; `false`: but for packets of ICMP.
+    Everywhere(bool),
+    /// Each direction by itself, at the ports that have these names, or at all. `false`: but for packets of ICMP.
+    Directions(Vec<Option<Names>>, bool),
 }
 
-/// The rules in front of a chain, by which packets of kept connections pass.
-pub(super) fn passing(point: HookPoint) -> [Vec<Value>; 2] {
-    let same = (IN_ORIGINAL | OUT_REPLY, IN_REPLY | OUT_ORIGINAL);
-    let (original, reply) = if point == HookPoint::In { same } else { (same.1, same.0) };
-    [("original", original), ("reply", reply)].map(|(direction, bits)| {
-        let mark = json!({"&": [{"ct": {"key": "mark"}}, bits]});
-        vec![
-            goes(direction),
-            json!({"match": {"op": "!=", "left": mark, "right": 0}}),
-            json!({"accept": null}),
-        ]
-    })
+impl Keeping {
+    /// How a policy keeps that is asked at these hooks; `None` if marks cannot say it.
+    pub(super) fn of(policy: &Policy, hooks: &[Hook]) -> Option<Keeping> {
+        let once = |point| hooks.iter().filter(|hook| hook.point == point).count() <= 1;
+        // What a rule has kept holds for the first packet at no other point of its direction.
+        let is_plain = hooks.iter().all(|hook| matches!(hook.point, HookPoint::In | HookPoint::Out))
+            && once(HookPoint::In)
+            && once(HookPoint::Out);
+        match policy.remembers {
+            Remembers::Kept => Some(Keeping::Everywhere(policy.follows_icmp)),
+            Remembers::KeptByDirection if is_plain => {
+                Some(Keeping::Directions(vec![None], policy.follows_icmp))
+            }
+            Remembers::KeptAtPort if is_plain => {
+                let mut ports: Vec<u16> = policy.interfaces.iter().map(|(_, port)| *port).collect();
+                ports.sort_unstable();
+                ports.dedup();
+                let names = |port: &u16| {
+                    let own = policy.interfaces.iter().filter(|(_, own)| own == port);
+                    Some(own.map(|(name, _)| name.clone()).collect())
+                };
+                (ports.len() <= MOST_PORTS)
+                    .then(|| Keeping::Directions(ports.iter().map(names).collect(), policy.follows_icmp))
+            }
+            _ => None,
+        }
+    }
+
+    /// The rules in front of a chain, by which packets of kept connections pass.
+    pub(super) fn passing(&self, point: HookPoint) -> Vec<Vec<Value>> {
+        let has = |kind: &str, bits: u32| {
+            let mark = json!({"&": [{kind: {"key": "mark"}}, bits]});
+            json!({"match": {"op": "!=", "left": mark, "right": 0}})
+        };
+        let accept = || json!({"accept": null});
+        match self {
+            Keeping::Everywhere(icmp) => vec![
+                vec![has("meta", EVERYWHERE), accept()],
+                but_icmp(*icmp).chain([has("ct", EVERYWHERE), accept()]).collect(),
+            ],
+            Keeping::Directions(ports, icmp) => {
+                let (own, other) = if is_in(point) { (IN, OUT) } else { (OUT, IN) };
+                let mut rules = Vec::new();
+                for (number, names) in ports.iter().enumerate() {
+                    for (direction, bits) in [own[0] | other[1], own[1] | other[0]].into_iter().enumerate() {
+                        let asked = by(names, point).into_iter().chain(but_icmp(*icmp));
+                        let rest = [goes(direction), has("ct", bits >> (number * BITS)), accept()];
+                        rules.push(asked.chain(rest).collect());
+                    }
+                }
+                rules
+            }
+        }
+    }
+
+    /// The name and the rules of the chain to which a rule at a point sends the packets that it keeps.
+    pub(super) fn keeping(&self, point: HookPoint) -> (&'static str, Vec<Vec<Value>>) {
+        let sets = |kind: &str, bit: u32| {
+            let value = json!({"|": [{kind: {"key": "mark"}}, bit]});
+            json!({"mangle": {"key": {kind: {"key": "mark"}}, "value": value}})
+        };
+        // An error about a connection begins none.
+        let state = || {
+            let state = json!({"ct": {"key": "state"}});
+            json!({"match": {"op": "in", "left": state, "right": ["new", "established"]}})
+        };
+        let accept = vec![json!({"accept": null})];
+        match self {
+            Keeping::Everywhere(_) => {
+                ("keep", vec![vec![state(), sets("ct", EVERYWHERE)], vec![sets("meta", EVERYWHERE)], accept])
+            }
+            Keeping::Directions(ports, _) => {
+                let (name, own) = if is_in(point) { ("keep_in", IN) } else { ("keep_out", OUT) };
+                let mut rules = Vec::new();
+                for (number, names) in ports.iter().enumerate() {
+                    for (direction, bit) in own.into_iter().enumerate() {
+                        let rest = [state(), goes(direction), sets("ct", bit >> (number * BITS))];
+                        rules.push(by(names, point).into_iter().chain(rest).collect());
+                    }
+                }
+                rules.push(accept);
+                (name, rules)
+            }
+        }
+    }
 }
 
-/// The name and the rules of the chain to which a rule that keeps sends a packet.
-pub(super) fn keeping(point: HookPoint) -> (&'static str, [Vec<Value>; 3]) {
-    let (name, original, reply) = match point {
-        HookPoint::In => ("keep_in", IN_ORIGINAL, IN_REPLY),
-        _ => ("keep_out", OUT_ORIGINAL, OUT_REPLY),
-    };
-    let sets = |direction: &str, bit: u32| {
-        let state = json!({"ct": {"key": "state"}});
-        let value = json!({"|": [{"ct": {"key": "mark"}}, bit]});
-        vec![
-            // An error about a connection begins none.
-            json!({"match": {"op": "in", "left": state, "right": ["new", "established"]}}),
-            goes(direction),
-            json!({"mangle": {"key": {"ct": {"key": "mark"}}, "value": value}}),
-        ]
-    };
-    (name, [sets("original", original), sets("reply", reply), vec![json!({"accept": null})]])
+fn is_in(point: HookPoint) -> bool {
+    point == HookPoint::In
 }
 
-fn goes(direction: &str) -> Value {
-    json!({"match": {"op": "==", "left": {"ct": {"key": "direction"}}, "right": direction}})
+/// That a packet goes in the original direction of its connection, or (1) is a reply.
+fn goes(direction: usize) -> Value {
+    let name = ["original", "reply"][direction];
+    json!({"match": {"op": "==", "left": {"ct": {"key": "direction"}}, "right": name}})
+}
+
+/// That a packet is none of ICMP, where these are compared with rules whatever was kept.
+fn but_icmp(follows: bool) -> impl Iterator<Item = Value> {
+    let left = json!({"meta": {"key": "l4proto"}});
+    let other = json!({"match": {"op": "!=", "left": left, "right": {"set": [1, 58]}}});
+    (!follows).then_some(other).into_iter()
+}
+
+/// That a packet comes in, or goes out, by one of these interfaces.
+fn by(names: &Option<Names>, point: HookPoint) -> Option<Value> {
+    let names = names.as_ref()?;
+    let left = json!({"meta": {"key": if is_in(point) { "iifname" } else { "oifname" }}});
+    let right = if let [only] = &names[..] { json!(only) } else { json!({"set": names}) };
+    Some(json!({"match": {"op": "==", "left": left, "right": right}}))
 }

@@ -93,7 +93,16 @@ fn what_nftables_cannot_say_is_refused_at_its_rule() {
     let later = || RuleCondition::All(vec![state(), holds(PacketField::LaterFragment, &[(1, 1)])]);
     let reset = RuleAction::Reject(Reject::TcpReset);
     for (policy, what) in [
-        (kept(Remembers::Kept), "connections that single rules keep"),
+        (
+            Policy {
+                interfaces: (1..=9).map(|port| (format!("eth{port}"), port)).collect(),
+                ..with(
+                    policy(HookPoint::In, vec![vec![rule(all(), RuleAction::Keep)]]),
+                    Remembers::KeptAtPort,
+                )
+            },
+            "connections that single rules keep at more than 8 ports",
+        ),
         (kept(Remembers::KeptAtPort), "connections that single rules keep"),
         (kept(Remembers::KeptAndAsked), "connections that single rules keep"),
         (forward(vec![rule(state(), RuleAction::Pass)]), "states of connections where none is remembered"),
