@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Elements and packed keys are those of `docs/tables/rules.md`; elements 2i and 2i + 1 are pair i. A column
-//! of more than 16 bits is compared under masks, as part of the pairs it lies in; a narrower one as a range,
-//! its low bound in the lower half of a word and high − low in the upper. So the columns alone decide what a
+//! of more than 16 bits is compared under masks, as part of the pairs it lies in, and so are flags; a narrower
+//! one as a range, its low bound in the lower half of a word and high − low in the upper. So the columns alone decide what a
 //! rule is compared by. What that cannot say (masks with holes in narrow columns, ranges in wide ones) is
 //! checked after a hit. Behind the last rule come some that every key fits and whose value is
 //! [`NONE`](super::NONE).
@@ -31,7 +31,7 @@ pub(super) const CHUNK: usize = 32;
 /// By what the rules of a table are compared.
 pub(super) struct Shape {
     pub(super) layout: Layout,
-    /// The pairs of elements that hold a piece of a wide column.
+    /// The pairs of elements that hold a piece of a wide column or flags.
     pub(super) pairs: Vec<usize>,
     /// The elements of narrow columns.
     pub(super) ranges: Vec<usize>,
@@ -41,14 +41,15 @@ impl Shape {
     pub(super) fn of(spec: &RulesSpec) -> Shape {
         let layout = Layout::new(spec);
         let (mut pairs, mut ranges) = (Vec::new(), Vec::new());
-        for (&width, &first) in layout.widths.iter().zip(&layout.first) {
-            let last = first + usize::from(width).div_ceil(16) - 1;
-            if width <= 16 {
+        for (column, &first) in layout.first.iter().enumerate().filter(|(at, _)| layout.flag[*at].is_none()) {
+            let last = first + usize::from(layout.widths[column]).div_ceil(16) - 1;
+            if layout.widths[column] <= 16 {
                 ranges.push(first);
             } else {
                 pairs.extend(first / 2..=last / 2);
             }
         }
+        pairs.extend(layout.flags_at().map(|at| at / 2));
         pairs.dedup();
         Shape { layout, pairs, ranges }
     }
@@ -113,8 +114,15 @@ fn write_rule(shape: &Shape, rule: &Rule, chunk: &mut [u32]) {
     let words = shape.layout.words();
     let (mut values, mut masks) = (vec![0u64; words], vec![0u64; words]);
     let mut ranges = chunk[2 * shape.pairs.len() * CHUNK..].iter_mut().step_by(CHUNK);
-    for ((field, &width), &first) in rule.fields.iter().zip(&shape.layout.widths).zip(&shape.layout.first) {
+    for (column, field) in rule.fields.iter().enumerate() {
+        let (width, first) = (shape.layout.widths[column], shape.layout.first[column]);
         let (low, high) = field.bounds(width);
+        if let Some(flag) = shape.layout.flag[column] {
+            let (word, place) = (first / 4, 16 * (first % 4) + flag);
+            values[word] |= (low as u64) << place;
+            masks[word] |= u64::from(low == high) << place;
+            continue;
+        }
         if width <= 16 {
             if let Some(bounds) = ranges.next() {
                 *bounds = low as u32 | ((high - low) as u32) << 16;

@@ -2,6 +2,8 @@
 
 #define RULES_NONE 0xffffffffu
 #define RULES_NO_RULE 0x3fffffffu
+/* The element of the flags where there are none. */
+#define RULES_NO_FLAGS 0xffffffffu
 /* Words of 64 bits of the widest packed key that rules_find and rules_find_linear take. */
 #define RULES_WORDS 32
 
@@ -21,15 +23,33 @@ INLINE u32 rules_element(const u64 *packed, u32 element)
     return (u32)(packed[element >> 2] >> (16 * (element & 3))) & 0xffff;
 }
 
-/* Packs a key: each column as elements of 16 bits, the lowest first. The number of elements. */
+/* How many columns of one bit are flags: the first eight, if there are two. */
+INLINE u32 rules_flags(GLOBAL const u32 *widths, u32 columns)
+{
+    u32 count = 0, column;
+    for (column = 0; column < columns; column++) {
+        count += (u32)(rules_width(widths, column) == 1);
+    }
+    return count < 2 ? 0 : count < 8 ? count : 8;
+}
+
+/* Packs a key: each column as elements of 16 bits, the lowest first, then the flags: a bit for each that is set, and
+   eight bits above one for each that is not. The number of elements. */
 INLINE u32 rules_pack(GLOBAL const u32 *widths, u32 columns, const u64 *key, u64 *packed, u32 words)
 {
-    u32 element = 0, word = 0, column, piece, at;
+    u32 element = 0, word = 0, column, piece, at, flags = rules_flags(widths, columns), flag = 0;
+    u64 set = 0;
     for (at = 0; at < words; at++) {
         packed[at] = 0;
     }
     for (column = 0; column < columns; column++) {
         u32 width = rules_width(widths, column);
+        if (width == 1 && flag < flags) {
+            set |= (key[word] & 1) << flag | (~key[word] & 1) << (flag + 8);
+            flag++;
+            word++;
+            continue;
+        }
         word += width > 64 ? 1 : 0;
         for (piece = 0; piece * 16 < width; piece++) {
             u32 left = width - piece * 16;
@@ -39,19 +59,20 @@ INLINE u32 rules_pack(GLOBAL const u32 *widths, u32 columns, const u64 *key, u64
         }
         word++;
     }
+    if (flags != 0) {
+        packed[element >> 2] |= set << (16 * (element & 3));
+        element++;
+    }
     return element;
 }
 
 /* Whether a packed key passes one check. */
-INLINE u32 rules_passes(GLOBAL const u32 *check, GLOBAL const u32 *widths, const u64 *packed)
+INLINE u32 rules_passes(GLOBAL const u32 *check, const u64 *packed)
 {
-    u32 column = check[0] & RULES_NO_RULE, first = 0, at, piece;
+    u32 first = check[0] & 0xffff, piece;
     u32 differs = 0, above = 0, below = 0;
-    for (at = 0; at < column; at++) {
-        first += (rules_width(widths, at) + 15) >> 4;
-    }
     /* From the highest piece down, until it is clear on which side of a bound the number lies. */
-    for (piece = (rules_width(widths, column) + 15) >> 4; piece-- > 0;) {
+    for (piece = (check[0] & RULES_NO_RULE) >> 16; piece-- > 0;) {
         u32 value = rules_element(packed, first + piece), shift = 16 * (piece & 1);
         u32 one = check[1 + (piece >> 1)] >> shift & 0xffff;
         u32 two = check[5 + (piece >> 1)] >> shift & 0xffff;
@@ -67,9 +88,9 @@ INLINE u32 rules_passes(GLOBAL const u32 *check, GLOBAL const u32 *widths, const
 }
 
 /* Whether a packed key passes this check and those behind it, up to the rule's last. */
-INLINE u32 rules_confirm(GLOBAL const u32 *check, GLOBAL const u32 *widths, const u64 *packed)
+INLINE u32 rules_confirm(GLOBAL const u32 *check, const u64 *packed)
 {
-    while (rules_passes(check, widths, packed) != 0) {
+    while (rules_passes(check, packed) != 0) {
         if ((check[0] >> 30 & 1) != 0) {
             return 1;
         }
@@ -106,8 +127,15 @@ INLINE u32 rules_walk(GLOBAL const u32 *image, u32 entry, const u64 *packed, u32
     return entry;
 }
 
-/* The first rule of the leaf at a block that fits. */
-INLINE u32 rules_scan(GLOBAL const u32 *image, u32 block, const u64 *packed, u32 words, u32 elements)
+/* How far an element of the key, in the lower side, is beyond the least that fits; of the flags, those that are
+   missing. */
+INLINE u32 rules_beyond(u32 key, u32 least, u32 are_flags)
+{
+    return (are_flags != 0 ? least & ~key : key - least) & 0xffff;
+}
+
+/* The first rule of the leaf at a block that fits. The flags are element number flags. */
+INLINE u32 rules_scan(GLOBAL const u32 *image, u32 block, const u64 *packed, u32 words, u32 elements, u32 flags)
 {
     u32 stride = words * 4, slots = stride < 32 ? 32 / stride : 1, side = stride < 32 ? 16 : stride / 2, slot, pair;
     GLOBAL const u32 *lows = rules_section(image, 3) + block * (2 * side);
@@ -122,13 +150,14 @@ INLINE u32 rules_scan(GLOBAL const u32 *image, u32 block, const u64 *packed, u32
             /* Most rules do not fit in their first pair. */
             for (pair = 0; fits != 0 && pair < (elements + 1) / 2; pair++) {
                 u32 key = rules_pair(packed, pair), least = low[pair], span = low[pair + side];
-                fits &= (u32)(((key - least) & 0xffff) <= (span & 0xffff));
-                fits &= (u32)((((key >> 16) - (least >> 16)) & 0xffff) <= span >> 16);
+                u32 one = (u32)(2 * pair == flags), other = (u32)(2 * pair + 1 == flags);
+                fits &= (u32)(rules_beyond(key, least, one) <= (span & 0xffff));
+                fits &= (u32)(rules_beyond(key >> 16, least >> 16, other) <= span >> 16);
             }
             if (fits != 0) {
                 u32 rule = id & RULES_NO_RULE;
                 u32 first = rules_section(image, 5)[rule * 4 + 3];
-                if ((id >> 30 & 1) == 0 || rules_confirm(rules_section(image, 6) + first * 9, image + 32, packed) != 0) {
+                if ((id >> 30 & 1) == 0 || rules_confirm(rules_section(image, 6) + first * 9, packed) != 0) {
                     return rule;
                 }
             }
@@ -141,15 +170,15 @@ INLINE u32 rules_scan(GLOBAL const u32 *image, u32 block, const u64 *packed, u32
     }
 }
 
-/* The value of the first rule that fits a packed key of so many words and elements. */
-INLINE u32 rules_find_packed(GLOBAL const u32 *image, const u64 *packed, u32 words, u32 elements)
+/* The value of the first rule that fits a packed key of so many words and elements, of which one is the flags. */
+INLINE u32 rules_find_packed(GLOBAL const u32 *image, const u64 *packed, u32 words, u32 elements, u32 flags)
 {
     GLOBAL const u32 *roots = rules_section(image, 0);
     GLOBAL const u32 *rules = rules_section(image, 5);
     u32 count = image[6], tree, best = RULES_NONE;
     u64 least = 0;
     for (tree = 0; tree < count; tree++) {
-        u32 rule = rules_scan(image, rules_walk(image, roots[tree], packed, words), packed, words, elements);
+        u32 rule = rules_scan(image, rules_walk(image, roots[tree], packed, words), packed, words, elements, flags);
         if (rule != RULES_NO_RULE) {
             u64 order = rules[rule * 4] | (u64)rules[rule * 4 + 1] << 32;
             if (best == RULES_NONE || order < least) {
@@ -167,7 +196,8 @@ INLINE u32 rules_find(GLOBAL const u32 *image, const u64 *key)
     u64 packed[RULES_WORDS];
     u32 words = image[3] / 4;
     u32 elements = rules_pack(image + 32, image[2], key, packed, words);
-    return rules_find_packed(image, packed, words, elements);
+    u32 flags = rules_flags(image + 32, image[2]) != 0 ? elements - 1 : RULES_NO_FLAGS;
+    return rules_find_packed(image, packed, words, elements, flags);
 }
 
 INLINE u32 rules_lowest_bit(u32 word)
@@ -187,7 +217,7 @@ INLINE u32 rules_settle(GLOBAL const u32 *image, GLOBAL const u32 *values, u32 h
 {
     while (hits != 0) {
         u32 at = rules_lowest_bit(hits), check = values[32 + at];
-        if (check == 0 || rules_confirm(image + image[6] + (check - 1) * 9, image + 16, packed) != 0) {
+        if (check == 0 || rules_confirm(image + image[6] + (check - 1) * 9, packed) != 0) {
             return at;
         }
         hits &= hits - 1;

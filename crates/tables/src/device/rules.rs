@@ -3,7 +3,7 @@
 //! An image of trees is what [`LpmImage::to_bytes`](crate::rules::RulesImage::to_bytes) writes, in words:
 //!
 //! ```text
-//! byte 0   "RVRULES1"
+//! byte 0   "RVRULES2"
 //!      8   number of columns, 32 bits          12  elements of a packed key, 32 bits
 //!     16   seven times: where a section begins, 64 bits | how many items it has, 64 bits
 //!          (roots, nodes, children, lines of blocks, ids, rules, checks)
@@ -19,6 +19,7 @@ mod twin;
 
 use super::linear::{CHUNK, Shape};
 use crate::rules::RulesSpec;
+use crate::rules::encode::MOST_FLAGS;
 use std::fmt::Write;
 pub use twin::{find, find_linear};
 
@@ -51,12 +52,13 @@ fn write_text(
     pack: &str,
     words: usize,
 ) -> Result<(), std::fmt::Error> {
-    let elements = shape.layout.sources.len();
+    let elements = shape.layout.elements();
+    let flags = shape.layout.flags_at().map_or("RULES_NO_FLAGS".to_string(), |at| at.to_string());
     writeln!(
         text,
         "INLINE u32 {name}(GLOBAL const u32 *image, const u64 *key)\n{{\n    u64 packed[{words}];"
     )?;
-    writeln!(text, "{pack}    return rules_find_packed(image, packed, {words}, {elements});\n}}\n")?;
+    writeln!(text, "{pack}    return rules_find_packed(image, packed, {words}, {elements}, {flags});\n}}\n")?;
     writeln!(text, "INLINE u32 {name}_linear(GLOBAL const u32 *image, const u64 *key)\n{{")?;
     writeln!(text, "    u64 packed[{words}];\n    u32 chunks = image[4], chunk, rule;")?;
     for pair in &shape.pairs {
@@ -107,6 +109,13 @@ fn pack(shape: &Shape) -> String {
         let elements = shape.layout.sources.iter().skip(4 * word).take(4);
         for (place, &(from, shift, keep)) in elements.enumerate() {
             terms.push(format!("(key[{from}] >> {shift} & {keep:#x}) << {}", 16 * place));
+        }
+        if let Some(at) = shape.layout.flags_at().filter(|at| at / 4 == word) {
+            for (flag, from) in shape.layout.flags.iter().enumerate() {
+                let set = 16 * (at % 4) + flag;
+                terms.push(format!("(key[{from}] & 1) << {set}"));
+                terms.push(format!("(~key[{from}] & 1) << {}", set + MOST_FLAGS));
+            }
         }
         let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" | ") };
         let _ = writeln!(text, "    packed[{word}] = {sum};");

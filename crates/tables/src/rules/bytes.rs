@@ -2,7 +2,7 @@
 //! bytes.
 //!
 //! ```text
-//! byte 0   "RVRULES1"
+//! byte 0   "RVRULES2"
 //!      8   number of columns, 32 bits          12  elements of a packed key, 32 bits
 //!     16   seven times: where a section begins, 64 bits | how many items it has, 64 bits
 //!          (roots, nodes, children, lines of blocks, ids, rules, checks)
@@ -13,16 +13,18 @@
 //! All numbers have their lowest byte first. What an item of a section is, `image.rs` says; a node counts as
 //! so many words.
 
-use super::encode::{CHECK_LAST, CHECK_RANGE, CHECK_WORDS, LINE_ELEMENTS, Layout};
-use super::fields::RulesSpec;
+use super::encode::{CHECK_LAST, CHECK_WORDS, LINE_ELEMENTS, Layout, checked};
+use super::fields::{MAX_WIDTH, RulesSpec};
 use super::image::{CHECKED, Line, MORE, NO_RULE, NODE, RulesImage};
 use crate::reserved::Reserved;
 
-const MAGIC: &[u8; 8] = b"RVRULES1";
+const MAGIC: &[u8; 8] = b"RVRULES2";
 const SECTIONS: usize = 7;
 const WIDTHS_AT: usize = 16 + 16 * SECTIONS;
 /// Bytes of one item of each section.
 const ITEM: [usize; SECTIONS] = [4, 8, 4, 64, 4, 16, 4 * CHECK_WORDS];
+/// The most elements of a column.
+const MOST_PIECES: usize = MAX_WIDTH as usize / 16;
 const NAMES: [&str; SECTIONS] = ["roots", "nodes", "children", "blocks", "ids", "rules", "checks"];
 
 /// Why bytes are no image of rules.
@@ -202,11 +204,14 @@ impl RulesImage {
         if let Some(at) = (0..self.rules.len()).find(|&at| self.is_dead(at as u32)) {
             return Err(broken(5, at));
         }
-        let column = |check: &[u32; CHECK_WORDS]| (check[0] & !(CHECK_LAST | CHECK_RANGE)) as usize;
-        if let Some(at) = self.checks.iter().position(|check| column(check) >= self.layout.widths.len()) {
-            return Err(broken(6, at));
+        let known = |check: &[u32; CHECK_WORDS]| {
+            let (first, pieces) = checked(check);
+            pieces <= MOST_PIECES && first + pieces <= self.layout.elements()
+        };
+        match self.checks.iter().position(|check| !known(check)) {
+            Some(at) => Err(broken(6, at)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn checks_end(&self, first: u32) -> bool {

@@ -5,12 +5,18 @@
 //! lowest value that fits and how many values above it fit as well. That says exactly what a prefix, a value
 //! or a short range means; where it says too much (masks with holes, wide ranges across a piece's border),
 //! the rule is marked, and what it really asks is checked after a hit.
+//!
+//! Columns of one bit, the *flags*, share the last element where there are two or more. It has a bit for each
+//! flag that is set and, eight bits above, one for each that is not. A rule has there the bits that must be
+//! set in the key, so what is missing (`rule & !key`) must be zero, which says exactly what it asks of flags.
 
 use super::fields::{Rule, RuleField, RulesSpec, ones, prefix_mask};
 use crate::reserved::Reserved;
 
 /// Elements in one vector of 512 bits.
 pub(super) const LINE_ELEMENTS: usize = 32;
+/// The most flags, since each has two bits of an element; further columns of one bit have their own.
+pub(crate) const MOST_FLAGS: usize = 8;
 
 /// Where the columns lie in a key and in a packed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +25,12 @@ pub(crate) struct Layout {
     pub(crate) widths: Vec<u8>,
     /// The first element of each column.
     pub(crate) first: Vec<usize>,
-    /// For each element of a packed key: the word of the key it comes from, how far that is shifted, which
-    /// bits stay.
+    /// Which flag a column is, if it is one.
+    pub(crate) flag: Vec<Option<usize>>,
+    /// The word of the key that each flag is.
+    pub(crate) flags: Vec<usize>,
+    /// For each element of a packed key but that of the flags: the word of the key it comes from, how far
+    /// that is shifted, which bits stay.
     pub(crate) sources: Vec<(usize, u32, u16)>,
     /// Words of a key.
     pub(super) key_words: usize,
@@ -33,13 +43,23 @@ impl Layout {
         let mut layout = Layout {
             widths: spec.widths.clone(),
             first: Vec::with_capacity(spec.widths.len()),
+            flag: Vec::with_capacity(spec.widths.len()),
+            flags: Vec::new(),
             sources: Vec::new(),
             key_words: 0,
             stride: 0,
         };
+        let share = spec.widths.iter().filter(|width| **width == 1).count() > 1;
         for &width in &spec.widths {
             let words = if width > 64 { 2 } else { 1 };
             layout.first.push(layout.sources.len());
+            if share && width == 1 && layout.flags.len() < MOST_FLAGS {
+                layout.flag.push(Some(layout.flags.len()));
+                layout.flags.push(layout.key_words);
+                layout.key_words += words;
+                continue;
+            }
+            layout.flag.push(None);
             for piece in 0..usize::from(width).div_ceil(16) {
                 let word = layout.key_words + words - 1 - piece / 4;
                 let keep = (ones(width) >> (16 * piece)) as u16;
@@ -47,13 +67,28 @@ impl Layout {
             }
             layout.key_words += words;
         }
-        let used = layout.sources.len();
+        for (first, flag) in layout.first.iter_mut().zip(&layout.flag) {
+            if flag.is_some() {
+                *first = layout.sources.len();
+            }
+        }
+        let used = layout.elements();
         layout.stride = if used <= LINE_ELEMENTS {
             used.next_power_of_two().max(4)
         } else {
             used.next_multiple_of(LINE_ELEMENTS)
         };
         layout
+    }
+
+    /// The element of the flags.
+    pub(crate) fn flags_at(&self) -> Option<usize> {
+        (!self.flags.is_empty()).then_some(self.sources.len())
+    }
+
+    /// Elements of a packed key, without padding.
+    pub(crate) fn elements(&self) -> usize {
+        self.sources.len() + usize::from(!self.flags.is_empty())
     }
 
     /// 64-bit words of a packed key.
@@ -68,14 +103,27 @@ impl Layout {
         for (element, &(word, shift, keep)) in self.sources.iter().enumerate() {
             packed[element / 4] |= u64::from((key[word] >> shift) as u16 & keep) << (16 * (element % 4));
         }
+        if let Some(at) = self.flags_at() {
+            let set =
+                self.flags.iter().enumerate().fold(0, |set, (flag, &word)| set | (key[word] & 1) << flag);
+            let flags = set | (set ^ ((1 << self.flags.len()) - 1)) << MOST_FLAGS;
+            packed[at / 4] |= flags << (16 * (at % 4));
+        }
     }
 
-    /// The number that a packed key has in `column`.
+    /// The bits that a packed key, or a mask of one, has in `column`.
     pub(super) fn column(&self, packed: &[u64], column: usize) -> u128 {
         let first = self.first[column];
-        let pieces = usize::from(self.widths[column]).div_ceil(16);
-        (0..pieces).rev().fold(0, |number, piece| number << 16 | u128::from(element(packed, first + piece)))
+        match self.flag[column] {
+            Some(flag) => u128::from(element(packed, first) >> flag & 1),
+            None => number(packed, first, usize::from(self.widths[column]).div_ceil(16)),
+        }
     }
+}
+
+/// The number that `pieces` elements of a packed key are from `first` on, the lowest piece first.
+fn number(packed: &[u64], first: usize, pieces: usize) -> u128 {
+    (0..pieces).rev().fold(0, |number, piece| number << 16 | u128::from(element(packed, first + piece)))
 }
 
 /// One element of a packed key.
@@ -89,7 +137,9 @@ pub(crate) fn element(packed: &[u64], element: usize) -> u16 {
 pub(super) struct Encoded {
     words: usize,
     stride: usize,
-    /// The lowest and the highest value of each element that fit.
+    flags_at: Option<usize>,
+    /// The lowest and the highest value of each element that fit; both the bits that must be set for the
+    /// flags.
     low: Reserved<u16>,
     high: Reserved<u16>,
     /// The bits of a packed key that a rule fixes, and to what.
@@ -106,6 +156,7 @@ impl Encoded {
         Encoded {
             words,
             stride,
+            flags_at: layout.flags_at(),
             low: Reserved::new(limit),
             high: Reserved::new(limit),
             care: Reserved::new(limit),
@@ -128,10 +179,21 @@ impl Encoded {
         let (start, start_word) = (id * self.stride, id * self.words);
         self.care[start_word..start_word + self.words].fill(0);
         self.fixed[start_word..start_word + self.words].fill(0);
+        let mut needed = 0;
         for (column, field) in rule.fields.iter().enumerate() {
             let width = layout.widths[column];
             exact &= is_exact(field, width);
             let (low, high) = field.bounds(width);
+            if let Some(flag) = layout.flag[column] {
+                if low == high {
+                    let (word, shift) =
+                        (start_word + layout.first[column] / 4, 16 * (layout.first[column] % 4));
+                    self.care[word] |= 1 << (shift + flag);
+                    self.fixed[word] |= (low as u64) << (shift + flag);
+                    needed |= 1 << if low == 1 { flag } else { flag + MOST_FLAGS };
+                }
+                continue;
+            }
             // From the highest piece down: a piece is bounded on its own only while those above it are fixed.
             let mut open = false;
             for piece in (0..usize::from(width).div_ceil(16)).rev() {
@@ -153,6 +215,10 @@ impl Encoded {
                 self.care[word] |= u64::from(care) << shift;
                 self.fixed[word] |= u64::from(low & care) << shift;
             }
+        }
+        if let Some(at) = self.flags_at {
+            self.low[start + at] = needed;
+            self.high[start + at] = needed;
         }
         self.exact[id] = exact;
     }
@@ -219,6 +285,10 @@ impl Encoded {
     pub(super) fn passes(&self, id: u32, element: usize, mask: u16, bits: u16) -> bool {
         let place = id as usize * self.stride + element;
         let (low, high) = (self.low[place], self.high[place]);
+        if self.flags_at == Some(element) {
+            // Only whether flags are set is known of a region.
+            return low & mask & !bits == 0 && low >> MOST_FLAGS & mask & bits == 0;
+        }
         first_piece_from(low, mask, bits).is_some_and(|first| first <= high)
     }
 }
@@ -293,9 +363,12 @@ fn below_difference(low: u16, high: u16) -> u16 {
     if differing == 0 { 0 } else { (u32::from(u16::MAX) >> differing.leading_zeros()) as u16 }
 }
 
-/// What a column of a marked rule is checked for, in words: the column with its marks, then two numbers of
-/// 128 bits, the lowest 32 bits first. The numbers are value and mask, or the bounds of the range.
+/// What a column of a marked rule is checked for, in words: its first element, how many it has
+/// ([`CHECK_PIECES`] bits above), and the marks; then two numbers of 128 bits, the lowest 32 bits first. The
+/// numbers are value and mask, or the bounds of the range.
 pub(crate) const CHECK_WORDS: usize = 9;
+/// In the first word of a check: from which bit on the number of elements stands.
+const CHECK_PIECES: u32 = 16;
 /// In the first word of a check: the rule has no further one.
 pub(super) const CHECK_LAST: u32 = 1 << 30;
 /// In the first word of a check: the numbers are the bounds of a range.
@@ -327,7 +400,8 @@ pub(crate) fn checks_but(
             }
             RuleField::Any => (0, 0, 0),
         };
-        let mut words = [column as u32 | kind; CHECK_WORDS];
+        let pieces = u32::from(width).div_ceil(16) << CHECK_PIECES;
+        let mut words = [layout.first[column] as u32 | pieces | kind; CHECK_WORDS];
         for part in 0..4 {
             words[1 + part] = (one >> (32 * part)) as u32;
             words[5 + part] = (two >> (32 * part)) as u32;
@@ -340,11 +414,18 @@ pub(crate) fn checks_but(
     checks
 }
 
+/// The first element that a check is about, and how many.
+pub(super) fn checked(check: &[u32]) -> (usize, usize) {
+    let about = (check[0] & !(CHECK_RANGE | CHECK_LAST)) as usize;
+    (about % (1 << CHECK_PIECES), about >> CHECK_PIECES)
+}
+
 /// Whether a packed key passes one check.
-pub(super) fn passes(layout: &Layout, packed: &[u64], check: &[u32]) -> bool {
-    let number =
+pub(super) fn passes(packed: &[u64], check: &[u32]) -> bool {
+    let wide =
         |words: &[u32]| words.iter().rev().fold(0u128, |number, &word| number << 32 | u128::from(word));
-    let (one, two) = (number(&check[1..5]), number(&check[5..9]));
-    let value = layout.column(packed, (check[0] & !(CHECK_RANGE | CHECK_LAST)) as usize);
+    let (one, two) = (wide(&check[1..5]), wide(&check[5..9]));
+    let (first, pieces) = checked(check);
+    let value = number(packed, first, pieces);
     if check[0] & CHECK_RANGE != 0 { one <= value && value <= two } else { (value ^ one) & two == 0 }
 }

@@ -5,9 +5,10 @@
 //! entry, 32 bits: bit 31 = the rest is the number of a node; else the number of the first block of a leaf
 //! node, 64-bit words:  w masks of the packed key's w words | number of its first child entry | padding to an even count
 //! block, lines of 64 bytes: v lines with the low elements of its slots | v lines with their spans (high - low)
+//!     of the flags: the bits that must be set | 0
 //! ids, one a slot: bit 31 of the first = the leaf goes on in the next block; bit 30 = checks follow a hit; the rest the rule
 //! rule, 32-bit words: order, lower half | order, upper half | value | number of its first check, bit 31 = dead
-//! check, 32-bit words: column, bit 31 = range, bit 30 = the rule's last | 4 words of value or low | 4 words of mask or high
+//! check, 32-bit words: first element, from bit 16 on how many, bit 31 = range, bit 30 = the rule's last | 4 words of value or low | 4 words of mask or high
 //! ```
 //!
 //! Block 0 is empty, so that entry 0 is the leaf without rules. Slots of a leaf are in order of the rules;
@@ -487,6 +488,7 @@ impl RulesImage {
     fn scan_among(&self, block: u32, packed: &[u64], counts: impl Fn(u32) -> bool) -> u32 {
         let (slots, stride) = (self.slots(), self.layout.stride);
         let (lines, half) = (self.block_lines(), self.block_lines() / 2);
+        let flags_at = self.layout.flags_at();
         let mut block = block as usize;
         loop {
             let ids = &self.ids[block * slots..][..slots];
@@ -494,14 +496,16 @@ impl RulesImage {
                 if id & NO_RULE == NO_RULE {
                     break;
                 }
-                let fits = (0..self.layout.sources.len()).all(|at| {
+                let fits = (0..self.layout.elements()).all(|at| {
                     let place = slot * stride + at;
                     let line = block * lines + place / LINE_ELEMENTS;
                     let (low, span) = (
                         self.blocks[line].0[place % LINE_ELEMENTS],
                         self.blocks[line + half].0[place % LINE_ELEMENTS],
                     );
-                    element(packed, at).wrapping_sub(low) <= span
+                    let key = element(packed, at);
+                    let beyond = if flags_at == Some(at) { low & !key } else { key.wrapping_sub(low) };
+                    beyond <= span
                 });
                 let passes = || id & CHECKED == 0 || self.confirm(id & NO_RULE, packed);
                 if fits && passes() && counts(id & NO_RULE) {
@@ -520,7 +524,7 @@ impl RulesImage {
     pub(super) fn confirm(&self, id: u32, packed: &[u64]) -> bool {
         let first = self.first_check(id) as usize;
         for check in &self.checks[first..] {
-            if !passes(&self.layout, packed, check) {
+            if !passes(packed, check) {
                 return false;
             }
             if check[0] & CHECK_LAST != 0 {

@@ -14,10 +14,16 @@ fn widths() -> impl Strategy<Value = Vec<u8>> {
         4 => Just(vec![32, 32, 16, 16, 8]),
         2 => Just(vec![128, 128, 16, 16, 8]),
         1 => Just(vec![48, 48, 16]),
+        2 => Just(FLAGGED.to_vec()),
+        1 => Just(vec![8, 128, 128, 16, 1, 16, 1, 16, 8, 1, 8]),
+        2 => prop::collection::vec(prop_oneof![Just(1u8), Just(1u8), 1u8..=40], 2..17),
         6 => prop::collection::vec(width, 1..7),
         1 => prop::collection::vec(100u8..=128, 5..9),
     ]
 }
+
+/// Five columns of which ports may be absent.
+const FLAGGED: [u8; 7] = [32, 32, 16, 1, 16, 1, 8];
 
 /// A small generator: the cases' numbers come from one seed, so that fields may depend on each other.
 #[derive(Clone)]
@@ -295,7 +301,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 #[test]
 fn images_survive_as_bytes_and_damage_is_found() {
     let mut numbers = Numbers(5);
-    for widths in [FIVE.to_vec(), vec![128, 20], vec![3], vec![128; 5]] {
+    for widths in [FIVE.to_vec(), FLAGGED.to_vec(), vec![128, 20], vec![3], vec![128; 5]] {
         let spec = RulesSpec { widths, capacity: 120 };
         let rules: Vec<(u64, Rule, u32)> =
             (0..120).map(|at| (at as u64, numbers.rule(&spec.widths), at as u32)).collect();

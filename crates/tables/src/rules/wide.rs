@@ -1,17 +1,19 @@
-//! Lookups with vectors of 512 bits: packs a key with one permutation and compares all slots of a block at
-//! once.
+//! Lookups with vectors of 512 bits: packs a key of up to 16 words with one permutation and compares all
+//! slots of a block at once.
 //!
 //! Many keys are looked up in stages of [`GROUP`], each stage a loop whose rounds do not wait for one
 //! another, so that the processor overlaps their waits for memory and guesses few branches wrong. The answers
 //! are those of the portable lookups.
 
 use super::NONE;
-use super::encode::{LINE_ELEMENTS, Layout};
+use super::encode::{LINE_ELEMENTS, Layout, MOST_FLAGS};
 use super::image::{CHECKED, Line, MORE, NO_RULE, NODE, RulesImage};
 use std::arch::x86_64::*;
 
 /// Keys that go through the stages together.
 const GROUP: usize = 64;
+/// The most words of a key: two vectors.
+const MOST_KEY_WORDS: usize = 16;
 
 /// What of an image decides how its keys are packed, in the form that the vector unit wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,11 @@ pub(super) struct Packing {
     source: Line,
     /// Which bits of the piece stay.
     keep: Line,
+    /// The words of the key that are flags, and their element.
+    flag_words: u16,
+    flags_at: usize,
+    /// The elements of a line that are compared as ranges: all but the flags of each slot.
+    ranges: u32,
     key_words: usize,
     stride: usize,
 }
@@ -34,7 +41,7 @@ impl Packing {
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt");
-        if !able || layout.key_words > 8 || layout.stride > LINE_ELEMENTS {
+        if !able || layout.key_words > MOST_KEY_WORDS || layout.stride > LINE_ELEMENTS {
             return None;
         }
         let (mut source, mut keep) = (Line([0; LINE_ELEMENTS]), Line([0; LINE_ELEMENTS]));
@@ -42,7 +49,14 @@ impl Packing {
             source.0[element] = (4 * word) as u16 + (shift / 16) as u16;
             keep.0[element] = bits;
         }
-        Some(Packing { source, keep, key_words: layout.key_words, stride: layout.stride })
+        let flag_words = layout.flags.iter().fold(0, |words, &word| words | 1 << word);
+        let flags_at = layout.sources.len();
+        let (key_words, stride) = (layout.key_words, layout.stride);
+        let ranges = match layout.flags_at() {
+            Some(at) => (at..LINE_ELEMENTS).step_by(stride).fold(u32::MAX, |ranges, at| ranges & !(1 << at)),
+            None => u32::MAX,
+        };
+        Some(Packing { source, keep, flag_words, flags_at, ranges, key_words, stride })
     }
 
     /// The number of the first rule that fits `key`, or [`NO_RULE`].
@@ -86,7 +100,7 @@ type Packed<const W: usize> = [u64; W];
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
-    debug_assert!(key.len() == packing.key_words && key.len() <= 8);
+    debug_assert!(key.len() == packing.key_words && key.len() <= MOST_KEY_WORDS);
     let words = (1u32 << key.len()) - 1;
     // SAFETY: the mask keeps the load within `key`; a line is as long as a vector.
     let (row, source, keep) = unsafe {
@@ -96,7 +110,23 @@ fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
             _mm512_load_si512((&raw const packing.keep).cast()),
         )
     };
-    let packed = _mm512_and_si512(_mm512_permutexvar_epi16(source, row), keep);
+    let lowest = _mm512_set1_epi64(1);
+    let mut set = u32::from(_mm512_test_epi64_mask(row, lowest));
+    let picked = if key.len() <= 8 {
+        _mm512_permutexvar_epi16(source, row)
+    } else {
+        // SAFETY: the key goes on behind eight words, and the mask keeps the load within it.
+        let rest = unsafe { _mm512_maskz_loadu_epi64((words >> 8) as u8, key.as_ptr().add(8).cast()) };
+        set |= u32::from(_mm512_test_epi64_mask(rest, lowest)) << 8;
+        _mm512_permutex2var_epi16(row, source, rest)
+    };
+    let mut packed = _mm512_and_si512(picked, keep);
+    if packing.flag_words != 0 {
+        let known = u32::from(packing.flag_words);
+        let set = _pext_u32(set, known);
+        let unset = set ^ ((1 << known.count_ones()) - 1);
+        packed = _mm512_mask_set1_epi16(packed, 1 << packing.flags_at, (set | unset << MOST_FLAGS) as i16);
+    }
     let mut words = [0; W];
     // SAFETY: a packed key of `W` words has room for as many as are stored.
     unsafe {
@@ -132,6 +162,7 @@ fn compare<const E: usize, const W: usize, const LIKELY: bool>(
     image: &RulesImage,
     block: u32,
     packed: &Packed<W>,
+    ranges: u32,
 ) -> (u32, u32) {
     let slots = LINE_ELEMENTS / E;
     let lines = &image.blocks[2 * block as usize..][..2];
@@ -148,7 +179,8 @@ fn compare<const E: usize, const W: usize, const LIKELY: bool>(
         let line = lines.as_ptr();
         (key, _mm512_load_si512(line.cast()), _mm512_load_si512(line.add(1).cast()))
     };
-    let above = _mm512_sub_epi16(key, low);
+    // Of the flags, those that are missing.
+    let above = _mm512_mask_sub_epi16(_mm512_andnot_si512(key, low), ranges, key, low);
     let mut fits = u32::from(_mm512_cmpeq_epi64_mask(_mm512_min_epu16(above, span), above));
     if E >= 8 {
         fits &= fits >> 1;
@@ -219,7 +251,7 @@ fn find<const E: usize, const W: usize>(packing: &Packing, image: &RulesImage, k
         }
         let mut block = entry;
         let id = loop {
-            let (id, first) = compare::<E, W, true>(image, block, &packed);
+            let (id, first) = compare::<E, W, true>(image, block, &packed, packing.ranges);
             if id & CHECKED != 0 && !misses(id) {
                 break image.scan(entry, &packed);
             }
@@ -240,6 +272,7 @@ fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
     keys: &[u64],
     values: &mut [u32],
 ) {
+    let ranges = packing.ranges;
     let mut packed = [[0u64; W]; GROUP];
     let mut entries = [0u32; GROUP];
     let mut blocks = [0u32; GROUP];
@@ -277,7 +310,7 @@ fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
             blocks[..count].copy_from_slice(&entries[..count]);
             let mut found = [NO_RULE; GROUP];
             for at in 0..count {
-                let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at]);
+                let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at], ranges);
                 found[at] = id;
                 waiting[open] = at as u8;
                 open += usize::from(
@@ -289,7 +322,7 @@ fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
                 for place in 0..level {
                     let at = usize::from(waiting[place]) % GROUP;
                     blocks[at] += 1;
-                    let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at]);
+                    let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at], ranges);
                     found[at] = id;
                     waiting[open] = at as u8;
                     open += usize::from(

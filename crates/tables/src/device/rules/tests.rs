@@ -136,7 +136,7 @@ fn the_texts_find_what_the_reference_finds() {
     for rules in [0, 1, 31, 32, 33, 100, 300] {
         agrees(&program_of_five, &mut random, &five, rules, 12_000);
     }
-    let shapes: [&[u8]; 7] = [
+    let shapes: [&[u8]; 11] = [
         &[128, 128, 16, 16, 8],
         &[48, 48, 16],
         &[1],
@@ -144,6 +144,10 @@ fn the_texts_find_what_the_reference_finds() {
         &[64, 9, 16, 12],
         &[100, 101, 128, 127, 110, 16],
         &[128; 9],
+        &[32, 32, 16, 1, 16, 1, 8],
+        &[1, 1],
+        &[1, 20, 1, 16, 1, 1, 1, 1, 1, 1, 1, 1],
+        &[128, 1, 128, 16, 1, 16, 8, 40, 1, 100],
     ];
     for widths in shapes {
         agrees(&program(widths), &mut random, widths, 120, 6_000);

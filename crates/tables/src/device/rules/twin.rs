@@ -63,26 +63,38 @@ pub fn find_linear(image: &[u32], key: &[u64]) -> u32 {
     NONE
 }
 
-/// A key as elements of 16 bits, each column's lowest first.
+/// A key as elements of 16 bits, each column's lowest first, then that of the flags.
 struct Packed {
     elements: Vec<u32>,
-    /// The first element of each column, and how many it has.
-    columns: Vec<(usize, usize)>,
+    /// Elements that are compared.
+    count: usize,
+    flags_at: Option<usize>,
 }
 
 impl Packed {
     fn new(widths: &[u32], columns: usize, key: &[u64], words: usize) -> Packed {
-        let mut packed = Packed { elements: Vec::new(), columns: Vec::new() };
+        let mut packed = Packed { elements: Vec::new(), count: 0, flags_at: None };
         let mut words_left = key.iter();
         let mut word = || u128::from(words_left.next().copied().unwrap_or_default());
-        for column in 0..columns {
-            let width = widths[column / 4] >> (8 * (column % 4)) & 0xff;
+        let width = |column: usize| widths[column / 4] >> (8 * (column % 4)) & 0xff;
+        let share = (0..columns).filter(|&column| width(column) == 1).count() > 1;
+        let mut flags = Vec::new();
+        for width in (0..columns).map(width) {
+            if share && width == 1 && flags.len() < 8 {
+                flags.push(word() & 1 == 1);
+                continue;
+            }
             let number = if width > 64 { word() << 64 | word() } else { word() };
             let number = number & u128::MAX >> (128 - width);
             let pieces = width.div_ceil(16) as usize;
-            packed.columns.push((packed.elements.len(), pieces));
             packed.elements.extend((0..pieces).map(|piece| u32::from((number >> (16 * piece)) as u16)));
         }
+        if share {
+            packed.flags_at = Some(packed.elements.len());
+            let bits = flags.iter().enumerate().map(|(flag, &set)| 1 << if set { flag } else { flag + 8 });
+            packed.elements.push(bits.sum());
+        }
+        packed.count = packed.elements.len();
         packed.elements.resize(4 * words, 0);
         packed
     }
@@ -105,7 +117,7 @@ impl Packed {
     /// Whether the key passes this check and those behind it, up to the rule's last.
     fn passes(&self, checks: &[u32]) -> bool {
         for check in checks.chunks_exact(CHECK) {
-            let (first, pieces) = self.columns[(check[0] & NO_RULE) as usize];
+            let (first, pieces) = (check[0] as usize & 0xffff, (check[0] & NO_RULE) as usize >> 16);
             let number = |piece: &dyn Fn(usize) -> u32| {
                 (0..pieces).fold(0u128, |sum, place| sum | u128::from(piece(place) & 0xffff) << (16 * place))
             };
@@ -151,9 +163,11 @@ impl Leaf<'_> {
                 let half = |from: usize, element: usize| {
                     self.image[from + element / 2] >> (16 * (element % 2)) & 0xffff
                 };
-                let fits = (0..self.count(packed)).all(|element| {
-                    let distance = packed.element(element).wrapping_sub(half(low, element)) & 0xffff;
-                    distance <= half(low + side, element)
+                let fits = (0..packed.count.next_multiple_of(2)).all(|element| {
+                    let (key, least) = (packed.element(element), half(low, element));
+                    let flags = packed.flags_at == Some(element);
+                    let beyond = if flags { least & !key } else { key.wrapping_sub(least) };
+                    beyond & 0xffff <= half(low + side, element)
                 });
                 let check = self.image[self.rules + rule as usize * 4 + 3] as usize;
                 if fits && (id >> 30 & 1 == 0 || packed.passes(&self.image[self.checks + check * CHECK..])) {
@@ -165,10 +179,5 @@ impl Leaf<'_> {
             }
             block += 1;
         }
-    }
-
-    /// Elements that are compared.
-    fn count(&self, packed: &Packed) -> usize {
-        packed.columns.iter().map(|(_, pieces)| pieces).sum::<usize>().next_multiple_of(2)
     }
 }
