@@ -295,6 +295,13 @@ pub trait ProgramControl: Statistics {
     /// `age`; `None` if it stays until it is removed, or is not there.
     fn age_of(&self, table: u32, key: &[Match], priority: u32) -> Option<u64>;
 
+    /// As [`learn`](ProgramControl::learn), but the entry ends by its age at `ends` (ns) at the latest. An
+    /// entry of an exact table that stays until it is removed still does.
+    ///
+    /// # Errors
+    /// As for [`insert`](ProgramControl::insert).
+    fn learn_until(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError>;
+
     /// Makes an entry that is there one that packets made at `now` (ns), also if it would stay until it is
     /// removed; it ends by its age at `ends` at the latest. To undo a change of such an entry.
     ///

@@ -217,6 +217,10 @@ impl<F: TableFamily, E: Engine<F> + 'static> ProgramControl for Execution<F, E> 
         self.state.tables.age_of(table, key, priority)
     }
 
+    fn learn_until(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError> {
+        self.state.learn_until(table, entry, now, ends)
+    }
+
     fn put_back(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError> {
         self.state.put_back(table, entry, now, ends)
     }

@@ -181,7 +181,7 @@ pub fn restore(
     let mut taken = 0;
     for (entry, ends) in entries.filter(|(entry, _)| has_item(program, pool, entry)) {
         let learned = match ends {
-            Some(ends) => new.put_back(table, &entry, now, ends),
+            Some(ends) => new.learn_until(table, &entry, now, ends),
             None => new.learn(table, &entry, now),
         };
         if learned.is_err() {
@@ -288,7 +288,7 @@ fn tables(
             let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
             // What may have a lifetime of its own keeps it.
             match old_program.tables[from as usize].lifetimes.then(|| old.age_of(from, &entry.key, 0)) {
-                Some(Some(ends)) => new.put_back(to, entry, now, ends),
+                Some(Some(ends)) => new.learn_until(to, entry, now, ends),
                 _ => new.learn(to, entry, now),
             }
             .map_err(refused)?;

@@ -323,8 +323,8 @@ impl<F: TableFamily> ProgramState<F> {
             return Err(EntryError::Lifetime { age });
         }
         let ends = self.now.max(now).saturating_add(lifetime);
-        // The table keeps when an entry was learned, which is not before time began.
-        if ends < age {
+        // A table without lifetimes keeps when an entry was learned, which is not before time began.
+        if ends < age && !self.tables.declared[table as usize].lifetimes {
             return Err(EntryError::Early { age });
         }
         self.insert_entry(table, entry, Some(now))?;
@@ -340,6 +340,11 @@ impl<F: TableFamily> ProgramState<F> {
             // One that stays until it is removed would still stay.
             self.remove_entry(table, &entry.key, entry.priority);
         }
+        self.learn_until(table, entry, now, ends)
+    }
+
+    /// Inserts an entry as if a packet had made it at `now`; it ends by its age at `ends` at the latest.
+    pub fn learn_until(&mut self, table: u32, entry: &Entry, now: u64, ends: u64) -> Result<(), EntryError> {
         self.insert_entry(table, entry, Some(now))?;
         if ends < u64::MAX {
             // What should have ended meanwhile ends at once, as an entry does whose time is up.
@@ -465,8 +470,10 @@ impl<F: TableFamily> ProgramState<F> {
     /// end sooner.
     pub fn end_after(&mut self, table: u32, key: &[u64], after: u64) {
         let ends = self.now.saturating_add(after.max(1));
-        self.tables.end_key_by(table, key, ends);
-        self.next_wake = self.next_wake.min(ends);
+        // What was refused, or stays until it is removed, wakes nobody.
+        if self.tables.end_key_by(table, key, ends) {
+            self.next_wake = self.next_wake.min(ends);
+        }
     }
 
     /// Removes an entry of an exact table; an item of a pool that it holds is given back.
@@ -503,7 +510,7 @@ impl<F: TableFamily> ProgramState<F> {
     }
 
     /// Computes the next wake. Entries that are learned later live at least as long as their table's shortest
-    /// lifetime, so a learn need not move the next wake to an earlier time.
+    /// lifetime, so a learn need not move the next wake to an earlier time; [`State::end_after`] does.
     fn set_next_wake(&mut self) {
         if self.has_queued() {
             self.next_wake = 0;

@@ -134,6 +134,23 @@ fn a_takeover_leaves_entries_their_times_be_the_table_exchanged_or_copied() {
 }
 
 #[test]
+fn what_the_text_of_the_next_program_declares_stays_with_what_packets_learned_before() {
+    let declared = TEXT.replace("evict refuse  expires", "evict refuse  entries { 1 => 9 }  expires");
+    for kind in BACK_ENDS {
+        let (old, new) = (program(TEXT), program(&declared));
+        let (mut running, mut next) = (loaded(&old, kind), loaded(&new, kind));
+        let mut outputs = Outputs::default();
+        run(running.as_mut(), &[(1, 10, SECOND), (2, 10, SECOND)], 3, &mut outputs);
+        let (_, exchanged) =
+            take_over(running.as_mut(), &old, next.as_mut(), &new, &[], 2 * SECOND).expect("fits");
+        exchanged.keep(running.as_mut(), next.as_mut());
+        next.advance(100 * SECOND, &mut outputs);
+        let held: Vec<Vec<u128>> = next.entries(0).into_iter().map(|(entry, _)| entry.value).collect();
+        assert_eq!(held, [[10]], "{kind:?}: the declared one, with the value that was learned");
+    }
+}
+
+#[test]
 fn what_the_text_and_the_control_server_put_in_stays() {
     let text = TEXT.replace("evict refuse  expires", "evict refuse  entries { 1 => 9 }  expires");
     for kind in BACK_ENDS {

@@ -250,6 +250,10 @@ impl<W: TableView + 'static> ProgramControl for State<W> {
         None
     }
 
+    fn learn_until(&mut self, _: u32, _: &Entry, _: u64, _: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
     fn put_back(&mut self, _: u32, _: &Entry, _: u64, _: u64) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }

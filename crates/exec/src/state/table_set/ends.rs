@@ -66,16 +66,17 @@ impl<F: TableFamily> TableSet<F> {
         }
     }
 
-    /// [`TableSet::end_by`] for the words of a key of an exact table.
-    pub(in crate::state) fn end_key_by(&mut self, table: u32, key: &[u64], deadline: u64) {
+    /// [`TableSet::end_by`] for the words of a key of an exact table. Whether there is an entry that ends at
+    /// some time.
+    pub(in crate::state) fn end_key_by(&mut self, table: u32, key: &[u64], deadline: u64) -> bool {
         let index = table as usize;
-        let TablePlace::Exact(place) = self.places[index] else { return };
+        let TablePlace::Exact(place) = self.places[index] else { return false };
         self.exact[place].end_by(key, deadline);
-        if let Some(deadlines) = &mut self.deadlines[index]
-            && let Some(ends) = self.exact[place].deadline_of(key).filter(|ends| *ends < u64::MAX)
-        {
+        let ends = self.exact[place].deadline_of(key).filter(|ends| *ends < u64::MAX);
+        if let (Some(deadlines), Some(ends)) = (&mut self.deadlines[index], ends) {
             deadlines.note(key, ends);
         }
+        ends.is_some()
     }
 
     /// When an entry ends by its age, `u64::MAX` without one; `None` if it stays until it is removed, or is
