@@ -88,7 +88,7 @@ pub(crate) struct LocalWaypoint {
     promises: Promises,
     /// What packets have done since it was taken, if somebody takes it: the last of each key.
     news: Option<HashMap<BindingKey, Reached>>,
-    /// What packets did until this moment is known here, if they have said anything.
+    /// What packets did until this moment is known here; none until it was looked for once.
     heeded: Option<u64>,
 }
 

@@ -576,7 +576,7 @@ impl Findings {
         false
     }
 
-    /// `if` and `match` give single values.
+    /// `if` and `match` give one value, or several.
     fn expect_values(&mut self, expr: &Expr) -> bool {
         let values = match &expr.ty {
             Type::Tuple(parts) => parts.iter().all(|part| part.width().is_some()),
