@@ -13,6 +13,8 @@ mod dumps;
 mod exported;
 #[path = "export/files.rs"]
 mod files;
+#[path = "kernel/firewall.rs"]
+mod firewall;
 #[path = "kernel/gateway.rs"]
 mod gateway;
 #[path = "kernel/headers.rs"]

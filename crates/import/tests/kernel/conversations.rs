@@ -375,6 +375,8 @@ pub(crate) type OnTheWay = HashMap<u16, (IpAddr, IpAddr)>;
 /// How Linux and a policy treated the steps of many conversations.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
+    /// Which conversations are carried on; all of them, if nothing says it.
+    only: Option<fn(&Conversation) -> bool>,
     /// How many conversations there were.
     conversations: u32,
     /// How many packets passed.
@@ -384,6 +386,11 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
+    /// Of these conversations alone.
+    pub(crate) fn only(only: fn(&Conversation) -> bool) -> Carried {
+        Carried { only: Some(only), ..Carried::default() }
+    }
+
     /// Carries on conversations that follow from `random`, and says where Linux and the policy differ.
     pub(crate) fn agree(
         &mut self,
@@ -419,6 +426,7 @@ impl Carried {
             self.conversations += TOGETHER;
             let conversations: Vec<Conversation> = (first..self.conversations)
                 .map(|number| Conversation::made(&mut random, family, number))
+                .filter(|conversation| self.only.is_none_or(|only| only(conversation)))
                 .collect();
             match self.differs(router, &mut decider(), &conversations) {
                 Some(differs) => seen.push(differs),
