@@ -253,11 +253,28 @@ fn a_packet_is_written_as_it_is_read() {
         "gre 192.0.2.7 > 10.0.0.1 in 1 out wan out_state related",
         "gre 192.0.2.7 > 10.0.0.1 in 1 out wan state established out_state new",
         "gre 192.0.2.7 > 10.0.0.1 in 1 mac 02:00:5e:00:53:07 to gateway",
+        "tcp 192.0.2.7:1024 > 10.0.0.1:22 in wan out 1 ip_id 3 sequence 4294967295 window 512 checksum 9",
+        "udp [2001:db8::7]:1024 > [2001:db8::1]:22 in wan out 1 flow_label 9 next_header 43 extension_headers 4 routing_type 2",
+        "esp 192.0.2.7 > 10.0.0.1 in 1 out wan spi 9",
+        "135 2001:db8::7 > 2001:db8::1 in 1 out wan mobility_type 5",
+        "icmpv6 2001:db8::7 > 2001:db8::1 type 128 code 0 icmp_rest 65536 in wan to gateway",
     ] {
         let packets = read_packets(line, &names).expect(line);
         let witness = decided.why(&packets).expect("small").remove(0).witness;
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<BTreeSet<String>>();
         assert_eq!(words(&packet_text(&witness, &names)), words(line));
+    }
+    // No packet has a field of a header that it has not.
+    for line in [
+        "udp window 5",
+        "tcp fragment sequence 5",
+        "tcp 192.0.2.7 > 10.0.0.1 flow_label 1",
+        "esp 2001:db8::7 > 2001:db8::1 ip_id 1",
+        "135 192.0.2.7 > 10.0.0.1 mobility_type 5",
+        "tcp extension_headers 3 routing_type 1",
+    ] {
+        let packets = read_packets(line, &names).expect(line);
+        assert_eq!(decided.why(&packets).expect("small").len(), 0, "{line}");
     }
     for (line, what) in [
         ("", "no packet"),
@@ -275,6 +292,8 @@ fn a_packet_is_written_as_it_is_read() {
         ("tcp flags X", "no flag"),
         ("udp ttl 256", "no number up to 255"),
         ("udp ttl", "no value"),
+        ("tcp sequence 4294967296", "no number up to 4294967295"),
+        ("tcp data_offset 16", "no number up to 15"),
         ("udp any > any upto 3", "not understood"),
     ] {
         let error = read_packets(line, &names).expect_err(line);
