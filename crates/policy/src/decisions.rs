@@ -7,12 +7,13 @@
 //! rule writes over an earlier one. The defaults are written first. Rules that decide and stand together are
 //! made one function before, whatever packets come to them: that is cheaper than one after the other.
 
-use crate::diagram::{Diagram, NONE, TooManyNodes};
+use crate::diagram::{ALL, Diagram, NONE, TooManyNodes};
 use crate::evaluate::{PolicyFault, Step};
 use crate::field::{PacketField, Values};
 use crate::limits::{DEEPEST_JUMPS, MOST_MEMORIES, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
+use crate::search::TooLongSearch;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -48,6 +49,12 @@ pub enum AnalysisFault {
         "one is about IPv4 alone, and the other one is asked about IPv6, too: declare `src` and `dst` as `ip6` in both, and ask about all packets"
     )]
     Families,
+    /// The searches among its rules look at more nodes than `MOST_SEARCHED`.
+    #[error(
+        "the searches among its rules look at more than {} nodes: ask about a part of it",
+        crate::limits::MOST_SEARCHED
+    )]
+    TooLongSearch,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,
@@ -56,6 +63,12 @@ pub enum AnalysisFault {
 impl From<TooManyNodes> for AnalysisFault {
     fn from(TooManyNodes: TooManyNodes) -> AnalysisFault {
         AnalysisFault::TooLarge
+    }
+}
+
+impl From<TooLongSearch> for AnalysisFault {
+    fn from(TooLongSearch: TooLongSearch) -> AnalysisFault {
+        AnalysisFault::TooLongSearch
     }
 }
 
@@ -136,8 +149,8 @@ impl Decisions {
 const POINTS: [HookPoint; 5] =
     [HookPoint::In, HookPoint::Forward, HookPoint::ToGateway, HookPoint::FromGateway, HookPoint::Out];
 
-/// Says what the policy decides about every possible packet.
-pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
+/// The numbers of a policy's conditions on earlier packets.
+pub(crate) fn memories(space: &mut PacketSpace, policy: &Policy) -> Result<Vec<usize>, AnalysisFault> {
     if policy.memories.len() > MOST_MEMORIES {
         return Err(AnalysisFault::TooManyMemories);
     }
@@ -148,6 +161,21 @@ pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Deci
         memories.push(space.memory(&memory.text, *before));
         *before += 1;
     }
+    Ok(memories)
+}
+
+/// Says what the policy decides about every possible packet.
+pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Decisions, AnalysisFault> {
+    decisions_within(space, policy, ALL)
+}
+
+/// Says what the policy decides about the possible packets of a set, and nothing about the others.
+pub(crate) fn decisions_within(
+    space: &mut PacketSpace,
+    policy: &Policy,
+    within: Diagram,
+) -> Result<Decisions, AnalysisFault> {
+    let memories = memories(space, policy)?;
     let all = Decisions {
         function: NONE,
         decisions: Vec::new(),
@@ -156,8 +184,9 @@ pub(crate) fn decisions(space: &mut PacketSpace, policy: &Policy) -> Result<Deci
         taken: HashSet::new(),
         memories,
     };
-    let mut walk = Walk { space, policy, all, runs: HashMap::new(), steps: 0, function: NONE };
-    let mut coming = walk.space.possible()?;
+    let mut walk = Walk { space, policy, all, runs: HashMap::new(), steps: 0, function: NONE, within };
+    let possible = walk.space.possible()?;
+    let mut coming = walk.space.diagrams.both(possible, within)?;
     let nothing = walk.all.number_of(PolicyDecision { action: RuleAction::Pass, by: None });
     walk.all.function = walk.space.diagrams.choose(coming, Diagram::end(nothing), NONE)?;
     for point in POINTS {
@@ -211,6 +240,8 @@ struct Walk<'a> {
     steps: usize,
     /// What decides at the hook of now, so far.
     function: Diagram,
+    /// The packets that are asked about.
+    within: Diagram,
 }
 
 impl Walk<'_> {
@@ -340,6 +371,7 @@ impl Walk<'_> {
             let decision = PolicyDecision { action, by: Some(Step::Rule(group, number)) };
             let decision = Diagram::end(self.all.number_of(decision));
             let condition = self.condition(group, number)?;
+            let condition = self.space.diagrams.both(condition, self.within)?;
             functions.push(self.space.diagrams.choose(condition, decision, NONE)?);
             sets.push(condition);
         }

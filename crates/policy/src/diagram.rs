@@ -10,6 +10,7 @@
 //! and remember the pairs that they have seen.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A diagram: the number of its root, or an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +81,31 @@ const MOST_CHOSEN: usize = 1 << 24;
 /// In the third place of a choice: the first function over the second one.
 const OVER: Diagram = Diagram(EMPTY - 1);
 const NOTHING_CHOSEN: Chosen = Chosen { choice: [Diagram(EMPTY); 3], result: NONE };
+
+/// Hashes numbers of diagrams. They come from no stranger who would look for numbers with the same hash, so
+/// the keyed hash of the library, which takes several times as long, protects nothing here.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        let mixed = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+/// A set of numbers of diagrams.
+pub(crate) type NumberSet<T> = HashSet<T, BuildHasherDefault<NumberHasher>>;
 
 fn mixed(words: [u32; 3]) -> usize {
     let [first, second, third] = words.map(u64::from);
@@ -155,7 +181,10 @@ impl Diagrams {
             self.places[place] = number as u32;
         }
         if length <= MOST_CHOSEN {
-            self.chosen = vec![NOTHING_CHOSEN; length];
+            let known = std::mem::replace(&mut self.chosen, vec![NOTHING_CHOSEN; length]);
+            for chosen in known.into_iter().filter(|chosen| chosen.choice != NOTHING_CHOSEN.choice) {
+                self.chosen[mixed(chosen.choice.map(|part| part.0)) & (length - 1)] = chosen;
+            }
         }
     }
 
@@ -256,7 +285,7 @@ impl Diagrams {
 
     /// Whether all of the first set is in the second one; makes no nodes.
     pub(crate) fn is_inside(&self, one: Diagram, other: Diagram) -> Result<bool, TooManyNodes> {
-        let (mut seen, mut open) = (HashSet::new(), vec![(one, other)]);
+        let (mut seen, mut open) = (NumberSet::default(), vec![(one, other)]);
         while let Some((one, other)) = open.pop() {
             if one == NONE || other == ALL || one == other {
                 continue;
@@ -337,8 +366,9 @@ impl Diagrams {
     }
 
     /// The numbers that a function has within a set.
-    pub(crate) fn numbers(&self, set: Diagram, function: Diagram) -> Result<HashSet<u32>, TooManyNodes> {
-        let (mut numbers, mut seen, mut open) = (HashSet::new(), HashSet::new(), vec![(set, function)]);
+    pub(crate) fn numbers(&self, set: Diagram, function: Diagram) -> Result<NumberSet<u32>, TooManyNodes> {
+        let (mut numbers, mut seen) = (NumberSet::default(), NumberSet::default());
+        let mut open = vec![(set, function)];
         while let Some((set, function)) = open.pop() {
             if set == NONE {
                 continue;

@@ -1,7 +1,8 @@
 //! Which packets two policies treat otherwise, in classes: one for each pair of what decides in the one and
 //! in the other.
 
-use crate::decisions::{AnalysisFault, PolicyDecision, decisions};
+use crate::changed::changed_packets;
+use crate::decisions::{AnalysisFault, PolicyDecision, decisions_within, memories};
 use crate::diagram_description::{PacketBox, boxes};
 use crate::limits::{MOST_BOXES, MOST_NODES};
 use crate::model::{AskedFamilies, Policy, RuleAction};
@@ -72,7 +73,10 @@ pub fn difference_within(
         return Err(AnalysisFault::Families);
     }
     let mut space = PacketSpace::with_limit(nodes)?;
-    let (of_old, of_new) = (decisions(&mut space, old)?, decisions(&mut space, new)?);
+    let (memories_old, memories_new) = (memories(&mut space, old)?, memories(&mut space, new)?);
+    let changed = changed_packets(&mut space, (old, &memories_old), (new, &memories_new))?;
+    let of_old = decisions_within(&mut space, old, changed)?;
+    let of_new = decisions_within(&mut space, new, changed)?;
     let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
     let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
     let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();

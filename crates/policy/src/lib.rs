@@ -10,6 +10,9 @@
 
 #[cfg(test)]
 mod analysis_tests;
+mod changed;
+#[cfg(test)]
+mod changed_tests;
 mod comments;
 mod decisions;
 mod diagram;
@@ -17,16 +20,23 @@ mod diagram_description;
 mod difference;
 mod evaluate;
 mod field;
+mod findings;
 mod header_fields;
 mod limits;
 mod lines;
+mod listed;
+#[cfg(test)]
+mod listed_tests;
 mod model;
+mod opposed;
 mod order;
 #[cfg(test)]
 mod order_tests;
+mod overlaps;
 mod packet_space;
 mod packet_text;
 mod ranks;
+mod search;
 #[cfg(test)]
 mod solver_tests;
 mod told;
@@ -41,6 +51,7 @@ pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};
 pub use evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 pub use field::{MAPPED, Packet, PacketField, State, Values};
+pub use findings::{PolicyFindings, findings};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
     AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers,

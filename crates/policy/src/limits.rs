@@ -33,3 +33,10 @@ pub(crate) const MOST_RANKS: usize = 1_000_000;
 /// The most pairs of lines that do the opposite, of less than 64 bytes each. Of each it is looked whether one
 /// line matches all packets of the other.
 pub(crate) const MOST_PAIRS: usize = 100_000;
+
+/// The most rules of a list each of which is compared with each, by a bit for each pair: 128 MiB. What longer
+/// lists do is found out by diagrams.
+pub(crate) const MOST_COMPARED_RULES: usize = 32_768;
+
+/// The most nodes that all searches among the rules of lists look at together: some minutes.
+pub(crate) const MOST_SEARCHED: u64 = 20_000_000_000;

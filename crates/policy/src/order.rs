@@ -13,12 +13,12 @@ use crate::diagram::{Diagram, NONE, Operation};
 use crate::evaluate::{PolicyFault, Step};
 use crate::limits::{DEEPEST_JUMPS, MOST_COVERS, MOST_PAIRS, MOST_RANKS};
 use crate::lines::RuleIndex;
-use crate::model::{MatchOrder, RuleAction};
-use crate::packet_space::WitnessPacket;
+use crate::model::{MatchOrder, Policy, RuleAction};
+use crate::opposed::{OpposedSource, opposed_pairs};
+use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::ranks::{RankLists, Ranked, Ranks};
 use crate::why::DecidedPolicy;
 use std::collections::btree_map::Entry as BTreeEntry;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -89,11 +89,13 @@ struct Ranking<'a, 'p> {
     groups: HashMap<usize, Option<Diagram>>,
     /// The groups whose lists are made, each behind those that it jumps to.
     made: Vec<usize>,
+    /// The packets that the jumps to each group let through, whatever rules before these decide.
+    scopes: HashMap<usize, Diagram>,
 }
 
 /// A place where the first line of a pair decides and the second one would: a list of a hook.
 #[derive(Clone, Copy)]
-struct Overlap {
+pub(crate) struct Overlap {
     function: Diagram,
     list: u32,
 }
@@ -133,8 +135,8 @@ impl DecidedPolicy<'_> {
             around: diagrams.operation(true),
             at_once: diagrams.operation(false),
         };
-        let (groups, made) = (HashMap::new(), Vec::new());
-        Ranking { decided: self, lines, dead, lists, operations, groups, made }.findings(most, pairs)
+        let (groups, made, scopes) = (HashMap::new(), Vec::new(), HashMap::new());
+        Ranking { decided: self, lines, dead, lists, operations, groups, made, scopes }.findings(most, pairs)
     }
 }
 
@@ -143,6 +145,7 @@ impl Ranking<'_, '_> {
         let mut redundant: BTreeMap<usize, Option<BTreeSet<Step>>> = BTreeMap::new();
         let mut opposed: BTreeMap<(usize, usize), Overlap> = BTreeMap::new();
         let mut too_many_pairs = false;
+        let policy = self.decided.policy;
         for index in 0..self.decided.decisions.hooks.len() {
             let HookDecisions { hook, asked, .. } = self.decided.decisions.hooks[index];
             let (group, default) = {
@@ -168,8 +171,8 @@ impl Ranking<'_, '_> {
                     redundant.insert(line, None);
                     continue;
                 }
-                let alike = self.effect(self.action(first)) == self.effect(other)
-                    && behind.is_none_or(|rule| self.only_decides(rule));
+                let alike = effect(policy, self.action(first)) == effect(policy, other)
+                    && behind.is_none_or(|rule| only_decides(policy, rule));
                 let found = redundant.entry(line).or_insert_with(|| Some(BTreeSet::new()));
                 match found {
                     Some(found) if alike => {
@@ -192,7 +195,8 @@ impl Ranking<'_, '_> {
         }
         let mut told = Vec::new();
         for (line, by) in redundant {
-            let Some(by) = by.filter(|_| self.lines[line].iter().all(|rule| self.only_decides(*rule))) else {
+            let Some(by) = by.filter(|_| self.lines[line].iter().all(|rule| only_decides(policy, *rule)))
+            else {
                 continue;
             };
             let more = by.len().saturating_sub(MOST_COVERS);
@@ -200,64 +204,16 @@ impl Ranking<'_, '_> {
         }
         let pairs = match too_many_pairs {
             true => Err(AnalysisFault::TooManyPairs),
-            false => self.opposed(opposed, most),
+            false => {
+                self.scopes = self.scopes()?;
+                opposed_pairs(&mut self, opposed, most)
+            }
         };
         Ok(OrderFindings { redundant: told, pairs })
     }
 
-    /// Tells pairs apart by whether the second line matches all packets of the first one.
-    fn opposed(
-        &mut self,
-        pairs: BTreeMap<(usize, usize), Overlap>,
-        most: usize,
-    ) -> Result<OpposedPairs, AnalysisFault> {
-        let mut found = OpposedPairs::default();
-        let scopes = self.scopes()?;
-        let mut matched: HashMap<usize, Diagram> = HashMap::new();
-        for ((first, second), overlap) in pairs {
-            for line in [first, second] {
-                if let Entry::Vacant(unknown) = matched.entry(line) {
-                    unknown.insert(self.matched(line, &scopes)?);
-                }
-            }
-            let diagrams = &mut self.decided.space.diagrams;
-            let (told, count) = match () {
-                () if diagrams.is_inside(matched[&first], matched[&second])? => {
-                    (&mut found.exceptions, &mut found.exceptions_count)
-                }
-                () if diagrams.is_inside(matched[&second], matched[&first])? => continue,
-                () => (&mut found.correlated, &mut found.correlated_count),
-            };
-            *count += 1;
-            if told.len() < most {
-                // Where both match, the function is small.
-                let both = diagrams.both(matched[&first], matched[&second])?;
-                let function = diagrams.choose(both, overlap.function, NONE)?;
-                let packets = diagrams.places_of(function, overlap.list)?;
-                let space = &mut self.decided.space;
-                let Some(witness) = space.witness(packets)? else { continue };
-                let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned());
-                let may = may.collect();
-                told.push(OpposedLines { first, second, witness, may });
-            }
-        }
-        Ok(found)
-    }
-
     fn action(&self, rule: RuleIndex) -> RuleAction {
         self.decided.policy.groups[rule.0].rules[rule.1].action
-    }
-
-    /// What counts as the same treatment of a packet.
-    fn effect(&self, action: RuleAction) -> RuleAction {
-        let keeps = self.decided.policy.remembers.keeps();
-        if action == RuleAction::Keep && !keeps { RuleAction::Pass } else { action }
-    }
-
-    /// Whether nothing but packets tells whether the rule is asked.
-    fn only_decides(&self, rule: RuleIndex) -> bool {
-        let rule = &self.decided.policy.groups[rule.0].rules[rule.1];
-        rule.action.decides() && !rule.log && !rule.condition.depends_on_earlier_packets()
     }
 
     /// The lists of a group, wherever packets come from.
@@ -406,18 +362,49 @@ impl Ranking<'_, '_> {
         *scope = self.decided.space.diagrams.either(*scope, packets)?;
         Ok(())
     }
+}
 
-    /// The packets of its groups that a line matches.
-    fn matched(&mut self, line: usize, scopes: &HashMap<usize, Diagram>) -> Result<Diagram, AnalysisFault> {
+/// What counts as the same treatment of a packet.
+pub(crate) fn effect(policy: &Policy, action: RuleAction) -> RuleAction {
+    if action == RuleAction::Keep && !policy.remembers.keeps() { RuleAction::Pass } else { action }
+}
+
+/// Whether nothing but packets tells whether the rule is asked.
+pub(crate) fn only_decides(policy: &Policy, rule: RuleIndex) -> bool {
+    let rule = &policy.groups[rule.0].rules[rule.1];
+    rule.action.decides() && !rule.log && !rule.condition.depends_on_earlier_packets()
+}
+
+impl OpposedSource for Ranking<'_, '_> {
+    type Place = Overlap;
+
+    fn space(&mut self) -> &mut PacketSpace {
+        &mut self.decided.space
+    }
+
+    fn matched(&mut self, line: usize) -> Result<Diagram, AnalysisFault> {
         let mut matched = NONE;
         for rule in self.lines[line].clone() {
             // No jump leads to a group without a scope.
-            let Some(scope) = scopes.get(&rule.0) else { continue };
+            let Some(scope) = self.scopes.get(&rule.0).copied() else { continue };
             let condition = self.condition(rule)?;
             let diagrams = &mut self.decided.space.diagrams;
-            let here = diagrams.both(*scope, condition)?;
+            let here = diagrams.both(scope, condition)?;
             matched = diagrams.either(matched, here)?;
         }
         Ok(matched)
+    }
+
+    fn witness(
+        &mut self,
+        [first, second]: [Diagram; 2],
+        place: Overlap,
+    ) -> Result<Option<WitnessPacket>, AnalysisFault> {
+        let space = &mut self.decided.space;
+        // Where both match, the function is small.
+        let both = space.diagrams.both(first, second)?;
+        let function = space.diagrams.choose(both, place.function, NONE)?;
+        let packets = space.diagrams.places_of(function, place.list)?;
+        Ok(space.witness(packets)?)
     }
 }

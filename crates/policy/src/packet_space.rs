@@ -235,8 +235,16 @@ impl PacketSpace {
 
     /// All packets that there can be.
     pub(crate) fn possible(&mut self) -> Result<Diagram, TooManyNodes> {
-        let mut possible = self.on_paths(&PATHS)?;
-        let mut bounds = Vec::new();
+        let mut possible = ALL;
+        for bound in self.bounds()? {
+            possible = self.diagrams.both(possible, bound)?;
+        }
+        Ok(possible)
+    }
+
+    /// Sets that together hold the packets that there can be.
+    pub(crate) fn bounds(&mut self) -> Result<Vec<Diagram>, TooManyNodes> {
+        let mut bounds = vec![self.on_paths(&PATHS)?];
         for field in [PacketField::State, PacketField::OutState] {
             bounds.push(self.numbers(field, &[Values::Range { low: 0, high: 4 }])?);
         }
@@ -250,10 +258,31 @@ impl PacketSpace {
         });
         let version_6 = self.version_6()?;
         bounds.push(self.diagrams.choose(version_6, six?, four?)?);
-        for bound in bounds {
-            possible = self.diagrams.both(possible, bound)?;
+        Ok(bounds)
+    }
+
+    /// Sets that together hold the packets for which a condition holds, most of them of one field each.
+    pub(crate) fn parts(
+        &mut self,
+        condition: &RuleCondition,
+        memories: &[usize],
+    ) -> Result<Vec<Diagram>, TooManyNodes> {
+        match condition {
+            RuleCondition::Holds(field, values) => {
+                Ok(vec![self.present[field], self.numbers(*field, values)?])
+            }
+            RuleCondition::All(parts) => {
+                let mut sets = Vec::new();
+                for part in parts {
+                    sets.extend(self.parts(part, memories)?);
+                }
+                sets.sort_unstable();
+                sets.dedup();
+                sets.retain(|set| *set != ALL);
+                Ok(sets)
+            }
+            _ => Ok(vec![self.set(condition, memories)?]),
         }
-        Ok(possible)
     }
 
     /// Where the bits of a field are among the values, whether the packet has the field or not.
@@ -325,20 +354,27 @@ impl PacketSpace {
         }
     }
 
+    /// The sets of packets that a reader expects in an example, the most telling ones first.
+    pub(crate) fn usual(&mut self) -> Result<Vec<Diagram>, TooManyNodes> {
+        USUAL.iter().map(|(field, values)| self.numbers(*field, values)).collect()
+    }
+
     /// One packet of the set; `None` if it is empty. What the set leaves open is a plain value.
     pub(crate) fn witness(&mut self, set: Diagram) -> Result<Option<WitnessPacket>, TooManyNodes> {
         let mut set = set;
         // What a reader expects is taken where the set has it, one after the other.
-        for (field, values) in USUAL {
-            let usual = self.numbers(*field, values)?;
+        for usual in self.usual()? {
             let narrowed = self.diagrams.both(set, usual)?;
             if narrowed != NONE {
                 set = narrowed;
             }
         }
-        let Some(way) = self.diagrams.member(set) else { return Ok(None) };
-        let ones: Vec<u32> = way.into_iter().filter(|(_, one)| *one).map(|(level, _)| level).collect();
-        Ok(Some(self.packet(&|level| ones.contains(&level))))
+        Ok(self.diagrams.member(set).map(|way| self.packet_on(&way)))
+    }
+
+    /// The packet with these bits, and 0 for those that are not told.
+    pub(crate) fn packet_on(&self, way: &[(u32, bool)]) -> WitnessPacket {
+        self.packet(&|level| way.contains(&(level, true)))
     }
 
     /// The packet that bits say.

@@ -4,6 +4,7 @@ use crate::decisions::AnalysisFault;
 use crate::diagram::NONE;
 use crate::evaluate::Step;
 use crate::limits::MOST_COVERS;
+use crate::model::RuleAction;
 use crate::why::DecidedPolicy;
 use std::collections::BTreeSet;
 
@@ -72,8 +73,7 @@ impl DecidedPolicy<'_> {
     pub fn why_unreached(&mut self, rules: &[(usize, usize)]) -> Result<UnreachedCause, AnalysisFault> {
         let (space, decided) = (&mut self.space, &self.decisions);
         let possible = space.possible()?;
-        let (mut groups, mut any_reached) = (Vec::new(), false);
-        let (mut by, mut same, mut opposite) = (BTreeSet::new(), false, false);
+        let mut covers = Covers::default();
         for (group, index) in rules {
             let rule = &self.policy.groups[*group].rules[*index];
             let condition = space.set(&rule.condition, &decided.memories)?;
@@ -81,37 +81,66 @@ impl DecidedPolicy<'_> {
             if condition == NONE {
                 continue;
             }
-            if groups.last() != Some(group) {
-                groups.push(*group);
-            }
+            covers.matches_in(*group);
             for hook in &decided.hooks {
                 let reached = hook.arrived.get(group).copied().unwrap_or(NONE);
-                any_reached |= reached != NONE;
+                covers.any_reached |= reached != NONE;
                 let here = space.diagrams.both(condition, reached)?;
                 for number in space.diagrams.numbers(here, hook.function)? {
                     let Some(decision) = decided.decision(number) else { continue };
-                    by.extend(decision.by);
-                    if rule.action.decides() {
-                        let alike = decision.action.passes() == rule.action.passes();
-                        (same, opposite) = (same || alike, opposite || !alike);
-                    }
+                    covers.add(rule.action, decision.action, decision.by);
                 }
             }
         }
-        if by.is_empty() {
-            return Ok(match () {
-                () if groups.is_empty() => UnreachedCause::Impossible,
-                () if any_reached => UnreachedCause::NoneArrives(groups),
-                () => UnreachedCause::GroupUnreached(groups),
-            });
+        Ok(covers.cause())
+    }
+}
+
+/// What is found out about rules that decide about no packet.
+#[derive(Default)]
+pub(crate) struct Covers {
+    /// The groups in which one of them matches packets.
+    groups: Vec<usize>,
+    /// Whether packets come to one of these groups.
+    pub(crate) any_reached: bool,
+    by: BTreeSet<Step>,
+    same: bool,
+    opposite: bool,
+}
+
+impl Covers {
+    /// A rule of a group matches packets.
+    pub(crate) fn matches_in(&mut self, group: usize) {
+        if self.groups.last() != Some(&group) {
+            self.groups.push(group);
         }
-        let effect = match (same, opposite) {
+    }
+
+    /// Something decides about packets that a rule with this action matches.
+    pub(crate) fn add(&mut self, action: RuleAction, decided: RuleAction, by: Option<Step>) {
+        self.by.extend(by);
+        if action.decides() {
+            let alike = decided.passes() == action.passes();
+            (self.same, self.opposite) = (self.same || alike, self.opposite || !alike);
+        }
+    }
+
+    /// Why the rules decide about none.
+    pub(crate) fn cause(self) -> UnreachedCause {
+        if self.by.is_empty() {
+            return match () {
+                () if self.groups.is_empty() => UnreachedCause::Impossible,
+                () if self.any_reached => UnreachedCause::NoneArrives(self.groups),
+                () => UnreachedCause::GroupUnreached(self.groups),
+            };
+        }
+        let effect = match (self.same, self.opposite) {
             (true, false) => CoverEffect::Same,
             (false, true) => CoverEffect::Opposite,
             (true, true) => CoverEffect::Mixed,
             (false, false) => CoverEffect::NoDecision,
         };
-        let more = by.len().saturating_sub(MOST_COVERS);
-        Ok(UnreachedCause::Covered { by: by.into_iter().take(MOST_COVERS).collect(), more, effect })
+        let more = self.by.len().saturating_sub(MOST_COVERS);
+        UnreachedCause::Covered { by: self.by.into_iter().take(MOST_COVERS).collect(), more, effect }
     }
 }

@@ -6,32 +6,18 @@ use crate::arguments::policy::PolicyCheckArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
-    AnalysisFault, CoverEffect, DecidedPolicy, OpposedLines, OpposedPairs, RedundantLine, Step,
-    UnreachedCause, packet_text,
+    AnalysisFault, CoverEffect, OpposedLines, OpposedPairs, PolicyFindings, RedundantLine, Step,
+    UnreachedCause, findings, packet_text,
 };
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::fmt::Write;
-
-/// What is found, by the lines of the file.
-struct Found {
-    lines: Vec<Vec<(usize, usize)>>,
-    /// How many lines never decide.
-    unreached: usize,
-    /// Those of them that are told.
-    told: Vec<(usize, UnreachedCause)>,
-    /// The redundant lines, or why none was looked for.
-    redundant: Result<Vec<RedundantLine>, AnalysisFault>,
-    /// The pairs whose order decides, or why none was looked for.
-    pairs: Result<OpposedPairs, AnalysisFault>,
-}
 
 /// Runs the command.
 pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Failure> {
     let (mut told, mut documents, mut is_clean) = (String::new(), Vec::new(), true);
     for source in sources(&arguments.file, &arguments.source, 0)? {
-        let found = find(&source, arguments.most).map_err(|fault| source.fault(fault))?;
-        is_clean &= found.unreached == 0 && found.redundant.as_ref().is_ok_and(Vec::is_empty);
+        let found = findings(&source.policy, arguments.most).map_err(|fault| source.fault(fault))?;
+        is_clean &= found.unreached.is_empty() && redundant(&found).is_ok_and(<[_]>::is_empty);
         told.push_str(&text(&source, &found, arguments));
         documents.push(source.document(document(&source, &found, arguments.most)));
     }
@@ -43,51 +29,41 @@ pub(super) fn run(arguments: &PolicyCheckArguments, json: bool) -> Result<(), Fa
     if is_clean { Ok(()) } else { Err(Failure::Told) }
 }
 
-fn find(source: &Source, most: usize) -> Result<Found, AnalysisFault> {
-    let lines = source.policy.lines();
-    let mut decided = DecidedPolicy::new(&source.policy)?;
-    let rules: HashSet<(usize, usize)> = decided.unreached()?.into_iter().collect();
-    // A part of a line may be impossible, such as a reset for a protocol without resets.
-    let unreached = |line: &usize| lines[*line].iter().all(|rule| rules.contains(rule));
-    let unreached: Vec<usize> = (0..lines.len()).filter(unreached).collect();
-    let mut told = Vec::new();
-    for line in unreached.iter().take(most) {
-        told.push((*line, decided.why_unreached(&lines[*line])?));
-    }
-    let (redundant, pairs) = match decided.order_findings(most) {
-        Ok(order) => (Ok(order.redundant), order.pairs),
-        Err(fault) => (Err(fault), Err(fault)),
-    };
-    Ok(Found { lines, unreached: unreached.len(), told, redundant, pairs })
+/// The redundant lines, or why none was looked for.
+fn redundant(found: &PolicyFindings) -> Result<&[RedundantLine], AnalysisFault> {
+    found.order.as_ref().map(|order| &order.redundant[..]).map_err(|fault| *fault)
 }
 
-impl Found {
-    /// What tells a line: the first rule that it became.
-    fn step(&self, line: usize) -> Step {
-        let (group, rule) = self.lines[line][0];
-        Step::Rule(group, rule)
-    }
+/// The pairs whose order decides, or why none was looked for.
+fn pairs(found: &PolicyFindings) -> Result<&OpposedPairs, AnalysisFault> {
+    found.order.as_ref().map_err(|fault| *fault)?.pairs.as_ref().map_err(|fault| *fault)
 }
 
-fn text(source: &Source, found: &Found, arguments: &PolicyCheckArguments) -> String {
+/// What tells a line: the first rule that it became.
+fn step(found: &PolicyFindings, line: usize) -> Step {
+    let (group, rule) = found.lines[line][0];
+    Step::Rule(group, rule)
+}
+
+fn text(source: &Source, found: &PolicyFindings, arguments: &PolicyCheckArguments) -> String {
     let mut text = String::new();
-    for (line, cause) in &found.told {
-        tell_unreached(&mut text, source, found.step(*line), cause);
+    for (line, cause) in found.unreached.iter().zip(&found.causes) {
+        tell_unreached(&mut text, source, step(found, *line), cause);
     }
     let count = |number: usize| quantity::count(number as u64);
     let mut counts = format!(
         "{}: {}; {} never decide{}",
         source.called(),
         quantity::of(found.lines.len() as u64, "rule"),
-        count(found.unreached),
-        more(found.told.len(), found.unreached),
+        count(found.unreached.len()),
+        more(found.causes.len(), found.unreached.len()),
     );
     let mut not_looked_for = String::new();
-    match &found.redundant {
+    match redundant(found) {
         Ok(redundant) => {
             let shown = redundant.len().min(arguments.most);
             for line in &redundant[..shown] {
-                let _ = writeln!(text, "{}", source.step_text(found.step(line.line)));
+                let _ = writeln!(text, "{}", source.step_text(step(found, line.line)));
                 text.push_str(
                     "  redundant: without it, these decide about all of its packets, and do the same:\n",
                 );
@@ -99,7 +75,7 @@ fn text(source: &Source, found: &Found, arguments: &PolicyCheckArguments) -> Str
             let _ = writeln!(not_looked_for, "  redundant rules were not looked for: {fault}");
         }
     }
-    match &found.pairs {
+    match pairs(found) {
         Ok(pairs) => {
             tell_pairs(&mut text, source, found, pairs, arguments.exceptions);
             let _ = write!(
@@ -167,7 +143,13 @@ fn tell_steps(text: &mut String, source: &Source, steps: &[Step], more: usize) {
     }
 }
 
-fn tell_pairs(text: &mut String, source: &Source, found: &Found, pairs: &OpposedPairs, exceptions: bool) {
+fn tell_pairs(
+    text: &mut String,
+    source: &Source,
+    found: &PolicyFindings,
+    pairs: &OpposedPairs,
+    exceptions: bool,
+) {
     for pair in &pairs.correlated {
         tell_pair(text, source, found, pair, "correlated: both match this packet and do the opposite:");
     }
@@ -178,20 +160,19 @@ fn tell_pairs(text: &mut String, source: &Source, found: &Found, pairs: &Opposed
     }
 }
 
-fn tell_pair(text: &mut String, source: &Source, found: &Found, pair: &OpposedLines, what: &str) {
-    let _ = writeln!(text, "{}", source.step_text(found.step(pair.first)));
-    let _ = writeln!(text, "{}", source.step_text(found.step(pair.second)));
+fn tell_pair(text: &mut String, source: &Source, found: &PolicyFindings, pair: &OpposedLines, what: &str) {
+    let _ = writeln!(text, "{}", source.step_text(step(found, pair.first)));
+    let _ = writeln!(text, "{}", source.step_text(step(found, pair.second)));
     let _ = writeln!(text, "  {what} {}", packet_text(&pair.witness, &source.policy.interfaces));
     for may in &pair.may {
         let _ = writeln!(text, "  only while this holds: {may}");
     }
 }
 
-fn document(source: &Source, found: &Found, most: usize) -> Value {
-    let step = |line: usize| source.step_document(found.step(line));
-    let pairs = |shown: fn(&OpposedPairs) -> (&[OpposedLines], usize)| {
-        let shown = found.pairs.as_ref().map(shown);
-        looked_for(shown.map(|(pairs, count)| {
+fn document(source: &Source, found: &PolicyFindings, most: usize) -> Value {
+    let step = |line: usize| source.step_document(step(found, line));
+    let opposed = |shown: fn(&OpposedPairs) -> (&[OpposedLines], usize)| {
+        looked_for(pairs(found).map(shown).map(|(pairs, count)| {
             let shown = pairs.iter().map(|pair| {
                 json!({
                     "first": step(pair.first), "second": step(pair.second), "may": pair.may,
@@ -201,22 +182,23 @@ fn document(source: &Source, found: &Found, most: usize) -> Value {
             (count, shown.collect())
         }))
     };
-    let redundant = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
-    let unreached = found.told.iter().map(|(line, cause)| unreached_document(source, step(*line), cause));
+    let line = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
+    let unreached = found.unreached.iter().zip(&found.causes);
+    let unreached = unreached.map(|(line, cause)| unreached_document(source, step(*line), cause));
     json!({
         "file": source.file,
         "rules": found.lines.len(),
-        "unreached": { "count": found.unreached, "shown": unreached.collect::<Vec<Value>>() },
-        "redundant": looked_for(found.redundant.as_ref().map(|lines| {
-            (lines.len(), lines.iter().take(most).map(redundant).collect())
+        "unreached": { "count": found.unreached.len(), "shown": unreached.collect::<Vec<Value>>() },
+        "redundant": looked_for(redundant(found).map(|lines| {
+            (lines.len(), lines.iter().take(most).map(line).collect())
         })),
-        "correlated": pairs(|pairs| (&pairs.correlated, pairs.correlated_count)),
-        "exceptions": pairs(|pairs| (&pairs.exceptions, pairs.exceptions_count)),
+        "correlated": opposed(|pairs| (&pairs.correlated, pairs.correlated_count)),
+        "exceptions": opposed(|pairs| (&pairs.exceptions, pairs.exceptions_count)),
     })
 }
 
 /// How many there are and those that are shown, or why none was looked for.
-fn looked_for(found: Result<(usize, Vec<Value>), &AnalysisFault>) -> Value {
+fn looked_for(found: Result<(usize, Vec<Value>), AnalysisFault>) -> Value {
     match found {
         Ok((count, shown)) => json!({ "count": count, "shown": shown }),
         Err(fault) => json!({ "count": null, "shown": [], "not_looked_for": fault.to_string() }),

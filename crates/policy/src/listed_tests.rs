@@ -1,0 +1,181 @@
+//! Searches among the rules of lists beside the diagrams of what decides, over random policies.
+
+use crate::analysis_tests::{forwarding, holds, rule, walked};
+use crate::decisions::AnalysisFault;
+use crate::diagram::{ALL, Diagram, Diagrams, NONE};
+use crate::evaluate::Step;
+use crate::field::{PacketField, Values};
+use crate::limits::{MOST_COMPARED_RULES, MOST_PAIRS};
+use crate::listed::ListedPolicy;
+use crate::model::{HookPoint, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
+use crate::order::OpposedLines;
+use crate::search::{Search, TooLongSearch};
+use crate::toy::policies;
+use crate::why::DecidedPolicy;
+use proptest::prelude::*;
+
+/// The policy as lists: the rules that decide, all of them in the first two groups, and one hook on each way.
+fn as_lists(mut policy: Policy) -> Policy {
+    for group in &mut policy.groups {
+        group.rules.retain(|rule| rule.action.decides());
+    }
+    let last = policy.groups[2].rules.clone();
+    policy.groups[0].rules.extend(last);
+    let mut ways: Vec<Path> = Vec::new();
+    policy.hooks.retain(|hook| {
+        let own = [Path::Forwarded, Path::ToGateway, Path::FromGateway]
+            .into_iter()
+            .filter(|path| path.points().contains(&hook.point));
+        let own: Vec<Path> = own.collect();
+        let is_free = own.iter().all(|path| !ways.contains(path));
+        if is_free {
+            ways.extend(own);
+        }
+        is_free
+    });
+    if policy.hooks.iter().any(|hook| policy.remembers.asks(hook.point).is_some()) {
+        policy.remembers = Remembers::KeptAndAsked;
+    }
+    policy
+}
+
+fn listed(policy: &Policy) -> ListedPolicy<'_> {
+    ListedPolicy::of(policy).expect("small").expect("lists")
+}
+
+/// Whether the first line of a pair decides about its packet, and the second one would do the opposite.
+fn is_witness(policy: &Policy, pair: &OpposedLines) -> bool {
+    let lines = policy.lines();
+    let mut without = policy.clone();
+    for (group, index) in &lines[pair.first] {
+        without.groups[*group].rules[*index].condition = RuleCondition::Any(Vec::new());
+    }
+    let decides = |policy: &Policy, line: usize| {
+        let steps = walked(policy, &pair.witness).steps;
+        let decider = steps.into_iter().rev().find(|step| matches!(step, Step::Rule(..) | Step::Default(_)));
+        matches!(decider, Some(Step::Rule(group, rule)) if lines[line].contains(&(group, rule)))
+    };
+    decides(policy, pair.first) && decides(&without, pair.second)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn lists_have_the_findings_of_diagrams(policy in policies().prop_map(as_lists)) {
+        let (mut listed, mut decided) = (listed(&policy), DecidedPolicy::new(&policy).expect("small"));
+        let unreached = decided.unreached().expect("small");
+        prop_assert_eq!(listed.unreached().expect("small"), &unreached[..]);
+        for line in policy.lines() {
+            if line.iter().all(|rule| unreached.contains(rule)) {
+                let why = decided.why_unreached(&line).expect("small");
+                prop_assert_eq!(listed.why_unreached(&line).expect("small"), why);
+            }
+        }
+        let of_diagrams = decided.order_findings(usize::MAX).expect("small");
+        let of_lists = listed.order_findings(usize::MAX, MOST_PAIRS).expect("small");
+        prop_assert_eq!(of_lists.redundant, of_diagrams.redundant);
+        let (own, other) = (of_lists.pairs.expect("few"), of_diagrams.pairs.expect("few"));
+        for (own, other) in [(own.correlated, other.correlated), (own.exceptions, other.exceptions)] {
+            let lines = |pairs: &[OpposedLines]| -> Vec<(usize, usize)> {
+                pairs.iter().map(|pair| (pair.first, pair.second)).collect()
+            };
+            prop_assert_eq!(lines(&own), lines(&other));
+            prop_assert!(own.iter().all(|pair| is_witness(&policy, pair)), "{:?}", own);
+            // A pair of single rules at a single hook has one place, and one least witness in it.
+            if policy.hooks.len() == 1 && policy.lines().iter().all(|line| line.len() == 1) {
+                prop_assert_eq!(own, other);
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_finds_an_input_exactly_if_the_diagram_of_all_sets_has_one(
+        sets in proptest::collection::vec((any::<u16>(), any::<u16>(), any::<bool>()), 1..9),
+        count in 0..3usize,
+    ) {
+        let mut diagrams = Diagrams::with_limit(10_000);
+        let levels: Vec<u32> = (0..16).collect();
+        let made: Vec<Diagram> = sets
+            .iter()
+            .map(|(one, other, masked)| match masked {
+                // Few bits are compared, so that sets overlap.
+                true => diagrams.masked(&levels, u128::from(one & other & 0x1111), u128::from(other & 0x1111)),
+                false => diagrams.range(&levels, u128::from(*one.min(other)), u128::from(*one.max(other))),
+            })
+            .collect::<Result<_, _>>()
+            .expect("small");
+        let (inside, outside) = made.split_at(count.min(made.len()));
+        let mut all = ALL;
+        for set in inside {
+            all = diagrams.both(all, *set).expect("small");
+        }
+        for set in outside {
+            all = diagrams.without(all, *set).expect("small");
+        }
+        let mut search = Search::with_limit(1_000_000);
+        let nodes = outside.iter().copied();
+        prop_assert_eq!(search.holds(&diagrams, inside, nodes.clone()), Ok(all != NONE));
+        let least = search.least(&diagrams, inside, nodes).expect("short");
+        let number = |way: Vec<(u32, bool)>| {
+            way.into_iter().fold(0u32, |sum, (level, one)| sum | u32::from(one) << (15 - level))
+        };
+        prop_assert_eq!(least.map(number), diagrams.member(all).map(number));
+    }
+}
+
+#[test]
+fn a_search_beyond_its_limit_is_refused_and_so_is_a_longer_one() {
+    let mut diagrams = Diagrams::with_limit(1_000);
+    let levels: Vec<u32> = (0..8).collect();
+    let sets: Vec<Diagram> =
+        (0..4).map(|bit| diagrams.masked(&levels, 1 << bit, 1 << bit).expect("small")).collect();
+    let needed = (0..100)
+        .find(|most| Search::with_limit(*most).holds(&diagrams, &sets, [NONE]).is_ok())
+        .expect("a short search");
+    assert!(needed > 0);
+    let within = |most| Search::with_limit(most).holds(&diagrams, &sets, [NONE]);
+    assert_eq!((within(needed), within(needed - 1)), (Ok(true), Err(TooLongSearch)));
+    let mut twice = Search::with_limit(needed);
+    assert_eq!(twice.holds(&diagrams, &sets, [NONE]), Ok(true));
+    assert_eq!(twice.holds(&diagrams, &sets, [NONE]), Err(TooLongSearch));
+    assert_eq!(AnalysisFault::from(TooLongSearch), AnalysisFault::TooLongSearch);
+}
+
+#[test]
+fn what_is_no_list_is_left_to_diagrams() {
+    let port = |low| holds(PacketField::DestinationPort, Values::exact(low));
+    let web = || rule(port(80), RuleAction::Pass);
+    let is_listed = |policy: &Policy| ListedPolicy::of(policy).expect("small").is_some();
+    let list = |rules: Vec<PolicyRule>| forwarding(vec![rules, Vec::new()]);
+    assert!(is_listed(&list(vec![web()])));
+    assert!(!is_listed(&list(vec![web(), rule(port(1), RuleAction::Jump(1))])));
+    assert!(!is_listed(&list(vec![web(), rule(port(1), RuleAction::Continue)])));
+    assert!(!is_listed(&Policy { remembers: Remembers::Kept, ..list(vec![web()]) }));
+    let mut two = list(vec![web()]);
+    two.hooks.push(two.hooks[0].clone());
+    two.hooks[1].point = HookPoint::Out;
+    assert!(!is_listed(&two));
+    two.hooks[1].point = HookPoint::ToGateway;
+    assert!(is_listed(&two));
+    let blocked = || rule(RuleCondition::Any(Vec::new()), RuleAction::Block);
+    assert!(!is_listed(&list((0..=MOST_COMPARED_RULES).map(|_| blocked()).collect())));
+}
+
+#[test]
+fn beyond_the_limit_of_pairs_lists_tell_redundant_lines_alone() {
+    let blocked = |number| rule(holds(PacketField::Protocol, Values::exact(number)), RuleAction::Block);
+    let mut rules: Vec<PolicyRule> = (1..=10).map(blocked).collect();
+    rules.push(rule(holds(PacketField::Length, Values::Range { low: 0, high: 99 }), RuleAction::Pass));
+    rules.push(rule(holds(PacketField::Dscp, Values::exact(1)), RuleAction::Block));
+    for (rule, line) in rules.iter_mut().zip(1..) {
+        rule.place.line = line;
+    }
+    let policy = forwarding(vec![rules]);
+    let within = |pairs| listed(&policy).order_findings(usize::MAX, pairs).expect("short");
+    let (all, fewer) = (within(11), within(10));
+    assert_eq!(all.pairs.map(|pairs| pairs.correlated_count), Ok(11));
+    assert_eq!(fewer.pairs, Err(AnalysisFault::TooManyPairs));
+    assert_eq!(fewer.redundant, all.redundant);
+    assert_eq!(all.redundant.iter().map(|line| line.line).collect::<Vec<usize>>(), [11]);
+}
