@@ -1,17 +1,17 @@
-//! What is kept of nftables' own tests: `RAVELIN_NFT_TESTS=DIRECTORY` names the folder `tests/py` of its source,
-//! or a copy of some of its folders. Without it there is nothing to do.
+//! What is kept of nftables' own tests: `RAVELIN_NFT_TESTS=DIRECTORY` names the folder `tests/py` of its
+//! source, or a copy of some of its folders. Without it there is nothing to do.
 //!
 //! ```text
 //! :input;type filter hook input priority 0     a chain, and what it is
 //! *ip;test-ip4;input                           a table of a family, and its chains
-//! !set1 type ipv4_addr;ok                      a set, `?set1 10.0.0.1;ok` an element, `%x counter;ok` an object
-//! tcp dport 22;ok                              a rule that nft takes, or with `fail` refuses
+//! !set1 type ipv4_addr;ok                      a set, `?set1 10.0.0.1;ok` an element, `%x counter;ok` an
+//! object tcp dport 22;ok                              a rule that nft takes, or with `fail` refuses
 //! ```
 //!
-//! Each rule is loaded by nft into a network namespace of its own, into each table of `ip`, `ip6` and `inet`, and
-//! what nft prints is read as a policy. A line is kept if it is kept in all of these tables. Counted are the lines
-//! of all, and of those that are about filtering: without marks, priorities, changes of packets and what tells how
-//! connections are followed.
+//! Each rule is loaded by nft into a network namespace of its own, into each table of `ip`, `ip6` and `inet`,
+//! and what nft prints is read as a policy. A line is kept if it is kept in all of these tables. Counted are
+//! the lines of all, and of those that are about filtering: without marks, priorities, changes of packets and
+//! what tells how connections are followed.
 
 use import::policies::{PolicyOptions, read};
 use std::collections::BTreeMap;

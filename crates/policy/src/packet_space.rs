@@ -17,8 +17,8 @@ use crate::header_fields::{self, Carried, FIRST, HEADER_FIELDS};
 use crate::model::{HookPoint, Path, RuleCondition};
 use std::collections::HashMap;
 
-/// The fields in the order of their levels, before those of [`HEADER_FIELDS`]. The way of the packet has the two
-/// levels before them.
+/// The fields in the order of their levels, before those of [`HEADER_FIELDS`]. The way of the packet has the
+/// two levels before them.
 const ORDER: [PacketField; FIRST] = [
     PacketField::Family,
     PacketField::State,

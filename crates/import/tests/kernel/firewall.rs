@@ -1,8 +1,8 @@
-//! The shipped firewall whose rules come from a file treats conversations as Linux does with these rules: states of
-//! connections in both directions, and errors about them.
+//! The shipped firewall whose rules come from a file treats conversations as Linux does with these rules:
+//! states of connections in both directions, and errors about them.
 //!
-//! Left out is what the firewall says it does otherwise: fragments are not put together. Linux is told that TCP
-//! begins by a SYN, as the firewall has it.
+//! Left out is what the firewall says it does otherwise: fragments are not put together. Linux is told that
+//! TCP begins by a SYN, as the firewall has it.
 
 use super::conversations::{Carried, Conversation, End, Message};
 use super::random::Random;

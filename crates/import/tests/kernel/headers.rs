@@ -1,5 +1,5 @@
-//! Linux compares fields of headers that few rules ask for as the policy does that was read of its ruleset: of
-//! TCP and UDP, of IPsec, of ICMP, and of the extension headers of IPv6.
+//! Linux compares fields of headers that few rules ask for as the policy does that was read of its ruleset:
+//! of TCP and UDP, of IPsec, of ICMP, and of the extension headers of IPv6.
 
 use super::packets::Packet;
 use super::random::Random;

@@ -1,6 +1,6 @@
-//! Linux keeps connections by the marks that are written of files of pf and NPF as the rules of these files keep
-//! them: each direction by itself, at one port alone, or everywhere, in conversations with answers, resets,
-//! errors and echoes.
+//! Linux keeps connections by the marks that are written of files of pf and NPF as the rules of these files
+//! keep them: each direction by itself, at one port alone, or everywhere, in conversations with answers,
+//! resets, errors and echoes.
 
 use super::conversations::{Carried, Connection, Conversation, End, Message};
 use super::random::Random;

@@ -214,7 +214,8 @@ impl Packet {
                 for (index, header) in self.extensions.iter().enumerate() {
                     let next = *self.extensions.get(index + 1).unwrap_or(&behind.0);
                     frame.extend_from_slice(&match header {
-                        // A routing header of a type that nobody knows, and of segments that are not looked at.
+                        // A routing header of a type that nobody knows, and of segments that are not looked
+                        // at.
                         43 => [next, 0, 0xf0 | self.rest[20] & 3, self.rest[21] & 3, 0, 0, 0, 0],
                         // Four bytes of padding as the one option.
                         _ => [next, 0, 1, 4, 0, 0, 0, 0],

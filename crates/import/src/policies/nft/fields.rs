@@ -385,8 +385,8 @@ impl Left {
     }
 }
 
-/// The values of a field that a set of what stands in the file means; none if no value of the field can be one
-/// of it.
+/// The values of a field that a set of what stands in the file means; none if no value of the field can be
+/// one of it.
 pub(super) fn values_of(left: &Left, set: Set) -> Vec<Values> {
     let less = if let Reads::Number { less, .. } = left.reads { less } else { 0 };
     let most = left.field.most();

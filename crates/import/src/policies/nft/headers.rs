@@ -180,8 +180,8 @@ pub(super) fn known_where_asked(
     Ok(())
 }
 
-/// The values of a field of `whole` bits of which `width` bits, above the lowest `shift`, are a number from `low`
-/// to `high`.
+/// The values of a field of `whole` bits of which `width` bits, above the lowest `shift`, are a number from
+/// `low` to `high`.
 pub(super) fn bits_of(whole: u8, shift: u8, width: u8, low: u128, high: u128) -> Vec<Values> {
     let below = host_mask(shift, 0);
     if shift + width == whole {

@@ -1,8 +1,8 @@
 //! Connections that single rules keep, as marks of connections.
 //!
-//! Linux remembers every connection that passes, and with it a mark. The rule that keeps a connection sets a bit
-//! of the mark, and every chain asks for the bits first. Where each direction is kept by itself (pf), perhaps at
-//! one port alone (NPF), there are four bits, for each port its own:
+//! Linux remembers every connection that passes, and with it a mark. The rule that keeps a connection sets a
+//! bit of the mark, and every chain asks for the bits first. Where each direction is kept by itself (pf),
+//! perhaps at one port alone (NPF), there are four bits, for each port its own:
 //!
 //! ```text
 //! the rule keeps              the bit lets pass on the way in     and on the way out
@@ -12,15 +12,15 @@
 //! on the way out, reply       the original direction              the reply
 //! ```
 //!
-//! Where a connection is kept everywhere (`stateful-all` of NPF), it has one bit; the packet that the rule lets
-//! pass has it, too, for the chains behind. An error about a connection goes in one of its directions, and has
-//! its mark. A packet that begins none and belongs to none has no mark, and sets none.
+//! Where a connection is kept everywhere (`stateful-all` of NPF), it has one bit; the packet that the rule
+//! lets pass has it, too, for the chains behind. An error about a connection goes in one of its directions,
+//! and has its mark. A packet that begins none and belongs to none has no mark, and sets none.
 
 use policy::{Hook, HookPoint, Policy, Remembers};
 use serde_json::{Value, json};
 
-/// The bits that a rule on the way in and one on the way out set for the original direction, and those for the
-/// reply. The highest ones, since rules for routing use the lowest ones.
+/// The bits that a rule on the way in and one on the way out set for the original direction, and those for
+/// the reply. The highest ones, since rules for routing use the lowest ones.
 const IN: [u32; 2] = [1 << 28, 1 << 30];
 const OUT: [u32; 2] = [1 << 29, 1 << 31];
 const EVERYWHERE: u32 = 1 << 31;
@@ -38,7 +38,8 @@ type Names = Vec<String>;
 pub(super) enum Keeping {
     /// Everywhere; `false`: but for packets of ICMP.
     Everywhere(bool),
-    /// Each direction by itself, at the ports that have these names, or at all. `false`: but for packets of ICMP.
+    /// Each direction by itself, at the ports that have these names, or at all. `false`: but for packets of
+    /// ICMP.
     Directions(Vec<Option<Names>>, bool),
 }
 
