@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Elements and packed keys are those of `docs/tables/rules.md`; elements 2i and 2i + 1 are pair i. A column
-//! of more than 16 bits is compared under masks, as part of the pairs it lies in, and so are flags; a narrower
-//! one as a range, its low bound in the lower half of a word and high − low in the upper. So the columns alone decide what a
-//! rule is compared by. What that cannot say (masks with holes in narrow columns, ranges in wide ones) is
-//! checked after a hit. Behind the last rule come some that every key fits and whose value is
-//! [`NONE`](super::NONE).
+//! of more than 16 bits is compared under masks, as part of the pairs it lies in, and so are flags; a
+//! narrower one as a range, its low bound in the lower half of a word and high − low in the upper. So the
+//! columns alone decide what a rule is compared by. What that cannot say (masks with holes in narrow
+//! columns, ranges in wide ones) is checked after a hit. Behind the last rule come some that every key fits
+//! and whose value is [`NONE`](super::NONE).
 
 use crate::rules::encode::{Layout, checks_but, element};
 use crate::rules::fields::{Rule, RuleField, RulesSpec, ones};
