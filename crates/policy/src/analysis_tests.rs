@@ -7,8 +7,8 @@ use crate::evaluate::{PolicyFault, PolicyVerdict, Step, evaluate};
 use crate::field::{PacketField, Values};
 use crate::limits::{MOST_COVERS, MOST_MEMORIES};
 use crate::model::{
-    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RuleGroup,
-    RulePlace,
+    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, Remembers, RuleAction,
+    RuleCondition, RuleGroup, RulePlace,
 };
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::{packet_text, read_packets};
@@ -386,4 +386,30 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn of_a_policy_about_version_4_alone_no_more_is_said() {
+    let of_6 = rule(holds(PacketField::Family, Values::exact(6)), RuleAction::Pass);
+    let short = rule(holds(PacketField::Length, Values::Range { low: 0, high: 99 }), RuleAction::Block);
+    let mut both = forwarding(vec![vec![of_6, short]]);
+    both.groups[0].rules[1].place.line = 1;
+    let alone = Policy { families: AskedFamilies::Version4Alone, ..both.clone() };
+    let why = |policy: &Policy, packets: &str| {
+        let packets = read_packets(packets, &[]).expect("packets");
+        let answers = DecidedPolicy::new(policy).expect("small").why(&packets);
+        answers.map(|answers| answers.iter().map(|answer| answer.decision.by).collect::<Vec<_>>())
+    };
+    let six = "tcp [2001:db8::1]:1024 > [2001:db8::2]:80";
+    assert_eq!(why(&both, six), Ok(vec![Some(Step::Rule(0, 0))]));
+    assert_eq!(why(&alone, six), Err(AnalysisFault::NotAsked));
+    let block = [Some(Step::Rule(0, 1)), Some(Step::Default(0))];
+    assert_eq!(why(&alone, "tcp any > any"), Ok(block.to_vec()));
+    // The rule in front is nobody's line, so it is in no pair and never redundant.
+    assert_eq!((both.lines().len(), alone.lines()), (2, vec![vec![(0, 1)]]));
+    let pairs = |policy: &Policy| {
+        let order = DecidedPolicy::new(policy).expect("small").order_findings(0).expect("small");
+        order.pairs.expect("few").correlated_count
+    };
+    assert_eq!((pairs(&both), pairs(&alone)), (1, 0));
 }

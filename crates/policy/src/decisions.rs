@@ -49,6 +49,9 @@ pub enum AnalysisFault {
         "one is about IPv4 alone, and the other one is asked about IPv6, too: declare `src` and `dst` as `ip6` in both, and ask about all packets"
     )]
     Families,
+    /// It is [`crate::AskedFamilies::Version4Alone`], and was asked about packets of IPv6.
+    #[error("it is asked about packets of IPv4 alone, and what becomes of those of IPv6 is not known")]
+    NotAsked,
     /// The searches among its rules look at more nodes than `MOST_SEARCHED`.
     #[error(
         "the searches among its rules look at more than {} nodes: ask about a part of it",

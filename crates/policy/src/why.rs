@@ -1,9 +1,11 @@
 //! What decides about packets that a line describes, and whether that is what was expected.
 
 use crate::decisions::{AnalysisFault, Decisions, PolicyDecision, decisions};
+use crate::diagram::NONE;
 use crate::evaluate::{PolicyVerdict, evaluate};
+use crate::field::{PacketField, Values};
 use crate::limits::MOST_NODES;
-use crate::model::{Policy, RuleAction};
+use crate::model::{AskedFamilies, Policy, RuleAction, RuleCondition};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::DescribedPackets;
 
@@ -47,17 +49,27 @@ impl DecidedPolicy<'_> {
     }
 
     /// What happens to these packets: one answer for each rule or default that decides about some of them. No
-    /// answer if there are no such packets.
+    /// answer if there are no such packets. Of a policy that is asked about IPv4 alone, the packets of IPv4 among
+    /// them are meant.
     ///
     /// # Errors
-    /// It is too much.
+    /// It is too much, or all of the packets are of IPv6 and the policy is asked about IPv4 alone.
     pub fn why(&mut self, packets: &DescribedPackets) -> Result<Vec<WhyAnswer>, AnalysisFault> {
         let space = &mut self.space;
         let mut set = space.possible()?;
         for part in [space.on(packets.path)?, space.set(&packets.condition, &[])?] {
             set = space.diagrams.both(set, part)?;
         }
-        let narrowed = space.diagrams.choose(set, self.decisions.function, crate::diagram::NONE)?;
+        if self.policy.families == AskedFamilies::Version4Alone {
+            let version_4 = RuleCondition::Holds(PacketField::Family, vec![Values::exact(4)]);
+            let version_4 = space.set(&version_4, &[])?;
+            let asked = space.diagrams.both(set, version_4)?;
+            if asked == NONE && set != NONE {
+                return Err(AnalysisFault::NotAsked);
+            }
+            set = asked;
+        }
+        let narrowed = space.diagrams.choose(set, self.decisions.function, NONE)?;
         let numbers = space.diagrams.numbers(set, narrowed)?;
         let mut decided: Vec<(PolicyDecision, u32)> = numbers
             .into_iter()

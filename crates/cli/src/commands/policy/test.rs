@@ -7,7 +7,8 @@ use crate::commands::table::files::read;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
-    DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, comment, packet_text, read_packets,
+    AnalysisFault, DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, comment, packet_text,
+    read_packets,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -67,15 +68,23 @@ pub(super) fn test(source: &Source, expectations: &[Expectation], nodes: usize) 
     let mut decided = DecidedPolicy::within(&source.policy, nodes).map_err(|fault| source.fault(fault))?;
     let mut tested = Tested { tests: expectations.len(), ..Tested::default() };
     for expectation in expectations {
-        let answers = decided.why(&expectation.packets).map_err(|fault| source.fault(fault))?;
-        let wrong = answers.iter().find(|answer| !expectation.expected.is(answer.decision.action));
+        let answers = match decided.why(&expectation.packets) {
+            Err(fault) if fault != AnalysisFault::NotAsked => return Err(source.fault(fault)),
+            answers => answers,
+        };
+        let wrong = answers
+            .as_ref()
+            .map(|answers| answers.iter().find(|answer| !expectation.expected.is(answer.decision.action)));
         let fault = match wrong {
-            Some(answer) => {
+            Err(fault) => Some(format!("{}: {fault}", source.called())),
+            Ok(Some(answer)) => {
                 let packet = packet_text(&answer.witness, &source.policy.interfaces);
                 Some(format!("{packet}\n  {}", source.decision_text(answer.decision)))
             }
-            None if answers.is_empty() => Some("there are no such packets".to_owned()),
-            None => None,
+            Ok(None) if answers.as_ref().is_ok_and(Vec::is_empty) => {
+                Some("there are no such packets".to_owned())
+            }
+            Ok(None) => None,
         };
         tested.documents.push(json!({
             "file": expectation.file, "line": expectation.line, "test": expectation.text,

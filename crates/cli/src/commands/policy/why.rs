@@ -5,7 +5,7 @@ use super::source::{Source, action_text, one_or_all};
 use crate::arguments::policy::PolicyWhyArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
-use policy::{DecidedPolicy, WhyAnswer, packet_text, read_packets};
+use policy::{AnalysisFault, DecidedPolicy, WhyAnswer, packet_text, read_packets};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -15,7 +15,14 @@ pub(super) fn run(arguments: &PolicyWhyArguments, json: bool) -> Result<(), Fail
     for source in sources(&arguments.file, &arguments.source, 0)? {
         let packets = read_packets(&arguments.packet, &source.policy.interfaces).map_err(Failure::Usage)?;
         let mut decided = DecidedPolicy::new(&source.policy).map_err(|fault| source.fault(fault))?;
-        let answers = decided.why(&packets).map_err(|fault| source.fault(fault))?;
+        let answers = match decided.why(&packets) {
+            Err(fault @ AnalysisFault::NotAsked) => {
+                let _ = writeln!(text, "{}: {fault}", source.called());
+                documents.push(source.document(json!({ "answers": [], "not_asked": fault.to_string() })));
+                continue;
+            }
+            answers => answers.map_err(|fault| source.fault(fault))?,
+        };
         if answers.is_empty() {
             return Err(Failure::Usage(format!("`{}`: there are no such packets", arguments.packet)));
         }
