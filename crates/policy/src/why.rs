@@ -49,8 +49,8 @@ impl DecidedPolicy<'_> {
     }
 
     /// What happens to these packets: one answer for each rule or default that decides about some of them. No
-    /// answer if there are no such packets. Of a policy that is asked about IPv4 alone, the packets of IPv4 among
-    /// them are meant.
+    /// answer if there are no such packets. Of a policy that is asked about IPv4 alone, the packets of IPv4
+    /// among them are meant.
     ///
     /// # Errors
     /// It is too much, or all of the packets are of IPv6 and the policy is asked about IPv4 alone.
