@@ -13,7 +13,6 @@ use crate::field::{PacketField, Values};
 use crate::limits::{DEEPEST_JUMPS, MOST_MEMORIES, MOST_STEPS};
 use crate::model::{HookPoint, MatchOrder, Policy, Remembers, RuleAction, RuleCondition};
 use crate::packet_space::PacketSpace;
-use crate::search::TooLongSearch;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -52,12 +51,6 @@ pub enum AnalysisFault {
     /// It is [`crate::AskedFamilies::Version4Alone`], and was asked about packets of IPv6.
     #[error("it is asked about packets of IPv4 alone, and what becomes of those of IPv6 is not known")]
     NotAsked,
-    /// The searches among its rules look at more nodes than `MOST_SEARCHED`.
-    #[error(
-        "the searches among its rules look at more than {} nodes: ask about a part of it",
-        crate::limits::MOST_SEARCHED
-    )]
-    TooLongSearch,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,
@@ -66,12 +59,6 @@ pub enum AnalysisFault {
 impl From<TooManyNodes> for AnalysisFault {
     fn from(TooManyNodes: TooManyNodes) -> AnalysisFault {
         AnalysisFault::TooLarge
-    }
-}
-
-impl From<TooLongSearch> for AnalysisFault {
-    fn from(TooLongSearch: TooLongSearch) -> AnalysisFault {
-        AnalysisFault::TooLongSearch
     }
 }
 

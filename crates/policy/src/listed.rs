@@ -15,7 +15,7 @@ use crate::opposed::{OpposedSource, opposed_pairs};
 use crate::order::{OrderFindings, RedundantLine, effect, only_decides};
 use crate::overlaps::Overlaps;
 use crate::packet_space::{PacketSpace, WitnessPacket};
-use crate::search::Search;
+use crate::search::{Search, TooLongSearch};
 use crate::unreached::{Covers, UnreachedCause};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(crate) struct ListedPolicy<'p> {
     policy: &'p Policy,
     space: PacketSpace,
-    search: Search,
+    pub(crate) search: Search,
     memories: Vec<usize>,
     lines: Vec<Vec<RuleIndex>>,
     lists: Vec<HookList>,
@@ -74,6 +74,32 @@ impl HookList {
 fn is_between(rules: &[ListedRule], first: usize, place: usize) -> bool {
     place < first
         || (place > first && (rules[first].line.is_none() || rules[place].line != rules[first].line))
+}
+
+/// Whether a packet is in all of the first sets and in none of the others: by a search, and if that is long,
+/// by the diagram of these packets.
+fn holds(
+    search: &mut Search,
+    space: &mut PacketSpace,
+    inside: &[Diagram],
+    outside: &[Diagram],
+) -> Result<bool, AnalysisFault> {
+    match search.holds(&space.diagrams, inside, outside.iter().copied()) {
+        Ok(holds) => Ok(holds),
+        Err(TooLongSearch) => Ok(left(space, inside, outside)? != NONE),
+    }
+}
+
+/// The packets that are in all of the first sets and in none of the others.
+fn left(space: &mut PacketSpace, inside: &[Diagram], outside: &[Diagram]) -> Result<Diagram, AnalysisFault> {
+    let mut left = ALL;
+    for set in inside {
+        left = space.diagrams.both(left, *set)?;
+    }
+    for set in outside {
+        left = space.diagrams.without(left, *set)?;
+    }
+    Ok(left)
 }
 
 impl<'p> ListedPolicy<'p> {
@@ -156,8 +182,9 @@ impl<'p> ListedPolicy<'p> {
         let outside = overlaps
             .before(second.unwrap_or(rules.len()), &both)
             .filter(|place| is_between(rules, first, *place))
-            .map(|place| rules[place].matched);
-        Ok(self.search.holds(&self.space.diagrams, &inside, outside)?)
+            .map(|place| rules[place].matched)
+            .collect::<Vec<Diagram>>();
+        holds(&mut self.search, &mut self.space, &inside, &outside)
     }
 
     /// The rules that decide about no packet, in the order of the policy.
@@ -180,9 +207,10 @@ impl<'p> ListedPolicy<'p> {
     fn comes(&mut self, list: usize, place: usize) -> Result<bool, AnalysisFault> {
         let HookList { rules, overlaps, .. } = &self.lists[list];
         let own = [place];
-        let outside = overlaps.before(place, &own).map(|before| rules[before].matched);
+        let outside: Vec<Diagram> =
+            overlaps.before(place, &own).map(|before| rules[before].matched).collect();
         let inside = self.lists[list].inside(&own);
-        Ok(self.search.holds(&self.space.diagrams, &inside, outside)?)
+        holds(&mut self.search, &mut self.space, &inside, &outside)
     }
 
     /// Why none of these rules decides about a packet.
@@ -371,11 +399,17 @@ impl OpposedSource for ListedPolicy<'_> {
         let mut inside = self.lists[place.list].inside(&both);
         for set in usual {
             inside.push(set);
-            if !self.search.holds(&self.space.diagrams, &inside, outside.iter().copied())? {
+            if !holds(&mut self.search, &mut self.space, &inside, &outside)? {
                 inside.pop();
             }
         }
-        let way = self.search.least(&self.space.diagrams, &inside, outside)?;
+        let way = match self.search.least(&self.space.diagrams, &inside, outside.iter().copied()) {
+            Ok(way) => way,
+            Err(TooLongSearch) => {
+                let left = left(&mut self.space, &inside, &outside)?;
+                self.space.diagrams.member(left)
+            }
+        };
         Ok(way.map(|way| self.space.packet_on(&way)))
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::diagram::{ALL, Diagram, Diagrams, NONE};
 
-/// The searches would look at more nodes than their limit.
+/// The search would look at more nodes than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLongSearch;
 
@@ -39,12 +39,13 @@ pub(crate) struct Search {
     marked: Vec<bool>,
     /// Whether the branch that is 0 is always looked at first.
     least_first: bool,
-    /// How many nodes may still be looked at.
+    /// How many nodes a search may look at, and how many the one of now may still.
+    most: u64,
     left: u64,
 }
 
 impl Search {
-    /// No search yet; all together may look at so many nodes.
+    /// No search yet; each may look at so many nodes.
     pub(crate) fn with_limit(most: u64) -> Search {
         Search {
             levels: Vec::new(),
@@ -58,6 +59,7 @@ impl Search {
             reason: Vec::new(),
             marked: Vec::new(),
             least_first: false,
+            most,
             left: most,
         }
     }
@@ -100,6 +102,7 @@ impl Search {
             self.occupied[level / 64] &= !(1 << (level % 64));
         }
         (self.open_inside, self.open_outside, self.inside) = (0, 0, inside.len() as u32);
+        self.left = self.most;
         self.put.clear();
         self.way.clear();
         let sets = inside.iter().copied().chain(outside);
