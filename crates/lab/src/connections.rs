@@ -1,5 +1,4 @@
-//! `lab connections`: `stateful` over connections of TCP, 100,000 and a million of them; and the same with a
-//! policy of 1,000 rules that new connections are asked about.
+//! `lab connections`: `stateful` over connections of TCP, 100,000 and a million of them.
 //!
 //! A round has three parts, each with connections in an order of their own: *new* is the SYN of every
 //! connection; *opened* is SYN, SYN,ACK and ACK of every connection, one connection after the other; *data*
@@ -15,7 +14,6 @@ use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VerdictKind};
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use tables::generate::Random;
 
@@ -27,17 +25,6 @@ const CONNECTIONS: [u32; 2] = [100_000, 1_000_000];
 const QUICK: [u32; 1] = [2_000];
 /// Segments of data.
 const SEGMENTS: u32 = 1 << 20;
-
-/// Rules of the policy.
-const RULES: usize = 1000;
-/// What asks the policy, in place of the stage of `stateful` that asks for the port alone.
-const ASKS: &str = "stage new_connection(
-    proto: u8, from: ip6, to: ip6, from_port: u16, to_port: u16, first: u128
-) {
-    let has_ports = proto == 6 || proto == 17
-    goto edge.forward(proto, from, to, from_port, has_ports, to_port, has_ports, in_port, first)
-}
-";
 
 /// What is counted in each part of a round, and its unit.
 const PARTS: [(&str, &str); 3] =
@@ -55,63 +42,23 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
     let mut rows = Vec::new();
     for &count in counts {
         progress(&format!("connections: {count}"));
-        let stateful = PROGRAMS.iter().find(|(name, _)| *name == "stateful").map_or("", |(_, text)| text);
-        for (name, text) in [
-            ("stateful".to_owned(), stateful.to_owned()),
-            (format!("a policy of {RULES} rules"), asking(stateful)),
-        ] {
-            let program = program(&text, count).map_err(LabError::Program)?;
-            let part = |(what, unit), (rates, whole): (Vec<f64>, bool)| {
-                let case = format!("{count} connections of TCP, {name}");
-                match whole {
-                    true => Row::alone(&case, what, unit, Figure::of(rates), None),
-                    false => Row::refused(&case, what, unit, "a packet that should pass did not"),
-                }
-            };
-            let measured = measure(&program, count, plan)?;
-            rows.extend(PARTS.into_iter().zip(measured).map(|(named, measured)| part(named, measured)));
-        }
+        let program = program(count).map_err(LabError::Program)?;
+        let part = |(what, unit), (rates, whole): (Vec<f64>, bool)| {
+            let case = format!("{count} connections of TCP, stateful");
+            match whole {
+                true => Row::alone(&case, what, unit, Figure::of(rates), None),
+                false => Row::refused(&case, what, unit, "a packet that should pass did not"),
+            }
+        };
+        let measured = measure(&program, count, plan)?;
+        rows.extend(PARTS.into_iter().zip(measured).map(|(named, measured)| part(named, measured)));
     }
     Ok(rows)
 }
 
-/// `stateful` with a policy: all rules but the last one are about other hosts and services than those that
-/// are asked for, and the last one keeps what comes from inside.
-fn asking(stateful: &str) -> String {
-    let mut random = Random::new(SEED);
-    let mut rules = String::new();
-    for _ in 1..RULES {
-        let mut below = |limit: u64| random.below(limit);
-        // 198.18.0.0/15 is for measuring (RFC 2544); nobody in the traffic is there.
-        let (length, address) = (16 + below(17), 198 << 24 | 18 << 16 | below(1 << 17) as u32);
-        let address = Ipv4Addr::from(address & u32::MAX << (32 - length));
-        let first = below(60_000);
-        let last = first + below(1000);
-        let protocol = [6, 17][below(2) as usize];
-        rules.push_str(&format!(
-            "        block dst {address}/{length}, dport {first}..{last}, proto {protocol}\n"
-        ));
-    }
-    let policy = format!(
-        "policy edge(
-    proto: u8, src: ip6, dst: ip6, sport: u16 absent, dport: u16 absent, in_port: port, first: u128 carried
-) {{
-    hook forward {{ group lines default block }}
-    keep => admit(proto, src, dst, sport, dport, first)
-    block => drop unasked
-    group lines {{
-{rules}        keep in_port INSIDE
-    }}
-}}
-"
-    );
-    let (before, rest) = stateful.split_once("stage new_connection(").unwrap_or((stateful, ""));
-    let (_, behind) = rest.split_once("\n}\n").unwrap_or_default();
-    format!("{before}{policy}{ASKS}{behind}")
-}
-
 /// The program with room for so many connections.
-fn program(text: &str, count: u32) -> Result<Program, String> {
+fn program(count: u32) -> Result<Program, String> {
+    let text = PROGRAMS.iter().find(|(name, _)| *name == "stateful").map_or("", |(_, text)| text);
     // A table that is nearly full keeps its entries in order, which takes time.
     let room = (count + count / 4).max(1 << 18);
     let text = format!("{text}\nconst MOST_ASSURED: u64 = {room}\nconst MOST_UNASSURED: u64 = {room}\n");

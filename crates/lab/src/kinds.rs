@@ -110,7 +110,7 @@ const EXPERIMENTS: [Entry; 19] = [
     Entry {
         kind: ExperimentKind::Connections,
         name: "connections",
-        help: "100,000 and a million connections through stateful, and through a policy of 1,000 rules: new ones, opened ones, and segments of open ones",
+        help: "100,000 and a million connections through stateful: new ones, opened ones, and segments of open ones",
         about: "A stateful firewall on one core, with 100,000 and a million connections of TCP.",
     },
     Entry {
