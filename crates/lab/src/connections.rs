@@ -42,31 +42,37 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
     let mut rows = Vec::new();
     for &count in counts {
         progress(&format!("connections: {count}"));
-        let program = program(count).map_err(LabError::Program)?;
-        let part = |(what, unit), (rates, whole): (Vec<f64>, bool)| {
-            let case = format!("{count} connections of TCP, stateful");
-            match whole {
-                true => Row::alone(&case, what, unit, Figure::of(rates), None),
-                false => Row::refused(&case, what, unit, "a packet that should pass did not"),
-            }
-        };
+        let text = PROGRAMS.iter().find(|(name, _)| *name == "stateful").map_or("", |(_, text)| text);
+        let program = with_room("stateful", text, count).map_err(LabError::Program)?;
+        let case = format!("{count} connections of TCP, stateful");
         let measured = measure(&program, count, plan)?;
-        rows.extend(PARTS.into_iter().zip(measured).map(|(named, measured)| part(named, measured)));
+        rows.extend(parts(&case, measured));
     }
     Ok(rows)
 }
 
-/// The program with room for so many connections.
-fn program(count: u32) -> Result<Program, String> {
-    let text = PROGRAMS.iter().find(|(name, _)| *name == "stateful").map_or("", |(_, text)| text);
+/// A row for each part.
+pub(crate) fn parts(case: &str, measured: [(Vec<f64>, bool); 3]) -> impl Iterator<Item = Row> {
+    PARTS.into_iter().zip(measured).map(move |((what, unit), (rates, whole))| match whole {
+        true => Row::alone(case, what, unit, Figure::of(rates), None),
+        false => Row::refused(case, what, unit, "a packet that should pass did not"),
+    })
+}
+
+/// A program that uses std.connections, with room for so many.
+pub(crate) fn with_room(name: &str, text: &str, count: u32) -> Result<Program, String> {
     // A table that is nearly full keeps its entries in order, which takes time.
     let room = (count + count / 4).max(1 << 18);
     let text = format!("{text}\nconst MOST_ASSURED: u64 = {room}\nconst MOST_UNASSURED: u64 = {room}\n");
-    compile("stateful", &text, Decode::Lazy)
+    compile(name, &text, Decode::Lazy)
 }
 
 /// The rates of each part, in millions a second, and whether every packet passed.
-fn measure(program: &Program, count: u32, plan: &LabPlan) -> Result<[(Vec<f64>, bool); 3], LabError> {
+pub(crate) fn measure(
+    program: &Program,
+    count: u32,
+    plan: &LabPlan,
+) -> Result<[(Vec<f64>, bool); 3], LabError> {
     let (mut new, mut opened, mut data) = (Traffic::default(), Traffic::default(), Traffic::default());
     let segments = if plan.quick { SEGMENTS >> 6 } else { SEGMENTS };
     let mut random = Random::new(SEED);

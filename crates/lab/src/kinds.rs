@@ -19,6 +19,8 @@ pub enum ExperimentKind {
     Router,
     /// Connections of TCP in memory: new ones, opened ones and segments of open ones.
     Connections,
+    /// Policies: beside the same rules as a table, with connections, and from text to the first packet.
+    Policy,
     /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among
     /// [`ALL`](ExperimentKind::ALL).
     Forwarding,
@@ -64,7 +66,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 19] = [
+const EXPERIMENTS: [Entry; 20] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -112,6 +114,12 @@ const EXPERIMENTS: [Entry; 19] = [
         name: "connections",
         help: "100,000 and a million connections through stateful: new ones, opened ones, and segments of open ones",
         about: "A stateful firewall on one core, with 100,000 and a million connections of TCP.",
+    },
+    Entry {
+        kind: ExperimentKind::Policy,
+        name: "policy",
+        help: "Policies: packets a second beside the same rules as a table, with 100,000 connections, and the time from text to the first packet",
+        about: "Policies on one core, beside the same rules as a table; with connections that they keep; and how soon large ones are ready.",
     },
     Entry {
         kind: ExperimentKind::Forwarding,
@@ -183,7 +191,7 @@ const EXPERIMENTS: [Entry; 19] = [
 
 impl ExperimentKind {
     /// All experiments in memory, in the order in which they are run.
-    pub const ALL: [ExperimentKind; 8] = [
+    pub const ALL: [ExperimentKind; 9] = [
         ExperimentKind::SwitchApps,
         ExperimentKind::Decode,
         ExperimentKind::Operations,
@@ -192,6 +200,7 @@ impl ExperimentKind {
         ExperimentKind::Tables,
         ExperimentKind::Router,
         ExperimentKind::Connections,
+        ExperimentKind::Policy,
     ];
 
     /// Every experiment, whether in memory or not.

@@ -34,6 +34,7 @@ mod operations;
 mod page;
 mod plan;
 mod plot;
+mod policy;
 mod programs;
 mod router;
 #[cfg(target_os = "linux")]

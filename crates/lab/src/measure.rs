@@ -106,6 +106,16 @@ impl<'p> Contender<'p> {
         Ok(Contender { name: engine::back_end_name(back_end), program, backend })
     }
 
+    /// A program under a name of its own, beside others that mean the same.
+    pub(crate) fn named(
+        name: &'static str,
+        program: &'p Program,
+        back_end: BackendKind,
+        ports: u16,
+    ) -> Result<Contender<'p>, String> {
+        Ok(Contender { name, ..Contender::loaded(program, back_end, ports)? })
+    }
+
     /// Something that claims to do what the program does.
     pub(crate) fn other(
         name: &'static str,

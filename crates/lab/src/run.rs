@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::{
-    compile, connections, crossover, decode, hermes, learn, naming, operations, router, schedule,
+    compile, connections, crossover, decode, hermes, learn, naming, operations, policy, router, schedule,
     switch_apps, tables, transfer,
 };
 
@@ -40,6 +40,10 @@ pub fn run(
             ExperimentKind::Connections => {
                 mode = connections::mode();
                 connections::rows(plan, progress)?
+            }
+            ExperimentKind::Policy => {
+                mode = policy::mode();
+                policy::rows(plan, progress)?
             }
             ExperimentKind::Forwarding
             | ExperimentKind::Latency

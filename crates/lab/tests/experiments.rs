@@ -155,6 +155,31 @@ fn connections_of_tcp() {
 }
 
 #[test]
+fn policies_beside_tables() {
+    let experiment = run(ExperimentKind::Policy);
+    let row = |case: &str, what: &str| {
+        let found = experiment.rows.iter().find(|row| row.case.contains(case) && row.what.starts_with(what));
+        found.unwrap_or_else(|| panic!("{case}: {what}"))
+    };
+    for set in ["acl generated", "fw generated"] {
+        let rate = row(set, "packet rate");
+        assert!(rate.other.as_ref().is_some_and(|other| other.name == "firewall_rules" && other.low > 0.0));
+        let forwarded = row(set, "throughput").ours.as_ref().expect("it was run").low;
+        let received = row(set, "data rate").ours.as_ref().expect("it was run").low;
+        assert!(0.0 < forwarded && forwarded < received, "some rules pass, others block");
+    }
+    for what in ["new connections", "opened connections", "segments of open connections"] {
+        assert!(row("2000 connections of TCP, policy of 200 rules", what).ours.is_some());
+    }
+    for case in ["rules in the program, policy", "rules of a file of iptables, rules/firewall"] {
+        let ready = row(case, "text to machine code and tables");
+        assert!(ready.other.as_ref().is_some_and(|other| other.name.ends_with("alone")));
+        let front = row(case, "of that, text to IR").ours.as_ref().expect("it was measured");
+        assert!(ready.ours.as_ref().is_some_and(|whole| front.low < whole.high));
+    }
+}
+
+#[test]
 fn a_router_by_its_stages() {
     let experiment = run(ExperimentKind::Router);
     let rows = |case: &str| -> Vec<&lab::Row> {

@@ -154,7 +154,8 @@ fn prefix(bits: u128, length: u8) -> Match {
     }
 }
 
-fn part(field: &RuleField, width: u8) -> Match {
+/// What a field of a rule asks of a column of an entry.
+pub(crate) fn part(field: &RuleField, width: u8) -> Match {
     match *field {
         RuleField::Any | RuleField::Prefix { length: 0, .. } => Match::Any,
         RuleField::Exact(number) => Match::Exact(number),

@@ -14,7 +14,7 @@ use tables::generate::{Random, Weighted};
 use tables::rules::{Linear, Rule, RuleField, Rules, RulesSpec, RulesTable};
 
 /// Bits of source, destination, source port, destination port and protocol.
-const WIDTHS: [u8; 5] = [32, 32, 16, 16, 8];
+pub(crate) const WIDTHS: [u8; 5] = [32, 32, 16, 16, 8];
 /// Queries of one pass.
 const QUERIES: usize = 1 << 16;
 /// So many queries the twin answers; more where the set is small, since it tries rule after rule.

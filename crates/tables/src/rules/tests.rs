@@ -6,6 +6,7 @@ use super::*;
 use proptest::prelude::*;
 
 mod changes;
+mod flags;
 
 /// Widths that lie below, at and above the borders of elements and words.
 fn widths() -> impl Strategy<Value = Vec<u8>> {
@@ -16,7 +17,7 @@ fn widths() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(vec![48, 48, 16]),
         2 => Just(FLAGGED.to_vec()),
         1 => Just(vec![8, 128, 128, 16, 1, 16, 1, 16, 8, 1, 8]),
-        2 => prop::collection::vec(prop_oneof![Just(1u8), Just(1u8), 1u8..=40], 2..17),
+        2 => prop::collection::vec(prop_oneof![Just(1u8), Just(1u8), 1u8..=40], 2..36),
         6 => prop::collection::vec(width, 1..7),
         1 => prop::collection::vec(100u8..=128, 5..9),
     ]

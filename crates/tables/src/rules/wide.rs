@@ -1,5 +1,5 @@
-//! Lookups with vectors of 512 bits: packs a key of up to 16 words with one permutation and compares all
-//! slots of a block at once.
+//! Lookups with vectors of 512 bits: packs a key with a permutation for each eight of its words and
+//! compares all slots of a block at once.
 //!
 //! Many keys are looked up in stages of [`GROUP`], each stage a loop whose rounds do not wait for one
 //! another, so that the processor overlaps their waits for memory and guesses few branches wrong. The answers
@@ -12,18 +12,22 @@ use std::arch::x86_64::*;
 
 /// Keys that go through the stages together.
 const GROUP: usize = 64;
-/// The most words of a key: two vectors.
-const MOST_KEY_WORDS: usize = 16;
+/// Words of a row of the key, a vector.
+const ROW_WORDS: usize = 8;
+/// The most words of a key: as many as a packed key has elements.
+const MOST_KEY_WORDS: usize = 32;
 
 /// What of an image decides how its keys are packed, in the form that the vector unit wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packing {
-    /// For each element of the packed key, the piece of 16 bits of the key that it is.
+    /// For each element of the packed key, which piece of 16 bits of its row of the key it is.
     source: Line,
+    /// The elements that come from each row of the key.
+    rows: [u32; MOST_KEY_WORDS / ROW_WORDS],
     /// Which bits of the piece stay.
     keep: Line,
     /// The words of the key that are flags, and their element.
-    flag_words: u16,
+    flag_words: u32,
     flags_at: usize,
     /// The elements of a line that are compared as ranges: all but the flags of each slot.
     ranges: u32,
@@ -45,8 +49,10 @@ impl Packing {
             return None;
         }
         let (mut source, mut keep) = (Line([0; LINE_ELEMENTS]), Line([0; LINE_ELEMENTS]));
+        let mut rows = [0; MOST_KEY_WORDS / ROW_WORDS];
         for (element, &(word, shift, bits)) in layout.sources.iter().enumerate() {
-            source.0[element] = (4 * word) as u16 + (shift / 16) as u16;
+            source.0[element] = (4 * (word % ROW_WORDS)) as u16 + (shift / 16) as u16;
+            rows[word / ROW_WORDS] |= 1 << element;
             keep.0[element] = bits;
         }
         let flag_words = layout.flags.iter().fold(0, |words, &word| words | 1 << word);
@@ -56,7 +62,7 @@ impl Packing {
             Some(at) => (at..LINE_ELEMENTS).step_by(stride).fold(u32::MAX, |ranges, at| ranges & !(1 << at)),
             None => u32::MAX,
         };
-        Some(Packing { source, keep, flag_words, flags_at, ranges, key_words, stride })
+        Some(Packing { source, rows, keep, flag_words, flags_at, ranges, key_words, stride })
     }
 
     /// The number of the first rule that fits `key`, or [`NO_RULE`].
@@ -101,30 +107,26 @@ type Packed<const W: usize> = [u64; W];
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
     debug_assert!(key.len() == packing.key_words && key.len() <= MOST_KEY_WORDS);
-    let words = (1u32 << key.len()) - 1;
-    // SAFETY: the mask keeps the load within `key`; a line is as long as a vector.
-    let (row, source, keep) = unsafe {
+    // SAFETY: a line is as long as a vector.
+    let (source, keep) = unsafe {
         (
-            _mm512_maskz_loadu_epi64(words as u8, key.as_ptr().cast()),
             _mm512_load_si512((&raw const packing.source).cast()),
             _mm512_load_si512((&raw const packing.keep).cast()),
         )
     };
-    let lowest = _mm512_set1_epi64(1);
+    let (first, behind) = key.split_at(key.len().min(ROW_WORDS));
+    let (row, lowest) = (load(first), _mm512_set1_epi64(1));
+    let mut picked = _mm512_permutexvar_epi16(source, row);
     let mut set = u32::from(_mm512_test_epi64_mask(row, lowest));
-    let picked = if key.len() <= 8 {
-        _mm512_permutexvar_epi16(source, row)
-    } else {
-        // SAFETY: the key goes on behind eight words, and the mask keeps the load within it.
-        let rest = unsafe { _mm512_maskz_loadu_epi64((words >> 8) as u8, key.as_ptr().add(8).cast()) };
-        set |= u32::from(_mm512_test_epi64_mask(rest, lowest)) << 8;
-        _mm512_permutex2var_epi16(row, source, rest)
-    };
+    for (part, words) in (1..).zip(behind.chunks(ROW_WORDS)) {
+        let row = load(words);
+        picked = _mm512_mask_permutexvar_epi16(picked, packing.rows[part], source, row);
+        set |= u32::from(_mm512_test_epi64_mask(row, lowest)) << (ROW_WORDS * part);
+    }
     let mut packed = _mm512_and_si512(picked, keep);
     if packing.flag_words != 0 {
-        let known = u32::from(packing.flag_words);
-        let set = _pext_u32(set, known);
-        let unset = set ^ ((1 << known.count_ones()) - 1);
+        let set = _pext_u32(set, packing.flag_words);
+        let unset = set ^ ((1 << packing.flag_words.count_ones()) - 1);
         packed = _mm512_mask_set1_epi16(packed, 1 << packing.flags_at, (set | unset << MOST_FLAGS) as i16);
     }
     let mut words = [0; W];
@@ -138,6 +140,16 @@ fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
         }
     }
     words
+}
+
+/// Up to [`ROW_WORDS`] words of a key as a vector, with zeros behind.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn load(words: &[u64]) -> __m512i {
+    debug_assert!(words.len() <= ROW_WORDS);
+    let there = ((1u32 << words.len()) - 1) as u8;
+    // SAFETY: the mask keeps the load within `words`.
+    unsafe { _mm512_maskz_loadu_epi64(there, words.as_ptr().cast()) }
 }
 
 /// The child of `node` that `packed` belongs to.
