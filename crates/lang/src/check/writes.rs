@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
                     time.span,
                     "no lifetime belongs here",
                 )
-                .help("an entry of a table of `lpm` or `rules` lives for the `age` of the table"),
+                .help("an entry of a table of `lpm` or `rules` lives for the `age` of the table, a member of a group until it is removed"),
             );
         }
     }
