@@ -516,7 +516,7 @@ fn a_file_that_is_not_there_is_told_at_its_place() {
 #[test]
 fn tables_of_a_file_have_their_addresses_in_files_beside_it() {
     const RULES: &str = "table <friends> persist file \"/etc/friends\"\nblock all\npass in from <friends>\n";
-    let columns = "family: u8, src: ip6, state: u3, proto: u8, tcp_flags: u8 absent, out_state: u3";
+    let columns = "family: u8, src: ip6, state: u3, proto: u8, tcp_flags: u8 absent, out_state: u3 absent";
     let told_with = |tables: &str, friends: Option<&str>| {
         let load = |path: &str| match path {
             "rules" => Some(RULES.to_owned()),
@@ -547,7 +547,7 @@ fn tables_of_a_file_have_their_addresses_in_files_beside_it() {
     }
     for (tables, friends, wanted) in [
         (NAMED, None, "program.rav:3:43 E0571: there is no text in `friends.txt`"),
-        (NAMED, Some("10.0.0.0/8\nx\n"), "rules:3:14 E0572: line 2 of the table `friends`"),
+        (NAMED, Some("10.0.0.0/8\nx\n"), "rules:3:14 E0572: line 2 of the table: `x` is no address"),
         ("", None, "rules:3:14 E0572: what is in the table `friends` is not known"),
         (
             "tables { friends = \"friends.txt\", friends = \"friends.txt\" }",
