@@ -510,7 +510,7 @@ impl<F: TableFamily> ProgramState<F> {
     }
 
     /// Computes the next wake. Entries that are learned later live at least as long as their table's shortest
-    /// lifetime, so a learn need not move the next wake to an earlier time; [`State::end_after`] does.
+    /// lifetime, so a learn need not move the next wake to an earlier time; [`Self::end_after`] does.
     fn set_next_wake(&mut self) {
         if self.has_queued() {
             self.next_wake = 0;
