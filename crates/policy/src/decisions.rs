@@ -51,6 +51,12 @@ pub enum AnalysisFault {
     /// It is [`crate::AskedFamilies::Version4Alone`], and was asked about packets of IPv6.
     #[error("it is asked about packets of IPv4 alone, and what becomes of those of IPv6 is not known")]
     NotAsked,
+    /// The searches among its rules look at more than `MOST_SEARCHED_IN_ALL` nodes.
+    #[error(
+        "the searches among its rules look at more than {} nodes: ask about a part of it",
+        crate::limits::MOST_SEARCHED_IN_ALL
+    )]
+    TooManySearches,
     /// It is too much.
     #[error("its diagrams need more than {} nodes: ask about a part of it", crate::limits::MOST_NODES)]
     TooLarge,

@@ -41,3 +41,6 @@ pub(crate) const MOST_COMPARED_RULES: usize = 32_768;
 /// The most nodes that a search among the rules of a list looks at, some milliseconds; what would take
 /// longer is found out by a diagram.
 pub(crate) const MOST_SEARCHED: u64 = 200_000;
+
+/// The most nodes that all searches of an analysis look at together: some minutes.
+pub(crate) const MOST_SEARCHED_IN_ALL: u64 = 20_000_000_000;

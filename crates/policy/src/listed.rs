@@ -8,14 +8,14 @@
 use crate::decisions::{AnalysisFault, memories};
 use crate::diagram::{ALL, Diagram, NONE};
 use crate::evaluate::Step;
-use crate::limits::{MOST_COMPARED_RULES, MOST_COVERS, MOST_NODES, MOST_SEARCHED};
+use crate::limits::{MOST_COMPARED_RULES, MOST_COVERS, MOST_NODES, MOST_SEARCHED, MOST_SEARCHED_IN_ALL};
 use crate::lines::RuleIndex;
 use crate::model::{MatchOrder, Path, Policy, RuleAction, RuleCondition};
 use crate::opposed::{OpposedSource, opposed_pairs};
 use crate::order::{OrderFindings, RedundantLine, effect, only_decides};
 use crate::overlaps::Overlaps;
 use crate::packet_space::{PacketSpace, WitnessPacket};
-use crate::search::{Search, TooLongSearch};
+use crate::search::{Search, SearchFault};
 use crate::unreached::{Covers, UnreachedCause};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -67,13 +67,18 @@ impl HookList {
         sets.dedup();
         sets
     }
-}
 
-/// Whether a rule must not match for the first of a pair to decide and the second one to be next. Rules of
-/// the line of the first one go with it.
-fn is_between(rules: &[ListedRule], first: usize, place: usize) -> bool {
-    place < first
-        || (place > first && (rules[first].line.is_none() || rules[place].line != rules[first].line))
+    /// The sets of the rules that must not match for the first of a pair to decide and the second one, or the
+    /// default, to be next. Rules of the line of the first one go with it.
+    fn between(&self, first: usize, second: Option<usize>) -> Vec<Diagram> {
+        let HookList { rules, overlaps, .. } = self;
+        let goes_along = |place: usize| rules[first].line.is_some() && rules[place].line == rules[first].line;
+        overlaps
+            .before(second.unwrap_or(rules.len()), &[first, second.unwrap_or(first)])
+            .filter(|place| *place < first || (*place > first && !goes_along(*place)))
+            .map(|place| rules[place].matched)
+            .collect()
+    }
 }
 
 /// Whether a packet is in all of the first sets and in none of the others: by a search, and if that is long,
@@ -86,7 +91,8 @@ fn holds(
 ) -> Result<bool, AnalysisFault> {
     match search.holds(&space.diagrams, inside, outside.iter().copied()) {
         Ok(holds) => Ok(holds),
-        Err(TooLongSearch) => Ok(left(space, inside, outside)? != NONE),
+        Err(SearchFault::TooLong) => Ok(left(space, inside, outside)? != NONE),
+        Err(SearchFault::TooMany) => Err(AnalysisFault::TooManySearches),
     }
 }
 
@@ -123,7 +129,7 @@ impl<'p> ListedPolicy<'p> {
         let mut listed = ListedPolicy {
             policy,
             space,
-            search: Search::with_limit(MOST_SEARCHED),
+            search: Search::with_limits(MOST_SEARCHED, MOST_SEARCHED_IN_ALL),
             memories,
             lines: policy.lines(),
             lists: Vec::with_capacity(policy.hooks.len()),
@@ -176,14 +182,8 @@ impl<'p> ListedPolicy<'p> {
     /// Whether a packet of both rules comes to the second one, or if there is none of the first rule to the
     /// end, past all rules before them but those behind the first one that are of its line.
     fn meets(&mut self, list: usize, first: usize, second: Option<usize>) -> Result<bool, AnalysisFault> {
-        let HookList { rules, overlaps, .. } = &self.lists[list];
-        let both = [first, second.unwrap_or(first)];
-        let inside = self.lists[list].inside(&both);
-        let outside = overlaps
-            .before(second.unwrap_or(rules.len()), &both)
-            .filter(|place| is_between(rules, first, *place))
-            .map(|place| rules[place].matched)
-            .collect::<Vec<Diagram>>();
+        let inside = self.lists[list].inside(&[first, second.unwrap_or(first)]);
+        let outside = self.lists[list].between(first, second);
         holds(&mut self.search, &mut self.space, &inside, &outside)
     }
 
@@ -389,14 +389,9 @@ impl OpposedSource for ListedPolicy<'_> {
         place: PairPlace,
     ) -> Result<Option<WitnessPacket>, AnalysisFault> {
         let usual = self.space.usual()?;
-        let HookList { rules, overlaps, .. } = &self.lists[place.list];
-        let both = [place.first, place.second];
-        let outside: Vec<Diagram> = overlaps
-            .before(place.second, &both)
-            .filter(|before| is_between(rules, place.first, *before))
-            .map(|before| rules[before].matched)
-            .collect();
-        let mut inside = self.lists[place.list].inside(&both);
+        let list = &self.lists[place.list];
+        let outside = list.between(place.first, Some(place.second));
+        let mut inside = list.inside(&[place.first, place.second]);
         for set in usual {
             inside.push(set);
             if !holds(&mut self.search, &mut self.space, &inside, &outside)? {
@@ -405,10 +400,11 @@ impl OpposedSource for ListedPolicy<'_> {
         }
         let way = match self.search.least(&self.space.diagrams, &inside, outside.iter().copied()) {
             Ok(way) => way,
-            Err(TooLongSearch) => {
+            Err(SearchFault::TooLong) => {
                 let left = left(&mut self.space, &inside, &outside)?;
                 self.space.diagrams.member(left)
             }
+            Err(SearchFault::TooMany) => return Err(AnalysisFault::TooManySearches),
         };
         Ok(way.map(|way| self.space.packet_on(&way)))
     }

@@ -9,7 +9,7 @@ use crate::limits::{MOST_COMPARED_RULES, MOST_PAIRS, MOST_SEARCHED};
 use crate::listed::ListedPolicy;
 use crate::model::{HookPoint, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
 use crate::order::OpposedLines;
-use crate::search::{Search, TooLongSearch};
+use crate::search::{Search, SearchFault};
 use crate::toy::policies;
 use crate::why::DecidedPolicy;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ proptest! {
     ) {
         let (mut listed, mut decided) = (listed(&policy), DecidedPolicy::new(&policy).expect("small"));
         // Beyond the limit of a search a diagram answers.
-        listed.search = Search::with_limit(most);
+        listed.search = Search::with_limits(most, u64::MAX);
         let unreached = decided.unreached().expect("small");
         prop_assert_eq!(listed.unreached().expect("small"), &unreached[..]);
         for line in policy.lines() {
@@ -118,7 +118,7 @@ proptest! {
         for set in outside {
             all = diagrams.without(all, *set).expect("small");
         }
-        let mut search = Search::with_limit(1_000_000);
+        let mut search = Search::with_limits(1_000_000, u64::MAX);
         let nodes = outside.iter().copied();
         prop_assert_eq!(search.holds(&diagrams, inside, nodes.clone()), Ok(all != NONE));
         let least = search.least(&diagrams, inside, nodes).expect("short");
@@ -136,11 +136,28 @@ fn a_search_beyond_its_limit_is_refused() {
     let sets: Vec<Diagram> =
         (0..4).map(|bit| diagrams.masked(&levels, 1 << bit, 1 << bit).expect("small")).collect();
     let needed = (0..100)
-        .find(|most| Search::with_limit(*most).holds(&diagrams, &sets, [NONE]).is_ok())
+        .find(|most| Search::with_limits(*most, u64::MAX).holds(&diagrams, &sets, [NONE]).is_ok())
         .expect("a short search");
     assert!(needed > 0);
-    let within = |most| Search::with_limit(most).holds(&diagrams, &sets, [NONE]);
-    assert_eq!((within(needed), within(needed - 1)), (Ok(true), Err(TooLongSearch)));
+    let within = |most| Search::with_limits(most, u64::MAX).holds(&diagrams, &sets, [NONE]);
+    assert_eq!((within(needed), within(needed - 1)), (Ok(true), Err(SearchFault::TooLong)));
+    let mut all = Search::with_limits(needed, 2 * needed - 1);
+    assert_eq!(all.holds(&diagrams, &sets, [NONE]), Ok(true));
+    assert_eq!(all.holds(&diagrams, &sets, [NONE]), Err(SearchFault::TooMany));
+}
+
+#[test]
+fn an_analysis_whose_searches_look_at_too_much_is_refused() {
+    let port = |low, high| holds(PacketField::DestinationPort, Values::Range { low, high });
+    let rules = vec![rule(port(80, 90), RuleAction::Pass), rule(port(85, 95), RuleAction::Block)];
+    let policy = forwarding(vec![rules, Vec::new()]);
+    let unreached = |of_all| {
+        let mut listed = listed(&policy);
+        listed.search = Search::with_limits(MOST_SEARCHED, of_all);
+        listed.unreached()
+    };
+    assert_eq!(unreached(u64::MAX), Ok(Vec::new()));
+    assert_eq!(unreached(0), Err(AnalysisFault::TooManySearches));
 }
 
 #[test]

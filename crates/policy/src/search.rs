@@ -7,9 +7,14 @@
 
 use crate::diagram::{ALL, Diagram, Diagrams, NONE};
 
-/// The search would look at more nodes than its limit.
+/// Why a search has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLongSearch;
+pub(crate) enum SearchFault {
+    /// It would look at more nodes than one search may.
+    TooLong,
+    /// All searches together would look at more nodes than they may.
+    TooMany,
+}
 
 /// A set of a search: those whose number is below [`Search::inside`] hold the input, the others do not.
 #[derive(Clone, Copy)]
@@ -39,14 +44,15 @@ pub(crate) struct Search {
     marked: Vec<bool>,
     /// Whether the branch that is 0 is always looked at first.
     least_first: bool,
-    /// How many nodes a search may look at, and how many the one of now may still.
+    /// How many nodes a search may look at, how many the one of now may still, and how many all may still.
     most: u64,
     left: u64,
+    left_of_all: u64,
 }
 
 impl Search {
-    /// No search yet; each may look at so many nodes.
-    pub(crate) fn with_limit(most: u64) -> Search {
+    /// No search yet; each may look at so many nodes, and all together at so many.
+    pub(crate) fn with_limits(most: u64, of_all: u64) -> Search {
         Search {
             levels: Vec::new(),
             occupied: Vec::new(),
@@ -61,6 +67,7 @@ impl Search {
             least_first: false,
             most,
             left: most,
+            left_of_all: of_all,
         }
     }
 
@@ -70,7 +77,7 @@ impl Search {
         diagrams: &Diagrams,
         inside: &[Diagram],
         outside: impl IntoIterator<Item = Diagram>,
-    ) -> Result<bool, TooLongSearch> {
+    ) -> Result<bool, SearchFault> {
         self.least_first = false;
         self.search(diagrams, inside, outside)
     }
@@ -81,7 +88,7 @@ impl Search {
         diagrams: &Diagrams,
         inside: &[Diagram],
         outside: impl IntoIterator<Item = Diagram>,
-    ) -> Result<Option<Vec<(u32, bool)>>, TooLongSearch> {
+    ) -> Result<Option<Vec<(u32, bool)>>, SearchFault> {
         self.least_first = true;
         if !self.search(diagrams, inside, outside)? {
             return Ok(None);
@@ -96,7 +103,7 @@ impl Search {
         diagrams: &Diagrams,
         inside: &[Diagram],
         outside: impl IntoIterator<Item = Diagram>,
-    ) -> Result<bool, TooLongSearch> {
+    ) -> Result<bool, SearchFault> {
         while let Some(level) = self.next(0) {
             self.levels[level].clear();
             self.occupied[level / 64] &= !(1 << (level % 64));
@@ -135,7 +142,12 @@ impl Search {
         self.levels[place].push(entry);
         self.occupied[place / 64] |= 1 << (place % 64);
         self.put.push(level);
-        *(if entry.number < self.inside { &mut self.open_inside } else { &mut self.open_outside }) += 1;
+        *self.open(entry.number) += 1;
+    }
+
+    /// How many sets are open on the side of this one.
+    fn open(&mut self, number: u32) -> &mut usize {
+        if number < self.inside { &mut self.open_inside } else { &mut self.open_outside }
     }
 
     fn mark(&mut self, marked: bool) {
@@ -156,7 +168,7 @@ impl Search {
     }
 
     /// Whether there is an input below the bits that are chosen; otherwise the reason is known.
-    fn walk(&mut self, diagrams: &Diagrams, from: usize) -> Result<bool, TooLongSearch> {
+    fn walk(&mut self, diagrams: &Diagrams, from: usize) -> Result<bool, SearchFault> {
         // The levels before have no sets that are still open: theirs went on to later ones.
         let next = self.next(from);
         let (Some(level), true) = (next, self.open_outside > 0 || self.open_inside > 1) else {
@@ -170,13 +182,10 @@ impl Search {
         found
     }
 
-    fn branch(
-        &mut self,
-        diagrams: &Diagrams,
-        level: usize,
-        entries: &[Entry],
-    ) -> Result<bool, TooLongSearch> {
-        self.left = self.left.checked_sub(entries.len() as u64).ok_or(TooLongSearch)?;
+    fn branch(&mut self, diagrams: &Diagrams, level: usize, entries: &[Entry]) -> Result<bool, SearchFault> {
+        let looks = entries.len() as u64;
+        self.left_of_all = self.left_of_all.checked_sub(looks).ok_or(SearchFault::TooMany)?;
+        self.left = self.left.checked_sub(looks).ok_or(SearchFault::TooLong)?;
         let below = |entry: &Entry, one: bool| {
             diagrams.branches(entry.diagram).map_or(entry.diagram, |(_, below)| below[usize::from(one)])
         };
@@ -199,8 +208,7 @@ impl Search {
             }
             let before = (self.put.len(), self.open_inside, self.open_outside);
             for entry in entries {
-                *(if entry.number < self.inside { &mut self.open_inside } else { &mut self.open_outside }) -=
-                    1;
+                *self.open(entry.number) -= 1;
                 self.put(diagrams, Entry { diagram: below(entry, one), ..*entry });
             }
             self.way.push((level as u32, one));
