@@ -1,12 +1,12 @@
-//! The matches `esp` and `ah`, which look for a header of IPsec and its number of a security association (RFC
-//! 4302, RFC 4303). No field holds that number, so all numbers may be asked for, and no others.
+//! The matches `esp` and `ah`, which look for a header of IPsec and its security parameters index (RFC 4302,
+//! RFC 4303).
 
 use super::matches::Matches;
 use super::numbers::number;
-use super::values::looks_into;
+use super::values::{holds, looks_into};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
-use crate::text::shown;
+use policy::PacketField;
 
 /// Reads what stands behind `-m esp` or `-m ah`, which look into this protocol by this option.
 pub(super) fn read(
@@ -25,10 +25,10 @@ pub(super) fn read(
     }
     let Some(option) = arguments.next() else { return Ok(()) };
     let value = arguments.value(&option)?;
-    const WHAT: &str = "number of a security association";
+    const WHAT: &str = "security parameters index";
     const MOST: u64 = u32::MAX as u64;
     let word = value.word();
-    let ends = match word.split(':') {
+    let (low, high) = match word.split(':') {
         Some((low, high)) => {
             let low = if low.text.is_empty() { 0 } else { number(low, MOST, WHAT)? };
             (low, if high.text.is_empty() { MOST } else { number(high, MOST, WHAT)? })
@@ -38,9 +38,9 @@ pub(super) fn read(
             (only, only)
         }
     };
-    if not || ends != (0, MOST) {
-        let what = format!("`{}` asks for a {WHAT}, for which there is no field", shown(&value.text));
-        return Err(value.error(what, format!("ask for all of them: `-m {}` alone", module.text)));
+    if high < low {
+        return Err(value.error(format!("{low} is above {high}"), "write the smaller number first"));
     }
+    holds(PacketField::SecurityIndex, vec![(low.into(), high.into())], not, matches);
     Ok(())
 }

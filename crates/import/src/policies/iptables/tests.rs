@@ -102,6 +102,11 @@ fn each_match_means_a_field() {
         .with(PacketField::IcmpType, Some(3))
         .with(PacketField::IcmpCode, Some(4));
     let own = segment.clone().with(PacketField::InPort, None);
+    let secured = |protocol: u128, index: u128| {
+        let packet = no_ports.clone().with(PacketField::TcpFlags, None);
+        let packet = packet.with(PacketField::Protocol, Some(protocol));
+        packet.with(PacketField::SecurityIndex, Some(index))
+    };
     let datagram = segment.clone().with(PacketField::TcpFlags, None).with(PacketField::Protocol, Some(17));
     for (matches, packet, expected) in [
         ("-s 10.0.0.0/8", &segment, true),
@@ -169,7 +174,13 @@ fn each_match_means_a_field() {
         ),
         ("-p esp -m esp", &segment.clone().with(PacketField::Protocol, Some(50)), true),
         ("-p esp -m esp --espspi 0:", &later.clone().with(PacketField::Protocol, Some(50)), false),
-        ("-p ah -m ah --ahspi 0:4294967295", &segment.clone().with(PacketField::Protocol, Some(51)), true),
+        ("-p ah -m ah --ahspi 0:4294967295", &secured(51, 9), true),
+        ("-p ah -m ah --ahspi 7:", &secured(51, 6), false),
+        ("-p esp -m esp --espspi 7", &secured(50, 7), true),
+        ("-p esp -m esp --espspi :7", &secured(50, 8), false),
+        ("-p esp -m esp ! --espspi 7:9", &secured(50, 8), false),
+        ("-p esp -m esp ! --espspi 7:9", &secured(50, 10), true),
+        ("-p esp -m esp ! --espspi 0:4294967295", &secured(50, 7), false),
         ("-m tcp --dport 80 -p tcp", &segment, true),
         ("-p udp -m udp --dport 60000:29", &datagram, false),
         ("-p udp -m udp ! --dport 60000:29", &datagram, true),
@@ -397,9 +408,8 @@ fn what_no_policy_says_is_refused_at_its_place() {
         ("-m addrtype --src-type MULTICAST --limit-iface-in -j ACCEPT", 15, "this machine's own addresses"),
         ("-m addrtype --src-type SOME -j ACCEPT", 35, "no kind of address"),
         ("-m esp -j ACCEPT", 15, "need not be 50"),
-        ("-p esp -m esp --espspi 7 -j ACCEPT", 35, "number of a security association"),
-        ("-p esp -m esp ! --espspi 0:4294967295 -j ACCEPT", 37, "number of a security association"),
-        ("-p ah -m ah --ahspi 4294967296 -j ACCEPT", 32, "number of a security association"),
+        ("-p esp -m esp --espspi 7:6 -j ACCEPT", 35, "7 is above 6"),
+        ("-p ah -m ah --ahspi 4294967296 -j ACCEPT", 32, "security parameters index"),
         ("-m tcp --dport 80 ! -p tcp -j ACCEPT", 15, "need not be 6"),
         ("-p udp -m tcp --dport 80 -j ACCEPT", 22, "need not be 6"),
         ("-m tcp --dport 80 -m comment --comment -p -j ACCEPT", 15, "need not be 6"),
