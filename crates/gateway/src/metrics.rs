@@ -101,7 +101,7 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
     out.gauges("names_bindings", known, None, one(view.bindings))?;
     out.gauges("names_hosts", "Names that lead to hosts", None, one(view.host_count))?;
     if let Some(store) = &view.store {
-        let unwritten = "Changes of bindings and quarantines that are not written to the store yet";
+        let unwritten = "Bindings that began or ended and are not written to the store yet";
         out.gauges("names_store_unwritten", unwritten, None, one(store.unwritten))?;
         let failing = "Whether the last attempt to write to the store failed";
         out.gauges("names_store_failing", failing, None, one(u64::from(store.error.is_some())))?;

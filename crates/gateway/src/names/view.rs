@@ -68,7 +68,7 @@ pub struct NamesView {
 /// What of the things that packets do is kept over an end of the process, and what is not yet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreView {
-    /// Changes of bindings and quarantines that are not written yet.
+    /// Bindings that began or ended and are not written yet.
     pub unwritten: u64,
     /// All that packets did until so many seconds ago is written; none until it was looked for once.
     pub written_seconds: Option<f64>,

@@ -15,7 +15,7 @@ use naming::store::{
     self, Store, StoreChange, StoreError, StorePart, StoredBinding, StoredError, begin_life,
 };
 use redb_store::RedbStore;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -98,19 +98,28 @@ impl Kept {
         self.commit(vec![StoreChange { part: StorePart::Names, key: name.as_bytes().to_vec(), value }])
     }
 
-    /// Writes changes after which all is written that packets did `until` a moment. Gives them back where
-    /// that fails.
-    fn write(&self, changes: Vec<StoreChange>, until: Option<u64>) -> Vec<StoreChange> {
+    /// Writes what packets did, and what is left of before.
+    fn turn(&self, waypoint: &SharedWaypoint, journal: &mut Journal, idle: &mut Duration, ends: bool) {
+        // Whoever asks how far it is finds what was taken counted here.
+        let mut written = self.written();
+        let (reached, until) = locked(waypoint).take_reached();
+        let changes = journal.changes(reached, wall());
+        written.under_way = changes.iter().filter(|change| change.value.is_some()).count();
+        drop(written);
+        if changes.is_empty() && *idle < CLOCK && !ends {
+            *idle += WRITTEN;
+            self.written().until = until;
+            return;
+        }
+        *idle = Duration::ZERO;
         let result = self.commit(changes.clone());
         let mut written = self.written();
         match result {
-            Ok(()) => {
-                *written = Written { until, ..Written::default() };
-                Vec::new()
-            }
+            Ok(()) => *written = Written { until, ..Written::default() },
+            // A disk that is full now may have room later: what packets did is written with the next.
             Err(error) => {
                 written.error = Some(error);
-                changes
+                journal.left(changes);
             }
         }
     }
@@ -138,20 +147,7 @@ impl Kept {
         let mut idle = Duration::ZERO;
         loop {
             let ends = ended.load(Ordering::SeqCst);
-            // Whoever asks how far it is finds what was taken counted here.
-            let mut written = self.written();
-            let (reached, until) = locked(waypoint).take_reached();
-            let changes = journal.changes(reached, wall());
-            written.under_way = changes.len();
-            drop(written);
-            if changes.is_empty() && idle < CLOCK && !ends {
-                idle += WRITTEN;
-                self.written().until = until;
-            } else {
-                idle = Duration::ZERO;
-                // A disk that is full now may have room later: what packets did is written with the next.
-                journal.unwritten = self.write(changes, until);
-            }
+            self.turn(waypoint, &mut journal, &mut idle, ends);
             if ends {
                 return;
             }
@@ -167,7 +163,8 @@ struct Journal {
     over: HashMap<BindingKey, u64>,
     /// The same in order.
     forgotten: VecDeque<(u64, BindingKey)>,
-    unwritten: Vec<StoreChange>,
+    /// What could not be written: of each binding the last change.
+    unwritten: BTreeMap<Vec<u8>, StoreChange>,
 }
 
 impl Journal {
@@ -176,15 +173,17 @@ impl Journal {
         self.forgotten.push_back((ended, key));
     }
 
+    /// What is to be written, one change for each binding.
     fn changes(&mut self, reached: Vec<Reached>, now: u64) -> Vec<StoreChange> {
         let mut changes = std::mem::take(&mut self.unwritten);
+        let mut change = |one: StoreChange| drop(changes.insert(one.key.clone(), one));
         for Reached { key, target, quarantined } in reached {
             if quarantined {
                 self.over(key, now);
             } else {
                 self.over.remove(&key);
             }
-            changes.push(store::binding(&key, target.peer, target.host, if quarantined { now } else { 0 }));
+            change(store::binding(&key, target.peer, target.host, if quarantined { now } else { 0 }));
         }
         while let Some(&(ended, key)) = self.forgotten.front() {
             if ended.saturating_add(QUARANTINE) > now {
@@ -194,9 +193,16 @@ impl Journal {
             // It may have begun or ended once more.
             if self.over.get(&key) == Some(&ended) {
                 self.over.remove(&key);
-                changes.push(store::no_binding(&key));
+                change(store::no_binding(&key));
             }
         }
-        changes
+        changes.into_values().collect()
+    }
+
+    /// These could not be written. What is to be forgotten may stay in the store: the next life forgets it,
+    /// and what is left here is never more than the bindings that are live or in quarantine.
+    fn left(&mut self, changes: Vec<StoreChange>) {
+        let kept = changes.into_iter().filter(|change| change.value.is_some());
+        self.unwritten = kept.map(|change| (change.key.clone(), change)).collect();
     }
 }

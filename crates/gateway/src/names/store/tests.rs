@@ -2,7 +2,9 @@
 //! write.
 
 use super::*;
+use crate::names::waypoint::LocalWaypoint;
 use ::redb::{Database, StorageBackend};
+use naming::AddressPool;
 use naming::store::{Stored, binding, life};
 use std::collections::BTreeMap;
 use std::io;
@@ -321,21 +323,45 @@ impl Store for Full {
 #[test]
 fn what_is_not_written_is_told_until_it_is() {
     let full = Arc::new(AtomicBool::new(false));
-    let store = Full(Remembering::default(), full.clone());
-    let (kept, _) = Kept::begin(Box::new(store), SECOND).expect("it is empty");
+    let held = Remembering::default();
+    let (kept, _) = Kept::begin(Box::new(Full(held.clone(), full.clone())), SECOND).expect("it is empty");
+    let pool = AddressPool { known: Vec::new(), unknown: vec![[198, 51, 100, 1].into()] };
+    let waypoint = LocalWaypoint::new(1, pool, Arc::default()).expect("a pool");
+    let waypoint = Arc::new(Mutex::new(waypoint));
+    let (mut journal, mut idle) = (Journal::default(), Duration::ZERO);
     let view = |untaken, now| kept.view(|| untaken, now);
     assert_eq!(view(0, SECOND), StoreView { unwritten: 0, written_seconds: None, error: None });
-    let changes = vec![put(StorePart::Bindings, b"a", b"1"), put(StorePart::Bindings, b"b", b"2")];
-    kept.written().under_way = 2;
-    assert_eq!(view(3, SECOND).unwritten, 5);
-    assert_eq!(kept.write(changes.clone(), Some(2 * SECOND)), []);
-    assert_eq!(view(0, 5 * SECOND), StoreView { unwritten: 0, written_seconds: Some(3.0), error: None });
+    // Nothing has happened until a moment.
+    locked(&waypoint).heeded_until(2 * SECOND);
+    kept.turn(&waypoint, &mut journal, &mut idle, false);
+    assert_eq!(view(3, 5 * SECOND), StoreView { unwritten: 3, written_seconds: Some(3.0), error: None });
+    // Two bindings, and the disk is full.
     full.store(true, Ordering::SeqCst);
-    kept.written().under_way = 2;
-    assert_eq!(kept.write(changes.clone(), Some(6 * SECOND)), changes, "to be written with the next");
+    let host = [10, 0, 0, 80].into();
+    journal.left([1, 2].map(|last| binding(&key(last), 7, host, 0)).into());
+    locked(&waypoint).heeded_until(6 * SECOND);
+    kept.turn(&waypoint, &mut journal, &mut idle, false);
     let error = Some("no room".to_owned());
     assert_eq!(view(1, 7 * SECOND), StoreView { unwritten: 3, written_seconds: Some(5.0), error });
     full.store(false, Ordering::SeqCst);
-    assert_eq!(kept.write(changes, Some(8 * SECOND)), []);
+    locked(&waypoint).heeded_until(8 * SECOND);
+    kept.turn(&waypoint, &mut journal, &mut idle, false);
     assert_eq!(view(0, 8 * SECOND), StoreView { unwritten: 0, written_seconds: Some(0.0), error: None });
+    assert_eq!(held.all(StorePart::Bindings).map(|all| all.len()), Ok(2));
+}
+
+#[test]
+fn a_disk_that_stays_full_leaves_one_change_for_each_binding() {
+    let mut journal = Journal::default();
+    let target = crate::names::packets::Target { peer: 7, host: [10, 0, 0, 80].into() };
+    for turn in 0..100 {
+        let reached = Reached { key: key(1), target, quarantined: turn % 2 == 1 };
+        let changes = journal.changes(vec![reached], turn * SECOND);
+        assert_eq!(changes.len(), 1);
+        journal.left(changes);
+    }
+    let over = journal.changes(Vec::new(), 99 * SECOND + QUARANTINE);
+    assert_eq!(over, [store::no_binding(&key(1))]);
+    journal.left(over);
+    assert_eq!(journal.changes(Vec::new(), 200 * SECOND + QUARANTINE), []);
 }
