@@ -101,6 +101,11 @@ impl ExactSpec {
             | mark(self.age.is_some(), MARK_AGE)
     }
 
+    /// What two tables have in common of which one may take the entries of the other as they are.
+    fn entry_shape(&self) -> (u8, bool, usize, usize) {
+        (self.marks(), self.keeps_lifetimes(), self.key_words, self.value_words)
+    }
+
     /// Whether there is a word for an entry's own lifetime.
     fn keeps_lifetimes(&self) -> bool {
         self.lifetimes && self.age.is_some()

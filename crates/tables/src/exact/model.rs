@@ -276,10 +276,8 @@ impl Exact for ExactModel {
     }
 
     fn prepare_for(&mut self, old: &Self) -> bool {
-        let alike =
-            |spec: &ExactSpec| (spec.marks(), spec.keeps_lifetimes(), spec.key_words, spec.value_words);
         let fits = self.entries.is_empty() && old.entries.len() <= self.spec.capacity;
-        fits && alike(&self.spec) == alike(&old.spec)
+        fits && self.spec.entry_shape() == old.spec.entry_shape()
     }
 
     fn inherit(&mut self, old: &mut Self) {

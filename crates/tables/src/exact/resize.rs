@@ -98,13 +98,16 @@ impl<const K: usize> HashTable<K> {
     /// [`Exact::prepare_for`](super::Exact::prepare_for).
     pub(super) fn prepare(&mut self, old: &Self) -> bool {
         let (ours, theirs) = (&self.spec, &old.spec);
-        let alike =
-            |spec: &ExactSpec| (spec.marks(), spec.keeps_lifetimes(), spec.key_words, spec.value_words);
         // What has ended and has not been taken out would be there again.
         let revives = (ours.idle > theirs.idle || ours.age > theirs.age) && old.is_behind();
         let unordered = self.sooner(old) > 0 && !old.may_hasten(self.sooner(old));
         let fits = self.len() == 0 && self.older.is_empty() && old.len() <= ours.capacity;
-        if alike(ours) != alike(theirs) || revives || unordered || !fits || old.older.len() >= MOST_OLDER {
+        if ours.entry_shape() != theirs.entry_shape()
+            || revives
+            || unordered
+            || !fits
+            || old.older.len() >= MOST_OLDER
+        {
             return false;
         }
         let small = ExactSpec { capacity: 0, ..self.spec };
