@@ -332,16 +332,6 @@ fn pages_and_pings_pass_whatever_fits_into_the_tunnel() {
     }
 }
 
-/// Repeats each datagram.
-const DATAGRAM_SERVER: &str = "
-import socket
-server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-server.bind(('0.0.0.0', 7))
-while True:
-    server.sendto(*server.recvfrom(2048))
-";
-
 #[test]
 fn among_fifty_thousand_bindings_clients_reach_their_host() {
     let test = "among_fifty_thousand_bindings_clients_reach_their_host";
@@ -359,8 +349,7 @@ fn among_fifty_thousand_bindings_clients_reach_their_host() {
     system(&home.internet.router, "ip route add blackhole 198.18.0.0/15");
     served(&mut home, 1);
     home.add_name("many", 0, &["udp/7"]);
-    let mut server = home.internet.hosts[0].command("python3", None);
-    home.keep(server.args(["-c", DATAGRAM_SERVER]).stderr(Stdio::null()));
+    home.datagram_server(0);
     let mut flow = Talk::begin(&home, 0, "host0");
     let look_up = || {
         let output = home.client(0, "dig").args(["+short", "many.home.example"]).output().expect("dig runs");

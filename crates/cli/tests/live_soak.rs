@@ -12,7 +12,6 @@ use net::small_internet::{ECHO, Home, Plan, Talk, WHOLE_RUN, page, registers, su
 use net::text;
 use rig::SmallInternet;
 use std::fs;
-use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,15 +42,6 @@ const MOST_GROWN: u64 = 64 << 10;
 const MOST_OPENED: usize = 16;
 /// A port that no host offers.
 const CLOSED: &str = "8081";
-
-/// Sends datagrams back.
-const DATAGRAM_SERVER: &str = "
-import socket
-server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-server.bind(('0.0.0.0', 7))
-while True:
-    server.sendto(*server.recvfrom(2048))
-";
 
 /// Has datagrams of several sizes sent back, and sends each again until it is.
 const DATAGRAM_CLIENT: &str = "
@@ -169,8 +159,7 @@ impl Soak {
         for host in 0..HOSTS {
             home.web_server(host, 80);
             home.echo_server(host);
-            let mut server = home.internet.hosts[host].command("python3", None);
-            home.keep(server.args(["-c", DATAGRAM_SERVER]).stderr(Stdio::null()));
+            home.datagram_server(host);
             let services = ["tcp/80", &format!("tcp/{ECHO}"), &format!("udp/{ECHO}"), "icmp"];
             home.add_name(&format!("host{host}"), host, &services);
         }

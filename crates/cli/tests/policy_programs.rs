@@ -52,7 +52,10 @@ old.rav:14: block dport 22
     old.rav:7: the default of lines: block
 ";
     assert!(told.starts_with(begin), "{told}");
-    assert!(told.contains("old.rav: policy edge: 4 rules; 1 never decide, 1 redundant, 0 pairs correlated, "), "{told}");
+    assert!(
+        told.contains("old.rav: policy edge: 4 rules; 1 never decide, 1 redundant, 0 pairs correlated, "),
+        "{told}"
+    );
     let found = document(&desk.run(&["check", "old.rav", "--json"], 1).0);
     assert_eq!((&found["policy"], &found["unreached"]["count"]), (&"edge".into(), &1.into()));
     assert_eq!(

@@ -236,6 +236,12 @@ impl Home {
         });
     }
 
+    /// A server at a host that repeats each datagram.
+    pub(crate) fn datagram_server(&mut self, host: usize) {
+        let mut server = self.internet.hosts[host].command("python3", None);
+        self.keep(server.args(["-c", DATAGRAM_SERVER]).stderr(Stdio::null()));
+    }
+
     /// A server at a host that repeats each line.
     pub(crate) fn echo_server(&mut self, host: usize) {
         let mut server = self.internet.hosts[host].command("python3", None);
@@ -372,6 +378,15 @@ impl Drop for Home {
 
 /// The port of a server that repeats what it is told (RFC 862).
 pub(crate) const ECHO: u16 = 7;
+
+const DATAGRAM_SERVER: &str = "
+import socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+server.bind(('0.0.0.0', 7))
+while True:
+    server.sendto(*server.recvfrom(2048))
+";
 
 const ECHO_SERVER: &str = "
 import socketserver
