@@ -253,7 +253,7 @@ fn instruction_words(
             Some(format!("  remove from {}", program.tables.get(*table as usize)?.name))
         }
         Op::EndAfter { table, .. } => Some(format!(
-            "  the entry of {} has a lifetime of its own",
+            "  an entry of {} with this key that packets made ends by a lifetime of its own",
             program.tables.get(*table as usize)?.name
         )),
         Op::SetDefault { table, .. } => {
