@@ -35,12 +35,17 @@ start stage all() { drop nothing }
 
 /// Compiles a text; the error names what is wrong with it.
 pub(crate) fn compile(name: &str, text: &str, decode: Decode) -> Result<Program, String> {
-    let compiled = lang::pipeline::compile(
-        &format!("{name}.rav"),
-        text,
-        &|_| None,
-        &CompileOptions { decode, ..CompileOptions::default() },
-    );
+    compile_with(name, text, &|_| None, &CompileOptions { decode, ..CompileOptions::default() })
+}
+
+/// The same with files that the text names.
+pub(crate) fn compile_with(
+    name: &str,
+    text: &str,
+    load: &dyn Fn(&str) -> Option<String>,
+    options: &CompileOptions,
+) -> Result<Program, String> {
+    let compiled = lang::pipeline::compile(&format!("{name}.rav"), text, load, options);
     compiled.program.ok_or_else(|| match compiled.diagnostics.first() {
         Some(first) => format!("{name} does not compile: {} {}", first.code, first.headline),
         None => format!("{name} does not compile"),

@@ -7,7 +7,7 @@ use crate::connections;
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Pass, SEED, Workload, rounds};
 use crate::plan::LabPlan;
-use crate::programs::{compile, compiled};
+use crate::programs::{compile, compile_with, compiled};
 use crate::router::data::part;
 use crate::router::packets::{self, Flow};
 use crate::switch_apps::app_rows;
@@ -238,9 +238,5 @@ fn loading(plan: &LabPlan, set: &Set) -> Result<Vec<Row>, LabError> {
 fn with_file(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Result<Program, String> {
     let options =
         CompileOptions { rules_reader: Some(import::policies::RULES_READER), ..CompileOptions::default() };
-    let compiled = lang::pipeline::compile("policy.rav", text, load, &options);
-    compiled.program.ok_or_else(|| match compiled.diagnostics.first() {
-        Some(first) => format!("a policy does not compile: {} {}", first.code, first.headline),
-        None => "a policy does not compile".to_owned(),
-    })
+    compile_with("policy", text, load, &options)
 }
