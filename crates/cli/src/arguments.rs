@@ -461,8 +461,8 @@ pub(crate) struct LabArguments {
     /// times
     #[arg(long, value_name = "REPORT", requires = "html", conflicts_with = "experiments")]
     pub(crate) draw: Vec<PathBuf>,
-    /// Measure nothing, and write the pages of studies, claim by claim, from the reports in a folder into that
-    /// of --out
+    /// Measure nothing, and write the pages of studies, claim by claim, from the reports in a folder into
+    /// that of --out
     #[arg(long, value_name = "DIR", requires = "out", conflicts_with_all = ["experiments", "draw"])]
     pub(crate) studies: Option<PathBuf>,
     /// Fewer and shorter runs over shortened captures: to see that it works, not to quote

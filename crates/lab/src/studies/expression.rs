@@ -6,9 +6,9 @@
 //! factor  = number | name [ "(" argument { "," argument } ")" ] | "(" sum ")"
 //! ```
 //!
-//! A name is a value of the study, or `max`, `min`, `mean` of sums. The argument of a value stands for `{}` in
-//! the row that the value names: a number, a text between `'`, or `at`, the place of the point that is judged.
-//! The range of a result is the widest that the ranges of its parts allow.
+//! A name is a value of the study, or `max`, `min`, `mean` of sums. The argument of a value stands for `{}`
+//! in the row that the value names: a number, a text between `'`, or `at`, the place of the point that is
+//! judged. The range of a result is the widest that the ranges of its parts allow.
 
 /// A figure with its range.
 #[derive(Clone, Copy, Debug, PartialEq)]

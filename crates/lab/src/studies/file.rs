@@ -83,8 +83,8 @@ pub(super) struct Claim {
     pub(super) unit: String,
     /// Ours, a sum.
     pub(super) ours: Option<String>,
-    /// The relation by which it holds: two sums with `<`, `<=`, `>` or `>=`, of `ours`, `paper` and values, or
-    /// several of these with `and`.
+    /// The relation by which it holds: two sums with `<`, `<=`, `>` or `>=`, of `ours`, `paper` and values,
+    /// or several of these with `and`.
     pub(super) holds: Option<String>,
     /// It holds if ours is so close to the publication's number, in percent of that.
     pub(super) within: Option<f64>,

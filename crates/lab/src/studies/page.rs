@@ -178,8 +178,8 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Paragraphs, each after an empty line, in lines that are not too long. A list is one paragraph of lines that
-/// begin with `- `; further lines of an entry are indented.
+/// Paragraphs, each after an empty line, in lines that are not too long. A list is one paragraph of lines
+/// that begin with `- `; further lines of an entry are indented.
 fn paragraphs(text: &mut String, written: &str) {
     for paragraph in written.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
         text.push('\n');
