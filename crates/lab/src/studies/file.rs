@@ -76,7 +76,10 @@ pub(super) struct Claim {
     /// Its numbers, if there are several: where, and the number.
     #[serde(default)]
     pub(super) points: Vec<(At, f64)>,
-    /// What places of points are.
+    /// Places at which it says something without a number.
+    #[serde(default)]
+    pub(super) places: Vec<At>,
+    /// What places are.
     #[serde(default)]
     pub(super) at: String,
     #[serde(default)]
@@ -147,6 +150,14 @@ pub(super) struct Wrong {
     pub(super) says: String,
     /// What is so, with the arithmetic.
     pub(super) is: String,
+}
+
+impl Claim {
+    /// Its points: where, and the publication's number, if there is one.
+    pub(super) fn points(&self) -> impl Iterator<Item = (&At, Option<f64>)> + Clone {
+        let numbered = self.points.iter().map(|(at, paper)| (at, Some(*paper)));
+        numbered.chain(self.places.iter().map(|at| (at, None)))
+    }
 }
 
 fn ours() -> String {

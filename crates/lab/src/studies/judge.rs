@@ -20,7 +20,7 @@ pub(super) struct Judged {
     /// Ours, of a claim with one number.
     pub(super) ours: Option<Span>,
     /// The publication's and ours of each point, and whether the claim holds there.
-    pub(super) points: Vec<(Span, Option<Span>, bool)>,
+    pub(super) points: Vec<(Option<Span>, Option<Span>, bool)>,
 }
 
 /// A study with the reports.
@@ -48,10 +48,9 @@ impl Bench<'_> {
     /// A figure cannot be found, or what the file says of the claim is not what the figures say.
     pub(super) fn judged(&self, claim: &Claim) -> Result<Judged, String> {
         let named = |error: String| format!("{}, \"{}\": {error}", claim.place, claim.says);
-        let points = claim.points.iter().map(|(at, paper)| {
-            let at = at.text();
-            let (ours, holds) = self.figure(claim, Some(*paper), Some(&at))?;
-            Ok((Span::exactly(*paper), ours, holds.unwrap_or(false)))
+        let points = claim.points().map(|(at, paper)| {
+            let (ours, holds) = self.figure(claim, paper, Some(&at.text()))?;
+            Ok((paper.map(Span::exactly), ours, holds.unwrap_or(false)))
         });
         let points: Vec<_> = points.collect::<Result<_, String>>().map_err(named)?;
         let (ours, single) = match points.is_empty() {

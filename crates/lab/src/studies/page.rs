@@ -94,9 +94,10 @@ fn claims(
         let unit = |value: String| {
             if claim.unit.is_empty() || value.is_empty() { value } else { format!("{value} {}", claim.unit) }
         };
-        let several = if judged.points.is_empty() { String::new() } else { "below".to_owned() };
-        let paper = claim.paper.map(number).map_or_else(|| several.clone(), unit);
-        let ours = judged.ours.as_ref().map(with_range).map_or(several, unit);
+        let below = |is: bool| if is { "below".to_owned() } else { String::new() };
+        let paper = claim.paper.map(number).map_or_else(|| below(!claim.points.is_empty()), unit);
+        let ours = judged.ours.as_ref().map(with_range);
+        let ours = ours.map_or_else(|| below(!judged.points.is_empty()), unit);
         let _ = writeln!(
             text,
             "| {place} | {} | {} | {paper} | {ours} | {} |",
@@ -115,11 +116,16 @@ fn claims(
             if has_ours { format!("; holds at {held} of {}", judged.points.len()) } else { String::new() };
         let unit = if claim.unit.is_empty() { String::new() } else { format!(", in {}", claim.unit) };
         paragraphs(text, &format!("Points of {place}{unit}{counted}:"));
-        let _ = write!(text, "\n| {} | the original | ours |\n| ---: | ---: | ---: |\n", claim.at);
-        for ((at, _), (paper, ours, _)) in claim.points.iter().zip(&judged.points) {
+        if claim.points.is_empty() {
+            let _ = write!(text, "\n| {} | ours |\n| ---: | ---: |\n", claim.at);
+        } else {
+            let _ = write!(text, "\n| {} | the original | ours |\n| ---: | ---: | ---: |\n", claim.at);
+        }
+        for ((at, _), (paper, ours, _)) in claim.points().zip(&judged.points) {
             let at = at.number().map_or_else(|| at.text(), number);
             let ours = ours.as_ref().map(with_range).unwrap_or_default();
-            let _ = writeln!(text, "| {at} | {} | {ours} |", number(paper.middle));
+            let paper = paper.as_ref().map(|paper| format!(" {} |", with_range(paper))).unwrap_or_default();
+            let _ = writeln!(text, "| {at} |{paper} {ours} |");
         }
     }
     Ok(())

@@ -27,10 +27,9 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for line in &picture.curves {
             let (claim, judged) = of(line)?;
-            let places = || claim.points.iter().map(|(at, _)| at.number());
-            let points = places().zip(&judged.points);
+            let points = claim.points().map(|(at, _)| at.number()).zip(&judged.points);
             let point = |(at, figure): (Option<f64>, Option<f64>)| Some((at?, figure?));
-            let paper = points.clone().map(|(at, (paper, ..))| (at, Some(paper.middle)));
+            let paper = points.clone().map(|(at, (paper, ..))| (at, paper.map(|paper| paper.middle)));
             theirs.push(Curve::new(&line.name, paper.filter_map(point).collect()));
             let own = points.map(|(at, (_, ours, _))| (at, ours.map(|ours| ours.middle)));
             ours.push(Curve::new(&line.name, own.filter_map(point).collect()));
@@ -57,11 +56,9 @@ fn bars(name: &str, claim: &Claim, judged: &Judged) -> Vec<Entry> {
         others: paper.map(original).into_iter().collect(),
         paper: None,
     };
-    if claim.points.is_empty() {
+    if judged.points.is_empty() {
         return vec![entry(name.to_owned(), claim.paper, judged.ours)];
     }
-    let points = claim.points.iter().zip(&judged.points);
-    points
-        .map(|((at, paper), (_, ours, _))| entry(format!("{name}, {}", at.text()), Some(*paper), *ours))
-        .collect()
+    let points = claim.points().zip(&judged.points);
+    points.map(|((at, paper), (_, ours, _))| entry(format!("{name}, {}", at.text()), paper, *ours)).collect()
 }

@@ -93,6 +93,9 @@ fn points_hold_together_or_not_at_all_and_are_drawn_beside_the_originals() {
     );
     assert!(page.contains("higher is better](made-p.svg)") && page.matches("<circle").count() == 6, "{page}");
     assert!(!page.contains("currentColor"), "nothing around the file says its colour");
+    let places = "at = \"packets\"\nplaces = [32, \"64\"]\nours = \"batch(at)\"\nholds = \"ours > 3\"";
+    let page = claim(places).expect("both are more");
+    assert!(page.contains("| packets | ours |") && page.contains("| 64 | 8 (7 to 9) |"), "{page}");
     let error = claim(&format!("{points}within = 19\n{curves}")).expect_err("one is not");
     assert!(error.contains("it holds at 2 of 3 points"), "{error}");
     let page = claim(&format!(
