@@ -39,7 +39,7 @@ pub(super) struct Source {
     pub(super) case: String,
     /// What the row measures: all of it, or how it begins.
     pub(super) what: String,
-    /// `ours`, `ratio`, `paper`, or the name of what ours is held against, or how that begins.
+    /// `ours`, `middle` (ours without its range), `ratio`, `paper`, or the name of what ours is held against, or how that begins.
     #[serde(default = "ours")]
     pub(super) field: String,
 }
@@ -51,6 +51,9 @@ pub(super) struct Part {
     pub(super) title: String,
     #[serde(default)]
     pub(super) text: String,
+    /// Whether its claims are ours, which nobody counts as the publication's.
+    #[serde(default)]
+    pub(super) beyond: bool,
     #[serde(rename = "claim", default)]
     pub(super) claims: Vec<Claim>,
     #[serde(rename = "picture", default)]

@@ -134,13 +134,10 @@ impl Bench<'_> {
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (inside, rest) = part.split_once('}').ok_or_else(|| format!("`{{{part}` has no end"))?;
-            let (sum, decimals) = match inside.rsplit_once(':') {
-                Some((sum, decimals)) => {
-                    let decimals = decimals.parse::<usize>();
-                    (sum, Some(decimals.map_err(|_| format!("`{{{inside}}}`: decimals are a number"))?))
-                }
-                None => (inside, None),
-            };
+            // A name of a row may have a colon, too.
+            let numbered = inside.rsplit_once(':').and_then(|(sum, end)| Some((sum, end.parse().ok()?)));
+            let (sum, decimals): (&str, Option<usize>) =
+                numbered.map_or((inside, None), |(sum, decimals)| (sum, Some(decimals)));
             let value = self.value(sum, None, own)?.middle;
             filled.push_str(&match decimals {
                 Some(decimals) => separated(&format!("{value:.decimals$}")),

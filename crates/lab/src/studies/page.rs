@@ -15,7 +15,8 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
     let study = bench.study;
     let judged = |part: &Part| part.claims.iter().map(|claim| bench.judged(claim)).collect();
     let judged: Vec<Vec<Judged>> = study.parts.iter().map(judged).collect::<Result<_, String>>()?;
-    let counts = ClaimCounts::of(judged.iter().flatten().map(|one| one.verdict));
+    let of_original = study.parts.iter().zip(&judged).filter(|(part, _)| !part.beyond);
+    let counts = ClaimCounts::of(of_original.flat_map(|(_, judged)| judged).map(|one| one.verdict));
     let known: Vec<(&Claim, &Judged)> =
         study.parts.iter().flat_map(|part| &part.claims).zip(judged.iter().flatten()).collect();
     let mut text = format!("# {}\n", study.title);
@@ -89,7 +90,11 @@ fn claims(
     if part.claims.is_empty() {
         return Ok(());
     }
-    text.push_str("\n| | where | the original says | its value | ours | verdict |\n| ---: | --- | --- | ---: | ---: | --- |\n");
+    let who = if part.beyond { "we say" } else { "the original says" };
+    let _ = write!(
+        text,
+        "\n| | where | {who} | its value | ours | verdict |\n| ---: | --- | --- | ---: | ---: | --- |\n"
+    );
     for ((claim, judged), place) in part.claims.iter().zip(judged).zip(first..) {
         let unit = |value: String| {
             if claim.unit.is_empty() || value.is_empty() { value } else { format!("{value} {}", claim.unit) }
@@ -169,7 +174,7 @@ pub(super) fn index(studies: &[(&str, String, ClaimCounts)]) -> String {
          *Holds* means that our figures have the relation that the row asks for, by their medians; a range behind a median \
          is that of the runs or, of a figure that is computed of several, the widest that their ranges allow. *Differs* \
          and *cannot be repeated here* say why. If the figures of a claim no longer say what its file says of them, no page \
-         is made. Numbers of the originals, and the relations that are asked for, are in `crates/lab/src/studies/`.",
+         is made. What we say beyond an original is judged likewise and not counted. Numbers of the originals, and the relations that are asked for, are in `crates/lab/src/studies/`.",
     );
     text.push_str("\n| study | claims | hold | differ | cannot be repeated here |\n| --- | ---: | ---: | ---: | ---: |\n");
     for (name, title, counts) in studies {

@@ -69,6 +69,7 @@ impl Reports {
 fn field(row: &Row, field: &str) -> Option<Span> {
     match field {
         "ours" => row.ours.as_ref().map(|one| Span { middle: one.median, low: one.low, high: one.high }),
+        "middle" => row.ours.as_ref().map(|one| Span::exactly(one.median)),
         "ratio" => row.ratio.map(Span::exactly),
         "paper" => row.paper.map(Span::exactly),
         name => {

@@ -82,6 +82,18 @@ fn a_verdict_is_what_the_figures_say_and_no_other() {
 }
 
 #[test]
+fn what_we_say_beyond_a_publication_is_judged_and_not_counted() {
+    let claim = |rate: &str| {
+        made(&format!(
+            "beyond = true\n[[part.claim]]\nplace = \"–\"\nsays = \"so\"\nours = \"rate\"\nholds = \"{rate}\""
+        ))
+    };
+    let page = claim("ours > 9").expect("it is so").remove(0).1;
+    assert!(page.contains("**0 claims: 0 hold") && page.contains("| we say |"), "{page}");
+    assert!(claim("ours > 10").is_err_and(|error| error.contains("it does not hold")));
+}
+
+#[test]
 fn points_hold_together_or_not_at_all_and_are_drawn_beside_the_originals() {
     let points = "key = \"k\"\nat = \"packets\"\nunit = \"Mpps\"\npoints = [[32, 4.0], [64, 8.0], [128, 20.0]]\nours = \"batch(at)\"\n";
     let picture = "[[part.picture]]\nname = \"p\"\ntitle = \"Rates\"\nbelow = \"packets\"\nunit = \"Mpps\"\nbetter = \"higher is better\"\n";
