@@ -101,7 +101,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Export(export::ExportKind),
     /// Measure programs, decoding and single operations, and report it
-    Lab(LabArguments),
+    Lab(Box<LabArguments>),
     /// Say what of this machine a program can run on, and what is missing
     Doctor(doctor::DoctorArguments),
     /// Run the firewall over the capture that ships with Ravelin

@@ -23,6 +23,9 @@ pub(super) struct Judged {
     pub(super) points: Vec<(Option<Span>, Option<Span>, bool)>,
 }
 
+/// Whether two numbers have a relation.
+type Compared = fn(&f64, &f64) -> bool;
+
 /// A study with the reports.
 pub(super) struct Bench<'a> {
     pub(super) study: &'a Study,
@@ -115,8 +118,7 @@ impl Bench<'_> {
 
     /// Whether two sums are as the mark between them says, by their middles.
     fn relation(&self, text: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<bool, String> {
-        let marks: [(&str, fn(&f64, &f64) -> bool); 4] =
-            [("<=", f64::le), (">=", f64::ge), ("<", f64::lt), (">", f64::gt)];
+        let marks: [(&str, Compared); 4] = [("<=", f64::le), (">=", f64::ge), ("<", f64::lt), (">", f64::gt)];
         let (mark, of) = marks
             .into_iter()
             .find(|(mark, _)| text.contains(mark))
