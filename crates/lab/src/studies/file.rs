@@ -39,7 +39,8 @@ pub(super) struct Source {
     pub(super) case: String,
     /// What the row measures: all of it, or how it begins.
     pub(super) what: String,
-    /// `ours`, `middle` (ours without its range), `ratio`, `paper`, or the name of what ours is held against, or how that begins.
+    /// `ours`, `middle` (ours without its range), `ratio`, `paper`, or the name of what ours is held against,
+    /// or how that begins.
     #[serde(default = "ours")]
     pub(super) field: String,
 }
