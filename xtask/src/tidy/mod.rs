@@ -78,6 +78,7 @@ fn check_tree(tree: &Tree, steps: &[&str]) -> Vec<Finding> {
     documents::packet_walk(tree, &mut findings);
     documents::changelog(tree, &mut findings);
     specification::promises(tree, steps, &mut findings);
+    specification::studies(tree, steps, &mut findings);
     language::programs(tree, &mut findings);
     language::diagnostics(tree, &mut findings);
     findings.sort();

@@ -31,6 +31,19 @@ pub(super) fn promises(tree: &Tree, steps: &[&str], findings: &mut Vec<Finding>)
     }
 }
 
+/// Checks every test that a page of a study says a mechanism is shown by.
+pub(super) fn studies(tree: &Tree, steps: &[&str], findings: &mut Vec<Finding>) {
+    for (path, text) in tree.ending("md").filter(|(path, _)| path.starts_with("docs/studies/")) {
+        for (line, content) in (1..).zip(text.lines()) {
+            let shown = content.split_once("; shown by ").map_or("", |(_, shown)| shown);
+            for test in shown.split('`').skip(1).step_by(2).filter(|test| !is_there(tree, steps, test)) {
+                let text = format!("the page names `{test}`, which does not exist");
+                findings.push(Finding::new(path, line, RULE, text));
+            }
+        }
+    }
+}
+
 struct Promise {
     line: usize,
     number: usize,

@@ -216,6 +216,10 @@ fn promises_are_numbered_and_shown() {
     breaks("SPECIFICATION.md", "1. **A.** Shown by: `programs/wires.rav`\n", "promise");
     let shown = "1. **A.** Shown by: `crates/engine/src/worker.rs#turn`\n## More\n2. **B.** Shown by: `programs/wire.rav`\n";
     assert_eq!(found(&sound().with("SPECIFICATION.md", shown)), []);
+    let page = |test: &str| format!("# A study\n| 1 | **holds**; shown by `{test}` |\n");
+    breaks("docs/studies/made.md", &page("engine::worker::tests::counts_some"), "promise");
+    let shown = page("engine::worker::tests::counts_all");
+    assert_eq!(found(&sound().with("docs/studies/made.md", &shown)), []);
 }
 
 #[test]

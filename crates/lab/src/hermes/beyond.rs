@@ -27,7 +27,7 @@ impl Bench<'_> {
         let mut rows = Vec::new();
         for load in LOADS {
             let source = Source::Poisson(load * slowest);
-            let of = |system| best.measures(system, traffic, &source);
+            let of = |system| best.measures_at(load, slowest, system, traffic);
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
             let tuned = vec![best.tuned(traffic, &source)?];
             let case = format!("{name} at equal load, {load} of what the serial baseline takes");
@@ -42,7 +42,7 @@ impl Bench<'_> {
                     rows.push((case.clone(), what, figure(&all[0], of), other));
                 }
             }
-            let measured = best.measures(System::Hermes, traffic, &Source::Poisson(load * own))?;
+            let measured = best.measures_at(load, own, System::Hermes, traffic)?;
             let case = format!("{name} at its own load, {load} of what Hermes takes");
             rows.extend(delays().map(|(what, of)| (case.clone(), what, figure(&measured, of), None)));
         }
@@ -88,6 +88,13 @@ impl Bench<'_> {
         let what = "capacity with packets sorted by cost, by that as they come";
         let times = Figure::of([capacities[0] / capacities[1]]);
         self.rows.push(Row::alone(&case, what, TIMES, times, None));
+        if traffic.application == Application::Expiring {
+            // A warp takes as long as its longest lane, and at most as long as both ways one after the other.
+            let both = Setting { altered: Altered { both_ways: true, ..best.altered }, ..best };
+            let times = Figure::of([capacities[1] / both.capacity(System::Hermes, traffic)?]);
+            let what = "capacity where a warp takes its longest lane, by that where it goes both ways";
+            self.rows.push(Row::alone(&case, what, TIMES, times, None));
+        }
         Ok(())
     }
 

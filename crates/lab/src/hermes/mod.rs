@@ -20,3 +20,6 @@ pub(crate) use source::Source;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod steps;

@@ -1,6 +1,6 @@
 //! What is reported of the publication: the six panels of its Figure 3, its headlines, and its memory.
 
-use super::setting::{Measures, SEEDS, Setting, System, Traffic, WARPS, figure};
+use super::setting::{LONGER, Measures, NEAR, SEEDS, SEEDS_NEAR, Setting, System, Traffic, WARPS, figure};
 use super::source::Source;
 use super::work::{Application, Job};
 use crate::experiment::{Better, Figure, Other, Row};
@@ -66,7 +66,7 @@ fn mode(setting: &Setting) -> String {
     format!(
         "simulated: cores at 1 GHz with {} registers, warps of {} packets, {} channels of memory with {} bytes a ns together and {} ns latency; \
          FIFO {} and commit queue {} entries; the other system: batches of {} or {} µs, PCIe {} bytes a ns, {} µs a launch, frames both ways; \
-         bursts of {packets} packets, {overload} times what Hermes takes; works of packets counted in our kernels; a range is that of {SEEDS} seeds",
+         bursts of {packets} packets, {overload} times what Hermes takes; works of packets counted in our kernels; a range is that of {SEEDS} seeds, and from {NEAR} of a capacity on of {SEEDS_NEAR} with {LONGER} times as many packets",
         hardware.registers,
         scheduler.warp,
         hardware.channels,
@@ -90,7 +90,7 @@ impl Bench<'_> {
         for place in 0..self.traffic.len() {
             bursts.push(self.burst(place)?);
         }
-        self.headlines(&bursts);
+        self.headlines(&bursts[..Application::DRAWN]);
         for place in 0..self.traffic.len() {
             self.queue(place)?;
             self.sparse(place)?;
@@ -229,8 +229,10 @@ impl Bench<'_> {
         let name = traffic.application.name();
         let capacity = best.capacity(System::Hermes, traffic)?;
         for (load, what) in [(0.5, "half load"), (0.9, "load 0.9"), (best.overload, "a burst")] {
-            let source = Source::Poisson(load * capacity);
-            let measures = best.measures(System::Hermes, traffic, &source)?;
+            let measures = match load < 1.0 {
+                true => best.measures_at(load, capacity, System::Hermes, traffic)?,
+                false => best.measures(System::Hermes, traffic, &Source::Poisson(load * capacity))?,
+            };
             let case = format!("order, {name}, {what}");
             let cost = figure(&measures, |measures| measures.mean / measures.unordered);
             self.rows.push(Row::alone(

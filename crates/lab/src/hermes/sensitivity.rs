@@ -2,6 +2,7 @@
 
 use super::panels::{Bench, Done, Of, TIMES};
 use super::setting::{Altered, Setting, System, figure};
+use super::work::Application;
 use crate::experiment::{Figure, Row};
 use offload::hermes::Rate;
 
@@ -13,7 +14,7 @@ impl Bench<'_> {
         let base = Setting { packets: (self.setting.packets / 4).max(1), ..self.setting };
         for (what, setting) in variants(base) {
             let (mut times, mut mean, mut spread) = (Vec::new(), Vec::new(), Vec::new());
-            for traffic in &self.traffic {
+            for traffic in &self.traffic[..Application::DRAWN] {
                 let warps = setting.most_warps(traffic.application)?;
                 let setting = setting.with(warps, setting.hardware.cores);
                 let line = setting.overload * setting.capacity(System::Hermes, traffic)?;

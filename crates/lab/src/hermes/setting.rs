@@ -13,8 +13,13 @@ use std::panic::resume_unwind;
 
 /// Bytes of a segment of memory. A lane's sector takes one, and so do so many bytes of whole frames.
 const SEGMENT: u32 = 128;
-/// Seeds of every figure.
+/// Seeds of every figure, and of those near saturation, where runs have very different delays.
 pub(super) const SEEDS: usize = 3;
+pub(super) const SEEDS_NEAR: usize = 8;
+/// From this share of a capacity on, a system is near saturation.
+pub(super) const NEAR: f64 = 0.8;
+/// Runs near saturation have so many times as many packets: queues grow for long before they shrink again.
+pub(super) const LONGER: usize = 4;
 /// Warps that a core may run at once, as the publication varies them.
 pub(crate) const WARPS: [u8; 4] = [8, 16, 24, 32];
 
@@ -82,6 +87,8 @@ pub(crate) struct Altered {
     pub(crate) nodes: u32,
     /// They come sorted by what they cost, so that the lanes of a warp take equally long.
     pub(crate) alike: bool,
+    /// A lane whose TTL counts down has the instructions of one whose TTL is used up besides.
+    pub(crate) both_ways: bool,
 }
 
 /// An application's packets.
@@ -135,7 +142,7 @@ impl Setting {
             rate_known: false,
             load: 50,
             line: 0,
-            altered: Altered { lighter: 1, bytes: None, rules: 4, nodes: 0, alike: false },
+            altered: Altered { lighter: 1, bytes: None, rules: 4, nodes: 0, alike: false, both_ways: false },
         }
     }
 
@@ -231,10 +238,7 @@ impl Setting {
         source: &Source<'_>,
         seed: u64,
     ) -> Result<Outcome, SettingsError> {
-        let mut works = self.works(traffic);
-        if self.transfer && system == System::Hermes {
-            works.iter_mut().for_each(|work| work.own += (2 * work.bytes).div_ceil(SEGMENT));
-        }
+        let works = self.works_on(system, traffic);
         let lengths = works.iter().cycle().map(|work| work.bytes).take(self.packets);
         let arrivals = source.times(lengths, seed);
         let load = Load { waits_at_end: self.waits_at_end, ..Load::new(&arrivals, &works) };
@@ -253,9 +257,18 @@ impl Setting {
         }
     }
 
-    /// What each packet costs.
+    /// What each packet costs on a system.
+    pub(crate) fn works_on(&self, system: System, traffic: &Traffic) -> Vec<Work> {
+        let mut works = self.works(traffic);
+        if self.transfer && system == System::Hermes {
+            works.iter_mut().for_each(|work| work.own += (2 * work.bytes).div_ceil(SEGMENT));
+        }
+        works
+    }
+
+    /// What each packet costs, its way in and out aside.
     pub(crate) fn works(&self, traffic: &Traffic) -> Vec<Work> {
-        let Altered { lighter, bytes: all, rules, nodes, alike } = self.altered;
+        let Altered { lighter, bytes: all, rules, nodes, alike, both_ways } = self.altered;
         let work = |(turns, bytes): &(Turns, u32)| {
             let mut turns = *turns;
             match (traffic.application, all) {
@@ -267,6 +280,9 @@ impl Setting {
             let mut work = traffic.application.work(turns, all.unwrap_or(*bytes));
             if traffic.application == Application::Dpi {
                 work.instructions /= lighter;
+            }
+            if both_ways {
+                work.instructions += traffic.application.law().once;
             }
             work
         };
@@ -308,9 +324,39 @@ impl Setting {
         traffic: &Traffic,
         source: &Source<'_>,
     ) -> Result<Vec<Measures>, SettingsError> {
+        self.measures_of(SEEDS, system, traffic, source)
+    }
+
+    /// The same of packets that come at random at this share of `capacity`: near saturation, of more and
+    /// longer runs.
+    ///
+    /// # Errors
+    /// As [`run`](Setting::run).
+    pub(crate) fn measures_at(
+        &self,
+        share: f64,
+        capacity: f64,
+        system: System,
+        traffic: &Traffic,
+    ) -> Result<Vec<Measures>, SettingsError> {
+        let source = Source::Poisson(share * capacity);
+        if share < NEAR {
+            return self.measures(system, traffic, &source);
+        }
+        let longer = Setting { packets: self.packets * LONGER, ..*self };
+        longer.measures_of(SEEDS_NEAR, system, traffic, &source)
+    }
+
+    fn measures_of(
+        &self,
+        seeds: usize,
+        system: System,
+        traffic: &Traffic,
+        source: &Source<'_>,
+    ) -> Result<Vec<Measures>, SettingsError> {
         let run = |seed| Ok(Measures::of(&self.run(system, traffic, source, seed)?));
         std::thread::scope(|scope| {
-            let runs: Vec<_> = (0..SEEDS as u64).map(|seed| scope.spawn(move || run(seed))).collect();
+            let runs: Vec<_> = (0..seeds as u64).map(|seed| scope.spawn(move || run(seed))).collect();
             // A run that panics is a bug, as it would be without threads.
             runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         })

@@ -255,7 +255,9 @@ fn packets_of_a_capture_cost_what_they_cost_when_they_are_made() {
         let traffic = Traffic::new(application, &job);
         let captured = traffic.of_capture(&frames);
         assert_eq!(captured.packets, traffic.packets, "{application:?}");
-        assert!(application == Application::Ttl || traffic.packets.iter().any(|(turns, _)| turns.loops > 0));
+        let some = |turns: &Turns| turns.loops > 0 || turns.extra;
+        let has_turns = traffic.packets.iter().any(|(turns, _)| some(turns));
+        assert_eq!(has_turns, application != Application::Header, "{application:?}");
         // What is cut short, or no IPv4, has nothing to look up.
         let mut others = packet::Frames::new();
         [&[0; 60][..], &[1; 13], &[]].iter().for_each(|bytes| others.push(bytes, 60, 0));

@@ -8,7 +8,9 @@
 //!
 //! ```text
 //!                 turns of the loop                sectors of its own (32 bytes)        sectors that all lanes share   trips to memory
-//!  TTL            –                                header, twice                        –                              1
+//!  TTL            –                                header, and again if it leaves      –                              1
+//!  header check   –                                header                               –                              1
+//!  fragmentation  sectors of a frame that is cut   header; such a frame, twice          –                              1 and 1 a sector
 //!  route lookup   nodes below the direct cells     header, direct cell, a node each     –                              2 and 1 a node
 //!  classifier     groups of 32 rules to a fit      header and ports                     the rules of a group           1 and 1 a group
 //!  DPI            bytes beyond the 31st               header and payload                   – (filters: shared memory)     1 a sector
@@ -44,6 +46,11 @@ const REGISTERS: &str = include_str!("registers.txt");
 const WINDOW: usize = 31;
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
+/// Where the TTL and the checksum of an IPv4 header lie in a frame.
+const TTL: usize = 22;
+const CHECK: usize = 24;
+/// The longest packet that is not cut.
+const LONGEST: u64 = 576;
 
 /// What a device is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +63,12 @@ pub(crate) enum Application {
     Route,
     /// The TTL goes down.
     Ttl,
+    /// The TTL of every second packet is used up, so that the lanes of a warp go two ways.
+    Expiring,
+    /// Version, lengths, source and checksum of the header are right.
+    Header,
+    /// Long packets are cut.
+    Fragmentation,
 }
 
 /// What a packet costs its lane, and what its warp.
@@ -81,7 +94,7 @@ pub(crate) struct Law {
     /// Of one turn.
     pub(crate) turn: u32,
     /// Of what happens once and only to some packets: settling which of the rules that seem to fit does;
-    /// filling the window of a search.
+    /// filling the window of a search; counting down a TTL that is not used up.
     pub(crate) extra: u32,
 }
 
@@ -90,7 +103,7 @@ pub(crate) struct Law {
 pub(crate) struct Turns {
     /// How often it turns.
     pub(crate) loops: u32,
-    /// Whether a rule fits, or the payload is longer than the window.
+    /// Whether a rule fits, the payload is longer than the window, or the TTL is not used up.
     pub(crate) extra: bool,
 }
 
@@ -117,9 +130,19 @@ impl Turns {
 }
 
 impl Application {
-    /// All, in the order of the publication.
-    pub(crate) const ALL: [Application; 4] =
-        [Application::Dpi, Application::Classifier, Application::Route, Application::Ttl];
+    /// All: first those of the publication's figures, in its order, then those that it only names.
+    pub(crate) const ALL: [Application; 7] = [
+        Application::Dpi,
+        Application::Classifier,
+        Application::Route,
+        Application::Ttl,
+        Application::Expiring,
+        Application::Header,
+        Application::Fragmentation,
+    ];
+
+    /// How many of them are in the publication's figures, and so in what is said of all applications.
+    pub(crate) const DRAWN: usize = 4;
 
     /// Its name in tables.
     pub(crate) fn name(self) -> &'static str {
@@ -128,23 +151,31 @@ impl Application {
             Application::Classifier => "classifier",
             Application::Route => "route lookup",
             Application::Ttl => "TTL",
+            Application::Expiring => "expiring TTL",
+            Application::Header => "header check",
+            Application::Fragmentation => "fragmentation",
         }
     }
 
     /// Instructions of its kernel, of clang's optimised intermediate code, which is what the code for a
-    /// device is made of.
+    /// device is made of. That of fragmentation hands a packet that has to be cut back to the host: a turn is
+    /// what copying a sector takes by the word, eight loads and eight stores, and is not counted.
     pub(crate) fn law(self) -> Law {
         match self {
             Application::Dpi => Law { once: 3900, turn: 422, extra: 3700 },
             Application::Classifier => Law { once: 220, turn: 1545, extra: 12 },
             Application::Route => Law { once: 109, turn: 115, extra: 0 },
-            Application::Ttl => Law { once: 94, turn: 0, extra: 0 },
+            Application::Ttl | Application::Expiring => Law { once: 48, turn: 0, extra: 46 },
+            Application::Header => Law { once: 203, turn: 0, extra: 0 },
+            Application::Fragmentation => Law { once: 54, turn: 16, extra: 0 },
         }
     }
 
     /// 32-bit registers of a thread of its kernel, as NVIDIA's compiler lays it out for sm_90.
     pub(crate) fn registers(self) -> u32 {
-        let told = REGISTERS.lines().find_map(|line| line.strip_prefix(self.name())?.trim().parse().ok());
+        // Those of one kernel have one line.
+        let name = if self == Application::Expiring { Application::Ttl.name() } else { self.name() };
+        let told = REGISTERS.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         // A test finds every application in the file.
         told.unwrap_or(u32::MAX)
     }
@@ -165,8 +196,11 @@ impl Application {
             // 7 words to compare and 2 with the result for each of 32 rules.
             Application::Classifier => (sectors(38), loops * sectors(9 * 4 * 32), 1 + loops),
             Application::Route => (sectors(34) + 1 + loops, 0, 2 + loops),
-            // What is read is written back.
-            Application::Ttl => (2 * sectors(34), 0, 1),
+            // What is read is written back, if the packet leaves.
+            Application::Ttl | Application::Expiring => (sectors(34) * (1 + u32::from(turns.extra)), 0, 1),
+            Application::Header => (sectors(34), 0, 1),
+            // What is cut is read and written.
+            Application::Fragmentation => (sectors(34) + 2 * loops, 0, 1 + loops),
         };
         Work { instructions: once + turn * loops + extra * u32::from(turns.extra), own, shared, trips, bytes }
     }
@@ -176,7 +210,9 @@ impl Application {
             Application::Dpi => include_str!("search.rav"),
             Application::Classifier => include_str!("classify.rav"),
             Application::Route => include_str!("../transfer/lpm.rav"),
-            Application::Ttl => include_str!("ttl.rav"),
+            Application::Ttl | Application::Expiring => include_str!("ttl.rav"),
+            Application::Header => include_str!("header.rav"),
+            Application::Fragmentation => include_str!("fragment.rav"),
         }
     }
 
@@ -193,9 +229,18 @@ impl Application {
                 (program, frames)
             }
             Application::Route => first_packets(FunctionData::new(Function::Lpm, ROUTES)?),
-            Application::Ttl => {
-                let frames = (0..PACKETS).map(|number| datagram(number, 60, [0].iter().cycle())).collect();
-                (compile("ttl", self.text(), Decode::Lazy)?, frames)
+            Application::Ttl | Application::Expiring | Application::Header => {
+                let frames = (0..PACKETS).map(|number| datagram(number, 60, [0].iter().cycle()));
+                let mut frames: Vec<Vec<u8>> = frames.collect();
+                if self == Application::Expiring {
+                    frames.iter_mut().step_by(2).for_each(|frame| frame[TTL] = 1);
+                }
+                (compile("headers", self.text(), Decode::Lazy)?, frames)
+            }
+            Application::Fragmentation => {
+                let mut random = Random::new(SEED);
+                let frame = |number| datagram(number, size(&mut random), [0].iter().cycle());
+                (compile("fragment", self.text(), Decode::Lazy)?, (0..PACKETS).map(frame).collect())
             }
         };
         let mut job = Job { program, options, frames, turns: Vec::new(), image: Vec::new() };
@@ -225,7 +270,11 @@ impl Application {
                 }
             }
             Application::Route if is_ip => (tables::device::lpm::nodes(image, number(30, 4).into()), false),
-            Application::Classifier | Application::Route | Application::Ttl => (0, false),
+            Application::Ttl | Application::Expiring => (0, is_ip && number(TTL, 1) > 1),
+            Application::Fragmentation if is_ip && number(16, 2) > LONGEST => {
+                (frame.len().div_ceil(SECTOR as usize) as u32, false)
+            }
+            _ => (0, false),
         };
         Turns { loops, extra }
     }
@@ -271,9 +320,13 @@ fn search() -> Result<(Program, Vec<Vec<u8>>), String> {
         (0..).zip(absent.map(|(_, literal)| literal)).take(PATTERNS).map(entry).collect();
     let mut payload = payload.iter().cycle();
     let mut random = Random::new(SEED);
-    let size = |random: &mut Random| IMIX[random.below(IMIX.len() as u64) as usize] - 4;
     let frames = (0..PACKETS).map(|number| datagram(number, size(&mut random), &mut payload)).collect();
     Ok((program, frames))
+}
+
+/// The bytes of one of the three sizes of simple IMIX, without check sequence.
+fn size(random: &mut Random) -> usize {
+    IMIX[random.below(IMIX.len() as u64) as usize] - 4
 }
 
 /// A UDP packet of so many bytes.
@@ -281,6 +334,10 @@ fn datagram<'a>(number: usize, size: usize, payload: impl Iterator<Item = &'a u8
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
     frame.extend(((size - 14) as u16).to_be_bytes());
     frame.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 1, (number >> 8) as u8, number as u8, 10, 2, 0, 1]);
+    let words = frame[14..].as_chunks().0.iter().map(|word| u64::from(u16::from_be_bytes(*word)));
+    let sum: u64 = words.sum();
+    let check = !((sum % 0xffff) as u16);
+    frame[CHECK..CHECK + 2].copy_from_slice(&check.to_be_bytes());
     frame.extend([0x9c, 0x40, 0, 80]);
     frame.extend(((size - 34) as u16).to_be_bytes());
     frame.extend([0, 0]);
