@@ -19,6 +19,8 @@ mod firewall;
 mod gateway;
 #[path = "kernel/headers.rs"]
 mod headers;
+#[path = "kernel/judged.rs"]
+mod judged;
 #[path = "kernel/kept.rs"]
 mod kept;
 #[path = "export/made.rs"]

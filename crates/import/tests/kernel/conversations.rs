@@ -430,7 +430,11 @@ impl Carried {
                 .collect();
             match self.differs(router, &mut decider(), &conversations) {
                 Some(differs) => seen.push(differs),
-                None => return Ok(()),
+                None => {
+                    let steps = |conversation: &Conversation| conversation.steps.len();
+                    router.judged.in_conversations += conversations.iter().map(steps).sum::<usize>();
+                    return Ok(());
+                }
             }
         }
         Err(format!("{seen:#?}"))

@@ -218,6 +218,7 @@ fn whole_rulesets_of_nftables_decide_as_linux_does() {
                     "Linux says {passed} of {packet:?}\n{text}\n{:#?}",
                     evaluate(&policy.policy, Path::Forwarded, &packet.fields(), &|_| false)
                 );
+                router.judged.stricter += usize::from(own != passed);
                 later += usize::from(packet.is_later() && own == passed);
                 passing += usize::from(own);
                 count += 1;
