@@ -1,20 +1,23 @@
 //! `cargo xtask kernel`: the tests beside the Linux kernel with one seed after the other, until so many
 //! packets are judged, and what they have counted as one document of JSON.
 
-use super::{Context, cargo, deadline, packages};
+use super::binaries::{self, Binary};
+use super::{Context, deadline, packages};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How many packets are judged if nothing else is said.
 const PACKETS: u64 = 5_000_000;
-/// Files of rules of a kind that are made of one seed.
-const ROUNDS: &str = "100";
+/// Files of rules of a kind that are made of one seed, and how many times as many packets as in the tests go
+/// through each.
+const ROUNDS: &str = "60";
+const TIMES: &str = "6";
 /// Seeds at once, and tests of each at once: most of the time they wait for packets.
 const AT_ONCE: u64 = 3;
 const TESTS_AT_ONCE: &str = "6";
@@ -59,7 +62,7 @@ impl Sums {
         self.sum("packets") + self.sum("in_conversations")
     }
 
-    fn report(&self, seeds: u64, seconds: u64) -> Value {
+    fn report(&self, commit: &str, seeds: u64, seconds: u64) -> Value {
         let counts = |of: &dyn Fn(usize) -> u64| -> serde_json::Map<String, Value> {
             COUNTS.iter().enumerate().map(|(place, name)| (name.to_string(), of(place).into())).collect()
         };
@@ -79,11 +82,12 @@ impl Sums {
             "kernel": first_line("uname", &["-sr"]),
             "nft": first_line("nft", &["--version"]),
             "iptables": first_line("iptables-legacy-restore", &["--version"]),
-            "commit": first_line("git", &["rev-parse", "--short=12", "HEAD"]),
+            "commit": commit,
             "date": first_line("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
             "seconds": seconds,
             "seeds": { "first": 1, "last": seeds },
             "rounds": ROUNDS,
+            "times": TIMES,
             "all": counts(&|place| self.sum(COUNTS[place])),
             "judged": self.packets(),
             "failed": failed,
@@ -99,13 +103,11 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
         [packets] => packets.parse().with_context(|| format!("`{packets}` is no number of packets"))?,
         _ => bail!("`cargo xtask kernel [PACKETS]` takes nothing else"),
     };
-    let tests = ["test", "--locked", "-p", "import", "--test", "kernel"];
-    let built =
-        deadline::run(cargo(context, &[&tests[..], &["--no-run"]].concat()).stdout(Stdio::null()), LONGEST)?;
-    ensure!(built.success(), "the tests do not build");
+    let binaries = binaries::build(context, &["-p", "import", "--test", "kernel"])?;
+    let [binary] = &binaries[..] else { bail!("cargo names {} test binaries", binaries.len()) };
     let folder = context.target.join("printed");
     fs::create_dir_all(&folder)?;
-    let begin = Instant::now();
+    let (commit, begin) = (first_line("git", &["rev-parse", "--short=12", "HEAD"]), Instant::now());
     let (mut sums, mut seeds) = (Sums::default(), 0);
     while sums.packets() < wanted {
         let before = sums.packets();
@@ -113,11 +115,7 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
             let running: Vec<_> = (seeds + 1..=seeds + AT_ONCE)
                 .map(|seed| {
                     let path = folder.join(format!("kernel-{seed}.txt"));
-                    let test = cargo(
-                        context,
-                        &[&tests[..], &["--", "--nocapture", "--test-threads", TESTS_AT_ONCE]].concat(),
-                    );
-                    scope.spawn(move || one(context, test, seed, &path).map(|printed| (seed, printed)))
+                    scope.spawn(move || one(context, binary, seed, &path).map(|printed| (seed, printed)))
                 })
                 .collect();
             running.into_iter().map(|thread| thread.join().expect("it does not panic")).collect::<Vec<_>>()
@@ -130,7 +128,7 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
         ensure!(sums.packets() > before, "the kernel judged nothing: {}", folder.display());
         eprintln!("{} packets, seeds 1 to {seeds}, failed: {:?}", sums.packets(), sums.failed);
     }
-    println!("{}", sums.report(seeds, begin.elapsed().as_secs()));
+    println!("{}", sums.report(&commit, seeds, begin.elapsed().as_secs()));
     Ok(sums.failed.is_empty())
 }
 
@@ -138,9 +136,11 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// They cannot be run, or failed and none of them says so.
-fn one(context: &Context, mut test: Command, seed: u64, path: &Path) -> anyhow::Result<String> {
+fn one(context: &Context, binary: &Binary, seed: u64, path: &Path) -> anyhow::Result<String> {
     let file = File::create(path)?;
-    test.env("RAVELIN_SEED", seed.to_string()).env("RAVELIN_ROUNDS", ROUNDS);
+    let mut test = Command::new(&binary.file);
+    test.args(["--nocapture", "--test-threads", TESTS_AT_ONCE]).current_dir(&binary.folder);
+    test.env("RAVELIN_SEED", seed.to_string()).env("RAVELIN_ROUNDS", ROUNDS).env("RAVELIN_TIMES", TIMES);
     // What is missing here is an error, so that a test is run or fails.
     test.env("CI", "true").env("PATH", packages::search_path(context));
     let status = deadline::run(test.stdout(file.try_clone()?).stderr(file), LONGEST)?;
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(sums.tests["a"], [2, 40, 600, 8, 100]);
         assert_eq!(sums.failed, [(2, "b".to_owned())]);
         assert_eq!(sums.packets(), 1_050);
-        let report = sums.report(2, 3);
+        let report = sums.report("c", 2, 3);
         assert_eq!((&report["judged"], &report["all"]["rules"]), (&json!(1_050), &json!(60)));
         assert_eq!(report["failed"], json!([{ "seed": 2, "test": "b" }]));
     }

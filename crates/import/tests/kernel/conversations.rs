@@ -3,6 +3,7 @@
 
 use super::random::Random;
 use super::router::Router;
+use super::times;
 use import::address::AddressFamily;
 use policy::{PacketField, Path, Policy, RuleAction, State, evaluate};
 use serde_json::Value;
@@ -411,6 +412,16 @@ impl Carried {
     /// The same, where each decider says anew which steps of the conversations pass, and in which state Linux
     /// has them.
     pub(crate) fn agree_with<D: FnMut(usize, &Conversation, usize) -> (bool, State)>(
+        &mut self,
+        router: &mut Router,
+        decider: &dyn Fn() -> D,
+        family: AddressFamily,
+        random: &mut Random,
+    ) -> Result<(), String> {
+        (0..times()).try_for_each(|_| self.agree_once(router, decider, family, random))
+    }
+
+    fn agree_once<D: FnMut(usize, &Conversation, usize) -> (bool, State)>(
         &mut self,
         router: &mut Router,
         decider: &dyn Fn() -> D,
