@@ -1,10 +1,12 @@
 //! Which packets two policies treat otherwise, in classes: one for each pair of what decides in the one and
 //! in the other.
 
-use crate::changed::changed_packets;
+use crate::changed::{changed_packets, group_changes};
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions_within, memories};
+use crate::diagram::Diagram;
 use crate::diagram_description::{PacketBox, boxes};
-use crate::limits::{MOST_BOXES, MOST_NODES};
+use crate::limits::{MOST_BOXES, MOST_COMPARED_PAIRS, MOST_NODES};
+use crate::listed_difference::{DecisionPair, ListedDifference};
 use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use std::collections::HashMap;
@@ -46,8 +48,60 @@ pub struct DifferenceClass {
 
 /// What counts as the same treatment of a packet: `Keep` is another one than `Pass` only where both policies
 /// remember what they keep.
-fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
+pub(crate) fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
     if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action }
+}
+
+/// What is known of the packets that two policies treat otherwise.
+enum Classes {
+    /// Found by searches among the rules of lists.
+    Listed(ListedDifference),
+    /// A function that has the number of a class, from 1 on, for each of its packets.
+    Decided { function: Diagram, pairs: Vec<DecisionPair> },
+}
+
+impl Classes {
+    /// Those of these packets, by diagrams of what both policies decide.
+    fn decided(
+        space: &mut PacketSpace,
+        [old, new]: [&Policy; 2],
+        within: Diagram,
+        is_alike: &dyn Fn(RuleAction, RuleAction) -> bool,
+    ) -> Result<Classes, AnalysisFault> {
+        let of_old = decisions_within(space, old, within)?;
+        let of_new = decisions_within(space, new, within)?;
+        let mut pairs: Vec<DecisionPair> = Vec::new();
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+        let function = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
+            let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else {
+                return 0;
+            };
+            if is_alike(earlier.action, later.action) {
+                return 0;
+            }
+            *numbers.entry((before, now)).or_insert_with(|| {
+                pairs.push((earlier, later));
+                pairs.len() as u32
+            })
+        })?;
+        Ok(Classes::Decided { function, pairs })
+    }
+
+    /// What decides about each class.
+    fn pairs(&self) -> Vec<DecisionPair> {
+        match self {
+            Classes::Listed(listed) => listed.pairs(),
+            Classes::Decided { pairs, .. } => pairs.clone(),
+        }
+    }
+
+    /// The packets of the class at a place of [`Classes::pairs`].
+    fn packets(&self, space: &mut PacketSpace, place: usize) -> Result<Diagram, AnalysisFault> {
+        match self {
+            Classes::Listed(listed) => listed.packets(space, place),
+            Classes::Decided { function, .. } => Ok(space.diagrams.places_of(*function, place as u32 + 1)?),
+        }
+    }
 }
 
 /// Compares two policies for every possible packet, and tells at most `most` classes.
@@ -74,22 +128,22 @@ pub fn difference_within(
     }
     let mut space = PacketSpace::with_limit(nodes)?;
     let (memories_old, memories_new) = (memories(&mut space, old)?, memories(&mut space, new)?);
-    let changed = changed_packets(&mut space, (old, &memories_old), (new, &memories_new))?;
-    let of_old = decisions_within(&mut space, old, changed)?;
-    let of_new = decisions_within(&mut space, new, changed)?;
+    let policies = [(old, &memories_old[..]), (new, &memories_new[..])];
     let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
-    let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
-    let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
-    let classes = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
-        let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else { return 0 };
-        if effect(earlier.action, both_keep) == effect(later.action, both_keep) {
-            return 0;
+    let is_alike = |one, other| effect(one, both_keep) == effect(other, both_keep);
+    let changes = group_changes(&mut space, policies[0], policies[1])?;
+    let listed = match &changes {
+        None => None,
+        Some(changes) => ListedDifference::of(&mut space, policies, changes, &is_alike, MOST_COMPARED_PAIRS)?,
+    };
+    let classes = match listed {
+        Some(listed) => Classes::Listed(listed),
+        None => {
+            let changed = changed_packets(&mut space, changes.as_deref())?;
+            Classes::decided(&mut space, [old, new], changed, &is_alike)?
         }
-        *numbers.entry((before, now)).or_insert_with(|| {
-            pairs.push((earlier, later));
-            pairs.len() as u32
-        })
-    })?;
+    };
+    let pairs = classes.pairs();
     let mut found = PolicyDifference::default();
     for (earlier, later) in &pairs {
         *match (earlier.action.passes(), later.action.passes()) {
@@ -106,7 +160,7 @@ pub fn difference_within(
     };
     order.sort_by_key(|index| (rank(&pairs[*index]), pairs[*index].1.by, pairs[*index].0.by));
     for index in order.into_iter().take(most) {
-        let set = space.diagrams.places_of(classes, index as u32 + 1)?;
+        let set = classes.packets(&mut space, index)?;
         let Some(witness) = space.witness(set)? else { continue };
         let (boxes, whole) = boxes(&space, set, MOST_BOXES);
         let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned()).collect();
