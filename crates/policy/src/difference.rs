@@ -1,14 +1,18 @@
 //! Which packets two policies treat otherwise, in classes: one for each pair of what decides in the one and
 //! in the other.
 
-use crate::changed::{changed_packets, group_changes};
+use crate::changed::{GroupChange, changed_packets, group_changes};
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions_within, memories};
 use crate::diagram::Diagram;
 use crate::diagram_description::{PacketBox, boxes};
-use crate::limits::{MOST_BOXES, MOST_COMPARED_PAIRS, MOST_NODES};
-use crate::listed_difference::{DecisionPair, ListedDifference};
+use crate::limits::{
+    MOST_BOXES, MOST_COMPARED_PAIRS, MOST_LONG_SEARCHES, MOST_NODES, MOST_SEARCHED,
+    MOST_SEARCHED_IN_COMPARISON, NODES_BESIDE_SEARCHES,
+};
+use crate::listed_difference::{ComparingSearches, DecisionPair, ListedDifference};
 use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
+use crate::search::Search;
 use std::collections::HashMap;
 
 /// How two policies differ.
@@ -48,8 +52,34 @@ pub struct DifferenceClass {
 
 /// What counts as the same treatment of a packet: `Keep` is another one than `Pass` only where both policies
 /// remember what they keep.
-pub(crate) fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
+fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
     if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action }
+}
+
+/// Two policies in one space of packets.
+pub(crate) struct Compared<'p> {
+    /// The old policy and the new one, with the numbers of their conditions on earlier packets.
+    pub(crate) policies: [(&'p Policy, Vec<usize>); 2],
+    /// How their groups have changed; `None` if their hooks or their connections have.
+    pub(crate) changes: Option<Vec<GroupChange>>,
+}
+
+impl<'p> Compared<'p> {
+    pub(crate) fn of(
+        space: &mut PacketSpace,
+        [old, new]: [&'p Policy; 2],
+    ) -> Result<Compared<'p>, AnalysisFault> {
+        let policies = [(old, memories(space, old)?), (new, memories(space, new)?)];
+        let [old, new] = policies.each_ref().map(|(policy, memories)| (*policy, &memories[..]));
+        let changes = group_changes(space, old, new)?;
+        Ok(Compared { policies, changes })
+    }
+
+    /// Whether packets are treated alike by two actions.
+    pub(crate) fn is_alike(&self, one: RuleAction, other: RuleAction) -> bool {
+        let both_keep = self.policies.iter().all(|(policy, _)| policy.remembers.keeps());
+        effect(one, both_keep) == effect(other, both_keep)
+    }
 }
 
 /// What is known of the packets that two policies treat otherwise.
@@ -64,19 +94,18 @@ impl Classes {
     /// Those of these packets, by diagrams of what both policies decide.
     fn decided(
         space: &mut PacketSpace,
-        [old, new]: [&Policy; 2],
+        compared: &Compared,
         within: Diagram,
-        is_alike: &dyn Fn(RuleAction, RuleAction) -> bool,
     ) -> Result<Classes, AnalysisFault> {
-        let of_old = decisions_within(space, old, within)?;
-        let of_new = decisions_within(space, new, within)?;
+        let of_old = decisions_within(space, compared.policies[0].0, within)?;
+        let of_new = decisions_within(space, compared.policies[1].0, within)?;
         let mut pairs: Vec<DecisionPair> = Vec::new();
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
         let function = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
             let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else {
                 return 0;
             };
-            if is_alike(earlier.action, later.action) {
+            if compared.is_alike(earlier.action, later.action) {
                 return 0;
             }
             *numbers.entry((before, now)).or_insert_with(|| {
@@ -126,23 +155,42 @@ pub fn difference_within(
     if families.contains(&AskedFamilies::Version4Alone) && families.contains(&AskedFamilies::Both) {
         return Err(AnalysisFault::Families);
     }
+    // A comparison with fewer nodes also has less time.
+    let searched = MOST_SEARCHED_IN_COMPARISON / MOST_NODES as u64 * nodes as u64;
+    if let Some(found) = by_searches([old, new], most, nodes / NODES_BESIDE_SEARCHES, searched)? {
+        return Ok(found);
+    }
     let mut space = PacketSpace::with_limit(nodes)?;
-    let (memories_old, memories_new) = (memories(&mut space, old)?, memories(&mut space, new)?);
-    let policies = [(old, &memories_old[..]), (new, &memories_new[..])];
-    let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
-    let is_alike = |one, other| effect(one, both_keep) == effect(other, both_keep);
-    let changes = group_changes(&mut space, policies[0], policies[1])?;
-    let listed = match &changes {
-        None => None,
-        Some(changes) => ListedDifference::of(&mut space, policies, changes, &is_alike, MOST_COMPARED_PAIRS)?,
+    let compared = Compared::of(&mut space, [old, new])?;
+    let changed = changed_packets(&mut space, compared.changes.as_deref())?;
+    let classes = Classes::decided(&mut space, &compared, changed)?;
+    told(&mut space, &classes, most)
+}
+
+/// The difference of two lists, found out by searches that make at most so many nodes and look at so many;
+/// `None` if they are no lists, or it is too much for searches.
+pub(crate) fn by_searches(
+    policies: [&Policy; 2],
+    most: usize,
+    nodes: usize,
+    searched: u64,
+) -> Result<Option<PolicyDifference>, AnalysisFault> {
+    let found = || {
+        let mut space = PacketSpace::with_limit(nodes)?;
+        let compared = Compared::of(&mut space, policies)?;
+        let search = Search::with_limits(MOST_SEARCHED, searched);
+        let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
+        let listed = ListedDifference::of(&mut space, &compared, &mut searches, MOST_COMPARED_PAIRS)?;
+        listed.map(|listed| told(&mut space, &Classes::Listed(listed), most)).transpose()
     };
-    let classes = match listed {
-        Some(listed) => Classes::Listed(listed),
-        None => {
-            let changed = changed_packets(&mut space, changes.as_deref())?;
-            Classes::decided(&mut space, [old, new], changed, &is_alike)?
-        }
-    };
+    match found() {
+        Err(AnalysisFault::TooLarge | AnalysisFault::TooManySearches) => Ok(None),
+        found => found,
+    }
+}
+
+/// Tells at most `most` of these classes.
+fn told(space: &mut PacketSpace, classes: &Classes, most: usize) -> Result<PolicyDifference, AnalysisFault> {
     let pairs = classes.pairs();
     let mut found = PolicyDifference::default();
     for (earlier, later) in &pairs {
@@ -160,9 +208,9 @@ pub fn difference_within(
     };
     order.sort_by_key(|index| (rank(&pairs[*index]), pairs[*index].1.by, pairs[*index].0.by));
     for index in order.into_iter().take(most) {
-        let set = classes.packets(&mut space, index)?;
+        let set = classes.packets(space, index)?;
         let Some(witness) = space.witness(set)? else { continue };
-        let (boxes, whole) = boxes(&space, set, MOST_BOXES);
+        let (boxes, whole) = boxes(space, set, MOST_BOXES);
         let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned()).collect();
         let (old, new) = pairs[index];
         found.classes.push(DifferenceClass { old, new, witness, may, boxes, whole });

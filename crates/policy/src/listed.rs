@@ -83,7 +83,7 @@ impl HookList {
 
 /// Whether a packet is in all of the first sets and in none of the others: by a search, and if that is long,
 /// by the diagram of these packets.
-pub(crate) fn holds(
+fn holds(
     search: &mut Search,
     space: &mut PacketSpace,
     inside: &[Diagram],
@@ -114,9 +114,9 @@ pub(crate) fn left(
     Ok(space.diagrams.without(left, taken)?)
 }
 
-/// Whether the hooks of a policy ask lists of rules that decide, and no packet comes to two of them: it has no
-/// jumps or other rules that do not decide, does not remember connections by itself, has no two hooks on one
-/// way, and no list longer than `MOST_COMPARED_RULES`.
+/// Whether the hooks of a policy ask lists of rules that decide, and no packet comes to two of them: it has
+/// no jumps or other rules that do not decide, does not remember connections by itself, has no two hooks on
+/// one way, and no list longer than `MOST_COMPARED_RULES`.
 pub(crate) fn is_listed(policy: &Policy) -> bool {
     let one_each = [Path::Forwarded, Path::ToGateway, Path::FromGateway]
         .iter()

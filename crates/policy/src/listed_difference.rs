@@ -8,15 +8,46 @@
 
 use crate::changed::GroupChange;
 use crate::decisions::{AnalysisFault, PolicyDecision};
-use crate::diagram::Diagram;
+use crate::diagram::{Diagram, NONE};
+use crate::difference::Compared;
 use crate::evaluate::Step;
-use crate::limits::{MOST_NODES, MOST_SEARCHED, MOST_SEARCHED_IN_ALL};
-use crate::listed::{decision_order, holds, is_listed, left};
-use crate::model::{Policy, RuleAction, RuleCondition};
+use crate::listed::{decision_order, is_listed, left};
+use crate::model::{Policy, RuleCondition};
 use crate::overlaps::Overlaps;
 use crate::packet_space::PacketSpace;
-use crate::search::Search;
+use crate::search::{Search, SearchFault};
 use std::collections::BTreeMap;
+
+/// Searches of a comparison.
+pub(crate) struct ComparingSearches {
+    search: Search,
+    /// How many more of them a diagram may answer, since they are long.
+    long: usize,
+}
+
+impl ComparingSearches {
+    /// Searches of which a diagram may answer so many.
+    pub(crate) fn with_limits(search: Search, long: usize) -> ComparingSearches {
+        ComparingSearches { search, long }
+    }
+
+    /// Whether a packet is in all of the first sets and in none of the others.
+    fn holds(
+        &mut self,
+        space: &mut PacketSpace,
+        inside: &[Diagram],
+        outside: &[Diagram],
+    ) -> Result<bool, AnalysisFault> {
+        match self.search.holds(&space.diagrams, inside, outside.iter().copied()) {
+            Ok(holds) => Ok(holds),
+            Err(SearchFault::TooLong) if self.long > 0 => {
+                self.long -= 1;
+                Ok(left(space, inside, outside)? != NONE)
+            }
+            Err(_) => Err(AnalysisFault::TooManySearches),
+        }
+    }
+}
 
 /// What decides in the old policy, and what in the new one.
 pub(crate) type DecisionPair = (PolicyDecision, PolicyDecision);
@@ -149,16 +180,16 @@ impl BothLists {
 }
 
 impl ListedDifference {
-    /// The classes of two policies whose hooks are alike, with how their groups have changed; `is_alike` says
-    /// whether two actions are the same treatment. `None` if one of them is no list, or more than `most` pairs
-    /// of rules are to be looked at.
+    /// The classes of two policies; `None` if one of them is no list, their hooks or their connections
+    /// differ, or more than `most` pairs of rules are to be looked at.
     pub(crate) fn of(
         space: &mut PacketSpace,
-        policies: [(&Policy, &[usize]); 2],
-        changes: &[GroupChange],
-        is_alike: &dyn Fn(RuleAction, RuleAction) -> bool,
+        compared: &Compared,
+        searches: &mut ComparingSearches,
         most: usize,
     ) -> Result<Option<ListedDifference>, AnalysisFault> {
+        let policies = compared.policies.each_ref().map(|(policy, memories)| (*policy, &memories[..]));
+        let Some(changes) = &compared.changes else { return Ok(None) };
         if !policies.iter().all(|(policy, _)| is_listed(policy)) {
             return Ok(None);
         }
@@ -180,11 +211,8 @@ impl ListedDifference {
         for (hook, change) in changed.into_iter().enumerate() {
             found.hooks.push(BothLists::of(space, policies, hook, change)?);
         }
-        // A comparison beside packets has fewer nodes, and as much less time.
-        let of_all = MOST_SEARCHED_IN_ALL / MOST_NODES as u64 * space.diagrams.most as u64;
-        let mut search = Search::with_limits(MOST_SEARCHED, of_all);
         for hook in 0..found.hooks.len() {
-            for place in candidates(space, &mut search, hook, &found.hooks[hook], is_alike)? {
+            for place in candidates(space, searches, hook, &found.hooks[hook], compared)? {
                 let lists = &found.hooks[hook];
                 let (Some(before), Some(now)) = (lists.decision(0, place.old), lists.decision(1, place.new))
                 else {
@@ -215,10 +243,10 @@ impl ListedDifference {
 /// The pairs of rules, one of them in one list alone, between which a hook decides otherwise about a packet.
 fn candidates(
     space: &mut PacketSpace,
-    search: &mut Search,
+    searches: &mut ComparingSearches,
     hook: usize,
     lists: &BothLists,
-    is_alike: &dyn Fn(RuleAction, RuleAction) -> bool,
+    compared: &Compared,
 ) -> Result<Vec<ClassPlace>, AnalysisFault> {
     let mut found = Vec::new();
     for (own, rule) in lists.rules.iter().enumerate().filter(|(_, rule)| !rule.is_common()) {
@@ -226,7 +254,7 @@ fn candidates(
         let Some(decision) = lists.decision(side, Some(own)) else { continue };
         // Where nothing comes to the rule in its own list, there is nothing to bring together.
         let (inside, outside) = lists.sets(&[own], &|other| other.is_before(side, Some(rule)));
-        if !holds(search, space, &inside, &outside)? {
+        if !searches.holds(space, &inside, &outside)? {
             continue;
         }
         let others = lists.overlaps.before(lists.rules.len(), std::slice::from_ref(&own));
@@ -235,12 +263,12 @@ fn candidates(
             let Some(treated) = lists.decision(1 - side, other) else { continue };
             let is_second_look = side == 1 && lists.rule(other).is_some_and(|other| !other.is_common());
             let is_hidden = lists.rule(other).is_some_and(|other| other.is_before(side, Some(rule)));
-            if is_second_look || is_hidden || is_alike(decision.action, treated.action) {
+            if is_second_look || is_hidden || compared.is_alike(decision.action, treated.action) {
                 continue;
             }
             let places = if side == 0 { [Some(own), other] } else { [other, Some(own)] };
             let (inside, outside) = lists.decided(places);
-            if holds(search, space, &inside, &outside)? {
+            if searches.holds(space, &inside, &outside)? {
                 found.push(ClassPlace { hook, old: places[0], new: places[1] });
             }
         }

@@ -1,16 +1,15 @@
 //! Searches among the rules of lists beside the diagrams of what decides, over random policies.
 
 use crate::analysis_tests::{forwarding, holds, rule, walked};
-use crate::changed::group_changes;
 use crate::changed_tests::{changed, named};
-use crate::decisions::{AnalysisFault, memories};
+use crate::decisions::AnalysisFault;
 use crate::diagram::{ALL, Diagram, Diagrams, NONE};
-use crate::difference::{difference, effect as treatment};
+use crate::difference::{Compared, by_searches, difference};
 use crate::evaluate::Step;
 use crate::field::{PacketField, Values};
-use crate::limits::{MOST_COMPARED_RULES, MOST_PAIRS, MOST_SEARCHED};
+use crate::limits::{MOST_COMPARED_RULES, MOST_LONG_SEARCHES, MOST_PAIRS, MOST_SEARCHED};
 use crate::listed::ListedPolicy;
-use crate::listed_difference::ListedDifference;
+use crate::listed_difference::{ComparingSearches, ListedDifference};
 use crate::model::{HookPoint, MatchOrder, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
 use crate::order::OpposedLines;
 use crate::packet_space::PacketSpace;
@@ -64,17 +63,16 @@ fn is_witness(policy: &Policy, pair: &OpposedLines) -> bool {
 }
 
 /// How many classes of packets searches find that two lists treat otherwise, if they look at no more than so
-/// many pairs of rules.
-fn classes_of_lists(old: &Policy, new: &Policy, most: usize) -> Option<usize> {
+/// many pairs of rules. A search that looks at more than `searched` nodes is answered by a diagram.
+fn classes_of_lists(old: &Policy, new: &Policy, searched: u64, most: usize) -> Option<usize> {
     let mut space = PacketSpace::new().expect("small");
-    let numbers = [old, new].map(|policy| memories(&mut space, policy).expect("few"));
-    let policies = [(old, &numbers[0][..]), (new, &numbers[1][..])];
-    let changes =
-        group_changes(&mut space, policies[0], policies[1]).expect("small").expect("the same hooks");
-    let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
-    let is_alike = |one, other| treatment(one, both_keep) == treatment(other, both_keep);
-    let found = ListedDifference::of(&mut space, policies, &changes, &is_alike, most).expect("small");
-    found.map(|found| found.pairs().len())
+    let compared = Compared::of(&mut space, [old, new]).expect("small");
+    let search = Search::with_limits(searched, u64::MAX);
+    let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
+    match ListedDifference::of(&mut space, &compared, &mut searches, most) {
+        Err(AnalysisFault::TooManySearches) => None,
+        found => found.expect("small").map(|found| found.pairs().len()),
+    }
 }
 
 proptest! {
@@ -118,6 +116,7 @@ proptest! {
         old in policies().prop_map(as_lists).prop_map(named),
         changes in proptest::collection::vec((0..3usize, 0..49usize, any::<u8>()), 1..6),
         last in any::<bool>(),
+        searched in 0..20u64,
     ) {
         let mut old = old;
         for group in old.groups.iter_mut().filter(|_| last) {
@@ -131,8 +130,10 @@ proptest! {
         }
         let found = difference(&old, &new, usize::MAX).expect("small");
         prop_assert_eq!(&found, &difference(&old, &renamed, usize::MAX).expect("small"));
-        let classes = classes_of_lists(&old, &new, usize::MAX).expect("lists");
-        prop_assert_eq!(classes, found.opened + found.closed + found.other);
+        let all = found.opened + found.closed + found.other;
+        prop_assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, usize::MAX), Some(all));
+        let by_diagrams = classes_of_lists(&old, &new, searched, usize::MAX);
+        prop_assert!(by_diagrams.is_none_or(|classes| classes == all));
     }
 
     #[test]
@@ -245,8 +246,12 @@ fn beyond_the_limit_of_compared_pairs_diagrams_answer() {
     let policy = |ports: &[u128]| named(forwarding(vec![ports.iter().copied().map(port).collect()]));
     let (old, new) = (policy(&[1, 2, 3]), policy(&[1, 3, 4, 5]));
     // Three rules are in one list alone, of five that there are.
-    assert_eq!(classes_of_lists(&old, &new, 15), Some(3));
-    assert_eq!(classes_of_lists(&old, &new, 14), None);
+    assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, 15), Some(3));
+    assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, 14), None);
     let found = difference(&old, &new, 8).expect("small");
     assert_eq!((found.opened, found.closed, found.other), (2, 1, 0));
+    assert_eq!(by_searches([&old, &new], 8, 100_000, u64::MAX).expect("small"), Some(found));
+    // Searches that make or look at too many nodes leave it to diagrams.
+    assert_eq!(by_searches([&old, &new], 8, 10, u64::MAX), Ok(None));
+    assert_eq!(by_searches([&old, &new], 8, 100_000, 10), Ok(None));
 }

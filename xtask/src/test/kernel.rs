@@ -145,6 +145,7 @@ fn one(context: &Context, binary: &Binary, seed: u64, path: &Path) -> anyhow::Re
     test.env("CI", "true").env("PATH", packages::search_path(context));
     let status = deadline::run(test.stdout(file.try_clone()?).stderr(file), LONGEST)?;
     let printed = fs::read_to_string(path)?;
+    ensure!(status.code().is_some(), "the tests were ended by {status}: {}", path.display());
     let is_told = printed.contains("\"failed\":true");
     ensure!(status.success() != is_told, "the tests ended with {status}: {}", path.display());
     Ok(printed)
