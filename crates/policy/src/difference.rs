@@ -9,6 +9,7 @@ use crate::limits::{
     MOST_BOXES, MOST_COMPARED_PAIRS, MOST_LONG_SEARCHES, MOST_NODES, MOST_SEARCHED,
     MOST_SEARCHED_IN_COMPARISON, NODES_BESIDE_SEARCHES,
 };
+use crate::listed::is_listed;
 use crate::listed_difference::{ComparingSearches, DecisionPair, ListedDifference};
 use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
@@ -175,6 +176,9 @@ pub(crate) fn by_searches(
     nodes: usize,
     searched: u64,
 ) -> Result<Option<PolicyDifference>, AnalysisFault> {
+    if !policies.iter().all(|policy| is_listed(policy)) {
+        return Ok(None);
+    }
     let found = || {
         let mut space = PacketSpace::with_limit(nodes)?;
         let compared = Compared::of(&mut space, policies)?;

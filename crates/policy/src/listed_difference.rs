@@ -11,7 +11,7 @@ use crate::decisions::{AnalysisFault, PolicyDecision};
 use crate::diagram::{Diagram, NONE};
 use crate::difference::Compared;
 use crate::evaluate::Step;
-use crate::listed::{decision_order, is_listed, left};
+use crate::listed::{decision_order, left};
 use crate::model::{Policy, RuleCondition};
 use crate::overlaps::Overlaps;
 use crate::packet_space::PacketSpace;
@@ -180,8 +180,8 @@ impl BothLists {
 }
 
 impl ListedDifference {
-    /// The classes of two policies; `None` if one of them is no list, their hooks or their connections
-    /// differ, or more than `most` pairs of rules are to be looked at.
+    /// The classes of two lists; `None` if their hooks or their connections differ, or more than `most` pairs
+    /// of rules are to be looked at.
     pub(crate) fn of(
         space: &mut PacketSpace,
         compared: &Compared,
@@ -190,9 +190,6 @@ impl ListedDifference {
     ) -> Result<Option<ListedDifference>, AnalysisFault> {
         let policies = compared.policies.each_ref().map(|(policy, memories)| (*policy, &memories[..]));
         let Some(changes) = &compared.changes else { return Ok(None) };
-        if !policies.iter().all(|(policy, _)| is_listed(policy)) {
-            return Ok(None);
-        }
         let new = policies[1].0;
         let (mut changed, mut pairs) = (Vec::with_capacity(new.hooks.len()), 0);
         for hook in &new.hooks {
