@@ -5,8 +5,8 @@
 //! cargo run --release -p import --example list_analysis -- [--seed N] FILE...
 //! ```
 //!
-//! Half of the rules let pass and half block, at random, and so does the default. `diff` compares with the
-//! same list after one change of a rule in a hundred: turned, moved or gone.
+//! Half of the rules let pass and half block, at random; the default blocks. `diff` compares with the same
+//! list after one change of a rule in a hundred: turned, moved or gone.
 
 use import::ImportedRules;
 use import::address::AddressFamily;
